@@ -1,0 +1,2 @@
+//! The `trueline` binary.
+fn main() {}

@@ -1,0 +1,150 @@
+//! The axis on which scores are cut into cells.
+//!
+//! `Linear` cuts [0, 1] into 2ᵇ equal cells. `Logit` cuts the log-odds between two clips into equal
+//! cells, for models whose scores all sit near 0: a fraud score of 10⁻⁴ and one of 10⁻³ share a
+//! linear cell of width 2⁻¹² for most of their range, and an error between them would be invisible.
+//! Any monotone axis keeps the level of every test; it moves only the power.
+//!
+//! Always: cell of z is ⌊t(z)·2ᵇ⌋ with t the axis, the last cell closed, so z = 1 has a cell; cells of
+//! level b are unions of two neighbours of level b + 1; scores beyond the clips of a logit axis fall
+//! in the outermost cells and are not altered (their sums are those of the scores themselves).
+
+/// Finest level allowed: 2¹⁶ cells.
+pub const LEVEL_MAX: u32 = 16;
+
+/// How [0, 1] is laid out into equal cells.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Axis {
+    /// Equal cells of the score.
+    Linear,
+    /// Equal cells of log(z/(1−z)) between the log-odds of two clips, 0 < low < high < 1.
+    Logit {
+        /// Score at which the first cell's inner range begins.
+        low: f64,
+        /// Score at which the last cell's inner range ends.
+        high: f64,
+    },
+}
+
+/// An axis with its finest level, and the constants of the cell function.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Grid {
+    axis: Axis,
+    level: u32,
+    cells: u32,
+    offset: f64,
+    scale: f64,
+}
+
+impl Grid {
+    /// A grid of 2^`level` cells. It is an error to call this with a level above [`LEVEL_MAX`] or
+    /// clips that are not 0 < low < high < 1; the configuration checks both.
+    pub fn new(axis: Axis, level: u32) -> Grid {
+        assert!((1..=LEVEL_MAX).contains(&level), "level 1 to {LEVEL_MAX}");
+        let cells = 1u32 << level;
+        let (offset, scale) = match axis {
+            Axis::Linear => (0.0, f64::from(cells)),
+            Axis::Logit { low, high } => {
+                assert!(
+                    0.0 < low && low < high && high < 1.0,
+                    "clips 0 < low < high < 1"
+                );
+                (logit(low), f64::from(cells) / (logit(high) - logit(low)))
+            }
+        };
+        Grid {
+            axis,
+            level,
+            cells,
+            offset,
+            scale,
+        }
+    }
+
+    /// The axis.
+    pub fn axis(&self) -> Axis {
+        self.axis
+    }
+
+    /// The finest level b; there are 2ᵇ cells.
+    pub fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Number of finest cells.
+    pub fn cells(&self) -> u32 {
+        self.cells
+    }
+
+    /// Finest cell of a score in [0, 1].
+    #[inline]
+    pub fn cell_of(&self, z: f64) -> u32 {
+        let t = match self.axis {
+            Axis::Linear => z * self.scale,
+            // z = 0 and 1 give infinities; the cast saturates them into the outermost cells.
+            Axis::Logit { .. } => (logit(z) - self.offset) * self.scale,
+        };
+        (t as u32).min(self.cells - 1)
+    }
+
+    /// Scores between which cell `index` of `level` (at most the grid's) lies.
+    pub fn edges(&self, level: u32, index: u32) -> (f64, f64) {
+        let m = f64::from(1u32 << level);
+        match self.axis {
+            Axis::Linear => (f64::from(index) / m, f64::from(index + 1) / m),
+            Axis::Logit { .. } => {
+                let at = |i: u32| {
+                    let x = f64::from(i) / m * f64::from(self.cells) / self.scale + self.offset;
+                    1.0 / (1.0 + (-x).exp())
+                };
+                let low = if index == 0 { 0.0 } else { at(index) };
+                let high = if f64::from(index + 1) >= m {
+                    1.0
+                } else {
+                    at(index + 1)
+                };
+                (low, high)
+            }
+        }
+    }
+}
+
+/// Log-odds of z; −∞ at 0 and +∞ at 1.
+pub fn logit(z: f64) -> f64 {
+    (z / (1.0 - z)).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_cell_is_closed_and_the_others_are_half_open() {
+        let g = Grid::new(Axis::Linear, 3);
+        assert_eq!(g.cell_of(0.0), 0);
+        assert_eq!(g.cell_of(0.125), 1);
+        assert_eq!(g.cell_of(0.124_999_999), 0);
+        assert_eq!(g.cell_of(1.0), 7);
+    }
+
+    #[test]
+    fn every_score_lies_between_the_edges_of_its_cell_on_both_axes() {
+        for axis in [
+            Axis::Linear,
+            Axis::Logit {
+                low: 1e-5,
+                high: 0.5,
+            },
+        ] {
+            let g = Grid::new(axis, 8);
+            for i in 0..=1000 {
+                let z = f64::from(i) / 1000.0;
+                let (low, high) = g.edges(8, g.cell_of(z));
+                assert!(
+                    low <= z + 1e-12 && z <= high + 1e-12,
+                    "{axis:?} {z} {low} {high}"
+                );
+            }
+        }
+    }
+}

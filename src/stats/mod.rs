@@ -1,0 +1,10 @@
+//! Floor 0: the statistics, and nothing but statistics. Pure functions of integer sums; no clock, no
+//! thread, no socket, no logging, no global randomness; only `std` and `statrs` are imported.
+//!
+//! The way of a number: [`fixed`] checks and rounds a score; [`axis`] finds its cell; [`sums`] adds it
+//! up; [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
+
+pub mod axis;
+pub mod fixed;
+pub mod pyramid;
+pub mod sums;

@@ -1,0 +1,192 @@
+//! The pyramid: one sample cut into 2, 4, 8, … cells, as floats, ready for the estimators.
+//!
+//! Floating point begins here. A [`Level`] lists its occupied cells in ascending order as columns;
+//! level b is the pairwise sum of level b + 1, so everything comes from the finest level. A pyramid is
+//! made from the integer [`Sums`] of a window, or offline from raw scores in double precision (then to
+//! any depth, and with any number of cells through [`Level::from_scores`]), so that the same estimators
+//! serve the daemon and the checks against published values.
+
+use super::sums::Sums;
+
+/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LevelCell {
+    /// Index of the cell in its level.
+    pub index: u64,
+    /// N, the number of events.
+    pub n: f64,
+    /// Σy.
+    pub y: f64,
+    /// Σz.
+    pub z: f64,
+    /// ΣU.
+    pub u: f64,
+    /// ΣU².
+    pub u2: f64,
+    /// ΣV.
+    pub v: f64,
+    /// ΣV².
+    pub v2: f64,
+    /// ΣV³; from sums: of the finest cells' mean scores.
+    pub v3: f64,
+    /// Σμ₃; from sums: of the finest cells' mean scores.
+    pub mu3: f64,
+    /// Σμ₃²; from sums: of the finest cells' mean scores.
+    pub mu3_2: f64,
+}
+
+impl LevelCell {
+    fn add(&mut self, o: &LevelCell) {
+        self.n += o.n;
+        self.y += o.y;
+        self.z += o.z;
+        self.u += o.u;
+        self.u2 += o.u2;
+        self.v += o.v;
+        self.v2 += o.v2;
+        self.v3 += o.v3;
+        self.mu3 += o.mu3;
+        self.mu3_2 += o.mu3_2;
+    }
+}
+
+/// The occupied cells of a partition of [0, 1] into `cells` cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Level {
+    /// m, the number of cells, occupied or not.
+    pub cells: u64,
+    /// Occupied cells, ascending by index.
+    pub occupied: Vec<LevelCell>,
+}
+
+impl Level {
+    /// Cuts raw scores into `m` equal cells of [0, 1], the last closed; `m` need not be dyadic.
+    /// Scores must lie in [0, 1].
+    pub fn from_scores(sample: &[(f64, bool)], m: u64) -> Level {
+        let cell = |z: f64| ((z * m as f64) as u64).min(m - 1);
+        let mut order: Vec<(f64, bool)> = sample.to_vec();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut occupied: Vec<LevelCell> = Vec::new();
+        for (z, y) in order {
+            let (index, y) = (cell(z), f64::from(u8::from(y)));
+            let (u, v) = (y - z, z * (1.0 - z));
+            let mu3 = v * (1.0 - 2.0 * z);
+            let one = LevelCell {
+                index,
+                n: 1.0,
+                y,
+                z,
+                u,
+                u2: u * u,
+                v,
+                v2: v * v,
+                v3: v * v * v,
+                mu3,
+                mu3_2: mu3 * mu3,
+            };
+            push(&mut occupied, one);
+        }
+        Level { cells: m, occupied }
+    }
+
+    fn from_sums(sums: &Sums) -> Level {
+        const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
+        let occupied = sums.occupied().map(|(index, c)| {
+            // Differences are taken in integers, before anything is rounded to a float.
+            let u = (i128::from(c.y) << 32) - i128::from(c.z);
+            let u2 = (i128::from(c.y) << 32) - 2 * i128::from(c.yz) + i128::from(c.z2);
+            let v = i128::from(c.z) - i128::from(c.z2);
+            let n = c.n as f64;
+            let mean = c.z as f64 * UNIT / n;
+            let mean_v = mean * (1.0 - mean);
+            let mean_mu3 = mean_v * (1.0 - 2.0 * mean);
+            LevelCell {
+                index: u64::from(index),
+                n,
+                y: c.y as f64,
+                z: c.z as f64 * UNIT,
+                u: u as f64 * UNIT,
+                u2: u2 as f64 * UNIT,
+                v: v as f64 * UNIT,
+                v2: c.v2 as f64 * UNIT,
+                v3: n * mean_v * mean_v * mean_v,
+                mu3: n * mean_mu3,
+                mu3_2: n * mean_mu3 * mean_mu3,
+            }
+        });
+        Level {
+            cells: u64::from(sums.grid().cells()),
+            occupied: occupied.collect(),
+        }
+    }
+
+    fn parent(&self) -> Level {
+        let mut occupied = Vec::with_capacity(self.occupied.len());
+        for cell in &self.occupied {
+            push(
+                &mut occupied,
+                LevelCell {
+                    index: cell.index / 2,
+                    ..*cell
+                },
+            );
+        }
+        Level {
+            cells: self.cells / 2,
+            occupied,
+        }
+    }
+}
+
+/// Adds a cell to the last one where the index is the same, else appends it.
+fn push(occupied: &mut Vec<LevelCell>, cell: LevelCell) {
+    match occupied.last_mut() {
+        Some(last) if last.index == cell.index => last.add(&cell),
+        _ => occupied.push(cell),
+    }
+}
+
+/// Levels 1 to B of one sample, coarse to fine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pyramid {
+    n: f64,
+    levels: Vec<Level>,
+}
+
+impl Pyramid {
+    /// All levels of a window, from 2 cells to those of its grid.
+    pub fn from_sums(sums: &Sums) -> Pyramid {
+        Self::above(Level::from_sums(sums), sums.grid().level())
+    }
+
+    /// Levels 1 to `finest` (at most 52) of raw scores in [0, 1], in double precision.
+    pub fn from_scores(sample: &[(f64, bool)], finest: u32) -> Pyramid {
+        Self::above(Level::from_scores(sample, 1 << finest), finest)
+    }
+
+    fn above(finest: Level, depth: u32) -> Pyramid {
+        let mut levels = vec![finest];
+        for _ in 1..depth {
+            let parent = levels[levels.len() - 1].parent();
+            levels.push(parent);
+        }
+        levels.reverse();
+        let n = levels[0].occupied.iter().map(|c| c.n).sum();
+        Pyramid { n, levels }
+    }
+
+    /// n, the number of events.
+    pub fn n(&self) -> f64 {
+        self.n
+    }
+
+    /// Levels with 2, 4, …, 2^B cells, in this order.
+    pub fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The finest level.
+    pub fn finest(&self) -> &Level {
+        &self.levels[self.levels.len() - 1]
+    }
+}
