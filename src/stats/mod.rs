@@ -5,6 +5,14 @@
 //! up; [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
 
 pub mod axis;
+pub mod companions;
+pub mod direction;
+pub mod discrete;
+pub mod evaluation;
 pub mod fixed;
+pub mod interval;
+pub mod ks;
 pub mod pyramid;
+pub mod reliability;
 pub mod sums;
+pub mod tcal;
