@@ -5,5 +5,7 @@
 //! | floor | module | holds |
 //! |---|---|---|
 //! | 0 | [`stats`] | scores, cells, estimators, tests; pure mathematics |
+//! | 5 | [`cli`], `app`, `demo` | wiring, the loops, the verbs |
 
+pub mod cli;
 pub mod stats;
