@@ -5,7 +5,10 @@
 //! | floor | module | holds |
 //! |---|---|---|
 //! | 0 | [`stats`] | scores, cells, estimators, tests; pure mathematics |
+//! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
 //! | 5 | [`cli`], `app`, `demo` | wiring, the loops, the verbs |
 
 pub mod cli;
+pub mod decode;
+pub mod kafka;
 pub mod stats;

@@ -1,0 +1,132 @@
+//! What the user says about the shape of a record: where each fact of an event lies.
+//!
+//! A path is a dotted list of object keys, `prediction.score`; a key that itself holds a dot is
+//! written with a backslash, `a\.b`. Paths do not reach into arrays: a record is one event.
+
+/// Where a name comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FieldOrConst {
+    /// The string (or number) at this path of each record.
+    Field(String),
+    /// The same for every record of the source.
+    Const(String),
+}
+
+/// Where the id of an event comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdField {
+    /// The Kafka message key; a record without one is rejected as `empty_key`.
+    Key,
+    /// The string or number at this path.
+    Path(String),
+}
+
+/// How a time is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeUnit {
+    /// Milliseconds since 1970.
+    #[default]
+    Milliseconds,
+    /// Seconds since 1970, fractions allowed.
+    Seconds,
+    /// Microseconds since 1970.
+    Microseconds,
+    /// Text such as `2026-11-21T14:30:00.5Z` or with `+02:00`.
+    Rfc3339,
+}
+
+/// Where the event time lies and how it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeField {
+    /// Path of the time.
+    pub path: String,
+    /// Its unit.
+    pub unit: TimeUnit,
+}
+
+/// Where the model's prediction lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PredictionField {
+    /// One probability of the positive outcome.
+    Score(String),
+    /// An array of probabilities, one a class, in the order of `classes`.
+    Vector(String),
+    /// An object from class name to probability; needs `classes`.
+    ClassMap(String),
+}
+
+/// The shape of the records of one source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeOptions {
+    /// Name of the model.
+    pub model: FieldOrConst,
+    /// Version of the model; the empty string when `None`.
+    pub version: Option<FieldOrConst>,
+    /// Paths of the fields that split a model into segments; the path is the segment's key.
+    pub segments: Vec<String>,
+    /// Id of the event, for joins and for dropping duplicates; empty when `None`.
+    pub id: Option<IdField>,
+    /// Event time; the record's Kafka timestamp when `None`.
+    pub time: Option<TimeField>,
+    /// The prediction.
+    pub prediction: PredictionField,
+    /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. A record without it, or
+    /// with `null`, is an event whose outcome is not yet known.
+    pub outcome: String,
+    /// Names of the classes in index order; may be empty when outcomes are booleans or indices.
+    /// With a single score and two names, the second is the positive one.
+    pub classes: Vec<String>,
+    /// Longest record that is looked at; longer ones are rejected as `too_large`.
+    pub record_bytes_max: usize,
+    /// Earliest event time believed, milliseconds since 1970.
+    pub time_earliest_ms: i64,
+    /// Latest event time believed, milliseconds since 1970.
+    pub time_latest_ms: i64,
+    /// How far an event time may lie after the record's Kafka timestamp; one event from the future
+    /// would carry the watermark with it and make all others late. `None` believes any.
+    pub ahead_ms_max: Option<i64>,
+}
+
+/// 1 MiB, the broker's own default of `message.max.bytes`.
+pub const RECORD_BYTES_MAX: usize = 1 << 20;
+/// 2000-01-01: later than every way of writing "unknown" (0, −1) and every unit mistaken for a larger one.
+pub const TIME_EARLIEST_MS: i64 = 946_684_800_000;
+/// 2100-01-01: earlier than microseconds mistaken for milliseconds.
+pub const TIME_LATEST_MS: i64 = 4_102_444_800_000;
+/// One day: more than any time zone mistaken for UTC.
+pub const AHEAD_MS_MAX: i64 = 86_400_000;
+
+impl Default for DecodeOptions {
+    /// Flat records `{"model", "time_ms", "score", "outcome"}`.
+    fn default() -> DecodeOptions {
+        DecodeOptions {
+            model: FieldOrConst::Field("model".into()),
+            version: None,
+            segments: Vec::new(),
+            id: None,
+            time: Some(TimeField {
+                path: "time_ms".into(),
+                unit: TimeUnit::Milliseconds,
+            }),
+            prediction: PredictionField::Score("score".into()),
+            outcome: "outcome".into(),
+            classes: Vec::new(),
+            record_bytes_max: RECORD_BYTES_MAX,
+            time_earliest_ms: TIME_EARLIEST_MS,
+            time_latest_ms: TIME_LATEST_MS,
+            ahead_ms_max: Some(AHEAD_MS_MAX),
+        }
+    }
+}
+
+/// Why [`DecodeOptions`] cannot be compiled; the text names the field and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecodeOptionsError(pub String);
+
+impl std::fmt::Display for DecodeOptionsError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for DecodeOptionsError {}

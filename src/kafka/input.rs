@@ -1,0 +1,51 @@
+//! What a consumer hands to its caller.
+
+use super::KafkaError;
+
+/// One record, borrowed from librdkafka for the length of the call.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Partition.
+    pub partition: i32,
+    /// Offset.
+    pub offset: i64,
+    /// The record's Kafka timestamp, milliseconds since 1970, where it has one.
+    pub timestamp_ms: Option<i64>,
+    /// Key, where there is one.
+    pub key: Option<&'a [u8]>,
+    /// Value; empty for a tombstone.
+    pub payload: &'a [u8],
+}
+
+/// A partition of one of the consumer's topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Partition {
+    /// Position of the topic in [`super::KafkaOptions::topics`].
+    pub topic: u16,
+    /// Partition.
+    pub partition: i32,
+}
+
+/// Receives what a consumer reads, in the order in which it happened. All calls come from within
+/// [`super::Consumer::poll`], on its caller's thread.
+pub trait Handler {
+    /// One record of a partition that is assigned; offsets of a partition only grow.
+    fn record(&mut self, record: Record<'_>);
+
+    /// A partition is now ours. Answers the offset to read first, usually the snapshot's; `None` leaves
+    /// it to the committed offset and, without one, to [`super::StartAt`].
+    fn assigned(&mut self, partition: Partition) -> Option<i64>;
+
+    /// A partition is no longer ours; no record of it follows. `lost`: the broker has already given it
+    /// to another member, so nothing about it may be written any more.
+    fn revoked(&mut self, partition: Partition, lost: bool);
+
+    /// Every record of the partition that the broker had at that moment has been handed over.
+    fn end_of_partition(&mut self, partition: Partition);
+
+    /// Something failed; consumption goes on unless [`KafkaError::is_fatal`]. The same failure is not
+    /// told more than once in 30 seconds.
+    fn error(&mut self, error: KafkaError);
+}

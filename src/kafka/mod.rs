@@ -1,0 +1,15 @@
+//! Kafka: a consumer group member that reads in batches, and the dead-letter producer.
+
+mod consumer;
+mod dead_letter;
+mod error;
+mod input;
+mod options;
+mod probe;
+
+pub use consumer::Consumer;
+pub use dead_letter::{DeadLetter, DeadLetterCounts};
+pub use error::KafkaError;
+pub use input::{Handler, Partition, Record};
+pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, is_secret};
+pub use probe::probe;
