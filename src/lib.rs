@@ -5,10 +5,19 @@
 //! | floor | module | holds |
 //! |---|---|---|
 //! | 0 | [`stats`] | scores, cells, estimators, tests; pure mathematics |
+//! | 1 | [`window`], [`alert`] | event time, panes, window lengths; the life of an alert |
+//! | 2 | [`collect`], [`judge`] | records to pane sums; pane sums to verdicts |
+//! | 3 | [`store`] | snapshots on disk |
 //! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
-//! | 5 | [`cli`], `app`, `demo` | wiring, the loops, the verbs |
+//! | 5 | [`cli`], [`app`], `demo` | wiring, the loops, the verbs |
 
+pub mod alert;
+pub mod app;
 pub mod cli;
+pub mod collect;
 pub mod decode;
+pub mod judge;
 pub mod kafka;
 pub mod stats;
+pub mod store;
+pub mod window;

@@ -16,3 +16,4 @@ pub mod pyramid;
 pub mod reliability;
 pub mod sums;
 pub mod tcal;
+pub mod view;

@@ -1,0 +1,3 @@
+//! Floor 5: wiring.
+
+pub mod engine;

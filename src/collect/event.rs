@@ -1,0 +1,182 @@
+//! What comes in, and how each record ends.
+//!
+//! An [`Event`] borrows everything from the record it was decoded from: nothing is copied on the hot
+//! path. Every record, decoded or not, ends in exactly one [`Disposition`].
+
+use crate::stats::view::{Outcome, Prediction, ViewError};
+use serde::{Deserialize, Serialize};
+
+/// A decoded record.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Event<'a> {
+    /// Name of the model; it is an error to leave it empty (the record is rejected).
+    pub model: &'a str,
+    /// Version of the model, or "".
+    pub version: &'a str,
+    /// Values of the segment fields, joined as `k=v,k=v`, or "".
+    pub segment: &'a str,
+    /// Id of the prediction, for joins and sample splitting; may be empty.
+    pub id: &'a [u8],
+    /// Event time, milliseconds since the epoch.
+    pub time_ms: i64,
+    /// When the broker had the record; an event far ahead of it is refused.
+    pub arrival_ms: Option<i64>,
+    /// What the model said.
+    pub prediction: Prediction<'a>,
+    /// What happened, where the record says so.
+    pub outcome: Option<Outcome>,
+}
+
+/// Where a record was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Origin {
+    /// Index of the source in the configuration.
+    pub source: u16,
+    /// Partition of the source.
+    pub partition: i32,
+    /// Offset of the record; in [`positions`](crate::app::engine::Engine::positions): of the next one.
+    pub offset: i64,
+}
+
+/// Why a record is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Reason {
+    /// Not what the decoder expects: broken JSON, a row with too few fields.
+    Malformed,
+    /// A field that is needed is not there.
+    MissingField,
+    /// A score or probability is NaN or infinite.
+    ScoreNotFinite,
+    /// A score or probability is below 0 or above 1.
+    ScoreOutOfRange,
+    /// A score or probability is not a number.
+    ScoreNotNumber,
+    /// The probabilities do not sum to 1.
+    VectorSum,
+    /// The vector has not one probability for each class.
+    VectorLength,
+    /// A class that the model does not have.
+    UnknownClass,
+    /// The outcome is neither true nor false, nor a class.
+    BadOutcome,
+    /// A score where the model's views need a vector of probabilities, or the reverse.
+    WrongShape,
+    /// No model name.
+    EmptyKey,
+    /// The record, or a name in it, is too large.
+    TooLarge,
+    /// Event time before 2000, after 2100, or too far ahead of the broker's.
+    TimeOutOfRange,
+    /// Event time that cannot be read.
+    BadTime,
+    /// A model that the configuration does not name.
+    UnknownModel,
+}
+
+impl Reason {
+    /// All reasons, in the order of their discriminants.
+    pub const ALL: [Reason; 15] = [
+        Reason::Malformed,
+        Reason::MissingField,
+        Reason::ScoreNotFinite,
+        Reason::ScoreOutOfRange,
+        Reason::ScoreNotNumber,
+        Reason::VectorSum,
+        Reason::VectorLength,
+        Reason::UnknownClass,
+        Reason::BadOutcome,
+        Reason::WrongShape,
+        Reason::EmptyKey,
+        Reason::TooLarge,
+        Reason::TimeOutOfRange,
+        Reason::BadTime,
+        Reason::UnknownModel,
+    ];
+
+    /// Its name, as in labels, headers and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Reason::Malformed => "malformed",
+            Reason::MissingField => "missing_field",
+            Reason::ScoreNotFinite => "score_not_finite",
+            Reason::ScoreOutOfRange => "score_out_of_range",
+            Reason::ScoreNotNumber => "score_not_number",
+            Reason::VectorSum => "vector_sum",
+            Reason::VectorLength => "vector_length",
+            Reason::UnknownClass => "unknown_class",
+            Reason::BadOutcome => "bad_outcome",
+            Reason::WrongShape => "wrong_shape",
+            Reason::EmptyKey => "empty_key",
+            Reason::TooLarge => "too_large",
+            Reason::TimeOutOfRange => "time_out_of_range",
+            Reason::BadTime => "bad_time",
+            Reason::UnknownModel => "unknown_model",
+        }
+    }
+}
+
+impl From<ViewError> for Reason {
+    fn from(e: ViewError) -> Reason {
+        match e {
+            ViewError::NotFinite => Reason::ScoreNotFinite,
+            ViewError::OutOfRange => Reason::ScoreOutOfRange,
+            ViewError::VectorSum => Reason::VectorSum,
+            ViewError::VectorLength => Reason::VectorLength,
+            ViewError::UnknownClass => Reason::UnknownClass,
+            ViewError::Shape => Reason::WrongShape,
+        }
+    }
+}
+
+/// Which cap refused a good record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Refusal {
+    /// It would have begun a stream above the cap on streams.
+    Streams,
+    /// It would have opened a pane above the cap on open panes of its stream.
+    Panes,
+    /// A sum of its cell is at the end of its integer.
+    Sums,
+}
+
+impl Refusal {
+    /// All refusals, in the order of their discriminants.
+    pub const ALL: [Refusal; 3] = [Refusal::Streams, Refusal::Panes, Refusal::Sums];
+
+    /// Its name, as in labels and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Refusal::Streams => "streams",
+            Refusal::Panes => "panes",
+            Refusal::Sums => "sums",
+        }
+    }
+}
+
+/// How a record ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Disposition {
+    /// Added to the sums.
+    Observed,
+    /// Its pane was sealed already.
+    Late,
+    /// It cannot be used.
+    Rejected(Reason),
+    /// It could be used, but for a cap.
+    Refused(Refusal),
+    /// Its offset is below the position: it was counted in an earlier reading.
+    Replayed,
+}
+
+impl Disposition {
+    /// The state of the record as in labels; reasons have a label of their own.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Disposition::Observed => "observed",
+            Disposition::Late => "late",
+            Disposition::Rejected(_) => "rejected",
+            Disposition::Refused(_) => "refused",
+            Disposition::Replayed => "replayed",
+        }
+    }
+}

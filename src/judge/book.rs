@@ -1,0 +1,75 @@
+//! What a stream's judge has to say: one report per window, and the changes from one to the next.
+
+use super::stream::StreamId;
+use super::verdict::Verdict;
+use crate::alert::AlertState;
+use crate::stats::evaluation::Evaluation;
+use std::sync::Arc;
+
+/// The latest judgement of one window of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowReport {
+    /// Name of the window.
+    pub window: String,
+    /// Event time at which the window begins.
+    pub start_ms: i64,
+    /// Event time at which it ends, exclusive.
+    pub end_ms: i64,
+    /// Number of events.
+    pub n: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// State of the window's alert.
+    pub alert: AlertState,
+    /// When that state began.
+    pub alert_since_ms: Option<i64>,
+    /// All numbers; `None` while undecided.
+    pub evaluation: Option<Arc<Evaluation>>,
+    /// Event time of the judgement: the end of the newest pane in it.
+    pub evaluated_at_ms: i64,
+}
+
+/// The latest judgements of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamReport {
+    /// The stream.
+    pub id: StreamId,
+    /// Newest event time.
+    pub last_event_ms: i64,
+    /// One report for each window of the ladder, in its order.
+    pub windows: Vec<WindowReport>,
+}
+
+/// What changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The verdict of a window.
+    Verdict {
+        /// Before.
+        from: Verdict,
+        /// After.
+        to: Verdict,
+    },
+    /// The state of its alert.
+    Alert {
+        /// Before.
+        from: AlertState,
+        /// After.
+        to: AlertState,
+    },
+}
+
+/// A change of a window's verdict or alert.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The stream.
+    pub stream: StreamId,
+    /// Name of the window.
+    pub window: String,
+    /// When: event time for judgements, the clock's for staleness.
+    pub at_ms: i64,
+    /// What changed.
+    pub step: Step,
+    /// The change in words, with its numbers.
+    pub sentence: String,
+}

@@ -1,0 +1,61 @@
+//! What to monitor: read-only, made by the configuration, taken by the engine.
+
+use super::verdict::JudgeOptions;
+use crate::stats::axis::Grid;
+use crate::stats::view::View;
+use crate::window::Ladder;
+
+/// Name of the plan that serves models without one of their own.
+pub const ANY_MODEL: &str = "*";
+
+/// How one model is monitored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelPlan {
+    /// Name of the model, or [`ANY_MODEL`].
+    pub name: String,
+    /// What is tested of each observation; one stream for each.
+    pub views: Vec<View>,
+    /// Names of the classes; a vector must have as many entries. Empty: any number.
+    pub classes: Vec<String>,
+    /// Windows and lateness.
+    pub ladder: Ladder,
+    /// Cells.
+    pub grid: Grid,
+    /// Verdicts and alerts.
+    pub judge: JudgeOptions,
+}
+
+/// Bounds on memory and time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caps {
+    /// Most streams; a record that would begin another is refused.
+    pub streams_max: usize,
+    /// Most open panes of a stream; a record that would open another is refused.
+    pub open_panes_max: usize,
+    /// A stream without events for this long by the clock is let go.
+    pub expire_after_ms: i64,
+    /// An event further ahead of its arrival than this is rejected, lest it push the watermark.
+    pub future_max_ms: i64,
+}
+
+impl Default for Caps {
+    /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a minute);
+    /// a week without events; an hour of clock error.
+    fn default() -> Caps {
+        Caps {
+            streams_max: 10_000,
+            open_panes_max: 10_000,
+            expire_after_ms: 7 * 86_400_000,
+            future_max_ms: 3_600_000,
+        }
+    }
+}
+
+/// What to monitor, and within which bounds.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Plan {
+    /// Models by name; [`ANY_MODEL`] serves the rest.
+    pub models: Vec<ModelPlan>,
+    /// Bounds.
+    pub caps: Caps,
+}

@@ -1,0 +1,130 @@
+//! Verdicts, and when they are due.
+//!
+//! `miscalibrated` needs significance and size: the null hypothesis is rejected, and where a tolerance
+//! is set the interval's lower end lies above it. With enough events and neither, a window is
+//! `calibrated`: nothing was found that is large enough to matter. Before that it is undecided, with
+//! the reason, and an undecided window reports no evaluation.
+
+use crate::alert::Condition;
+use crate::stats::evaluation::{Evaluation, Options};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why there is no verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Undecided {
+    /// Fewer events than the configured least number.
+    TooFew,
+    /// Too many outcomes are still missing.
+    Immature,
+    /// No event came for a while.
+    Stale,
+    /// More events came after their pane was sealed than in time.
+    Late,
+    /// A sum reached the end of its integer.
+    Capacity,
+}
+
+/// What is known of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Verdict {
+    /// No deviation that is both significant and large enough.
+    Calibrated,
+    /// A deviation that is both.
+    Miscalibrated,
+    /// No verdict.
+    Undecided(Undecided),
+}
+
+impl Undecided {
+    /// All reasons.
+    pub const ALL: [Undecided; 5] = [
+        Undecided::TooFew,
+        Undecided::Immature,
+        Undecided::Stale,
+        Undecided::Late,
+        Undecided::Capacity,
+    ];
+
+    /// Its name, as in labels and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Undecided::TooFew => "too_few",
+            Undecided::Immature => "immature",
+            Undecided::Stale => "stale",
+            Undecided::Late => "late",
+            Undecided::Capacity => "capacity",
+        }
+    }
+}
+
+impl Verdict {
+    /// The verdict without its reason: `calibrated`, `miscalibrated` or `undecided`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Calibrated => "calibrated",
+            Verdict::Miscalibrated => "miscalibrated",
+            Verdict::Undecided(_) => "undecided",
+        }
+    }
+
+    /// What it says to an alert.
+    pub fn condition(self) -> Condition {
+        match self {
+            Verdict::Calibrated => Condition::Good,
+            Verdict::Miscalibrated => Condition::Bad,
+            Verdict::Undecided(_) => Condition::Unknown,
+        }
+    }
+
+    /// The verdict of a sample of enough events.
+    pub fn of(evaluation: &Evaluation, tolerance: f64) -> Verdict {
+        let size = tolerance <= 0.0 || evaluation.interval.lower > tolerance;
+        if evaluation.reject && size {
+            Verdict::Miscalibrated
+        } else {
+            Verdict::Calibrated
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Undecided(why) => write!(f, "undecided({})", why.as_str()),
+            _ => f.write_str(self.as_str()),
+        }
+    }
+}
+
+/// How windows are judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JudgeOptions {
+    /// What is computed; its tolerance and seed are overridden by the judge.
+    pub evaluation: Options,
+    /// Fewer events than this are `too_few`.
+    pub min_events: u64,
+    /// τ, the ℓ2-ECE that is tolerated, in [0, 1].
+    pub tolerance: f64,
+    /// A verdict must be bad this long before its alert fires.
+    pub pending_ms: i64,
+    /// A verdict must not be bad this long before its alert stops firing.
+    pub keep_firing_ms: i64,
+    /// Without an event for this long, values are withdrawn.
+    pub stale_after_ms: i64,
+}
+
+impl Default for JudgeOptions {
+    /// 500 events: the least n at which the level of the default test was measured to hold. An hour
+    /// without events is stale; alerts have no hold times.
+    fn default() -> JudgeOptions {
+        JudgeOptions {
+            evaluation: Options::default(),
+            min_events: 500,
+            tolerance: 0.0,
+            pending_ms: 0,
+            keep_firing_ms: 0,
+            stale_after_ms: 3_600_000,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Views: what of an observation is tested.
+//!
+//! An observation is a prediction and its outcome. A scalar view makes of it a score z and whether the
+//! event happened, y: `binary` the score of the positive class, `top_label` the largest probability
+//! and whether its class was right, `class:k` one class against the rest. All statistics work on the
+//! pair, so a view is all that they need to know of classes.
+//!
+//! A vector of probabilities is checked before any view is taken: each entry a score, the sum within
+//! [`SUM_TOLERANCE`] of 1. A smaller offset, as an f32 softmax leaves, is divided out (the observation is
+//! then *renormalised*, which the collector counts). Nothing is clamped.
+
+use super::fixed::{Score, ScoreError};
+use std::fmt;
+use std::str::FromStr;
+
+/// Largest distance of a vector's sum from 1 that is divided out rather than refused: far above what
+/// f32 or f16 softmax leave, far below any real fault.
+pub const SUM_TOLERANCE: f64 = 1e-3;
+
+/// Offsets below this are the rounding of f64 addition and left alone.
+const SUM_NOISE: f64 = 1e-9;
+
+/// A scalar view of an observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum View {
+    /// z = score of the positive class; y = it happened.
+    Binary,
+    /// z = largest probability; y = its class was the right one. A tie goes to the first class.
+    TopLabel,
+    /// z = probability of class k; y = k was the right class.
+    Class(u32),
+}
+
+/// What a model said.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Prediction<'a> {
+    /// Probability of the positive class.
+    Score(f64),
+    /// Probability of each class, in the order of the model's classes.
+    Vector(&'a [f64]),
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// The positive class, or not.
+    Binary(bool),
+    /// Index of the class.
+    Class(u32),
+}
+
+/// Why no view can be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ViewError {
+    /// A score or an entry of the vector is NaN or infinite.
+    NotFinite,
+    /// A score or an entry of the vector is below 0 or above 1.
+    OutOfRange,
+    /// The vector's sum is off 1 by more than [`SUM_TOLERANCE`].
+    VectorSum,
+    /// The vector has fewer than two entries, or not as many as the view needs.
+    VectorLength,
+    /// The outcome's class is not among the vector's.
+    UnknownClass,
+    /// The view needs the other kind of prediction or outcome.
+    Shape,
+}
+
+impl From<ScoreError> for ViewError {
+    fn from(e: ScoreError) -> ViewError {
+        match e {
+            ScoreError::NotFinite => ViewError::NotFinite,
+            ScoreError::OutOfRange => ViewError::OutOfRange,
+        }
+    }
+}
+
+/// A checked prediction, from which any number of views can be taken.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Checked<'a> {
+    prediction: Prediction<'a>,
+    sum: f64,
+}
+
+impl<'a> Checked<'a> {
+    /// Checks every number of the prediction once.
+    pub fn new(prediction: Prediction<'a>) -> Result<Checked<'a>, ViewError> {
+        let sum = match prediction {
+            Prediction::Score(z) => {
+                Score::new(z)?;
+                1.0
+            }
+            Prediction::Vector(p) => check_vector(p)?,
+        };
+        Ok(Checked { prediction, sum })
+    }
+
+    /// Whether the vector's sum was off 1 and is divided out.
+    pub fn renormalised(&self) -> bool {
+        self.sum != 1.0
+    }
+
+    /// The score and outcome that `view` tests.
+    pub fn project(&self, view: View, outcome: Outcome) -> Result<(Score, bool), ViewError> {
+        match (self.prediction, view) {
+            (Prediction::Score(z), View::Binary) => Ok((Score::new(z)?, positive(outcome)?)),
+            (Prediction::Score(_), _) => Err(ViewError::Shape),
+            (Prediction::Vector(p), View::Binary) if p.len() == 2 => {
+                Ok((self.score(p[1])?, positive(outcome)?))
+            }
+            (Prediction::Vector(_), View::Binary) => Err(ViewError::Shape),
+            (Prediction::Vector(p), View::TopLabel) => {
+                let top = top_label(p);
+                Ok((self.score(p[top])?, class_of(outcome, p)? == top))
+            }
+            (Prediction::Vector(p), View::Class(k)) => {
+                let z = *p.get(k as usize).ok_or(ViewError::VectorLength)?;
+                Ok((self.score(z)?, class_of(outcome, p)? == k as usize))
+            }
+        }
+    }
+
+    fn score(&self, z: f64) -> Result<Score, ViewError> {
+        // A rounding above 1 can only come from the division: an entry of 1 and others of 0 sum to 1.
+        Ok(Score::new((z / self.sum).min(1.0))?)
+    }
+}
+
+/// The score and outcome that `view` tests; see [`Checked`] for several views of one observation.
+pub fn project(
+    view: View,
+    prediction: &Prediction<'_>,
+    outcome: Outcome,
+) -> Result<(Score, bool), ViewError> {
+    Checked::new(*prediction)?.project(view, outcome)
+}
+
+/// The number to divide the entries by; exactly 1 where nothing is to be done.
+fn check_vector(p: &[f64]) -> Result<f64, ViewError> {
+    if p.len() < 2 {
+        return Err(ViewError::VectorLength);
+    }
+    let mut sum = 0.0;
+    for &z in p {
+        Score::new(z)?;
+        sum += z;
+    }
+    let off = (sum - 1.0).abs();
+    if off > SUM_TOLERANCE {
+        Err(ViewError::VectorSum)
+    } else if off > SUM_NOISE {
+        Ok(sum)
+    } else {
+        Ok(1.0)
+    }
+}
+
+fn top_label(p: &[f64]) -> usize {
+    let mut top = 0;
+    for (i, z) in p.iter().enumerate() {
+        if *z > p[top] {
+            top = i;
+        }
+    }
+    top
+}
+
+fn class_of(outcome: Outcome, p: &[f64]) -> Result<usize, ViewError> {
+    let class = match outcome {
+        Outcome::Class(k) => k as usize,
+        Outcome::Binary(y) if p.len() == 2 => usize::from(y),
+        Outcome::Binary(_) => return Err(ViewError::Shape),
+    };
+    if class < p.len() {
+        Ok(class)
+    } else {
+        Err(ViewError::UnknownClass)
+    }
+}
+
+fn positive(outcome: Outcome) -> Result<bool, ViewError> {
+    match outcome {
+        Outcome::Binary(y) => Ok(y),
+        Outcome::Class(0) => Ok(false),
+        Outcome::Class(1) => Ok(true),
+        Outcome::Class(_) => Err(ViewError::UnknownClass),
+    }
+}
+
+impl fmt::Display for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            View::Binary => f.write_str("binary"),
+            View::TopLabel => f.write_str("top_label"),
+            View::Class(k) => write!(f, "class:{k}"),
+        }
+    }
+}
+
+/// A word that names no view.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownView(pub String);
+
+impl fmt::Display for UnknownView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "unknown view {:?}: use binary, top_label or class:<index>",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for UnknownView {}
+
+impl FromStr for View {
+    type Err = UnknownView;
+
+    fn from_str(s: &str) -> Result<View, UnknownView> {
+        match s {
+            "binary" => Ok(View::Binary),
+            "top_label" => Ok(View::TopLabel),
+            _ => s
+                .strip_prefix("class:")
+                .and_then(|k| k.parse().ok())
+                .map(View::Class)
+                .ok_or_else(|| UnknownView(s.to_owned())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_print_and_parse_back() {
+        for view in [View::Binary, View::TopLabel, View::Class(17)] {
+            assert_eq!(view.to_string().parse(), Ok(view));
+        }
+        assert!("class:x".parse::<View>().is_err());
+    }
+
+    #[test]
+    fn a_vector_is_seen_by_its_top_label_and_by_each_class() {
+        let p = [0.2, 0.5, 0.3];
+        let see = |view, k| {
+            let (z, y) = project(view, &Prediction::Vector(&p), Outcome::Class(k)).unwrap();
+            (z.value(), y)
+        };
+        assert_eq!(see(View::TopLabel, 1), (0.5, true));
+        assert_eq!(see(View::TopLabel, 0), (0.5, false));
+        assert_eq!(see(View::Class(2), 2), (0.3, true));
+        assert_eq!(see(View::Class(2), 1), (0.3, false));
+    }
+
+    #[test]
+    fn bad_vectors_and_outcomes_are_refused_by_name() {
+        let see = |p: &[f64], k| {
+            project(View::TopLabel, &Prediction::Vector(p), Outcome::Class(k)).map(|_| ())
+        };
+        assert_eq!(see(&[0.6, 0.6], 0), Err(ViewError::VectorSum));
+        assert_eq!(see(&[f64::NAN, 0.6], 0), Err(ViewError::NotFinite));
+        assert_eq!(see(&[-0.1, 1.1], 0), Err(ViewError::OutOfRange));
+        assert_eq!(see(&[0.4, 0.6], 2), Err(ViewError::UnknownClass));
+        assert_eq!(see(&[1.0], 0), Err(ViewError::VectorLength));
+        assert_eq!(
+            project(View::TopLabel, &Prediction::Score(0.5), Outcome::Class(0)),
+            Err(ViewError::Shape)
+        );
+    }
+
+    #[test]
+    fn a_sum_slightly_off_one_is_divided_out() {
+        let p = [0.3, 0.6995];
+        let checked = Checked::new(Prediction::Vector(&p)).unwrap();
+        assert!(checked.renormalised());
+        let (z, _) = checked
+            .project(View::Binary, Outcome::Binary(true))
+            .unwrap();
+        assert_eq!(z.value(), 0.6995 / 0.9995);
+    }
+}
