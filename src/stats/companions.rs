@@ -1,4 +1,99 @@
 //! Companions of the test: the classical measures, each from additive sums.
+//!
+//! They need no level of their own. Two identities save sums: (y−z)(1−2z) = U² − V and (1−2z)² = 1 − 4V,
+//! so Spiegelhalter's statistic comes from ΣU², ΣV, ΣV². Everything else is in [`Totals`].
+//!
+//! The log sums use scores clipped to [2⁻³², 1−2⁻³²]; the offline totals clip every sum that meets a
+//! logarithm, the window's totals the log sums alone (ΣU and ΣV then differ by 2⁻³² an event at most).
+
+use super::pyramid::Level;
+use super::sums::{LogSums, Sums};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// Sums over a whole sample that the companions need.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    /// Number of events.
+    pub n: f64,
+    /// Σy.
+    pub y: f64,
+    /// Σz.
+    pub z: f64,
+    /// ΣU, U = y − z.
+    pub u: f64,
+    /// ΣU².
+    pub u2: f64,
+    /// ΣV, V = z(1−z).
+    pub v: f64,
+    /// ΣV².
+    pub v2: f64,
+    /// Log loss, summed, in nats.
+    pub loss: f64,
+    /// ΣU of clipped scores.
+    pub u_clipped: f64,
+    /// ΣV of clipped scores.
+    pub v_clipped: f64,
+    /// ΣUℓ, ℓ the log-odds of the clipped score.
+    pub u_logit: f64,
+    /// ΣVℓ.
+    pub v_logit: f64,
+    /// ΣVℓ².
+    pub v_logit2: f64,
+}
+
+const CLIP: f64 = 1.0 / (1u64 << 32) as f64;
+
+impl Totals {
+    /// The totals of a window, from the cells of any of its levels and its log sums.
+    pub fn from_sums(sums: &Sums, level: &Level) -> Totals {
+        let mut t = Totals::of_cells(level);
+        let LogSums {
+            loss,
+            u_logit,
+            v_logit,
+            v_logit2,
+        } = *sums.logs();
+        t.u_clipped = t.u;
+        t.v_clipped = t.v;
+        t.loss = super::fixed::from_fixed(loss);
+        t.u_logit = super::fixed::from_fixed(u_logit);
+        t.v_logit = super::fixed::from_fixed(v_logit);
+        t.v_logit2 = super::fixed::from_fixed(v_logit2);
+        t
+    }
+
+    /// The totals of raw scores in [0, 1].
+    pub fn from_scores(sample: &[(f64, bool)], level: &Level) -> Totals {
+        let mut t = Totals::of_cells(level);
+        for &(z, y) in sample {
+            let z = z.clamp(CLIP, 1.0 - CLIP);
+            let (a, b) = (z.ln(), (1.0 - z).ln());
+            let (l, v) = ((z / (1.0 - z)).ln(), z * (1.0 - z));
+            let u = if y { 1.0 - z } else { -z };
+            t.loss -= if y { a } else { b };
+            t.u_clipped += u;
+            t.v_clipped += v;
+            t.u_logit += u * l;
+            t.v_logit += v * l;
+            t.v_logit2 += v * l * l;
+        }
+        t
+    }
+
+    fn of_cells(level: &Level) -> Totals {
+        let mut t = Totals::default();
+        for c in &level.occupied {
+            t.n += c.n;
+            t.y += c.y;
+            t.z += c.z;
+            t.u += c.u;
+            t.u2 += c.u2;
+            t.v += c.v;
+            t.v2 += c.v2;
+        }
+        t
+    }
+}
 
 /// Calibration in the large: the mean residual.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,7 +106,19 @@ pub struct InTheLarge {
     pub p_value: Option<f64>,
 }
 
-/// Brier score and Murphy's decomposition at the level of the diagram.
+/// The mean residual and its standard score under the null.
+pub fn in_the_large(t: &Totals) -> InTheLarge {
+    let z = (t.v > 0.0).then(|| t.u / t.v.sqrt());
+    InTheLarge {
+        mean_residual: t.u / t.n,
+        z,
+        p_value: z.map(two_sided),
+    }
+}
+
+/// Brier score and Murphy's decomposition (J. Appl. Meteor. 12, 1973) at the level of the diagram.
+///
+/// score = reliability − resolution + uncertainty, but for the spread of scores within cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Brier {
     /// (1/n) Σ(y−z)².
@@ -24,7 +131,24 @@ pub struct Brier {
     pub uncertainty: f64,
 }
 
-/// Spiegelhalter's test (1986).
+/// The Brier score, decomposed at `level`.
+pub fn brier(t: &Totals, level: &Level) -> Brier {
+    let rate = t.y / t.n;
+    let (mut reliability, mut resolution) = (0.0, 0.0);
+    for c in &level.occupied {
+        let off = c.y / c.n - rate;
+        reliability += c.u * c.u / c.n;
+        resolution += c.n * off * off;
+    }
+    Brier {
+        score: t.u2 / t.n,
+        reliability: reliability / t.n,
+        resolution: resolution / t.n,
+        uncertainty: rate * (1.0 - rate),
+    }
+}
+
+/// Spiegelhalter's test, *Probabilistic prediction in patient management and clinical trials* (1986).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spiegelhalter {
     /// Standard normal under the null.
@@ -33,7 +157,21 @@ pub struct Spiegelhalter {
     pub p_value: f64,
 }
 
-/// Score test of intercept 0 and slope 1 in Cox's recalibration model (1958).
+/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V; `None` where every score is 0, ½ or 1.
+pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
+    let variance = t.v - 4.0 * t.v2;
+    // Scores of ½ leave a rounding remainder; it is no variance.
+    if variance <= 1e-9 * t.v || t.v <= 0.0 {
+        return None;
+    }
+    let z = (t.u2 - t.v) / variance.sqrt();
+    Some(Spiegelhalter {
+        z,
+        p_value: two_sided(z),
+    })
+}
+
+/// Score test of intercept 0 and slope 1 in Cox's recalibration model, Biometrika 45 (1958).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cox {
     /// χ² with 2 degrees of freedom under the null.
@@ -46,6 +184,35 @@ pub struct Cox {
     pub slope: f64,
 }
 
+/// Least share of ΣVℓ² that the spread of the log-odds must have. Below it the two parameters cannot be
+/// told apart: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
+const SPREAD_MIN: f64 = 1e-7;
+
+/// The score test; `None` where the scores do not vary enough to tell slope from intercept.
+pub fn cox(t: &Totals) -> Option<Cox> {
+    let (a, b, d) = (t.v_clipped, t.v_logit, t.v_logit2);
+    let det = a * d - b * b;
+    if det <= SPREAD_MIN * a * d || d <= 100.0 * CLIP * t.n {
+        return None;
+    }
+    let (g0, g1) = (t.u_clipped, t.u_logit);
+    let intercept = (d * g0 - b * g1) / det;
+    let slope = (a * g1 - b * g0) / det;
+    let score = g0 * intercept + g1 * slope;
+    Some(Cox {
+        score,
+        // Upper tail of χ² with 2 degrees.
+        p_value: (-score / 2.0).exp(),
+        intercept,
+        slope: 1.0 + slope,
+    })
+}
+
+/// ℓ1-ECE at a level: (1/n) Σ|ΣU|. Biased upwards by noise, more so with more cells.
+pub fn ece_l1(level: &Level, n: f64) -> f64 {
+    level.occupied.iter().map(|c| c.u.abs()).sum::<f64>() / n
+}
+
 /// Maximum calibration error, with the cell it comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mce {
@@ -53,4 +220,64 @@ pub struct Mce {
     pub value: f64,
     /// Events in that cell.
     pub n: u64,
+}
+
+/// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly noise.
+pub const MCE_COUNT_MIN: f64 = 10.0;
+
+/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events.
+pub fn mce(level: &Level) -> Option<Mce> {
+    let fit = level.occupied.iter().filter(|c| c.n >= MCE_COUNT_MIN);
+    fit.map(|c| Mce {
+        value: (c.u / c.n).abs(),
+        n: c.n as u64,
+    })
+    .max_by(|a, b| a.value.total_cmp(&b.value))
+}
+
+fn two_sided(z: f64) -> f64 {
+    2.0 * Normal::standard().sf(z.abs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn totals(sample: &[(f64, bool)]) -> Totals {
+        Totals::from_scores(sample, &Level::from_scores(sample, 16))
+    }
+
+    #[test]
+    fn two_points_give_what_is_had_by_hand() {
+        let t = totals(&[(0.25, false), (0.75, false)]);
+        let large = in_the_large(&t);
+        assert!((large.mean_residual + 0.5).abs() < 1e-12);
+        assert!(
+            large
+                .z
+                .is_some_and(|z| (z + 1.0 / 0.375f64.sqrt()).abs() < 1e-12)
+        );
+        // (−¼·½ + −¾·−½)/√(2·¼·3/16)
+        let s = spiegelhalter(&t).map(|s| s.z);
+        assert!(s.is_some_and(|z| (z - 0.25 / 0.09375f64.sqrt()).abs() < 1e-12));
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_none_and_not_nan() {
+        let certain = totals(&[(0.0, false), (1.0, true)]);
+        assert_eq!(in_the_large(&certain).z, None);
+        assert_eq!(spiegelhalter(&certain), None);
+        assert_eq!(spiegelhalter(&totals(&[(0.5, true), (0.5, false)])), None);
+        assert_eq!(cox(&totals(&[(0.3, true), (0.3, false)])), None);
+    }
+
+    #[test]
+    fn murphys_decomposition_adds_up_when_cells_hold_one_score_each() {
+        let sample: Vec<(f64, bool)> = (0..60)
+            .map(|i| (f64::from(i % 4) * 0.25 + 0.1, i % 7 < 3))
+            .collect();
+        let level = Level::from_scores(&sample, 4);
+        let b = brier(&Totals::from_scores(&sample, &level), &level);
+        assert!((b.score - (b.reliability - b.resolution + b.uncertainty)).abs() < 1e-12);
+    }
 }

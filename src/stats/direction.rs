@@ -1,15 +1,28 @@
 //! Which way the scores err, in words.
+//!
+//! Two one-parameter families explain most miscalibration: all log-odds off by a constant (too high,
+//! too low), and all log-odds off by a factor (over-confident, under-confident). Their score statistics
+//! are S_a = ΣU/√ΣV and S_b = ΣUℓ/√ΣVℓ², each standard normal under the null; the larger names the
+//! direction. Where the scores vary little the two are nearly one statistic (their correlation is
+//! ρ = ΣVℓ/√(ΣV·ΣVℓ²)), so the factor must win by a standard deviation of the difference, √(2(1−|ρ|)),
+//! else the simpler word is used: of a rare-event model one says that it is too low.
+//!
+//! Where neither is significant, or both together explain less than a quarter of the squared error,
+//! the error is local: the reliability diagram shows where.
+
+use super::companions::{Cox, Totals};
+use super::pyramid::Level;
 
 /// Which way the scores err.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
-    /// Nothing to tell.
+    /// Nothing to tell: calibration is not rejected.
     None,
     /// Scores above the event rate all over.
     TooHigh,
     /// Scores below the event rate all over.
     TooLow,
-    /// Scores too far from the middle.
+    /// Scores too far from the middle: low ones too low, high ones too high.
     OverConfident,
     /// Scores too near the middle.
     UnderConfident,
@@ -26,7 +39,130 @@ impl Direction {
             Direction::TooLow => "scores are too low",
             Direction::OverConfident => "scores are over-confident",
             Direction::UnderConfident => "scores are under-confident",
-            Direction::Local => "scores are wrong in places",
+            Direction::Local => "scores are wrong in places, right on the whole",
         }
+    }
+
+    /// The direction as one lower-case word, for labels and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Direction::None => "none",
+            Direction::TooHigh => "too_high",
+            Direction::TooLow => "too_low",
+            Direction::OverConfident => "over_confident",
+            Direction::UnderConfident => "under_confident",
+            Direction::Local => "local",
+        }
+    }
+}
+
+/// A statistic below this is chance (two-sided 5 %).
+const SIGNIFICANT: f64 = 1.96;
+
+/// Least share of the squared error that a direction must explain to be named.
+const EXPLAINED_MIN: f64 = 0.25;
+
+/// The direction of a rejected sample. `level` is the interval's, `estimate_squared` its T.
+pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared: f64) -> Direction {
+    let shift = standard(t.u, t.v);
+    let factor = if cox.is_some() {
+        standard(t.u_logit, t.v_logit2)
+    } else {
+        0.0
+    };
+    if shift.abs().max(factor.abs()) < SIGNIFICANT {
+        return Direction::Local;
+    }
+    if let Some(c) = cox
+        && explained(c, level, t.n) < EXPLAINED_MIN * estimate_squared
+    {
+        return Direction::Local;
+    }
+    let rho = standard(t.v_logit, t.v_clipped * t.v_logit2);
+    let margin = (2.0 * (1.0 - rho.abs()).max(0.0)).sqrt();
+    match (
+        factor.abs() > shift.abs() + margin,
+        factor > 0.0,
+        shift > 0.0,
+    ) {
+        (true, false, _) => Direction::OverConfident,
+        (true, true, _) => Direction::UnderConfident,
+        (false, _, true) => Direction::TooLow,
+        (false, _, false) => Direction::TooHigh,
+    }
+}
+
+/// Squared error of the residual curve that the Cox fit draws: (1/n) Σ N [V(a + (b−1)ℓ)]² at the cells'
+/// mean scores.
+fn explained(cox: &Cox, level: &Level, n: f64) -> f64 {
+    let mut sum = 0.0;
+    for c in &level.occupied {
+        let z = c.z / c.n;
+        let v = z * (1.0 - z);
+        if v > 0.0 {
+            let curve = v * (cox.intercept + (cox.slope - 1.0) * (z / (1.0 - z)).ln());
+            sum += c.n * curve * curve;
+        }
+    }
+    sum / n
+}
+
+fn standard(sum: f64, variance: f64) -> f64 {
+    if variance > 0.0 {
+        sum / variance.sqrt()
+    } else {
+        0.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::companions;
+    use super::*;
+
+    /// 20,000 scores on a grid of [low, high], with outcomes whose rate is exactly `truth(z)`.
+    fn of(low: f64, high: f64, truth: fn(f64) -> f64) -> Direction {
+        let mut sample = Vec::new();
+        let mut owed = [0.0f64; 20];
+        for i in 0..20_000usize {
+            let z = low + (high - low) * (i as f64 + 0.5) / 20_000.0;
+            let due = &mut owed[i / 1000];
+            *due += truth(z);
+            let y = *due >= 0.5;
+            *due -= f64::from(u8::from(y));
+            sample.push((z, y));
+        }
+        let level = Level::from_scores(&sample, 64);
+        let t = Totals::from_scores(&sample, &level);
+        let e = super::super::interval::Estimate::of(&level, t.n);
+        direction(&t, companions::cox(&t).as_ref(), &level, e.t)
+    }
+
+    fn sigmoid(x: f64) -> f64 {
+        1.0 / (1.0 + (-x).exp())
+    }
+
+    fn logit(z: f64) -> f64 {
+        (z / (1.0 - z)).ln()
+    }
+
+    #[test]
+    fn each_named_miscalibration_gets_its_name() {
+        assert_eq!(
+            of(0.0, 1.0, |z| sigmoid(0.6 * logit(z))),
+            Direction::OverConfident
+        );
+        assert_eq!(
+            of(0.5, 1.0, |z| sigmoid(0.6 * logit(z))),
+            Direction::OverConfident
+        );
+        assert_eq!(
+            of(0.0, 1.0, |z| sigmoid(1.5 * logit(z))),
+            Direction::UnderConfident
+        );
+        assert_eq!(of(0.0, 1.0, |z| z * 0.8), Direction::TooHigh);
+        assert_eq!(of(0.0, 0.02, |z| z * 2.0), Direction::TooLow);
+        let wave = |z: f64| z + 0.1 * (40.0 * z).sin() * (4.0 * z * (1.0 - z));
+        assert_eq!(of(0.05, 0.95, wave), Direction::Local);
     }
 }

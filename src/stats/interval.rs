@@ -1,4 +1,27 @@
-//! Confidence interval for the ℓ2-ECE.
+//! Confidence interval for the ℓ2 expected calibration error.
+//!
+//! Source: Sun, Chaudhari, Barnett, Dobriban, *A confidence interval for the ℓ2 expected calibration
+//! error* (2024), Algorithm 1. With m cells, N_i events in cell i, n in all, U = y − z, and e_i, C_i
+//! the mean and variance of U in cell i:
+//!
+//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased for the squared error
+//!   of the binned scores given the counts, so it may be negative; a cell of one event says nothing.
+//! * σ̂₁² = Σ(N_i/n)e_i⁴ − (Σ(N_i/n)e_i²)² + 4Σ(N_i/n)e_i²C_i, equations (6), (7): n·var T off the null.
+//!
+//! Off the null √n(T − ECE²) is normal with σ₁²; on it T falls n√w times faster, with another law. So
+//! one normal interval does not serve both, and the algorithm cuts its lower end at T⁺/2 and asks
+//! apart whether 0 belongs to it ([`NullReach`]). Because (0, x] and [0, x] differ, `contains_zero`
+//! is a flag of its own; it may hold beside a positive lower end, and the set is then {0} ∪ [lower, upper].
+//!
+//! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide for
+//! rare events, where every V = z(1−z) is small. The conditional reach uses the exact three cumulants
+//! of T given the scores and keeps its level whatever the scores are.
+//!
+//! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
+//! enough events; `median_count` under 5 says that they do not.
+
+use super::pyramid::Level;
+use statrs::distribution::{ContinuousCDF, Normal};
 
 /// When 0 joins the interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,4 +54,166 @@ pub struct Interval {
     pub contains_zero: bool,
     /// Median count of the occupied cells; under 5 the interval is not to be trusted.
     pub median_count: f64,
+}
+
+/// What the interval needs of a level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// T, the unbiased estimate of the squared ℓ2-ECE.
+    pub t: f64,
+    /// σ̂₁², n times the variance of T off the null; rounding can leave it a hair under 0.
+    pub sigma1_squared: f64,
+    /// Standard deviation of T under the null given the scores.
+    pub null_sd: f64,
+    /// Third cumulant of T under the null given the scores.
+    pub null_third: f64,
+}
+
+impl Estimate {
+    /// The estimate at a level of a sample of `n` events.
+    pub fn of(level: &Level, n: f64) -> Estimate {
+        let (mut t, mut fourth, mut second, mut mixed) = (0.0, 0.0, 0.0, 0.0);
+        let (mut var, mut third) = (0.0, 0.0);
+        for c in &level.occupied {
+            let e = c.u / c.n;
+            let e2 = e * e;
+            second += c.n * e2;
+            fourth += c.n * e2 * e2;
+            mixed += c.n * e2 * (c.u2 / c.n - e2);
+            if c.n >= 2.0 {
+                let w = 1.0 / (c.n - 1.0);
+                t += (c.u * c.u - c.u2) * w;
+                var += 2.0 * (c.v * c.v - c.v2) * w * w;
+                let triple = c.v * c.v * c.v - 3.0 * c.v * c.v2 + 2.0 * c.v3;
+                let skew = c.mu3 * c.mu3 - c.mu3_2;
+                third += (8.0 * triple + 4.0 * skew) * w * w * w;
+            }
+        }
+        Estimate {
+            t: t / n,
+            sigma1_squared: fourth / n - (second / n) * (second / n) + 4.0 * mixed / n,
+            null_sd: var.max(0.0).sqrt() / n,
+            null_third: third / (n * n * n),
+        }
+    }
+
+    /// Upper p-value of T under the null given the scores, by the Pearson type III law of its
+    /// three cumulants; 1 without null variance unless T is positive.
+    pub fn null_p_value(&self) -> f64 {
+        pearson_tail(self.t, self.null_sd, self.null_third)
+    }
+}
+
+/// An interval for the squared error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SquaredEnds {
+    /// Lower end.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// 0 belongs to it.
+    pub contains_zero: bool,
+}
+
+/// Algorithm 1 on the squared scale. `zero_within_reach` is the null's answer.
+pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -> SquaredEnds {
+    let t = e.t.max(0.0);
+    let (one_sided, two_sided) = (
+        normal_quantile(1.0 - alpha),
+        normal_quantile(1.0 - alpha / 2.0),
+    );
+    let h = (e.sigma1_squared.max(0.0) / n).sqrt();
+    // The middle branch is open at 0: T could be this small by chance, but 0 itself is for the null to say.
+    let (lower, open) = if t / 2.0 <= t - two_sided * h {
+        (t - two_sided * h, false)
+    } else if t - one_sided * h < t / 2.0 {
+        let lower = (t - one_sided * h).max(0.0);
+        (lower, lower == 0.0)
+    } else {
+        (t / 2.0, false)
+    };
+    SquaredEnds {
+        lower,
+        upper: t + two_sided * h,
+        contains_zero: zero_within_reach || (lower == 0.0 && !open),
+    }
+}
+
+/// The interval at a level of a sample of `n` events.
+pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Interval {
+    let alpha = 1.0 - confidence;
+    let e = Estimate::of(level, n);
+    let within = match reach {
+        NullReach::Conditional => e.null_p_value() > alpha,
+        NullReach::Paper { lower_support } => {
+            e.t.max(0.0) < paper_threshold(lower_support, level.cells, n, alpha)
+        }
+    };
+    let ends = squared_ends(&e, n, alpha, within);
+    Interval {
+        cells: level.cells,
+        confidence,
+        estimate_squared: e.t,
+        sigma1_squared: e.sigma1_squared,
+        lower: ends.lower.sqrt(),
+        upper: ends.upper.sqrt(),
+        contains_zero: ends.contains_zero,
+        median_count: median_count(level),
+    }
+}
+
+/// The paper's σ₀ for scalar scores that fill [`lower_support`, 1]:
+/// σ₀² = 2∫(z² − 2z³ + z⁴)dz.
+pub fn sigma0_paper(lower_support: f64) -> f64 {
+    let f = |z: f64| z.powi(3) / 3.0 - z.powi(4) / 2.0 + z.powi(5) / 5.0;
+    (2.0 * (f(1.0) - f(lower_support))).sqrt()
+}
+
+/// T⁺ below z_α σ₀/(n√w), w = 1/m the cell's width, is within the paper's reach of the null.
+pub fn paper_threshold(lower_support: f64, cells: u64, n: f64, alpha: f64) -> f64 {
+    normal_quantile(1.0 - alpha) * sigma0_paper(lower_support) / n * (cells as f64).sqrt()
+}
+
+/// Cells by default: the smallest power of two not below n^(2/5), at least 2. In that order T's
+/// binning error and its noise off the null balance for a Lipschitz curve (smoothness s = 1).
+pub fn default_cells(n: u64) -> u64 {
+    let target = (n as f64).powf(0.4).ceil().max(2.0) as u64;
+    target.next_power_of_two()
+}
+
+fn median_count(level: &Level) -> f64 {
+    let mut counts: Vec<f64> = level.occupied.iter().map(|c| c.n).collect();
+    if counts.is_empty() {
+        return 0.0;
+    }
+    let middle = counts.len() / 2;
+    let (below, &mut high, _) = counts.select_nth_unstable_by(middle, f64::total_cmp);
+    if level.occupied.len() % 2 == 1 {
+        high
+    } else {
+        let low = below.iter().copied().fold(f64::MIN, f64::max);
+        (low + high) / 2.0
+    }
+}
+
+fn normal_quantile(p: f64) -> f64 {
+    Normal::standard().inverse_cdf(p)
+}
+
+fn pearson_tail(t: f64, sd: f64, third: f64) -> f64 {
+    if sd <= 0.0 {
+        return if t > 0.0 { 0.0 } else { 1.0 };
+    }
+    let (x, skew) = (t / sd, third / (sd * sd * sd));
+    if skew < 1e-3 {
+        return Normal::standard().sf(x);
+    }
+    // Gamma with shape 4/skew², centred and scaled.
+    let shape = 4.0 / (skew * skew);
+    let g = shape + x * shape.sqrt();
+    if g <= 0.0 {
+        1.0
+    } else {
+        statrs::function::gamma::gamma_ur(shape, g)
+    }
 }

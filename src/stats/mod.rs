@@ -6,6 +6,7 @@
 
 pub mod axis;
 pub mod companions;
+pub mod detectable;
 pub mod direction;
 pub mod discrete;
 pub mod evaluation;
