@@ -8,6 +8,7 @@
 //! | 1 | [`window`], [`alert`] | event time, panes, window lengths; the life of an alert |
 //! | 2 | [`collect`], [`judge`] | records to pane sums; pane sums to verdicts |
 //! | 3 | [`store`] | snapshots on disk |
+//! | 3 | [`telemetry`], [`http`] | published state, metrics, logs; the pages that show them |
 //! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
 //! | 5 | [`cli`], [`app`], `demo` | wiring, the loops, the verbs |
 
@@ -16,8 +17,10 @@ pub mod app;
 pub mod cli;
 pub mod collect;
 pub mod decode;
+pub mod http;
 pub mod judge;
 pub mod kafka;
 pub mod stats;
 pub mod store;
+pub mod telemetry;
 pub mod window;

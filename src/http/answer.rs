@@ -1,0 +1,178 @@
+//! Answers: from a method, a path and the published state to a whole response, without IO.
+//!
+//! Every answer is complete in memory before it is sent. An error of the JSON interface is an object
+//! with `error`, what was wrong, and `hint`, what to do about it. Nothing is cached by clients: a
+//! verdict is only as good as its moment.
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Response, StatusCode, Uri};
+use serde_json::{Value, json};
+
+use super::path::{self, Route, route};
+use super::{api, page};
+use crate::telemetry::{Published, collector};
+
+/// A response that is complete in memory.
+pub type Answer = Response<Full<Bytes>>;
+
+const JSON: &str = "application/json";
+const HTML: &str = "text/html; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Answers one request.
+pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
+    if method != Method::GET && method != Method::HEAD {
+        let hint = "nothing can be changed over http; use GET or HEAD";
+        let mut refused = error(
+            StatusCode::METHOD_NOT_ALLOWED,
+            &format!("method {method}"),
+            hint,
+        );
+        refused
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return refused;
+    }
+    let query = uri.query();
+    match route(uri.path()) {
+        Route::Index => html(page::index(published)),
+        Route::Metrics => metrics(published),
+        Route::Live => live(published),
+        Route::Ready => ready(published),
+        Route::Streams => {
+            let model = path::query(query, "model");
+            ok(&api::streams(published, model.as_deref()))
+        }
+        Route::Stream(parts) => stream(&parts, published),
+        Route::Reliability(parts) => reliability(&parts, query, published),
+        Route::Page(parts) => {
+            match path::find(&parts, published).and_then(|id| published.report(&id)) {
+                Some(report) => html(page::stream(
+                    &report,
+                    path::query(query, "window").as_deref(),
+                )),
+                None => no_stream(&parts),
+            }
+        }
+        Route::Unknown => error(
+            StatusCode::NOT_FOUND,
+            &format!("nothing at {}", uri.path()),
+            "see / for all addresses; the parts of a stream's id must be percent-encoded",
+        ),
+    }
+}
+
+fn metrics(published: &Published) -> Answer {
+    match collector::text(published) {
+        Ok(body) => whole(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            body,
+        ),
+        Err(cause) => {
+            crate::warn_limited!(error = %cause, "could not encode the metrics");
+            let hint = "see the log; this is a bug of trueline";
+            error(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the metrics could not be encoded",
+                hint,
+            )
+        }
+    }
+}
+
+fn live(published: &Published) -> Answer {
+    let within = published.limits().live_within;
+    let silent: serde_json::Map<String, Value> = published
+        .silences()
+        .into_iter()
+        .filter(|(_, silence)| *silence > within)
+        .map(|(name, silence)| (name, json!(silence.as_secs_f64())))
+        .collect();
+    if silent.is_empty() {
+        return whole(StatusCode::OK, PLAIN, "live\n");
+    }
+    let body =
+        json!({ "live": false, "within_seconds": within.as_secs_f64(), "silent_seconds": silent });
+    json_answer(StatusCode::SERVICE_UNAVAILABLE, &body)
+}
+
+fn ready(published: &Published) -> Answer {
+    let missing = published.missing();
+    if missing.is_empty() {
+        return whole(StatusCode::OK, PLAIN, "ready\n");
+    }
+    let body = json!({ "ready": false, "draining": published.draining(), "missing": missing });
+    json_answer(StatusCode::SERVICE_UNAVAILABLE, &body)
+}
+
+fn stream(parts: &[String], published: &Published) -> Answer {
+    match path::find(parts, published).and_then(|id| published.report(&id)) {
+        Some(report) => ok(&api::stream(&report)),
+        None => no_stream(parts),
+    }
+}
+
+fn reliability(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
+    let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
+        return no_stream(parts);
+    };
+    let window = path::query(query, "window");
+    match api::reliability(&report, window.as_deref()) {
+        Some(body) => ok(&body),
+        None => {
+            let names: Vec<&str> = report.windows.iter().map(|w| w.window.as_str()).collect();
+            let what = format!("no window `{}`", window.unwrap_or_default());
+            error(
+                StatusCode::NOT_FOUND,
+                &what,
+                &format!("this stream has {}", names.join(", ")),
+            )
+        }
+    }
+}
+
+fn no_stream(parts: &[String]) -> Answer {
+    error(
+        StatusCode::NOT_FOUND,
+        &format!("no stream `{}`", parts.join("/")),
+        "see /api/v1/streams for the streams seen so far and their addresses",
+    )
+}
+
+fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
+    json_answer(status, &json!({ "error": what, "hint": hint }))
+}
+
+fn ok(body: &Value) -> Answer {
+    json_answer(StatusCode::OK, body)
+}
+
+fn html(body: String) -> Answer {
+    let mut answer = whole(StatusCode::OK, HTML, body);
+    // The pages carry their style and drawing themselves and run nothing; say so to the browser.
+    answer.headers_mut().insert(
+        "content-security-policy",
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
+    );
+    answer
+}
+
+fn json_answer(status: StatusCode, body: &Value) -> Answer {
+    whole(status, JSON, format!("{body:#}\n"))
+}
+
+fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        "x-content-type-options",
+        HeaderValue::from_static("nosniff"),
+    );
+    answer
+}

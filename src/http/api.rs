@@ -1,0 +1,181 @@
+//! The JSON interface: reports as they are published, with the words and addresses that people need.
+//!
+//! Times are given twice, as milliseconds since the epoch (exact, for programs) and as RFC 3339 (for
+//! reading). An undecided window has `evaluation: null`, as its metrics are withdrawn; a field that is
+//! undefined for a sample is `null`, never a number that means nothing.
+
+use serde_json::{Value, json};
+
+use super::path::encode_id;
+use crate::judge::{StreamReport, Verdict, WindowReport};
+use crate::stats::evaluation::Evaluation;
+use crate::telemetry::Published;
+use crate::telemetry::collector::verdict_words;
+
+/// All streams, or those of one model, each with its windows in short.
+pub fn streams(published: &Published, model: Option<&str>) -> Value {
+    let streams: Vec<Value> = published
+        .reports()
+        .iter()
+        .filter(|report| model.is_none_or(|model| report.id.model == model))
+        .map(|report| {
+            let mut entry = identity(report);
+            entry["windows"] = report.windows.iter().map(brief).collect();
+            entry
+        })
+        .collect();
+    json!({ "count": streams.len(), "streams": streams })
+}
+
+/// Everything known of one stream.
+pub fn stream(report: &StreamReport) -> Value {
+    let mut entry = identity(report);
+    entry["windows"] = report
+        .windows
+        .iter()
+        .map(|window| {
+            let mut entry = window_facts(window);
+            entry["evaluation"] = decided(window).map_or(Value::Null, evaluation);
+            entry
+        })
+        .collect();
+    entry
+}
+
+/// The reliability diagram of one window, or of each; `None` if there is no window of that name.
+pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value> {
+    let windows: Vec<Value> = report
+        .windows
+        .iter()
+        .filter(|w| window.is_none_or(|name| w.window == name))
+        .map(|window| {
+            let mut entry = window_facts(window);
+            entry["cells"] = decided(window).map_or(Value::Null, cells);
+            entry
+        })
+        .collect();
+    if windows.is_empty() && window.is_some() {
+        return None;
+    }
+    let mut entry = identity(report);
+    entry["windows"] = Value::Array(windows);
+    Some(entry)
+}
+
+/// The evaluation behind a verdict; none while the window is undecided.
+pub fn decided(window: &WindowReport) -> Option<&Evaluation> {
+    match window.verdict {
+        Verdict::Undecided(_) => None,
+        Verdict::Calibrated | Verdict::Miscalibrated => window.evaluation.as_deref(),
+    }
+}
+
+/// The numbers of an evaluation.
+fn evaluation(e: &Evaluation) -> Value {
+    json!({
+        "n": e.n,
+        "positives": e.positives,
+        "reject": e.reject,
+        "p_value": p_value(e),
+        "ece_l1": e.ece_l1,
+        "interval": {
+            "cells": e.interval.cells,
+            "confidence": e.interval.confidence,
+            "estimate_squared": e.interval.estimate_squared,
+            "lower": e.interval.lower,
+            "upper": e.interval.upper,
+            "contains_zero": e.interval.contains_zero,
+        },
+        "direction": e.direction.as_str(),
+    })
+}
+
+fn identity(report: &StreamReport) -> Value {
+    let id = &report.id;
+    let path = encode_id(id);
+    json!({
+        "id": id.to_string(),
+        "model": id.model,
+        "version": id.version,
+        "segment": id.segment,
+        "view": id.view.to_string(),
+        "last_event_ms": report.last_event_ms,
+        "last_event": rfc3339(report.last_event_ms),
+        "links": {
+            "self": format!("/api/v1/streams/{path}"),
+            "reliability": format!("/api/v1/streams/{path}/reliability"),
+            "page": format!("/streams/{path}"),
+        },
+    })
+}
+
+fn window_facts(window: &WindowReport) -> Value {
+    let (verdict, reason) = verdict_words(window.verdict);
+    json!({
+        "window": window.window,
+        "start_ms": window.start_ms,
+        "start": rfc3339(window.start_ms),
+        "end_ms": window.end_ms,
+        "end": rfc3339(window.end_ms),
+        "evaluated_at_ms": window.evaluated_at_ms,
+        "n": window.n,
+        "verdict": verdict,
+        "reason": reason,
+        "alert": window.alert.as_str(),
+        "alert_since_ms": window.alert_since_ms,
+    })
+}
+
+/// A window with the few numbers that a list shows.
+fn brief(window: &WindowReport) -> Value {
+    let mut entry = window_facts(window);
+    if let Some(e) = decided(window) {
+        entry["ece_l1"] = json!(e.ece_l1);
+        entry["ece_l2"] = json!({
+            "estimate_squared": e.interval.estimate_squared,
+            "lower": e.interval.lower,
+            "upper": e.interval.upper,
+            "confidence": e.interval.confidence,
+            "detectable": e.detectable_ece_l2,
+        });
+        entry["p_value"] = json!(p_value(e));
+        entry["direction"] = json!(e.direction.as_str());
+    }
+    entry
+}
+
+/// p-value of the test that decided.
+pub fn p_value(e: &Evaluation) -> f64 {
+    e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
+}
+
+fn cells(e: &Evaluation) -> Value {
+    let cells = e.reliability.iter().filter(|cell| cell.n > 0);
+    cells
+        .map(|cell| {
+            json!({
+                "low": cell.low,
+                "high": cell.high,
+                "n": cell.n,
+                "mean_score": cell.mean_score,
+                "event_rate": cell.event_rate,
+                "rate_low": cell.rate_low,
+                "rate_high": cell.rate_high,
+                "null_low": cell.null_low,
+                "null_high": cell.null_high,
+            })
+        })
+        .collect()
+}
+
+/// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.
+pub fn rfc3339(ms: i64) -> String {
+    const YEAR_10000_MS: i64 = 253_402_300_800_000;
+    match u64::try_from(ms) {
+        Ok(positive) if ms < YEAR_10000_MS => {
+            let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
+            humantime::format_rfc3339_seconds(moment).to_string()
+        }
+        _ => format!("{ms} ms"),
+    }
+}

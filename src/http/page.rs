@@ -1,0 +1,338 @@
+//! Two pages for people: what is monitored, and one stream with its reliability diagrams.
+//!
+//! Plain HTML with the style inside, no script: it works where nothing else is installed, behind any
+//! proxy, and in a text browser. Every value from the outside passes through [`escape`].
+
+use std::fmt::Write;
+
+use super::api::{decided, p_value, rfc3339};
+use super::diagram;
+use super::path::encode_id;
+use crate::judge::{StreamReport, WindowReport};
+use crate::stats::evaluation::Evaluation;
+use crate::telemetry::Published;
+use crate::telemetry::collector::verdict_words;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The page at `/`.
+pub fn index(published: &Published) -> String {
+    let mut body = String::new();
+    body.push_str("<h1>trueline</h1><p class=lead>Are the models' probabilities true?</p>");
+    health(published, &mut body);
+    let reports = published.reports();
+    if reports.is_empty() {
+        body.push_str(
+            "<p>No stream has been judged yet. A stream appears with its first window.</p>",
+        );
+    } else {
+        body.push_str(
+            "<div class=scroll><table><thead><tr><th>stream<th>window<th>verdict<th class=num>n\
+             <th class=num>ECE ℓ2<th class=num>interval<th class=num>p<th>alert<th>ends (UTC)<tbody>",
+        );
+        for report in &reports {
+            for (i, window) in report.windows.iter().enumerate() {
+                index_row(report, window, i == 0, &mut body);
+            }
+        }
+        body.push_str("</table></div>");
+    }
+    body.push_str(
+        "<h2>Addresses</h2><ul class=links>\
+         <li><a href=/metrics>/metrics</a> for Prometheus\
+         <li><a href=/live>/live</a> and <a href=/ready>/ready</a> for probes\
+         <li><a href=/api/v1/streams>/api/v1/streams</a> the list above as JSON\
+         <li>/api/v1/streams/{id} everything known of one stream\
+         <li>/api/v1/streams/{id}/reliability the cells of its diagram\
+         </ul>",
+    );
+    page("trueline", &body)
+}
+
+/// The page of one stream; `window` picks one of its windows.
+pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
+    let id = &report.id;
+    let mut body = String::new();
+    let _ = write!(
+        body,
+        "<p class=crumb><a href=/>all streams</a></p><h1>{}</h1><p class=lead>",
+        escape(&id.model)
+    );
+    let segment = if id.segment.is_empty() {
+        "all"
+    } else {
+        &id.segment
+    };
+    let _ = write!(
+        body,
+        "version <b>{}</b> · segment <b>{}</b> · view <b>{}</b> · last event {} UTC</p>",
+        escape(or_none(&id.version)),
+        escape(segment),
+        escape(&id.view.to_string()),
+        clock(report.last_event_ms)
+    );
+    for shown in report
+        .windows
+        .iter()
+        .filter(|w| window.is_none_or(|name| w.window == name))
+    {
+        section(shown, &mut body);
+    }
+    let path = encode_id(id);
+    let _ = write!(
+        body,
+        "<p class=foot>As JSON: <a href=\"/api/v1/streams/{path}\">everything</a>, \
+         <a href=\"/api/v1/streams/{path}/reliability\">cells</a>. \
+         Grey bars: where the event rate of a cell would fall if its scores were true. \
+         Whiskers: exact 95 % interval of the observed rate. Area of a point: events in the cell.</p>"
+    );
+    page(&format!("{id} · trueline"), &body)
+}
+
+/// One window of the stream's page.
+fn section(window: &WindowReport, body: &mut String) {
+    let _ = write!(
+        body,
+        "<section><h2>window {} {}</h2><p class=when>{} to {} UTC · n = {} · alert {}</p>",
+        escape(&window.window),
+        badge(window),
+        clock(window.start_ms),
+        clock(window.end_ms),
+        thousands(window.n),
+        window.alert.as_str()
+    );
+    match decided(window) {
+        Some(e) => {
+            let _ = write!(
+                body,
+                "<p class=words>{}</p><div class=pair>",
+                escape(&sentence(e))
+            );
+            body.push_str(&diagram::svg(&e.reliability));
+            figures(e, body);
+            body.push_str("</div>");
+        }
+        None => {
+            let _ = write!(body, "<p class=words>{}</p>", undecided_sentence(window));
+        }
+    }
+    body.push_str("</section>");
+}
+
+/// The numbers of an evaluation as a table of two columns.
+fn figures(e: &Evaluation, body: &mut String) {
+    let percent = e.interval.confidence * 100.0;
+    let mut rows: Vec<(String, String)> = vec![
+        (
+            "ECE ℓ2, debiased".into(),
+            number(e.interval.estimate_squared.max(0.0).sqrt()),
+        ),
+        (
+            format!("its {percent:.0} % interval"),
+            format!(
+                "{} to {}",
+                number(e.interval.lower),
+                number(e.interval.upper)
+            ),
+        ),
+        (
+            "smallest detectable at this n".into(),
+            e.detectable_ece_l2.map_or("–".into(), number),
+        ),
+        ("tolerance".into(), number(e.tolerance.tolerance)),
+        ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
+        ("T-Cal p-value".into(), number(e.tcal.p_value)),
+    ];
+    if let Some(discrete) = &e.discrete {
+        rows.push((
+            "exact discrete test p-value".into(),
+            number(discrete.p_value),
+        ));
+    }
+    rows.extend([
+        ("event rate".into(), number(e.event_rate)),
+        ("mean score".into(), number(e.mean_score)),
+        ("mean residual".into(), number(e.in_the_large.mean_residual)),
+        ("Brier score".into(), number(e.brier.score)),
+        ("log loss".into(), number(e.log_loss)),
+    ]);
+    body.push_str("<table class=figures><tbody>");
+    for (name, value) in rows {
+        let _ = write!(body, "<tr><td>{name}<td class=num>{value}");
+    }
+    body.push_str("</table>");
+}
+
+/// Rows of the index: the stream is named once, on its first window.
+fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &mut String) {
+    let name = if first {
+        let path = encode_id(&report.id);
+        format!(
+            "<a href=\"/streams/{path}\">{}</a>",
+            escape(&report.id.to_string())
+        )
+    } else {
+        String::new()
+    };
+    let _ = write!(
+        body,
+        "<tr{}><td>{name}<td>{}<td>{}<td class=num>{}",
+        if first { " class=first" } else { "" },
+        escape(&window.window),
+        badge(window),
+        thousands(window.n)
+    );
+    match decided(window) {
+        Some(e) => {
+            let _ = write!(
+                body,
+                "<td class=num>{}<td class=num>{} – {}<td class=num>{}",
+                number(e.interval.estimate_squared.max(0.0).sqrt()),
+                number(e.interval.lower),
+                number(e.interval.upper),
+                number(p_value(e))
+            );
+        }
+        None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
+    }
+    let _ = write!(
+        body,
+        "<td>{}<td>{}",
+        window.alert.as_str(),
+        clock(window.end_ms)
+    );
+}
+
+/// Live, ready, and what is missing.
+fn health(published: &Published, body: &mut String) {
+    let missing = published.missing();
+    body.push_str("<p class=health>");
+    body.push_str(if published.live() {
+        "<span class=\"badge good\">live</span> "
+    } else {
+        "<span class=\"badge bad\">not live: a loop is silent, values are withdrawn</span> "
+    });
+    if missing.is_empty() {
+        body.push_str("<span class=\"badge good\">ready</span>");
+    }
+    for (part, why) in missing {
+        let _ = write!(
+            body,
+            "<span class=\"badge wait\">waiting for {}: {}</span> ",
+            escape(&part),
+            escape(&why)
+        );
+    }
+    body.push_str("</p>");
+}
+
+fn badge(window: &WindowReport) -> String {
+    let (verdict, reason) = verdict_words(window.verdict);
+    let class = match verdict {
+        "calibrated" => "good",
+        "miscalibrated" => "bad",
+        _ => "wait",
+    };
+    let reason = reason.map_or(String::new(), |r| format!(": {}", r.replace('_', " ")));
+    format!("<span class=\"badge {class}\">{verdict}{reason}</span>")
+}
+
+fn sentence(e: &Evaluation) -> String {
+    let words = e.direction.words();
+    if e.reject {
+        format!("The scores are not true: {words}.")
+    } else {
+        "Nothing here speaks against the scores.".to_owned()
+    }
+}
+
+fn undecided_sentence(window: &WindowReport) -> &'static str {
+    match verdict_words(window.verdict).1 {
+        Some("too_few") => "Too few events for a verdict.",
+        Some("immature") => "Outcomes are still expected; no verdict before they had their time.",
+        Some("stale") => "No new data; the last values were withdrawn.",
+        Some("late") => "Too many events came late for this window to be judged.",
+        Some("capacity") => "A limit was reached; not all events of this window were kept.",
+        _ => "No verdict.",
+    }
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "–" } else { text }
+}
+
+/// Day and time without the zone.
+fn clock(ms: i64) -> String {
+    rfc3339(ms).replace('T', " ").replace('Z', "")
+}
+
+/// Four significant digits, in scientific form below 0.0001.
+fn number(value: f64) -> String {
+    let size = value.abs();
+    if value == 0.0 {
+        "0".to_owned()
+    } else if size < 1e-4 {
+        format!("{value:.2e}")
+    } else if size < 1.0 {
+        format!("{value:.4}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Text made safe inside elements and quoted attributes.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+fn page(title: &str, body: &str) -> String {
+    format!(
+        "<!doctype html><html lang=en><meta charset=utf-8><title>{}</title>\
+         <meta name=viewport content=\"width=device-width, initial-scale=1\">\
+         <meta http-equiv=refresh content=10><style>{STYLE}</style><main>{body}</main></html>\n",
+        escape(title)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_four_digits_and_small_ones_their_exponent() {
+        assert_eq!(number(0.0), "0");
+        assert_eq!(number(0.012_345), "0.0123");
+        assert_eq!(number(1.2e-9), "1.20e-9");
+        assert_eq!(number(-0.5), "-0.5000");
+        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(thousands(999), "999");
+    }
+
+    #[test]
+    fn names_from_outside_cannot_become_markup() {
+        assert_eq!(escape("<b a='\"&"), "&lt;b a=&#39;&quot;&amp;");
+    }
+}

@@ -1,0 +1,183 @@
+//! From a request's path to what is asked for, and back from a stream to its path.
+//!
+//! A stream has four parts, model, version, segment and view, and any of them may contain a slash or
+//! be empty. So each part is percent-encoded in a path (`fraud/v1/country=DE/binary`,
+//! `team%2Ffraud/v1//binary`); as a convenience the whole id may also be one encoded part, as it is
+//! printed in logs and labels.
+
+use std::fmt::Write;
+
+use crate::judge::StreamId;
+use crate::telemetry::Published;
+
+/// What a path asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Route {
+    /// The page that links everything.
+    Index,
+    /// Prometheus text.
+    Metrics,
+    /// Whether the loops tick.
+    Live,
+    /// Whether every part is ready.
+    Ready,
+    /// All streams.
+    Streams,
+    /// One stream; its encoded parts.
+    Stream(Vec<String>),
+    /// The cells of one stream.
+    Reliability(Vec<String>),
+    /// The page of one stream.
+    Page(Vec<String>),
+    /// Nothing known.
+    Unknown,
+}
+
+/// Reads a path. Parts that are not valid percent-encoded UTF-8 lead nowhere.
+pub fn route(path: &str) -> Route {
+    match path {
+        "/" => return Route::Index,
+        "/metrics" => return Route::Metrics,
+        "/live" => return Route::Live,
+        "/ready" => return Route::Ready,
+        "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
+        _ => {}
+    }
+    if let Some(rest) = path.strip_prefix("/api/v1/streams/") {
+        // A fifth part, or a second after an id in one part, can only be the diagram.
+        if let Some(id) = rest.strip_suffix("/reliability")
+            && matches!(id.split('/').count(), 1 | 4)
+        {
+            return parts(id).map_or(Route::Unknown, Route::Reliability);
+        }
+        return parts(rest).map_or(Route::Unknown, Route::Stream);
+    }
+    if let Some(rest) = path.strip_prefix("/streams/") {
+        return parts(rest).map_or(Route::Unknown, Route::Page);
+    }
+    Route::Unknown
+}
+
+fn parts(id: &str) -> Option<Vec<String>> {
+    let parts: Option<Vec<String>> = id.split('/').map(decode).collect();
+    parts.filter(|parts| matches!(parts.len(), 1 | 4))
+}
+
+/// The published stream that these parts name.
+pub fn find(parts: &[String], published: &Published) -> Option<StreamId> {
+    if let [model, version, segment, view] = parts {
+        let id = StreamId {
+            model: model.clone(),
+            version: version.clone(),
+            segment: segment.clone(),
+            view: view.parse().ok()?,
+        };
+        return published.report(&id).map(|_| id);
+    }
+    let whole = parts.first()?;
+    let reports = published.reports();
+    let found = reports.iter().find(|r| r.id.to_string() == *whole)?;
+    Some(found.id.clone())
+}
+
+/// The encoded parts of a stream, joined by slashes.
+pub fn encode_id(id: &StreamId) -> String {
+    let view = id.view.to_string();
+    [&id.model, &id.version, &id.segment, &view]
+        .map(|part| encode(part))
+        .join("/")
+}
+
+/// Percent-encodes all but the unreserved characters of RFC 3986 and the two that are common in
+/// segments and always safe inside a part, `=` and `,`, and the `:` of a class view.
+fn encode(part: &str) -> String {
+    let mut out = String::with_capacity(part.len());
+    for &byte in part.as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~=,:".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    // A part of dots alone would be resolved away by the client.
+    if !out.is_empty() && out.bytes().all(|b| b == b'.') {
+        return out.replace('.', "%2E");
+    }
+    out
+}
+
+/// Undoes percent-encoding; `None` where it is broken or not UTF-8.
+pub fn decode(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let high = char::from(rest.next()?).to_digit(16)?;
+        let low = char::from(rest.next()?).to_digit(16)?;
+        bytes.push(u8::try_from(high * 16 + low).ok()?);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Value of a query parameter, decoded.
+pub fn query(query: Option<&str>, name: &str) -> Option<String> {
+    query?.split('&').find_map(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (key == name).then(|| decode(&value.replace('+', "%20")))?
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(parts: &[&str]) -> Vec<String> {
+        parts.iter().map(|&part| part.to_owned()).collect()
+    }
+
+    #[test]
+    fn paths_with_slashes_and_empty_parts_find_their_way() {
+        assert_eq!(
+            route("/api/v1/streams/team%2Ffraud/v1//binary"),
+            Route::Stream(owned(&["team/fraud", "v1", "", "binary"]))
+        );
+        assert_eq!(
+            route("/api/v1/streams/a/1//binary/reliability"),
+            Route::Reliability(owned(&["a", "1", "", "binary"]))
+        );
+        assert_eq!(
+            route("/api/v1/streams/a%2F1%2F%2Fbinary/reliability"),
+            Route::Reliability(owned(&["a/1//binary"]))
+        );
+        assert_eq!(route("/api/v1/streams/a/b"), Route::Unknown);
+        assert_eq!(route("/api/v1/streams/%zz"), Route::Unknown);
+        assert_eq!(route("/api/v1/streams/%ff"), Route::Unknown);
+        assert_eq!(route("/favicon.ico"), Route::Unknown);
+    }
+
+    #[test]
+    fn encoding_is_undone_by_decoding() {
+        for part in [
+            "", "a b", "100%", "ü/λ", "k=v,l=w", "..", "class:3", "?x=1&y#z",
+        ] {
+            let encoded = encode(part);
+            assert!(!encoded.contains(['/', '?', '#', '&', ' ']), "{encoded}");
+            assert_eq!(decode(&encoded).as_deref(), Some(part));
+        }
+        assert_eq!(encode(".."), "%2E%2E");
+    }
+
+    #[test]
+    fn query_values_are_decoded() {
+        assert_eq!(
+            query(Some("a=1&window=last%3A100"), "window").as_deref(),
+            Some("last:100")
+        );
+        assert_eq!(query(Some("model=a+b"), "model").as_deref(), Some("a b"));
+        assert_eq!(query(Some("a=1"), "b"), None);
+        assert_eq!(query(None, "b"), None);
+    }
+}

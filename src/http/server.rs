@@ -1,0 +1,140 @@
+//! The listening loop: one task per connection, every wait bounded.
+//!
+//! A connection may send 16 KiB of request head, must send it within ten seconds, and lives five
+//! minutes at most; after that it is asked to close once its answer is out, and dropped when it does
+//! not. At most [`CONNECTIONS_MAX`] are open at once: the next is told 503, counted and closed, so
+//! that a client that leaks connections shows in a metric and costs no memory. The listener is handed
+//! in, already bound, so that a port in use is found before anything starts.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use super::answer;
+use crate::telemetry::Published;
+
+/// Open connections at once. A scraper or two, a load balancer's probes and a few people.
+pub const CONNECTIONS_MAX: usize = 128;
+/// Bytes of a request's line and headers.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Headers of one request.
+const HEADERS_MAX: usize = 64;
+/// A request's head must be complete within this time; also how long a connection may idle between
+/// requests. Longer than the usual scrape interval of 15 s would be kinder, but a reconnect is cheap.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// Age at which a connection is asked to close.
+const AGE_MAX: Duration = Duration::from_secs(300);
+/// Time a connection has for its last answer once it was asked to close.
+const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Pause after a failed accept, which usually means that file descriptors ran out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Answers requests until `shutdown` resolves, then lets open requests finish.
+pub async fn serve(
+    listener: TcpListener,
+    published: Arc<Published>,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (close, closing) = watch::channel(false);
+    let mut shutdown = pin!(shutdown);
+    loop {
+        tokio::select! {
+            () = &mut shutdown => break,
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => welcome(stream, peer, &places, &published, &closing),
+                Err(error) => {
+                    crate::warn_limited!(error = %error, "could not accept an http connection");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let _ = close.send(true);
+    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
+    // All places free again means that every connection has ended.
+    let _ = timeout(LAST_ANSWER_WITHIN * 2, places.acquire_many(all)).await;
+    Ok(())
+}
+
+/// Gives a connection a place and a task, or tells it that there is none.
+fn welcome(
+    stream: TcpStream,
+    peer: SocketAddr,
+    places: &Arc<Semaphore>,
+    published: &Arc<Published>,
+    closing: &watch::Receiver<bool>,
+) {
+    let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+        published.http.refused.fetch_add(1, Ordering::Relaxed);
+        crate::warn_limited!(%peer, open = CONNECTIONS_MAX, "http connection refused, all places are taken");
+        // Best effort: a fresh socket's buffer takes these bytes.
+        let _ = stream.try_write(
+            b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
+        );
+        return;
+    };
+    let published = Arc::clone(published);
+    let closing = closing.clone();
+    tokio::spawn(async move {
+        published.http.open.fetch_add(1, Ordering::Relaxed);
+        converse(stream, place, &published, closing).await;
+        published.http.open.fetch_sub(1, Ordering::Relaxed);
+    });
+}
+
+/// One connection from first to last answer.
+async fn converse(
+    stream: TcpStream,
+    _place: OwnedSemaphorePermit,
+    published: &Arc<Published>,
+    mut closing: watch::Receiver<bool>,
+) {
+    let service = service_fn(|request: Request<Incoming>| {
+        let published = Arc::clone(published);
+        async move { Ok::<_, Infallible>(respond(&request, &published)) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_WITHIN)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    tokio::select! {
+        // An error here is the client's: it hung up, was too slow or spoke no HTTP.
+        _ = connection.as_mut() => return,
+        _ = closing.wait_for(|&now| now) => {}
+        () = sleep(AGE_MAX) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = timeout(LAST_ANSWER_WITHIN, connection).await;
+}
+
+/// Answers one request and counts it.
+fn respond(request: &Request<Incoming>, published: &Published) -> Response<Full<Bytes>> {
+    let response = answer::answer(request.method(), request.uri(), published);
+    let class = match response.status().as_u16() {
+        200..=399 => 0,
+        400..=499 => 1,
+        _ => 2,
+    };
+    published.http.answers[class].fetch_add(1, Ordering::Relaxed);
+    response
+}

@@ -1,0 +1,337 @@
+//! The one table of metrics.
+//!
+//! Every name that leaves over `/metrics` is a row here, with its kind, unit, labels and meaning; the
+//! collector can only emit rows ([`Id`] is made from the same rows), the README's reference is printed
+//! from it ([`markdown`]), and a test holds every expression of the rules and dashboards in `deploy/`
+//! against it. So a metric cannot be renamed in one place and forgotten in another.
+//!
+//! Names are `trueline_<noun>_<unit>[_total]` in base units; what has no unit (a probability, a
+//! p-value, an estimate of calibration error, which is a mean difference of probabilities) has none in
+//! its name. Labels are bounded: `model`, `version`, `segment`, `view` and `window` by the caps of the
+//! engine, `cell` by the level of the reliability diagram, the others by the program itself.
+
+/// What a metric's values do over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only rises, until a restart.
+    Counter,
+    /// Goes up and down.
+    Gauge,
+    /// Counts observations below bounds.
+    Histogram,
+}
+
+impl Kind {
+    /// The word of the exposition format.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
+        }
+    }
+}
+
+/// When a metric has values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Per stream and window, always.
+    Window,
+    /// Per stream and window while the verdict is `calibrated` or `miscalibrated`; withdrawn when the
+    /// window is undecided.
+    Evaluation,
+    /// Per stream, window and cell of the reliability diagram; withdrawn like `Evaluation`.
+    Cell,
+    /// Of the input: per source or partition.
+    Input,
+    /// Of the process.
+    Process,
+}
+
+impl Group {
+    /// All groups in the order of the reference.
+    pub const ALL: [Group; 5] = [
+        Group::Window,
+        Group::Evaluation,
+        Group::Cell,
+        Group::Input,
+        Group::Process,
+    ];
+
+    /// Heading in the reference.
+    fn heading(self) -> &'static str {
+        match self {
+            Group::Window => "Per stream and window, always present",
+            Group::Evaluation => {
+                "Per stream and window, withdrawn while the verdict is `undecided`"
+            }
+            Group::Cell => "Per cell of the reliability diagram, withdrawn likewise",
+            Group::Input => "Input",
+            Group::Process => "Process",
+        }
+    }
+
+    /// Labels that every metric of the group carries before its own.
+    pub fn labels(self) -> &'static [&'static str] {
+        match self {
+            Group::Window | Group::Evaluation => &["model", "version", "segment", "view", "window"],
+            Group::Cell => &["model", "version", "segment", "view", "window", "cell"],
+            Group::Input | Group::Process => &[],
+        }
+    }
+}
+
+/// One row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Full name.
+    pub name: &'static str,
+    /// Kind.
+    pub kind: Kind,
+    /// When it has values, and its common labels.
+    pub group: Group,
+    /// Unit in words; `1` for what has none.
+    pub unit: &'static str,
+    /// Labels besides the group's.
+    pub labels: &'static [&'static str],
+    /// Meaning.
+    pub help: &'static str,
+}
+
+impl Metric {
+    /// All labels in order.
+    pub fn all_labels(&self) -> impl Iterator<Item = &'static str> {
+        self.group.labels().iter().chain(self.labels).copied()
+    }
+}
+
+macro_rules! table {
+    ($($id:ident $group:ident $kind:ident $name:literal $unit:literal [$($label:literal),*] $help:literal;)+) => {
+        /// A row of [`TABLE`]; `id as usize` is its index.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Id { $(#[doc = $help] $id,)+ }
+
+        /// Every metric of the program.
+        pub const TABLE: &[Metric] = &[$(Metric {
+            name: $name,
+            kind: Kind::$kind,
+            group: Group::$group,
+            unit: $unit,
+            labels: &[$($label),*],
+            help: $help,
+        },)+];
+    };
+}
+
+table! {
+    Events Window Gauge "trueline_window_events" "events" []
+        "Events with an outcome in the window (n).";
+    WindowStart Window Gauge "trueline_window_start_timestamp_seconds" "seconds" []
+        "Event time at which the window begins.";
+    WindowEnd Window Gauge "trueline_window_end_timestamp_seconds" "seconds" []
+        "Event time at which the window ends; its distance from now is how old the verdict's data are.";
+    WindowEvaluated Window Gauge "trueline_window_evaluated_timestamp_seconds" "seconds" []
+        "When the window was last judged.";
+    LastEvent Window Gauge "trueline_last_event_timestamp_seconds" "seconds" []
+        "Event time of the newest event of the stream (the same for all its windows).";
+    Verdict Window Gauge "trueline_verdict" "0 or 1" ["state"]
+        "1 for the present verdict, 0 for the others: calibrated, miscalibrated, undecided.";
+    Undecided Window Gauge "trueline_undecided" "1" ["reason"]
+        "Present while undecided, with the reason: too_few, immature, stale, late, capacity.";
+    Alert Window Gauge "trueline_alert" "0 or 1" ["state"]
+        "1 for the present state of the window's alert, 0 for the others: inactive, pending, firing, resolved.";
+    AlertSince Window Gauge "trueline_alert_since_timestamp_seconds" "seconds" []
+        "When the alert entered its present state.";
+
+    Positives Evaluation Gauge "trueline_window_positives" "events" []
+        "Events of the window whose outcome was positive.";
+    EventRate Evaluation Gauge "trueline_event_rate" "1" []
+        "Share of positive outcomes in the window.";
+    ScoreMean Evaluation Gauge "trueline_score_mean" "1" []
+        "Mean score in the window.";
+    ResidualMean Evaluation Gauge "trueline_residual_mean" "1" []
+        "Calibration in the large: mean of outcome minus score; positive means that the scores are too low.";
+    EceL1 Evaluation Gauge "trueline_ece_l1" "1" []
+        "Plug-in l1 expected calibration error over 16 equal cells; biased upwards at small n.";
+    EceL2 Evaluation Gauge "trueline_ece_l2" "1" []
+        "Debiased estimate of the l2 expected calibration error, 0 where its square is estimated below 0.";
+    EceL2Squared Evaluation Gauge "trueline_ece_l2_squared" "1" []
+        "Debiased estimate of the squared l2 expected calibration error; unbiased, so it may be negative.";
+    EceL2Lower Evaluation Gauge "trueline_ece_l2_lower" "1" []
+        "Lower end of the confidence interval of the l2 expected calibration error.";
+    EceL2Upper Evaluation Gauge "trueline_ece_l2_upper" "1" []
+        "Upper end of the confidence interval of the l2 expected calibration error.";
+    EceL2ContainsZero Evaluation Gauge "trueline_ece_l2_contains_zero" "0 or 1" []
+        "1 while the confidence interval contains perfect calibration.";
+    EceL2Detectable Evaluation Gauge "trueline_ece_l2_detectable" "1" []
+        "Null floor: the smallest l2 expected calibration error that the test finds with 80 % power at this n.";
+    EceL2Tolerance Evaluation Gauge "trueline_ece_l2_tolerance" "1" []
+        "Configured tolerance: miscalibration below it is not worth an alert.";
+    Mce Evaluation Gauge "trueline_max_calibration_error" "1" []
+        "Largest absolute mean residual of a cell with enough events.";
+    TcalPValue Evaluation Gauge "trueline_tcal_p_value" "1" []
+        "p-value of the adaptive T-Cal test over all its levels.";
+    TcalReject Evaluation Gauge "trueline_tcal_reject" "0 or 1" []
+        "1 while T-Cal rejects calibration at the configured level.";
+    DiscretePValue Evaluation Gauge "trueline_discrete_p_value" "1" []
+        "p-value of the exact test for discrete scores, where it ran.";
+    Reject Evaluation Gauge "trueline_reject" "0 or 1" []
+        "The decision: of the exact discrete test where it ran, else of T-Cal.";
+    Direction Evaluation Gauge "trueline_direction" "1" ["direction"]
+        "Present with the way the scores err: none, too_high, too_low, over_confident, under_confident, local.";
+    Brier Evaluation Gauge "trueline_brier_score" "1" []
+        "Mean squared difference of score and outcome.";
+    BrierReliability Evaluation Gauge "trueline_brier_reliability" "1" []
+        "Part of the Brier score that miscalibration costs.";
+    BrierResolution Evaluation Gauge "trueline_brier_resolution" "1" []
+        "Part of the Brier score that the scores' sharpness earns.";
+    BrierUncertainty Evaluation Gauge "trueline_brier_uncertainty" "1" []
+        "Brier score of always saying the event rate.";
+    LogLoss Evaluation Gauge "trueline_log_loss" "nats" []
+        "Mean log loss.";
+    SpiegelhalterZ Evaluation Gauge "trueline_spiegelhalter_z" "1" []
+        "Spiegelhalter's z statistic.";
+    Ks Evaluation Gauge "trueline_ks_statistic" "1" []
+        "Kolmogorov-Smirnov statistic of the cumulative residuals.";
+
+    CellEvents Cell Gauge "trueline_cell_events" "events" []
+        "Events in the cell; the label is the cell's lower edge.";
+    CellScoreMean Cell Gauge "trueline_cell_score_mean" "1" []
+        "Mean score in the cell.";
+    CellEventRate Cell Gauge "trueline_cell_event_rate" "1" []
+        "Share of positive outcomes in the cell.";
+    CellNullLower Cell Gauge "trueline_cell_null_lower" "1" []
+        "Lower end of the consistency bar: where the rate would fall if the scores were true.";
+    CellNullUpper Cell Gauge "trueline_cell_null_upper" "1" []
+        "Upper end of the consistency bar.";
+
+    RecordsRead Input Counter "trueline_records_read_total" "records" ["source"]
+        "Records read.";
+    Records Input Counter "trueline_records_total" "records" ["source", "disposition", "reason"]
+        "Records by where they went: observed, late, replayed, rejected, refused; over all dispositions this adds up to the records read.";
+    Renormalised Input Counter "trueline_records_renormalised_total" "records" ["source"]
+        "Observed records whose probabilities were divided by their sum, which was off 1 by rounding.";
+    DeadLetters Input Counter "trueline_dead_letters_total" "records" ["source", "result"]
+        "Rejected records sent to the dead-letter topic: delivered, failed.";
+    PartitionPosition Input Gauge "trueline_partition_position_offset" "offset" ["topic", "partition"]
+        "Offset of the next record to read.";
+    PartitionLag Input Gauge "trueline_partition_lag_records" "records" ["topic", "partition"]
+        "Records between the position and the end of the partition.";
+    PartitionWatermark Input Gauge "trueline_partition_watermark_timestamp_seconds" "seconds" ["topic", "partition"]
+        "Event time up to which the partition is complete.";
+    PartitionIdle Input Gauge "trueline_partition_idle" "0 or 1" ["topic", "partition"]
+        "1 while the partition has nothing to read and holds no other back.";
+
+    Streams Process Gauge "trueline_streams" "streams" []
+        "Monitored streams.";
+    StreamsExpired Process Counter "trueline_streams_expired_total" "streams" []
+        "Streams that went unused and were let go.";
+    Panes Process Gauge "trueline_panes" "panes" []
+        "Panes held over all streams.";
+    StateBytes Process Gauge "trueline_state_bytes" "bytes" []
+        "Bytes of all streams' state.";
+    SeriesShown Process Gauge "trueline_series" "series" []
+        "Series of streams and windows in this scrape.";
+    SeriesRefused Process Gauge "trueline_series_refused" "series" []
+        "Series of streams and windows left out of this scrape because of the cap.";
+    SnapshotTime Process Gauge "trueline_snapshot_timestamp_seconds" "seconds" []
+        "When the last snapshot was complete on disk.";
+    SnapshotDuration Process Gauge "trueline_snapshot_duration_seconds" "seconds" []
+        "How long the last snapshot took.";
+    SnapshotBytes Process Gauge "trueline_snapshot_bytes" "bytes" []
+        "Size of the last snapshot.";
+    SnapshotErrors Process Counter "trueline_snapshot_errors_total" "snapshots" []
+        "Snapshots that failed.";
+    EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []
+        "Time to evaluate one window.";
+    ConfigLoaded Process Gauge "trueline_config_last_load_success" "0 or 1" []
+        "1 if the last attempt to load the configuration succeeded.";
+    ConfigTime Process Gauge "trueline_config_loaded_timestamp_seconds" "seconds" []
+        "When the configuration at work was loaded.";
+    Ready Process Gauge "trueline_ready" "0 or 1" ["part"]
+        "1 for each part that is ready.";
+    LoopSilence Process Gauge "trueline_loop_silence_seconds" "seconds" ["loop"]
+        "Time since the loop last went round.";
+    HttpConnections Process Gauge "trueline_http_connections" "connections" []
+        "Open HTTP connections.";
+    HttpRefused Process Counter "trueline_http_connections_refused_total" "connections" []
+        "HTTP connections refused because of the cap.";
+    HttpAnswers Process Counter "trueline_http_answers_total" "answers" ["class"]
+        "HTTP answers by status class: 2xx, 4xx, 5xx.";
+    LogSuppressed Process Counter "trueline_log_lines_suppressed_total" "lines" []
+        "Log lines held back by the limit per site.";
+    BuildInfo Process Gauge "trueline_build_info" "1" ["version"]
+        "Always 1; the version is a label.";
+    ProcessStart Process Gauge "process_start_time_seconds" "seconds" []
+        "When the process started.";
+    ProcessMemory Process Gauge "process_resident_memory_bytes" "bytes" []
+        "Resident memory, where the system tells it.";
+}
+
+/// The row of a metric.
+pub fn metric(id: Id) -> &'static Metric {
+    &TABLE[id as usize]
+}
+
+/// The reference page of the table, as the README carries it.
+pub fn markdown() -> String {
+    let mut page = String::new();
+    for group in Group::ALL {
+        let common = group.labels();
+        page.push_str(&format!("**{}**", group.heading()));
+        if !common.is_empty() {
+            page.push_str(&format!(" (labels `{}`)", common.join("`, `")));
+        }
+        page.push_str("\n\n| metric | kind | unit | meaning |\n|---|---|---|---|\n");
+        for row in TABLE.iter().filter(|row| row.group == group) {
+            let own = match row.labels {
+                [] => String::new(),
+                labels => format!(" `{{{}}}`", labels.join(", ")),
+            };
+            page.push_str(&format!(
+                "| `{}`{own} | {} | {} | {} |\n",
+                row.name,
+                row.kind.as_str(),
+                row.unit,
+                row.help
+            ));
+        }
+        page.push('\n');
+    }
+    page.trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_distinct_and_follow_the_rules() {
+        let mut seen = BTreeSet::new();
+        for row in TABLE {
+            assert!(seen.insert(row.name), "{} twice", row.name);
+            assert!(
+                row.name.starts_with("trueline_") || row.name.starts_with("process_"),
+                "{}",
+                row.name
+            );
+            let counter = row.kind == Kind::Counter;
+            assert_eq!(counter, row.name.ends_with("_total"), "{}", row.name);
+            for unit in ["seconds", "bytes"] {
+                let named = row.name.trim_end_matches("_total").ends_with(unit);
+                assert_eq!(row.unit == unit, named, "{}", row.name);
+            }
+            assert!(row.help.ends_with('.'), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_reference_names_every_metric_once() {
+        let page = markdown();
+        for row in TABLE {
+            let cell = format!("| `{}`", row.name);
+            assert_eq!(page.matches(&cell).count(), 1, "{}", row.name);
+        }
+    }
+}
