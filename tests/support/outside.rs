@@ -1,0 +1,314 @@
+//! A server with something to show, and a client that speaks plain HTTP over a socket.
+#![allow(dead_code)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use trueline::alert::AlertState;
+use trueline::collect::{Disposition, Reason, Refusal};
+use trueline::judge::{StreamId, StreamReport, Undecided, Verdict, WindowReport};
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::evaluation::{Evaluation, Options, evaluate};
+use trueline::stats::fixed::Score;
+use trueline::stats::sums::Sums;
+use trueline::stats::view::View;
+use trueline::telemetry::Published;
+use trueline::telemetry::published::{Facts, PartitionFacts, SourceFacts};
+
+/// A running server; stops when dropped.
+pub struct Server {
+    pub address: SocketAddr,
+    pub published: Arc<Published>,
+    stop: Option<oneshot::Sender<()>>,
+    task: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
+    runtime: Option<Runtime>,
+}
+
+impl Server {
+    /// Serves `published` on a free port of loopback.
+    pub fn start(published: Arc<Published>) -> Server {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&published);
+        let task = runtime.spawn(trueline::http::serve(listener, shared, async {
+            let _ = stopped.await;
+        }));
+        Server {
+            address,
+            published,
+            stop: Some(stop),
+            task: Some(task),
+            runtime: Some(runtime),
+        }
+    }
+
+    /// Asks the server to stop and waits until it has.
+    pub fn stop(&mut self) {
+        let stop = self.stop.take().unwrap();
+        let _ = stop.send(());
+        let task = self.task.take().unwrap();
+        self.runtime
+            .as_ref()
+            .unwrap()
+            .block_on(task)
+            .unwrap()
+            .unwrap();
+    }
+
+    /// Answer to a GET.
+    pub fn get(&self, path: &str) -> Answer {
+        self.ask(&format!(
+            "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
+        ))
+    }
+
+    /// Body of a GET that must succeed with JSON.
+    pub fn json(&self, path: &str) -> serde_json::Value {
+        let answer = self.get(path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        serde_json::from_str(&answer.body).unwrap()
+    }
+
+    /// Answer to these bytes.
+    pub fn ask(&self, request: &str) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .unwrap();
+        // A server that refuses may close while the request is still being written.
+        let _ = stream.write_all(request.as_bytes());
+        Answer::read(&mut stream)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// An HTTP answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Answer {
+    /// Reads until the server closes.
+    pub fn read(stream: &mut TcpStream) -> Answer {
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|s| s.parse().ok())
+            .unwrap_or(0);
+        Answer {
+            status,
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        }
+    }
+}
+
+/// The machine's clock.
+pub fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    i64::try_from(since.as_millis()).unwrap()
+}
+
+/// splitmix64, so that every run sees the same sample.
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn uniform(&mut self) -> f64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Evaluation of `n` scores from `score`, whose outcomes happen with probability `truth(score)`.
+pub fn sample(n: u32, score: fn(f64) -> f64, truth: fn(f64) -> f64) -> Evaluation {
+    let mut chance = Chance(u64::from(n));
+    let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
+    for _ in 0..n {
+        let z = score(chance.uniform());
+        let y = chance.uniform() < truth(z);
+        sums.observe(Score::new(z).unwrap(), y).unwrap();
+    }
+    evaluate(&sums, &Options::default()).unwrap()
+}
+
+fn over_confident(z: f64) -> f64 {
+    0.5 + 0.6 * (z - 0.5)
+}
+
+/// A name of a stream.
+pub fn id(model: &str, version: &str, segment: &str, view: View) -> StreamId {
+    StreamId {
+        model: model.to_owned(),
+        version: version.to_owned(),
+        segment: segment.to_owned(),
+        view,
+    }
+}
+
+/// A window that ended `age_ms` ago.
+pub fn window(
+    name: &str,
+    verdict: Verdict,
+    alert: AlertState,
+    evaluation: Option<Evaluation>,
+) -> WindowReport {
+    let end_ms = now_ms() / 1000 * 1000 - 1000;
+    WindowReport {
+        window: name.to_owned(),
+        start_ms: end_ms - 300_000,
+        end_ms,
+        n: evaluation.as_ref().map_or(12, |e| e.n),
+        verdict,
+        alert,
+        alert_since_ms: (alert != AlertState::Inactive).then_some(end_ms),
+        evaluation: evaluation.map(Arc::new),
+        evaluated_at_ms: end_ms,
+    }
+}
+
+/// Publishes a stream.
+pub fn publish(published: &Published, id: StreamId, windows: Vec<WindowReport>) {
+    published.publish(Arc::new(StreamReport {
+        id,
+        last_event_ms: now_ms(),
+        windows,
+    }));
+}
+
+/// Published state with a calibrated, an over-confident, a rare-event and an undecided stream, two
+/// sources and three partitions, ready and alive.
+pub fn populated() -> Arc<Published> {
+    use AlertState::{Firing, Inactive, Pending};
+    use Verdict::{Calibrated, Miscalibrated};
+    let published = Arc::new(Published::default());
+    let good = sample(20_000, |u| u, |z| z);
+    let over = sample(10_000, |u| u, over_confident);
+    let rare = sample(50_000, |u| u * 0.02, |z| 2.0 * z);
+    publish(
+        &published,
+        id("calibrated", "1", "", View::Binary),
+        vec![
+            window(
+                "1m",
+                Calibrated,
+                Inactive,
+                Some(sample(2_000, |u| u, |z| z)),
+            ),
+            window("5m", Calibrated, Inactive, Some(good)),
+        ],
+    );
+    publish(
+        &published,
+        id(
+            "team/over \"confident\"",
+            "v2",
+            "country=DE,tier=a",
+            View::TopLabel,
+        ),
+        vec![
+            window(
+                "1m",
+                Miscalibrated,
+                Pending,
+                Some(sample(3_000, |u| u, over_confident)),
+            ),
+            window("5m", Miscalibrated, Firing, Some(over)),
+        ],
+    );
+    publish(
+        &published,
+        id("rare", "", "", View::Class(3)),
+        vec![window("last:50000", Miscalibrated, Firing, Some(rare))],
+    );
+    publish(
+        &published,
+        id("new", "7", "", View::Binary),
+        vec![
+            window("1m", Verdict::Undecided(Undecided::TooFew), Inactive, None),
+            // An evaluation that was published by mistake must not be shown either.
+            window(
+                "5m",
+                Verdict::Undecided(Undecided::Stale),
+                Inactive,
+                Some(sample(100, |u| u, |z| z)),
+            ),
+        ],
+    );
+    published.update(facts);
+    for part in ["config", "state", "kafka"] {
+        published.ready(part);
+    }
+    published.beat("engine");
+    published.evaluated(Duration::from_micros(120));
+    published.evaluated(Duration::from_micros(180));
+    published
+}
+
+fn facts(facts: &mut Facts) {
+    for (name, scale) in [("scored", 10u64), ("payments", 3)] {
+        let mut source = SourceFacts {
+            name: name.to_owned(),
+            dead_letters_delivered: scale,
+            ..SourceFacts::default()
+        };
+        for (disposition, times) in [
+            (Disposition::Observed, 100),
+            (Disposition::Late, 2),
+            (Disposition::Replayed, 1),
+            (Disposition::Rejected(Reason::Malformed), 3),
+            (Disposition::Rejected(Reason::ScoreOutOfRange), 4),
+            (Disposition::Refused(Refusal::Streams), 1),
+        ] {
+            for _ in 0..times * scale {
+                source.counters.count(disposition);
+            }
+        }
+        facts.sources.push(source);
+    }
+    for partition in 0..3 {
+        facts.partitions.push(PartitionFacts {
+            topic: "scored".to_owned(),
+            partition,
+            position: 1000 + i64::from(partition),
+            lag: Some(7),
+            watermark_ms: Some(now_ms() - 2000),
+            idle: partition == 2,
+        });
+    }
+    facts.engine.streams = 4;
+    facts.engine.panes = 24;
+    facts.engine.state_bytes = 400_000;
+    facts.snapshot.last_ms = Some(now_ms());
+    facts.snapshot.seconds = 0.02;
+    facts.snapshot.bytes = 123_456;
+    facts.config.loaded = true;
+    facts.config.loaded_ms = Some(now_ms());
+}
