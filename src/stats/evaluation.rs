@@ -21,6 +21,7 @@ pub use super::reliability::ReliabilityCell;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
 
 use super::companions::{self, Totals};
+use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::pyramid::{Level, Pyramid};
 use super::sums::Sums;
 use super::{detectable, direction, interval, ks, reliability};
@@ -160,7 +161,7 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
         interval: at(cells.max(2).next_power_of_two().ilog2()),
         ece: at(ECE_LEVEL),
         pyramid: &pyramid,
-        discrete: discrete_of_sums(sums, o),
+        discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha),
     };
     let level = o
         .reliability_level
@@ -196,7 +197,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         interval: &Level::from_scores(sample, cells),
         ece: &ece,
         pyramid: &pyramid,
-        discrete: discrete_of_scores(sample, o),
+        discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha),
     };
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
@@ -280,14 +281,6 @@ fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: f64, reject: bool) -> To
         },
         theorem_exceeded: tcal.levels.iter().any(above),
     }
-}
-
-fn discrete_of_sums(_: &Sums, _: &Options) -> Option<DiscreteTest> {
-    None
-}
-
-fn discrete_of_scores(_: &[(f64, bool)], _: &Options) -> Option<DiscreteTest> {
-    None
 }
 
 // Until the adaptive test proper: normal tails and Bonferroni.

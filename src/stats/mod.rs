@@ -15,6 +15,7 @@ pub mod interval;
 pub mod ks;
 pub mod pyramid;
 pub mod reliability;
+pub mod rng;
 pub mod sums;
 pub mod tcal;
 pub mod view;
