@@ -11,12 +11,15 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Everything asked for was done, and every expected verdict was met.
     Ok = 0,
-    /// The answer is "no": `demo` saw a verdict that is not the truth, `evaluate --fail` a rejection.
+    /// The answer is "no": `demo` saw a verdict that is not the truth, `evaluate` with
+    /// `--fail-on-miscalibrated` a rejection.
     Verdict = 1,
     /// The command line could not be understood.
     Usage = 64,
     /// The input data could not be read as events.
     Data = 65,
+    /// The input file is not there or cannot be opened.
+    NoInput = 66,
     /// Something outside is not there: a port, a broker's library, a file.
     Unavailable = 69,
     /// The configuration is wrong; each fault has been printed with its place.
@@ -33,8 +36,10 @@ impl From<Exit> for ExitCode {
 pub const HELP: &str = "\
 Exit codes:
    0  done, and every expected verdict was met
-   1  the answer is no (demo: a verdict differs from the truth)
+   1  the answer is no (demo: a verdict differs from the truth;
+      evaluate --fail-on-miscalibrated: calibration is rejected)
   64  the command line was not understood
   65  the input data could not be read
+  66  the input file cannot be opened
   69  something outside is not available (port, file, directory)
   78  the configuration is wrong";

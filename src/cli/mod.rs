@@ -13,9 +13,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod demo;
+mod evaluate;
 mod exit;
 mod replay;
 mod run;
+mod table;
 
 pub use exit::Exit;
 
@@ -40,6 +42,8 @@ enum Verb {
     Run(run::Args),
     /// Put files of events through the same engine, in event time
     Replay(replay::Args),
+    /// Evaluate a file of scored outcomes as one sample
+    Evaluate(evaluate::Args),
 }
 
 /// Parses the process's arguments, runs the verb, and says how to end.
@@ -52,6 +56,7 @@ pub fn main() -> ExitCode {
         Verb::Demo(args) => demo::run(&args),
         Verb::Run(args) => run::run(&args),
         Verb::Replay(args) => replay::run(&args),
+        Verb::Evaluate(args) => evaluate::run(&args),
     };
     exit.into()
 }

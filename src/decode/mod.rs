@@ -4,6 +4,7 @@ mod decoder;
 mod event;
 mod file;
 mod options;
+pub mod scores;
 
 pub use decoder::{Decoder, Rejection};
 pub use event::{Event, Outcome, Prediction, Reason};

@@ -92,6 +92,8 @@ pub struct Evaluation {
     pub event_rate: f64,
     /// The adaptive test.
     pub tcal: TCal,
+    /// The options it ran with.
+    pub tcal_options: TCalOptions,
     /// Interval for the ℓ2-ECE.
     pub interval: Interval,
     /// The exact test for discrete scores, where it ran.
@@ -252,6 +254,7 @@ impl Sample<'_> {
             reliability: reliability::reliability(diagram, edges),
             discrete: self.discrete,
             tcal,
+            tcal_options: o.tcal,
             interval,
             reject,
         }

@@ -1,0 +1,234 @@
+//! An evaluation as text for people: what was found, how large, where, and with what certainty.
+//!
+//! First the verdict in one line, then the numbers with their intervals, then the levels of the test,
+//! then a reliability diagram in which `─` spans where the event rate falls if the scores are true, `●`
+//! is the rate, and a rate outside its span is marked.
+
+use std::fmt::Write;
+
+use crate::stats::evaluation::{Evaluation, ReliabilityCell};
+
+/// Width of the diagram's axis from 0 to 1, in characters.
+const AXIS: usize = 50;
+
+/// The whole report, ending in a newline.
+pub fn render(e: &Evaluation) -> String {
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = verdict(&mut out, e);
+    let _ = numbers(&mut out, e);
+    let _ = levels(&mut out, e);
+    let _ = diagram(&mut out, &e.reliability);
+    out
+}
+
+fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
+    let alpha = e.tcal_options.alpha;
+    if e.reject {
+        writeln!(
+            out,
+            "calibration rejected at α = {alpha}: {}",
+            e.direction.words()
+        )?;
+    } else {
+        writeln!(out, "calibration not rejected at α = {alpha}")?;
+    }
+    if e.discrete.is_none() && e.tcal.borderline {
+        writeln!(
+            out,
+            "borderline: the decision hangs by less than the noise of redrawing"
+        )?;
+    }
+    if let Some(d) = e.detectable_ece_l2 {
+        writeln!(
+            out,
+            "a one-sided error of ℓ2-ECE {d:.4} would have been found with 80 % power"
+        )?;
+    }
+    writeln!(out)
+}
+
+fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
+    let mut row = |name: &str, value: String| writeln!(out, "{name:<22}{value}");
+    row("events", format!("{} ({} positive)", e.n, e.positives))?;
+    row(
+        "mean score, rate",
+        format!("{:.5}, {:.5}", e.mean_score, e.event_rate),
+    )?;
+    row(
+        "T-Cal",
+        format!("p = {} over {} levels", p(e.tcal.p_value), e.tcal.scales),
+    )?;
+    if let Some(d) = &e.discrete {
+        let text = format!(
+            "p = {} over {} distinct scores, least at {}; it decides",
+            p(d.p_value),
+            d.distinct,
+            d.worst_score
+        );
+        row("exact binomial", text)?;
+    }
+    row("ℓ2-ECE", interval(e))?;
+    if e.interval.median_count < 5.0 {
+        let text = format!(
+            "median of {} events a cell: too few for the interval; use fewer cells",
+            e.interval.median_count
+        );
+        row("", text)?;
+    }
+    if e.tolerance.tolerance > 0.0 {
+        let text = if e.tolerance.exceeded {
+            "exceeded"
+        } else {
+            "not exceeded"
+        };
+        row("tolerance", format!("{} {text}", e.tolerance.tolerance))?;
+    }
+    let worst = e.mce.map_or(String::new(), |m| {
+        format!(", largest {:.5} in a cell of {}", m.value, m.n)
+    });
+    row("ℓ1-ECE", format!("{:.5}{worst}", e.ece_l1))?;
+    row("mean residual", large(e))?;
+    let b = &e.brier;
+    row(
+        "Brier score",
+        format!(
+            "{:.5} (reliability {:.5}, resolution {:.5}, uncertainty {:.5})",
+            b.score, b.reliability, b.resolution, b.uncertainty
+        ),
+    )?;
+    row("log loss", format!("{:.5}", e.log_loss))?;
+    if let Some(s) = e.spiegelhalter {
+        row(
+            "Spiegelhalter",
+            format!("z = {:.3}, p = {}", s.z, p(s.p_value)),
+        )?;
+    }
+    if let Some(c) = e.cox {
+        let text = format!(
+            "χ² = {:.3}, p = {}; intercept {:.3}, slope {:.3}",
+            c.score,
+            p(c.p_value),
+            c.intercept,
+            c.slope
+        );
+        row("Cox", text)?;
+    }
+    for (name, path) in [("Kolmogorov–Smirnov", &e.ks), ("Kuiper", &e.kuiper)] {
+        let tail = path
+            .p_value
+            .map_or(String::new(), |x| format!(", p = {}", p(x)));
+        row(name, format!("{:.5}{tail}", path.statistic))?;
+    }
+    Ok(())
+}
+
+fn interval(e: &Evaluation) -> String {
+    let i = &e.interval;
+    let zero = if i.contains_zero && i.lower > 0.0 {
+        " and 0"
+    } else if !i.contains_zero && i.lower == 0.0 {
+        " without 0"
+    } else {
+        ""
+    };
+    format!(
+        "{:.5}, {} % interval {:.5} to {:.5}{zero}, {} cells",
+        i.estimate_squared.max(0.0).sqrt(),
+        100.0 * i.confidence,
+        i.lower,
+        i.upper,
+        i.cells
+    )
+}
+
+fn large(e: &Evaluation) -> String {
+    let l = &e.in_the_large;
+    match (l.z, l.p_value) {
+        (Some(z), Some(x)) => format!("{:+.5}, z = {z:.3}, p = {}", l.mean_residual, p(x)),
+        _ => format!("{:+.5}", l.mean_residual),
+    }
+}
+
+fn levels(out: &mut String, e: &Evaluation) -> std::fmt::Result {
+    writeln!(
+        out,
+        "\n{:>9} {:>12} {:>12} {:>12}",
+        "cells", "debiased", "null sd", "p"
+    )?;
+    for l in &e.tcal.levels {
+        let mark = if l.reject { "  rejects" } else { "" };
+        writeln!(
+            out,
+            "{:>9} {:>12.3e} {:>12.3e} {:>12}{mark}",
+            l.cells,
+            l.debiased,
+            l.null_sd,
+            p(l.p_value)
+        )?;
+    }
+    Ok(())
+}
+
+fn diagram(out: &mut String, cells: &[ReliabilityCell]) -> std::fmt::Result {
+    let pad = AXIS - 1;
+    writeln!(
+        out,
+        "\n{:>16} {:>9} {:>8} {:>8}  0{:>pad$}",
+        "scores", "events", "score", "rate", 1
+    )?;
+    for c in cells {
+        let outside = c.event_rate < c.null_low || c.event_rate > c.null_high;
+        writeln!(
+            out,
+            "{:>16} {:>9} {:>8.4} {:>8.4}  {}{}",
+            format!("{:.4}–{:.4}", c.low, c.high),
+            c.n,
+            c.mean_score,
+            c.event_rate,
+            bar(c),
+            if outside { " !" } else { "" }
+        )?;
+    }
+    writeln!(
+        out,
+        "\n─ where the rate falls if the scores are true (95 %), ● the rate, ! outside"
+    )
+}
+
+fn bar(c: &ReliabilityCell) -> String {
+    let at = |x: f64| ((x * AXIS as f64) as usize).min(AXIS - 1);
+    let (low, high, rate) = (at(c.null_low), at(c.null_high), at(c.event_rate));
+    let mark = |i: usize| match i {
+        i if i == rate => '●',
+        i if (low..=high).contains(&i) => '─',
+        _ => ' ',
+    };
+    (0..AXIS).map(mark).collect()
+}
+
+/// A p-value: three digits, or a power of ten when small.
+fn p(x: f64) -> String {
+    if x >= 1e-3 {
+        format!("{x:.4}")
+    } else {
+        format!("{x:.1e}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::evaluation::{Options, evaluate_scores};
+
+    #[test]
+    fn the_table_says_the_verdict_first_and_marks_what_lies_outside() {
+        let sample: Vec<(f64, bool)> = (0..2000)
+            .map(|i| (0.1 + 0.4 * f64::from(i % 500) / 500.0, i % 3 == 0))
+            .collect();
+        let text = evaluate_scores(&sample, &Options::default()).map(|e| render(&e));
+        let text = text.unwrap_or_default();
+        assert!(text.starts_with("calibration rejected"), "{text}");
+        assert!(text.contains(" !\n") && text.contains("rejects"), "{text}");
+    }
+}

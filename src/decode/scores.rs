@@ -1,0 +1,173 @@
+//! Files of scored outcomes for `evaluate`: CSV with the columns `score` and `label`.
+//!
+//! The file is one sample, so a line that is wrong is not set aside as in a stream: it ends the reading
+//! with its file, line and remedy, because a sample with holes answers another question. Nothing is
+//! clamped or guessed. Columns may stand in any order beside others; `.gz` and `.zst` are unpacked.
+
+use std::io::Read;
+use std::path::Path;
+
+/// Why the sample cannot be read; the text names file, line and remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScoresError(String);
+
+impl std::fmt::Display for ScoresError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ScoresError {}
+
+/// Unpacks `raw` as the end of `path` says: `.gz`, `.zst`, else as it is.
+pub fn unpack<'a>(path: &Path, raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
+    Ok(match path.extension().and_then(|e| e.to_str()) {
+        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(raw)),
+        Some("zst") => Box::new(zstd::stream::read::Decoder::new(raw)?),
+        _ => Box::new(raw),
+    })
+}
+
+/// Reads the whole sample; `name` is the file's name in messages. At least one line, or it is an error.
+pub fn read(name: &str, input: impl Read) -> Result<Vec<(f64, bool)>, ScoresError> {
+    let mut reader = csv::ReaderBuilder::new()
+        .trim(csv::Trim::All)
+        .from_reader(input);
+    let header = reader.headers().map_err(|e| broken(name, &e))?.clone();
+    let column = |wanted: &str| {
+        let mut names = header.iter().map(|h| h.trim_start_matches('\u{feff}'));
+        names.position(|h| h == wanted).ok_or_else(|| {
+            let found: Vec<&str> = header.iter().collect();
+            ScoresError(format!(
+                "{name}:1: no column named '{wanted}' among [{}]; the first line must name the columns score and label",
+                found.join(", ")
+            ))
+        })
+    };
+    if header.is_empty() {
+        return Err(empty(name));
+    }
+    let (score, label) = (column("score")?, column("label")?);
+    let mut sample = Vec::new();
+    let mut record = csv::StringRecord::new();
+    while reader
+        .read_record(&mut record)
+        .map_err(|e| broken(name, &e))?
+    {
+        let line = record.position().map_or(0, csv::Position::line);
+        let place = |what: String| ScoresError(format!("{name}:{line}: {what}"));
+        let z = parse_score(record.get(score).unwrap_or_default()).map_err(place)?;
+        let y = parse_label(record.get(label).unwrap_or_default()).map_err(place)?;
+        sample.push((z, y));
+    }
+    if sample.is_empty() {
+        return Err(empty(name));
+    }
+    Ok(sample)
+}
+
+fn parse_score(text: &str) -> Result<f64, String> {
+    let Ok(z) = text.parse::<f64>() else {
+        return Err(format!(
+            "score '{text}' is not a number; write a probability between 0 and 1"
+        ));
+    };
+    if !z.is_finite() {
+        return Err(format!(
+            "score {text} is not finite; leave out events without a score"
+        ));
+    }
+    if !(0.0..=1.0).contains(&z) {
+        return Err(format!(
+            "score {text} is outside [0, 1]; give probabilities, not percentages or log-odds"
+        ));
+    }
+    Ok(z + 0.0)
+}
+
+fn parse_label(text: &str) -> Result<bool, String> {
+    match text {
+        "0" | "0.0" | "false" => Ok(false),
+        "1" | "1.0" | "true" => Ok(true),
+        _ => Err(format!(
+            "label '{text}' is neither 0 nor 1; for several classes, give the label of one class against the rest"
+        )),
+    }
+}
+
+fn empty(name: &str) -> ScoresError {
+    ScoresError(format!(
+        "{name}: no events; the file needs a line 'score,label' and at least one line below it"
+    ))
+}
+
+fn broken(name: &str, e: &csv::Error) -> ScoresError {
+    let line = e.position().map_or(1, csv::Position::line);
+    match e.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => ScoresError(format!(
+            "{name}:{line}: {len} fields where the header has {expected_len}; complete or drop the line"
+        )),
+        csv::ErrorKind::Utf8 { .. } => ScoresError(format!(
+            "{name}:{line}: not text in UTF-8; a compressed file must end in .gz or .zst"
+        )),
+        csv::ErrorKind::Io(e) => ScoresError(format!(
+            "{name}: reading failed ({e}); check that the file is whole and its ending (.gz, .zst) is right"
+        )),
+        _ => ScoresError(format!("{name}:{line}: {e}; mend the line")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> String {
+        match read("s.csv", text.as_bytes()) {
+            Ok(sample) => format!("read {} events", sample.len()),
+            Err(e) => e.to_string(),
+        }
+    }
+
+    #[test]
+    fn columns_stand_in_any_order_beside_others() {
+        let text = "\u{feff}id, label ,score\na,1,0.25\nb,false,1\n";
+        assert_eq!(
+            read("s.csv", text.as_bytes()),
+            Ok(vec![(0.25, true), (1.0, false)])
+        );
+    }
+
+    #[test]
+    fn every_fault_names_its_line_and_remedy() {
+        let start = "score,label\n0.5,1\n";
+        for (line, said) in [
+            ("NaN,1", "s.csv:3: score NaN is not finite"),
+            ("1.2,1", "s.csv:3: score 1.2 is outside [0, 1]"),
+            ("-0.1,1", "s.csv:3: score -0.1 is outside [0, 1]"),
+            ("high,1", "s.csv:3: score 'high' is not a number"),
+            ("0.2,2", "s.csv:3: label '2' is neither 0 nor 1"),
+            ("0.2", "s.csv:3: 1 fields where the header has 2"),
+        ] {
+            let e = fault(&format!("{start}{line}\n"));
+            assert!(e.starts_with(said) && e.contains(';'), "{e}");
+        }
+        assert!(fault("score,y\n0.5,1\n").starts_with("s.csv:1: no column named 'label'"));
+        assert!(fault("").starts_with("s.csv: no events"));
+        assert!(fault("score,label\n").starts_with("s.csv: no events"));
+    }
+
+    #[test]
+    fn packed_files_are_unpacked_by_their_ending() {
+        use std::io::Write;
+        let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gz.write_all(b"score,label\n0.5,1\n").unwrap();
+        let bytes = gz.finish().unwrap();
+        let input = unpack(Path::new("s.csv.gz"), bytes.as_slice()).unwrap();
+        assert_eq!(read("s.csv.gz", input), Ok(vec![(0.5, true)]));
+        let bytes = zstd::encode_all(&b"score,label\n0.5,0\n"[..], 1).unwrap();
+        let input = unpack(Path::new("s.csv.zst"), bytes.as_slice()).unwrap();
+        assert_eq!(read("s.csv.zst", input), Ok(vec![(0.5, false)]));
+    }
+}

@@ -1,0 +1,299 @@
+//! The evaluation against published and golden values in `../shared`, which is not part of the crate.
+//!
+//! Edge convention of all golden values: cells [0, 1/m), …, [(m−1)/m, 1], the last one closed. Scores of
+//! exactly 0 and 1 are among the cases. Where the data are missing, a line says so and nothing is tested.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::companions::{self, Totals};
+use trueline::stats::evaluation::{NullReach, Options, evaluate, evaluate_scores};
+use trueline::stats::fixed::Score;
+use trueline::stats::interval::{self, Estimate};
+use trueline::stats::pyramid::Level;
+use trueline::stats::sums::Sums;
+
+/// Offline, in double precision: what order of summation may cost.
+const OFFLINE: f64 = 1e-9;
+/// Through the integer cells: one rounding of 2⁻³³ an event.
+const FIXED: f64 = 1e-6;
+
+fn shared(path: &str) -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../shared")
+        .join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: {} is missing", path.display());
+    None
+}
+
+fn golden(path: &str) -> Option<Value> {
+    let text = std::fs::read_to_string(shared(path)?).expect("readable golden values");
+    Some(serde_json::from_str(&text).expect("golden values are JSON"))
+}
+
+/// A case's sample: in the golden file itself, or among the model outputs by its name.
+fn sample_of(name: &str, case: &Value) -> Option<Vec<(f64, bool)>> {
+    if let (Some(z), Some(y)) = (case["z"].as_array(), case["y"].as_array()) {
+        let pairs = z.iter().zip(y);
+        return Some(
+            pairs
+                .map(|(z, y)| (z.as_f64().unwrap(), y.as_f64() == Some(1.0)))
+                .collect(),
+        );
+    }
+    model_output(name)
+}
+
+fn model_output(name: &str) -> Option<Vec<(f64, bool)>> {
+    let path = shared(&format!("data/tcal/{name}.csv"))?;
+    let file = std::fs::File::open(path).expect("readable model outputs");
+    Some(trueline::decode::scores::read(name, file).expect("model outputs are scored outcomes"))
+}
+
+/// Relative to the size of the value, with a floor for values that cancel to about 0.
+#[track_caller]
+fn close(what: &str, got: f64, wanted: &Value, tolerance: f64, floor: f64) {
+    let wanted = wanted
+        .as_f64()
+        .unwrap_or_else(|| panic!("{what}: no golden value"));
+    let off = (got - wanted).abs();
+    assert!(
+        off <= tolerance * wanted.abs().max(floor),
+        "{what}: {got} for {wanted}"
+    );
+}
+
+fn sums_of(sample: &[(f64, bool)], level: u32) -> Sums {
+    let mut sums = Sums::new(Grid::new(Axis::Linear, level));
+    for &(z, y) in sample {
+        sums.observe(Score::new(z).unwrap(), y).unwrap();
+    }
+    sums
+}
+
+#[test]
+fn the_interval_has_the_shared_golden_values() {
+    let Some(Value::Object(cases)) = golden("reference/tcal_ci.json") else {
+        return;
+    };
+    for (name, case) in &cases {
+        let Some(sample) = sample_of(name, case) else {
+            continue;
+        };
+        let (ci, n) = (&case["ci"], sample.len() as f64);
+        let level = Level::from_scores(&sample, 50);
+        let e = Estimate::of(&level, n);
+        close(&format!("{name} t"), e.t, &ci["t"], OFFLINE, 1e-4);
+        close(
+            &format!("{name} σ₁²"),
+            e.sigma1_squared,
+            &ci["sigma1_sq"],
+            OFFLINE,
+            1e-6,
+        );
+        let k = name.split('_').next().unwrap_or_default();
+        let lower = [("cifar100", 0.01), ("cifar10", 0.1)]
+            .iter()
+            .find(|(p, _)| *p == k);
+        let lower_support = lower.map_or(0.0, |l| l.1);
+        close(
+            name,
+            interval::sigma0_paper(lower_support),
+            &ci["sigma0_paper"],
+            OFFLINE,
+            1.0,
+        );
+        for wanted in ci["paper"].as_array().unwrap() {
+            let alpha = wanted["alpha"].as_f64().unwrap();
+            let threshold = interval::paper_threshold(lower_support, 50, n, alpha);
+            close(name, threshold, &wanted["zero_threshold"], OFFLINE, 1e-6);
+            let i = interval::interval(&level, n, 1.0 - alpha, NullReach::Paper { lower_support });
+            close(
+                &format!("{name} lower"),
+                i.lower * i.lower,
+                &wanted["lo"],
+                OFFLINE,
+                1e-4,
+            );
+            close(
+                &format!("{name} upper"),
+                i.upper * i.upper,
+                &wanted["hi"],
+                OFFLINE,
+                1e-4,
+            );
+            assert_eq!(
+                Some(i.contains_zero),
+                wanted["contains_zero"].as_bool(),
+                "{name}"
+            );
+        }
+        // The golden conditional reach is a normal quantile; the product's is the Pearson law, so here the
+        // threshold is given.
+        for wanted in ci["conditional"].as_array().unwrap() {
+            let alpha = wanted["alpha"].as_f64().unwrap();
+            let threshold = wanted["zero_threshold"].as_f64().unwrap();
+            let ends = interval::squared_ends(&e, n, alpha, e.t.max(0.0) < threshold);
+            close(
+                &format!("{name} lower"),
+                ends.lower,
+                &wanted["lo"],
+                OFFLINE,
+                1e-4,
+            );
+            assert_eq!(
+                Some(ends.contains_zero),
+                wanted["contains_zero"].as_bool(),
+                "{name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_point() {
+    let Some(Value::Object(cases)) = golden("reference/tcal_ci.json") else {
+        return;
+    };
+    for (name, case) in &cases {
+        let Some(sample) = sample_of(name, case) else {
+            continue;
+        };
+        let n = sample.len() as f64;
+        let pyramid = trueline::stats::pyramid::Pyramid::from_sums(&sums_of(&sample, 12));
+        for wanted in case["levels"].as_array().unwrap() {
+            let m = wanted["m"].as_u64().unwrap();
+            let check = |level: &Level, tolerance: f64| {
+                let e = Estimate::of(level, n);
+                let at = |key: &str| format!("{name} {key} of {m} cells");
+                close(&at("t_ci"), e.t, &wanted["t_ci"], tolerance, 1e-3);
+                close(
+                    &at("σ₁²"),
+                    e.sigma1_squared,
+                    &wanted["sigma1_sq"],
+                    tolerance,
+                    1e-4,
+                );
+                close(
+                    &at("null sd"),
+                    e.null_sd,
+                    &wanted["null_sd_tci"],
+                    tolerance,
+                    1e-4,
+                );
+                let ece = companions::ece_l1(level, n);
+                close(&at("ece"), ece, &wanted["ece_l1"], tolerance, 1e-3);
+            };
+            check(&Level::from_scores(&sample, m), OFFLINE);
+            if let Some(level) = pyramid.levels().iter().find(|l| l.cells == m) {
+                check(level, FIXED);
+            }
+        }
+    }
+}
+
+#[test]
+fn companions_have_the_shared_golden_values_offline_and_through_fixed_point() {
+    let Some(Value::Object(cases)) = golden("reference/tcal_ci.json") else {
+        return;
+    };
+    for (name, case) in &cases {
+        let Some(sample) = sample_of(name, case) else {
+            continue;
+        };
+        let level = Level::from_scores(&sample, 15);
+        let ece = companions::ece_l1(&level, sample.len() as f64);
+        close(&format!("{name} ece"), ece, &case["ece15"], OFFLINE, 1e-3);
+        check_classical(
+            name,
+            &Totals::from_scores(&sample, &level),
+            &case["classical"],
+            OFFLINE,
+        );
+        let sums = sums_of(&sample, 12);
+        let finest = trueline::stats::pyramid::Pyramid::from_sums(&sums);
+        let totals = Totals::from_sums(&sums, finest.finest());
+        check_classical(name, &totals, &case["classical"], FIXED);
+    }
+}
+
+fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
+    let level = Level {
+        cells: 1,
+        occupied: Vec::new(),
+    };
+    let at = |what: &str| format!("{name} {what} to {tolerance}");
+    let brier = companions::brier(t, &level).score;
+    close(&at("brier"), brier, &wanted["brier"], tolerance, 0.0);
+    close(
+        &at("log loss"),
+        t.loss / t.n,
+        &wanted["log_loss"],
+        tolerance,
+        0.0,
+    );
+    let large = companions::in_the_large(t);
+    close(
+        &at("mean"),
+        large.mean_residual,
+        &wanted["in_the_large"],
+        tolerance,
+        1e-2,
+    );
+    let z = large.z.expect("these scores have variance");
+    close(&at("z"), z, &wanted["in_the_large_z"], tolerance, 0.1);
+    match companions::spiegelhalter(t) {
+        Some(s) => {
+            close(
+                &at("spiegelhalter"),
+                s.z,
+                &wanted["spiegelhalter_z"],
+                tolerance,
+                0.1,
+            );
+            // A tail deep as 1e-34 multiplies the error of z by z².
+            close(
+                &at("its p"),
+                s.p_value,
+                &wanted["spiegelhalter_p"],
+                1e3 * tolerance,
+                0.0,
+            );
+        }
+        None => panic!("{name} has variance"),
+    }
+    match companions::cox(t) {
+        Some(c) => {
+            close(&at("cox"), c.score, &wanted["cox_score"], tolerance, 1e-2);
+            close(
+                &at("its p"),
+                c.p_value,
+                &wanted["cox_p"],
+                1e3 * tolerance,
+                0.0,
+            );
+        }
+        None => assert!(wanted["cox_score"].is_null(), "{name}: no Cox score"),
+    }
+}
+
+#[test]
+fn window_and_file_say_the_same_of_the_shared_model_outputs() {
+    let Some(sample) = model_output("cifar100_resnet56.none") else {
+        return;
+    };
+    let o = Options {
+        interval_cells: Some(64),
+        ..Options::default()
+    };
+    let live = evaluate(&sums_of(&sample, 12), &o).expect("events");
+    let file = evaluate_scores(&sample, &o).expect("events");
+    assert_eq!(live.reject, file.reject);
+    assert_eq!(live.direction, file.direction);
+    assert!((live.interval.upper - file.interval.upper).abs() < FIXED);
+    assert!((live.ks.statistic - file.ks.statistic).abs() < FIXED);
+    assert_eq!(live.reliability.len(), file.reliability.len());
+}
