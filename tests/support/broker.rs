@@ -1,0 +1,241 @@
+//! A real Kafka broker: ours, started by `tests/kafka/broker`, or that of `KAFKA_BOOTSTRAP`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::message::{BorrowedMessage, Headers, Message};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Offset, TopicPartitionList};
+
+/// A broker that answers.
+pub struct Broker {
+    /// `host:port`.
+    pub bootstrap: String,
+    /// Directory of a broker that is ours to stop; `None` for one that was given.
+    dir: Option<PathBuf>,
+}
+
+/// A record read back.
+pub struct Read {
+    /// Its bytes.
+    pub payload: Vec<u8>,
+    /// Its headers, values as text.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Broker {
+    /// Any broker, or `None` after saying that `test` is skipped.
+    pub fn any(test: &str) -> Option<Broker> {
+        match std::env::var("KAFKA_BOOTSTRAP") {
+            Ok(bootstrap) if !bootstrap.is_empty() => Some(Broker {
+                bootstrap,
+                dir: None,
+            }),
+            _ => Broker::own(test),
+        }
+    }
+
+    /// A broker that the test may stop, or `None` after saying that it is skipped.
+    pub fn own(test: &str) -> Option<Broker> {
+        let wanted = |name| std::env::var(name).is_ok_and(|v| v == "1");
+        if !wanted("TRUELINE_TEST_KAFKA") && !wanted("TRUELINE_TEST_ALL") {
+            super::skip(
+                test,
+                "needs a Kafka broker of its own; `tests/run` starts one given java and mvn",
+            );
+            return None;
+        }
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("broker-{}", unique()));
+        let mut broker = Broker {
+            bootstrap: String::new(),
+            dir: Some(dir),
+        };
+        broker.start();
+        Some(broker)
+    }
+
+    /// Starts it, again on the same port and data when it ran before.
+    pub fn start(&mut self) {
+        self.bootstrap = self.script("start").trim().to_owned();
+    }
+
+    /// Stops it in an orderly way; the data stay.
+    pub fn stop(&self) {
+        self.script("stop");
+    }
+
+    /// Sends it a signal, as `STOP` or `CONT`.
+    pub fn signal(&self, signal: &str) {
+        send_signal(self.script("pid").trim(), signal);
+    }
+
+    fn script(&self, command: &str) -> String {
+        let dir = self
+            .dir
+            .as_ref()
+            .expect("only a broker of one's own is started and stopped");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/broker");
+        let output = Command::new(script)
+            .args([command.as_ref(), dir.as_os_str()])
+            .stderr(Stdio::inherit())
+            .output()
+            .expect("tests/kafka/broker can be run");
+        assert!(output.status.success(), "broker {command} failed");
+        String::from_utf8(output.stdout).expect("an address is text")
+    }
+
+    /// Creates topics of these names and partitions and waits until the broker lists them.
+    pub fn create_topics(&self, topics: &[(&str, i32)]) {
+        let admin: AdminClient<DefaultClientContext> =
+            self.client().create().expect("an admin client");
+        let new = topics
+            .iter()
+            .map(|t| NewTopic::new(t.0, t.1, TopicReplication::Fixed(1)));
+        let new: Vec<NewTopic<'_>> = new.collect();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
+        let results = runtime
+            .expect("a runtime")
+            .block_on(admin.create_topics(&new, &options));
+        for result in results.expect("the broker creates topics") {
+            result.expect("the topic is new");
+        }
+    }
+
+    /// A producer that keeps order and loses nothing.
+    pub fn producer(&self) -> Sender {
+        let mut client = self.client();
+        client
+            .set("enable.idempotence", "true")
+            .set("linger.ms", "20");
+        client.set("message.timeout.ms", "120000");
+        Sender {
+            producer: client.create().expect("a producer"),
+            sent: 0,
+        }
+    }
+
+    /// Reads partition 0 of a topic from its start to its present end.
+    pub fn read_all(&self, topic: &str) -> Vec<Read> {
+        let mut client = self.client();
+        client
+            .set("group.id", format!("reader-{}", unique()))
+            .set("enable.auto.commit", "false");
+        let consumer: BaseConsumer = client.create().expect("a consumer");
+        let (low, high) = consumer
+            .fetch_watermarks(topic, 0, Duration::from_secs(20))
+            .expect("the topic has watermarks");
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, 0, Offset::Beginning)
+            .expect("a valid offset");
+        consumer.assign(&list).expect("an assignment");
+        let (mut read, start) = (Vec::new(), Instant::now());
+        while (read.len() as i64) < high - low {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{topic} does not end"
+            );
+            if let Some(message) = consumer.poll(Duration::from_millis(100)) {
+                read.push(Read::new(&message.expect("a message")));
+            }
+        }
+        read
+    }
+
+    fn client(&self) -> ClientConfig {
+        let mut client = ClientConfig::new();
+        client.set("bootstrap.servers", &self.bootstrap);
+        client
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        if let Some(dir) = &self.dir {
+            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kafka/broker");
+            let _ = Command::new(script).arg("stop").arg(dir).status();
+            if !std::thread::panicking() {
+                let _ = std::fs::remove_dir_all(dir);
+            }
+        }
+    }
+}
+
+impl Read {
+    fn new(message: &BorrowedMessage<'_>) -> Read {
+        let text =
+            |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
+        let headers = message.headers().into_iter().flat_map(|h| h.iter());
+        Read {
+            payload: message.payload().unwrap_or_default().to_vec(),
+            headers: headers.map(|h| (h.key.to_owned(), text(h.value))).collect(),
+        }
+    }
+}
+
+/// A producer that counts.
+pub struct Sender {
+    producer: BaseProducer,
+    /// Records handed over.
+    pub sent: u64,
+}
+
+impl Sender {
+    /// Queues one record, waiting when the queue is full.
+    pub fn send(&mut self, topic: &str, partition: i32, payload: &[u8]) {
+        let mut record = BaseRecord::<(), [u8]>::to(topic)
+            .partition(partition)
+            .payload(payload);
+        self.sent += 1;
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return,
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                    record = back;
+                    self.producer.poll(Duration::from_millis(10));
+                }
+                Err((error, _)) => panic!("record {} was not taken: {error}", self.sent),
+            }
+        }
+    }
+
+    /// Waits until the broker has all of it.
+    pub fn flush(&self) {
+        self.producer
+            .flush(Duration::from_secs(120))
+            .expect("the broker takes every record");
+    }
+}
+
+/// A name no other test run on the same broker has used.
+pub fn unique() -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
+    format!(
+        "{}-{}",
+        now.as_millis(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// Sends a signal to a process by its id.
+pub fn send_signal(pid: &str, signal: &str) {
+    let status = Command::new("kill")
+        .args([&format!("-{signal}"), pid])
+        .status();
+    assert!(
+        status.expect("kill can be run").success(),
+        "signal {signal} to {pid}"
+    );
+}

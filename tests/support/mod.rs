@@ -1,0 +1,48 @@
+//! What integration tests share: a real Kafka broker, its topics, and a `trueline run` process.
+//!
+//! A test that needs the broker asks for one and returns when there is none; it has then said so by
+//! name ([`skip`]). There is one when `KAFKA_BOOTSTRAP` names it, or when `tests/run` found Java and
+//! Maven and set `TRUELINE_TEST_KAFKA`: then each test starts its own through `tests/kafka/broker`,
+//! about four seconds, because a test that stops a broker must not stop another's. Everything started
+//! here ends when its value is dropped, also when the test fails.
+
+// Each test binary compiles this file and uses a part of it.
+#![allow(dead_code)]
+
+pub mod broker;
+pub mod events;
+pub mod service;
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Says that `test` did not run and what it lacks; fails it instead where nothing may be skipped.
+pub fn skip(test: &str, lacks: &str) {
+    let everything = std::env::var("TRUELINE_TEST_ALL").is_ok_and(|v| v == "1");
+    assert!(!everything, "{test} may not be skipped here: {lacks}");
+    let line = format!("{test} ({lacks})");
+    // Not `eprintln!`, which the test runner keeps to itself when the test passes.
+    let _ = writeln!(std::io::stderr(), "skipped: {line}");
+    if let Some(path) = std::env::var_os("TRUELINE_SKIPPED_LIST") {
+        let list = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path);
+        let _ = list.and_then(|mut list| writeln!(list, "{line}"));
+    }
+}
+
+/// Waits until `answer` is `Some`, looking ten times a second; fails after `limit` with `what`.
+pub fn wait_for<T>(what: &str, limit: Duration, mut answer: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = answer() {
+            return value;
+        }
+        assert!(
+            start.elapsed() < limit,
+            "waited {limit:?} in vain for {what}"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}

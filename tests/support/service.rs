@@ -1,0 +1,169 @@
+//! A `trueline run` process, asked over HTTP as its users do.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::broker::{send_signal, unique};
+use super::wait_for;
+
+/// How long anything may take before a test calls it lost.
+pub const LIMIT: Duration = Duration::from_secs(90);
+
+/// The process and where it answers.
+pub struct Service {
+    child: Option<Child>,
+    config: PathBuf,
+    log: PathBuf,
+    address: String,
+}
+
+impl Service {
+    /// Writes the configuration, in which `STATE` and `LISTEN` are filled in, and starts the process.
+    pub fn start(config: &str) -> Service {
+        let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("service-{}", unique()));
+        std::fs::create_dir_all(&dir).expect("a directory for the service");
+        let address = free_address();
+        let state = dir.join("state").display().to_string();
+        let text = config.replace("STATE", &state).replace("LISTEN", &address);
+        let path = dir.join("trueline.toml");
+        std::fs::write(&path, text).expect("the configuration can be written");
+        let mut service = Service {
+            child: None,
+            config: path,
+            log: dir.join("log"),
+            address,
+        };
+        service.start_again();
+        service
+    }
+
+    /// Starts it with the configuration and state that are there.
+    pub fn start_again(&mut self) {
+        let log = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(&self.log);
+        let log = log.expect("the log can be opened");
+        let child = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["run", "--config"])
+            .arg(&self.config)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("two handles on the log"))
+            .stderr(log)
+            .spawn();
+        self.child = Some(child.expect("trueline starts"));
+    }
+
+    /// Sends a signal and waits for the end; returns the exit code, if it had one.
+    pub fn end(&mut self, signal: &str) -> Option<i32> {
+        let mut child = self.child.take().expect("it runs");
+        send_signal(&child.id().to_string(), signal);
+        wait_for("the service to end", LIMIT, || {
+            child.try_wait().expect("a child")
+        })
+        .code()
+    }
+
+    /// Body and status of a GET; `None` while nobody answers.
+    pub fn get(&self, path: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .ok()?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: trueline\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+
+    /// Waits until /ready says 200.
+    pub fn wait_ready(&self) {
+        wait_for("/ready", LIMIT, || {
+            self.get("/ready").filter(|(status, _)| *status == 200)
+        });
+    }
+
+    /// The entry of a model and window in /api/v1/streams, when there is one.
+    pub fn window(&self, model: &str, window: &str) -> Option<Value> {
+        let (_, body) = self.get("/api/v1/streams")?;
+        let streams: Value = serde_json::from_str(&body).expect("the API answers JSON");
+        let stream = streams["streams"]
+            .as_array()?
+            .iter()
+            .find(|s| s["model"] == model)?;
+        stream["windows"]
+            .as_array()?
+            .iter()
+            .find(|w| w["window"] == window)
+            .cloned()
+    }
+
+    /// Waits until the window of a model holds `n` events, and returns it.
+    pub fn wait_for_n(&self, model: &str, window: &str, n: u64) -> Value {
+        let mut last = Value::Null;
+        let what = format!("{n} events in {window} of {model}");
+        let start = std::time::Instant::now();
+        loop {
+            if let Some(found) = self.window(model, window) {
+                if found["n"] == n {
+                    return found;
+                }
+                last = found;
+            }
+            assert!(
+                start.elapsed() < LIMIT,
+                "waited in vain for {what}; last seen: {last}\n{}",
+                self.log_tail()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Sum of the samples of a metric whose labels contain all of `labels`.
+    pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+        let (_, text) = self.get("/metrics").unwrap_or_default();
+        let rows = text.lines().filter(|line| {
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|label| line.contains(label))
+        });
+        rows.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
+    }
+
+    /// The last lines it logged, for the message of a failing test.
+    pub fn log_tail(&self) -> String {
+        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(20)..].join("\n")
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!(
+                "log of the service ({}):\n{}",
+                self.log.display(),
+                self.log_tail()
+            );
+        }
+    }
+}
+
+/// An address on loopback that was free a moment ago.
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("its address").to_string()
+}
