@@ -7,8 +7,8 @@
 //!
 //! Both hold 95 %. A rate outside the consistency bar is evidence; one cell in twenty is outside by
 //! chance. Up to 32 cells have bars: many more could not be read, and inverse beta functions cost
-//! microseconds each. With variance above [`SMALL`] the third-order Cornish–Fisher expansion takes
-//! their place (it is off by under a hundredth of a standard deviation, [`tests`] check it).
+//! microseconds each. With variance above `SMALL` the third-order Cornish–Fisher expansion takes
+//! their place (it is off by under a hundredth of a standard deviation, the tests check it).
 
 use super::pyramid::{Level, LevelCell};
 use statrs::distribution::{Beta, ContinuousCDF};
