@@ -265,7 +265,7 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
         }
         None => panic!("{name} has variance"),
     }
-    match companions::cox(t) {
+    match companions::cox(t, &level) {
         Some(c) => {
             close(&at("cox"), c.score, &wanted["cox_score"], tolerance, 1e-2);
             close(

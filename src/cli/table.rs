@@ -105,13 +105,10 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         )?;
     }
     if let Some(c) = e.cox {
-        let text = format!(
-            "χ² = {:.3}, p = {}; intercept {:.3}, slope {:.3}",
-            c.score,
-            p(c.p_value),
-            c.intercept,
-            c.slope
-        );
+        let fit = c.fit.map_or(String::new(), |f| {
+            format!("; intercept {:.3}, slope {:.3}", f.intercept, f.slope)
+        });
+        let text = format!("χ² = {:.3}, p = {}{fit}", c.score, p(c.p_value));
         row("Cox", text)?;
     }
     for (name, path) in [("Kolmogorov–Smirnov", &e.ks), ("Kuiper", &e.kuiper)] {
@@ -209,7 +206,9 @@ fn bar(c: &ReliabilityCell) -> String {
 
 /// A p-value: three digits, or a power of ten when small.
 fn p(x: f64) -> String {
-    if x >= 1e-3 {
+    if x < f64::MIN_POSITIVE {
+        "0".to_owned()
+    } else if x >= 1e-3 {
         format!("{x:.4}")
     } else {
         format!("{x:.1e}")

@@ -48,7 +48,12 @@ fn further(e: &Evaluation) -> Map<String, Value> {
         "p_value": e.in_the_large.p_value,
     });
     let cox = e.cox.map(|c| {
-        json!({"score": c.score, "p_value": c.p_value, "intercept": c.intercept, "slope": c.slope})
+        json!({
+            "score": c.score,
+            "p_value": c.p_value,
+            "intercept": c.fit.map(|f| f.intercept),
+            "slope": c.fit.map(|f| f.slope),
+        })
     });
     let tolerance = json!({
         "tolerance": e.tolerance.tolerance,

@@ -7,10 +7,10 @@
 //! ρ = ΣVℓ/√(ΣV·ΣVℓ²)), so the factor must win by a standard deviation of the difference, √(2(1−|ρ|)),
 //! else the simpler word is used: of a rare-event model one says that it is too low.
 //!
-//! Where neither is significant, or both together explain less than a quarter of the squared error,
+//! Where neither is significant, or a fit of both together explains less than a quarter of the squared error,
 //! the error is local: the reliability diagram shows where.
 
-use super::companions::{Cox, Totals};
+use super::companions::{Cox, Recalibration, Totals};
 use super::pyramid::Level;
 
 /// Which way the scores err.
@@ -73,8 +73,8 @@ pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared:
     if shift.abs().max(factor.abs()) < SIGNIFICANT {
         return Direction::Local;
     }
-    if let Some(c) = cox
-        && explained(c, level, t.n) < EXPLAINED_MIN * estimate_squared
+    if let Some(fit) = cox.and_then(|c| c.fit.as_ref())
+        && explained(fit, level, t.n) < EXPLAINED_MIN * estimate_squared
     {
         return Direction::Local;
     }
@@ -92,16 +92,15 @@ pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared:
     }
 }
 
-/// Squared error of the residual curve that the Cox fit draws: (1/n) Σ N [V(a + (b−1)ℓ)]² at the cells'
-/// mean scores.
-fn explained(cox: &Cox, level: &Level, n: f64) -> f64 {
+/// Squared error of the scores if the fit were the truth: (1/n) Σ N (fitted rate − z)² at the cells' mean
+/// scores.
+fn explained(fit: &Recalibration, level: &Level, n: f64) -> f64 {
     let mut sum = 0.0;
     for c in &level.occupied {
         let z = c.z / c.n;
-        let v = z * (1.0 - z);
-        if v > 0.0 {
-            let curve = v * (cox.intercept + (cox.slope - 1.0) * (z / (1.0 - z)).ln());
-            sum += c.n * curve * curve;
+        if z > 0.0 && z < 1.0 {
+            let off = fit.rate(z) - z;
+            sum += c.n * off * off;
         }
     }
     sum / n
@@ -135,7 +134,7 @@ mod tests {
         let level = Level::from_scores(&sample, 64);
         let t = Totals::from_scores(&sample, &level);
         let e = super::super::interval::Estimate::of(&level, t.n);
-        direction(&t, companions::cox(&t).as_ref(), &level, e.t)
+        direction(&t, companions::cox(&t, &level).as_ref(), &level, e.t)
     }
 
     fn sigmoid(x: f64) -> f64 {

@@ -12,7 +12,7 @@
 //! interval and the diagram together take some tens of microseconds, one pass over the finest cells and a
 //! few hundred coarse ones.
 
-pub use super::companions::{Brier, Cox, InTheLarge, Mce, Spiegelhalter};
+pub use super::companions::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
 pub use super::direction::Direction;
 pub use super::discrete::{DiscreteMode, DiscreteTest};
 pub use super::interval::{Interval, NullReach};
@@ -222,7 +222,7 @@ impl Sample<'_> {
         let tcal = tcal_stand_in(self.pyramid, &o.tcal);
         let interval = interval::interval(self.interval, n, o.confidence, o.null_reach);
         let reject = self.discrete.as_ref().map_or(tcal.reject, |d| d.reject);
-        let cox = companions::cox(t);
+        let cox = companions::cox(t, self.interval);
         let (ks, kuiper) = ks::ks_and_kuiper(self.pyramid.finest(), n);
         let coarsest = &self.pyramid.levels()[0];
         Evaluation {
