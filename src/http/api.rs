@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::path::encode_id;
-use crate::judge::{StreamReport, Verdict, WindowReport};
+use crate::judge::{StreamReport, Verdict, WindowReport, report};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -35,7 +35,7 @@ pub fn stream(report: &StreamReport) -> Value {
         .iter()
         .map(|window| {
             let mut entry = window_facts(window);
-            entry["evaluation"] = decided(window).map_or(Value::Null, evaluation);
+            entry["evaluation"] = decided(window).map_or(Value::Null, report::json);
             entry
         })
         .collect();
@@ -68,26 +68,6 @@ pub fn decided(window: &WindowReport) -> Option<&Evaluation> {
         Verdict::Undecided(_) => None,
         Verdict::Calibrated | Verdict::Miscalibrated => window.evaluation.as_deref(),
     }
-}
-
-/// The numbers of an evaluation.
-fn evaluation(e: &Evaluation) -> Value {
-    json!({
-        "n": e.n,
-        "positives": e.positives,
-        "reject": e.reject,
-        "p_value": p_value(e),
-        "ece_l1": e.ece_l1,
-        "interval": {
-            "cells": e.interval.cells,
-            "confidence": e.interval.confidence,
-            "estimate_squared": e.interval.estimate_squared,
-            "lower": e.interval.lower,
-            "upper": e.interval.upper,
-            "contains_zero": e.interval.contains_zero,
-        },
-        "direction": e.direction.as_str(),
-    })
 }
 
 fn identity(report: &StreamReport) -> Value {
