@@ -8,11 +8,11 @@
 //! `binom.test` and SciPy's `binomtest` do; the values share the error by Bonferroni.
 //!
 //! Always: p-values lie in [0, 1]; the test is exact, so its level is at most α.
-//! Cost: two binomial tails a value, some microseconds each.
+//! Cost: two binomial tails a value, O(√N) terms each: some microseconds.
 
+use super::binomial;
 use super::fixed::ONE;
 use super::sums::Sums;
-use statrs::distribution::{Binomial, Discrete, DiscreteCDF};
 use std::collections::BTreeMap;
 
 /// When the test runs.
@@ -83,7 +83,7 @@ fn test(values: impl Iterator<Item = (f64, u64, u64)>, alpha: f64) -> Option<Dis
     let (mut distinct, mut smallest) = (0, (f64::INFINITY, 0.0));
     for (z, n, y) in values {
         distinct += 1;
-        let p = binomial_two_sided(y, n, z);
+        let p = binomial::two_sided(y, n, z);
         if p < smallest.0 {
             smallest = (p, z);
         }
@@ -97,83 +97,9 @@ fn test(values: impl Iterator<Item = (f64, u64, u64)>, alpha: f64) -> Option<Dis
     })
 }
 
-/// Exact two-sided p-value of `k` positives among `n` events of probability `p`.
-pub fn binomial_two_sided(k: u64, n: u64, p: f64) -> f64 {
-    const TIE: f64 = 1.0 + 1e-7;
-    let Ok(law) = Binomial::new(p, n) else {
-        return 1.0;
-    };
-    let limit = law.pmf(k) * TIE;
-    let mode = ((n + 1) as f64 * p).floor().min(n as f64) as u64;
-    if k == mode || law.pmf(mode) <= limit {
-        return 1.0;
-    }
-    // The mass function rises to its mode and falls after it, so each side has one crossing.
-    let unlikely = |j: u64| law.pmf(j) <= limit;
-    let total = if k < mode {
-        let first = first_where(mode, n, unlikely);
-        law.cdf(k) + first.map_or(0.0, |j| law.sf(j - 1))
-    } else {
-        let below = first_where(0, mode, |j| !unlikely(j));
-        let low = match below {
-            Some(0) => 0.0,
-            Some(j) => law.cdf(j - 1),
-            None => law.cdf(mode),
-        };
-        low + law.sf(k - 1)
-    };
-    total.min(1.0)
-}
-
-/// Smallest j in [low, high] for which `holds`, which must be false and then true.
-fn first_where(low: u64, high: u64, holds: impl Fn(u64) -> bool) -> Option<u64> {
-    if !holds(high) {
-        return None;
-    }
-    let (mut low, mut high) = (low, high);
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if holds(middle) {
-            high = middle
-        } else {
-            low = middle + 1
-        }
-    }
-    Some(low)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The definition, term by term.
-    fn by_sum(k: u64, n: u64, p: f64) -> f64 {
-        let law = Binomial::new(p, n).unwrap();
-        let seen = law.pmf(k) * (1.0 + 1e-7);
-        (0..=n)
-            .map(|j| law.pmf(j))
-            .filter(|&q| q <= seen)
-            .sum::<f64>()
-            .min(1.0)
-    }
-
-    #[test]
-    fn the_search_equals_the_sum_over_all_counts() {
-        for n in [1, 2, 5, 17, 40] {
-            for p in [0.0, 0.01, 0.3, 0.5, 0.77, 1.0] {
-                for k in 0..=n {
-                    let (a, b) = (binomial_two_sided(k, n, p), by_sum(k, n, p));
-                    assert!((a - b).abs() < 1e-12, "{k} of {n} at {p}: {a} {b}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_known_case_by_hand() {
-        // 3 heads of 3: ⅛ on each side.
-        assert!((binomial_two_sided(3, 3, 0.5) - 0.25).abs() < 1e-14);
-    }
 
     #[test]
     fn a_score_of_one_that_fails_once_is_rejected_whatever_else_there_is() {

@@ -24,7 +24,7 @@ use super::companions::{self, Totals};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::pyramid::{Level, Pyramid};
 use super::sums::Sums;
-use super::{detectable, direction, interval, ks, reliability};
+use super::{detectable, direction, interval, ks, reliability, tcal};
 
 /// What to compute and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -219,7 +219,7 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
-        let tcal = tcal_stand_in(self.pyramid, &o.tcal);
+        let tcal = tcal::tcal(self.pyramid, &o.tcal);
         let interval = interval::interval(self.interval, n, o.confidence, o.null_reach);
         let reject = self.discrete.as_ref().map_or(tcal.reject, |d| d.reject);
         let cox = companions::cox(t, self.interval);
@@ -283,54 +283,5 @@ fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: f64, reject: bool) -> To
             reject
         },
         theorem_exceeded: tcal.levels.iter().any(above),
-    }
-}
-
-// Until the adaptive test proper: normal tails and Bonferroni.
-fn tcal_stand_in(p: &Pyramid, o: &TCalOptions) -> TCal {
-    use statrs::distribution::{ContinuousCDF, Normal};
-    let n = p.n();
-    let scales = p.levels().len() as u32;
-    let levels: Vec<LevelResult> = p
-        .levels()
-        .iter()
-        .map(|level| {
-            let (mut tb, mut td, mut var, mut worst) = (0.0, 0.0, 0.0, (f64::MIN, 0));
-            for c in &level.occupied {
-                let d = (c.u * c.u - c.u2) / c.n;
-                tb += c.u * c.u / c.n;
-                td += d;
-                var += 2.0 * (c.v * c.v - c.v2) / (c.n * c.n);
-                if d > worst.0 {
-                    worst = (d, c.index);
-                }
-            }
-            let sd = var.max(0.0).sqrt() / n;
-            let p_value = if sd > 0.0 {
-                Normal::standard().sf(td / n / sd)
-            } else {
-                1.0
-            };
-            LevelResult {
-                cells: level.cells,
-                plug_in: tb / n,
-                debiased: td / n,
-                null_sd: sd,
-                p_value,
-                reject: p_value <= o.alpha / f64::from(scales),
-                worst_cell: worst.1,
-            }
-        })
-        .collect();
-    let least = (0..levels.len()).min_by(|&a, &b| levels[a].p_value.total_cmp(&levels[b].p_value));
-    let p_value = least.map_or(1.0, |i| (levels[i].p_value * f64::from(scales)).min(1.0));
-    let reject = p_value <= o.alpha;
-    TCal {
-        reject,
-        p_value,
-        scales,
-        rejecting_level: least.filter(|_| reject),
-        levels,
-        borderline: false,
     }
 }

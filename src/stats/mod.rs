@@ -5,14 +5,19 @@
 //! up; [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
 
 pub mod axis;
+mod binomial;
 pub mod companions;
 pub mod detectable;
 pub mod direction;
 pub mod discrete;
+pub mod estimator;
 pub mod evaluation;
 pub mod fixed;
 pub mod interval;
+pub mod joint;
 pub mod ks;
+mod monte_carlo;
+pub mod null;
 pub mod pyramid;
 pub mod reliability;
 pub mod rng;
