@@ -1,27 +1,41 @@
-//! From the bytes of a record to a checked event.
+//! From the bytes of a JSON record to a checked event.
+//!
+//! Three steps: UTF-8 of the whole record; one scan that checks the grammar and notes where the wanted
+//! fields lie; the checks of [`super::shape`] on those. The event borrows its names and its id from the
+//! record. After the first records nothing is allocated, except for a wanted string that holds an
+//! escape: that one is undone by serde_json into a buffer of its own.
 
-use super::event::{Event, Reason};
 use super::options::{DecodeOptions, DecodeOptionsError};
+use super::path::Paths;
+use super::rejection::Rejection;
+use super::scan::{Found, Kind, Scanner, unescape};
+use super::shape::{Buffers, Shape, Value};
+use crate::collect::{Event, Reason};
 
-/// Why a record is not an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rejection {
-    /// The counter it goes to.
-    pub reason: Reason,
-    /// The field, its value and the remedy, for the dead letter and the log.
-    pub detail: String,
-}
-
-/// A compiled [`DecodeOptions`]; reuses its buffers.
+/// A compiled [`DecodeOptions`], with the buffers that its events borrow.
 pub struct Decoder {
-    options: DecodeOptions,
+    shape: Shape,
+    paths: Paths,
+    found: Vec<Found>,
+    /// One a slot; filled only where a string had escapes.
+    unescaped: Vec<String>,
+    buffers: Buffers,
+    record_bytes_max: usize,
 }
 
 impl Decoder {
-    /// Compiles the paths.
+    /// Compiles the paths; an error names the path and what is wrong with it.
     pub fn new(options: &DecodeOptions) -> Result<Decoder, DecodeOptionsError> {
+        let mut paths = Paths::new();
+        let shape = Shape::new(options, &mut paths)?;
+        let slots = paths.names.len();
         Ok(Decoder {
-            options: options.clone(),
+            shape,
+            paths,
+            found: vec![Found::MISSING; slots],
+            unescaped: vec![String::new(); slots],
+            buffers: Buffers::default(),
+            record_bytes_max: options.record_bytes_max,
         })
     }
 
@@ -29,12 +43,52 @@ impl Decoder {
     pub fn decode<'a>(
         &'a mut self,
         payload: &'a [u8],
-        _key: Option<&'a [u8]>,
-        _timestamp_ms: Option<i64>,
+        key: Option<&'a [u8]>,
+        timestamp_ms: Option<i64>,
     ) -> Result<Event<'a>, Rejection> {
-        Err(Rejection {
-            reason: Reason::Malformed,
-            detail: format!("{} {}", payload.len(), self.options.outcome),
-        })
+        if payload.len() > self.record_bytes_max {
+            return Err(Rejection::new(
+                Reason::TooLarge,
+                format!(
+                    "the record has {} bytes, more than `record_bytes_max` = {}; shorten it or raise the limit",
+                    payload.len(),
+                    self.record_bytes_max
+                ),
+            ));
+        }
+        let text =
+            std::str::from_utf8(payload).map_err(|e| Rejection::not_utf8(e.valid_up_to()))?;
+        self.found.fill(Found::MISSING);
+        Scanner::record(
+            payload,
+            &mut self.paths,
+            self.shape.prediction,
+            &mut self.found,
+        )
+        .map_err(|f| Rejection::fault(f, payload))?;
+        for (found, plain) in self.found.iter().zip(&mut self.unescaped) {
+            if found.kind == Kind::EscapedText {
+                *plain = unescape(&payload[found.start..found.end]);
+            }
+        }
+        let (found, unescaped) = (&self.found, &self.unescaped);
+        let value = move |slot: usize| {
+            let f = found[slot];
+            let span = &text[f.start..f.end];
+            match f.kind {
+                Kind::Missing => Value::Missing,
+                Kind::Null => Value::Null,
+                Kind::True => Value::Bool(true),
+                Kind::False => Value::Bool(false),
+                Kind::Number => Value::Number(span),
+                Kind::NotFinite => Value::NotFinite(span),
+                Kind::Text => Value::Text(span),
+                Kind::EscapedText => Value::Text(&unescaped[slot]),
+                Kind::Array => Value::Array(span),
+                Kind::Object => Value::Object(span),
+            }
+        };
+        self.shape
+            .event(value, &mut self.buffers, key, timestamp_ms)
     }
 }

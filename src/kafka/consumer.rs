@@ -1,51 +1,407 @@
-//! The consumer group member: batches of borrowed records on the caller's thread.
+//! A consumer group member: batches of borrowed records, on the caller's thread.
+//!
+//! One call of [`Consumer::poll`] first serves what is not a record (rebalances, errors, statistics),
+//! then hands over one batch. Because both happen in turn on one thread, a partition is revoked between
+//! two batches, never within one, and no record of it is in flight when [`Handler::revoked`] is called.
+//!
+//! What holds for the handler, whatever the broker does:
+//! * a record comes only between `assigned` and `revoked` of its partition;
+//! * offsets of a partition grow strictly between these two;
+//! * on assignment the first record read is the one that the handler asked for, because the offset is
+//!   part of the assignment; there is no window in which another is fetched.
+//!
+//! The first two are checked here a second time, by a table of next offsets, at the cost of one look-up
+//! a record: librdkafka has had bugs with messages of revoked partitions in batches (issue 3093).
+//!
+//! Offsets are not stored at the broker except by [`Consumer::commit`], which is a courtesy to lag
+//! tools: the truth is the caller's snapshot.
 
-use super::{Handler, KafkaError, KafkaOptions, Partition};
-use std::time::Duration;
+use super::batch::{BATCH, BatchQueue, Message};
+use super::context::{Context, Pending};
+use super::{Handler, KafkaError, KafkaOptions, Partition, Record};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
+use rdkafka::message::{Message as _, Timestamp};
+use rdkafka::types::RDKafkaErrorCode;
+use rdkafka::{Offset, TopicPartitionList};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Longest wait for a record before rebalances and errors are looked at again.
+const WAIT: Duration = Duration::from_millis(20);
+
+/// The same failure is told again after this time.
+const REPEAT_AFTER: Duration = Duration::from_secs(30);
+
+/// librdkafka's code for the end of a partition.
+const PARTITION_EOF: i32 = RDKafkaErrorCode::PartitionEOF as i32;
+
+/// A partition that is not assigned, in the table of next offsets.
+const NOT_OURS: i64 = -1;
 
 /// A consumer group member. Not shared: one thread polls it.
 pub struct Consumer {
-    _options: KafkaOptions,
+    // Dropped before the client; see the safety argument in `batch`.
+    queue: BatchQueue,
+    client: Arc<BaseConsumer<Context>>,
+    topics: Vec<String>,
+    brokers: String,
+    /// By topic and partition, the lowest offset that may come next, or [`NOT_OURS`].
+    next: Vec<Vec<i64>>,
+    told: HashMap<String, Instant>,
+    ends: BTreeMap<Partition, i64>,
+    paused: bool,
 }
 
 impl Consumer {
     /// Joins the group; answers at once, whether or not a broker can be reached.
     pub fn new(options: &KafkaOptions) -> Result<Consumer, KafkaError> {
+        if let Some((name, why)) = options.refused_option() {
+            return Err(KafkaError::Option {
+                name: name.to_string(),
+                detail: format!("may not be set: {why}; remove it"),
+            });
+        }
+        let client: BaseConsumer<Context> = options
+            .consumer_config()
+            .create_with_context(Context::default())
+            .map_err(KafkaError::from_native)?;
+        let client = Arc::new(client);
+        let queue = BatchQueue::new(Arc::clone(&client))
+            .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
+        let topics: Vec<&str> = options.topics.iter().map(String::as_str).collect();
+        client.subscribe(&topics).map_err(KafkaError::from_native)?;
         Ok(Consumer {
-            _options: options.clone(),
+            queue,
+            client,
+            topics: options.topics.clone(),
+            brokers: options.brokers.clone(),
+            next: vec![Vec::new(); options.topics.len()],
+            told: HashMap::new(),
+            ends: BTreeMap::new(),
+            paused: false,
         })
     }
 
     /// Hands over what there is, waiting at most `timeout` for the first record; answers the number of
     /// records. It must be called at least every `max.poll.interval.ms` (5 minutes).
-    pub fn poll<H: Handler>(&mut self, timeout: Duration, _handler: &mut H) -> usize {
-        std::thread::sleep(timeout);
-        0
+    pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
+        let start = Instant::now();
+        self.serve(handler);
+        let mut n = self.take(BATCH, Duration::ZERO, handler);
+        while n == 0 {
+            let left = timeout.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            n = self.take(1, left.min(WAIT), handler);
+            self.serve(handler);
+        }
+        n
+    }
+
+    fn take<H: Handler>(&mut self, max: usize, timeout: Duration, handler: &mut H) -> usize {
+        let (queue, next, topics) = (&mut self.queue, &mut self.next, &self.topics);
+        let batch = queue.take(max, timeout);
+        let mut failed: Vec<(i32, String)> = Vec::new();
+        let mut n = 0;
+        // Within a batch the handle of a topic stands for it.
+        let mut last: Option<(usize, Option<usize>)> = None;
+        for m in batch.iter() {
+            let topic = match last {
+                Some((id, topic)) if id == m.topic_id() => topic,
+                _ => {
+                    let topic = topics.iter().position(|t| t == m.topic());
+                    last = Some((m.topic_id(), topic));
+                    topic
+                }
+            };
+            let Some(topic) = topic else { continue };
+            match m.error() {
+                0 => {
+                    if claim(&mut next[topic], m.partition(), m.offset()) {
+                        n += 1;
+                        handler.record(record(topic, m));
+                    }
+                }
+                PARTITION_EOF => {
+                    if is_ours(&next[topic], m.partition()) {
+                        handler.end_of_partition(Partition {
+                            topic: topic as u16,
+                            partition: m.partition(),
+                        });
+                    }
+                }
+                code => failed.push((code, m.error_text())),
+            }
+        }
+        drop(batch);
+        for (code, text) in failed {
+            self.tell(KafkaError::Other(format!("{text} (code {code})")), handler);
+        }
+        n
+    }
+
+    /// Rebalances, errors and statistics, and any message that still came by the consumer's queue.
+    fn serve<H: Handler>(&mut self, handler: &mut H) {
+        // A rebalance ends a poll of rdkafka; a few turns empty the queue.
+        for _ in 0..8 {
+            let client = Arc::clone(&self.client);
+            // Errors have been noted by the context, with their words.
+            if let Some(Ok(message)) = client.poll(Duration::ZERO) {
+                self.stray(&message, handler);
+            }
+            let notes = std::mem::take(&mut *client.context().notes());
+            for (topic, partition, end) in notes.ends {
+                if let Some(topic) = self.topic(&topic) {
+                    self.ends.insert(Partition { topic, partition }, end);
+                }
+            }
+            for (code, text) in notes.errors {
+                let error = self.explain(code, text);
+                self.tell(error, handler);
+            }
+            if notes.rebalances.is_empty() {
+                break;
+            }
+            for pending in notes.rebalances {
+                match pending {
+                    Pending::Assign(list) => self.assign(&list, handler),
+                    Pending::Revoke(list) => self.revoke(&list, handler),
+                }
+            }
+        }
+    }
+
+    /// A message that was on the consumer's queue before its partition was forwarded.
+    fn stray<H: Handler>(&mut self, m: &rdkafka::message::BorrowedMessage<'_>, handler: &mut H) {
+        let Some(topic) = self.topic(m.topic()) else {
+            return;
+        };
+        if claim(&mut self.next[topic as usize], m.partition(), m.offset()) {
+            let timestamp_ms = match m.timestamp() {
+                Timestamp::CreateTime(t) | Timestamp::LogAppendTime(t) => Some(t),
+                Timestamp::NotAvailable => None,
+            };
+            handler.record(Record {
+                topic,
+                partition: m.partition(),
+                offset: m.offset(),
+                timestamp_ms,
+                key: m.key(),
+                payload: m.payload().unwrap_or_default(),
+            });
+        }
+    }
+
+    fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
+        let mut with_offsets = TopicPartitionList::new();
+        for e in list.elements() {
+            let Some(topic) = self.topic(e.topic()) else {
+                continue;
+            };
+            let partition = e.partition();
+            let start = handler.assigned(Partition { topic, partition });
+            self.queue.forward(e.topic(), partition);
+            set_next(&mut self.next[topic as usize], partition, 0);
+            let offset = match start {
+                Some(o) => Offset::Offset(o),
+                None => Offset::Stored,
+            };
+            if let Err(error) = with_offsets.add_partition_offset(e.topic(), partition, offset) {
+                self.tell(KafkaError::from_native(error), handler);
+            }
+        }
+        let answer = match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_assign(&with_offsets),
+            _ => self.client.assign(&with_offsets),
+        };
+        if let Err(error) = answer {
+            self.tell(KafkaError::from_native(error), handler);
+        } else if self.paused
+            && let Err(error) = self.client.pause(&with_offsets)
+        {
+            self.tell(KafkaError::from_native(error), handler);
+        }
+    }
+
+    fn revoke<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
+        let lost = self.client.assignment_lost();
+        for e in list.elements() {
+            let Some(topic) = self.topic(e.topic()) else {
+                continue;
+            };
+            let partition = e.partition();
+            set_next(&mut self.next[topic as usize], partition, NOT_OURS);
+            self.ends.remove(&Partition { topic, partition });
+            self.queue.unforward(e.topic(), partition);
+            handler.revoked(Partition { topic, partition }, lost);
+        }
+        let answer = match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_unassign(list),
+            _ => self.client.unassign(),
+        };
+        if let Err(error) = answer {
+            self.tell(KafkaError::from_native(error), handler);
+        }
+    }
+
+    /// Hands an error over unless the same was told a short time ago.
+    fn tell<H: Handler>(&mut self, error: KafkaError, handler: &mut H) {
+        let now = Instant::now();
+        let kind = error.kind();
+        match self.told.get(&kind) {
+            Some(at) if now.duration_since(*at) < REPEAT_AFTER => {}
+            _ => {
+                self.told
+                    .retain(|_, at| now.duration_since(*at) < REPEAT_AFTER);
+                self.told.insert(kind, now);
+                handler.error(error);
+            }
+        }
+    }
+
+    fn explain(&self, code: RDKafkaErrorCode, text: String) -> KafkaError {
+        if let Some((_, reason)) = self.client.client().fatal_error() {
+            return KafkaError::Fatal(reason);
+        }
+        KafkaError::from_code(code, text, &self.brokers, &self.topics)
     }
 
     /// Tells the broker, without waiting, up to where each partition is done: the next offset to read.
-    pub fn commit(&self, _positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
-        Ok(())
+    pub fn commit(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
+        self.commit_mode(positions, CommitMode::Async)
     }
 
-    /// Stops fetching all assigned partitions; `poll` must go on being called.
-    pub fn pause(&self) -> Result<(), KafkaError> {
-        Ok(())
+    /// The same, waiting for the broker's answer; for the end of a run.
+    pub fn commit_and_wait(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
+        self.commit_mode(positions, CommitMode::Sync)
+    }
+
+    fn commit_mode(
+        &self,
+        positions: &[(Partition, i64)],
+        mode: CommitMode,
+    ) -> Result<(), KafkaError> {
+        let mut list = TopicPartitionList::new();
+        for (p, offset) in positions {
+            if !is_ours(
+                self.next.get(p.topic as usize).map_or(&[], |n| n),
+                p.partition,
+            ) {
+                continue;
+            }
+            list.add_partition_offset(
+                &self.topics[p.topic as usize],
+                p.partition,
+                Offset::Offset(*offset),
+            )
+            .map_err(KafkaError::from_native)?;
+        }
+        if list.count() == 0 {
+            return Ok(());
+        }
+        self.client
+            .commit(&list, mode)
+            .map_err(KafkaError::from_native)
+    }
+
+    /// Stops fetching all partitions, those assigned later too; `poll` must go on being called.
+    pub fn pause(&mut self) -> Result<(), KafkaError> {
+        self.paused = true;
+        self.client
+            .assignment()
+            .and_then(|a| self.client.pause(&a))
+            .map_err(KafkaError::from_native)
     }
 
     /// Undoes [`Consumer::pause`].
-    pub fn resume(&self) -> Result<(), KafkaError> {
-        Ok(())
+    pub fn resume(&mut self) -> Result<(), KafkaError> {
+        self.paused = false;
+        self.client
+            .assignment()
+            .and_then(|a| self.client.resume(&a))
+            .map_err(KafkaError::from_native)
     }
 
     /// Partitions that are assigned now.
     pub fn assignment(&self) -> Vec<Partition> {
-        Vec::new()
+        let mut all = Vec::new();
+        for (topic, next) in (0u16..).zip(&self.next) {
+            for (partition, &offset) in (0i32..).zip(next) {
+                if offset != NOT_OURS {
+                    all.push(Partition { topic, partition });
+                }
+            }
+        }
+        all
     }
 
-    /// Records of each assigned partition that the broker has and we have not handed over, as of the
-    /// latest statistics.
+    /// Records of each assigned partition that the broker had at the latest statistics and that we have
+    /// not handed over by now.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
-        Vec::new()
+        let mut all = Vec::new();
+        for (&p, &end) in &self.ends {
+            let next = self.next[p.topic as usize].get(p.partition as usize);
+            if let Some(&next) = next.filter(|&&n| n != NOT_OURS) {
+                all.push((p, (end - next).max(0)));
+            }
+        }
+        all
     }
+
+    fn topic(&self, name: &str) -> Option<u16> {
+        let i = self.topics.iter().position(|t| t == name)?;
+        u16::try_from(i).ok()
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        for p in self.assignment() {
+            self.queue
+                .unforward(&self.topics[p.topic as usize], p.partition);
+        }
+        // The client itself leaves the group when its last `Arc` goes.
+        self.client.context().closing.store(true, Ordering::Relaxed);
+    }
+}
+
+#[inline]
+fn record(topic: usize, m: Message<'_>) -> Record<'_> {
+    Record {
+        topic: topic as u16,
+        partition: m.partition(),
+        offset: m.offset(),
+        timestamp_ms: m.timestamp_ms(),
+        key: m.key(),
+        payload: m.payload(),
+    }
+}
+
+/// Whether the record may be handed over; if so the next must be later.
+#[inline]
+fn claim(next: &mut [i64], partition: i32, offset: i64) -> bool {
+    match next.get_mut(partition as usize) {
+        Some(n) if *n != NOT_OURS && offset >= *n => {
+            *n = offset + 1;
+            true
+        }
+        _ => false,
+    }
+}
+
+fn is_ours(next: &[i64], partition: i32) -> bool {
+    next.get(partition as usize).is_some_and(|&n| n != NOT_OURS)
+}
+
+fn set_next(next: &mut Vec<i64>, partition: i32, offset: i64) {
+    let Ok(p) = usize::try_from(partition) else {
+        return;
+    };
+    if next.len() <= p {
+        next.resize(p + 1, NOT_OURS);
+    }
+    next[p] = offset;
 }

@@ -1,5 +1,7 @@
 //! What can go wrong with the broker, in words that name the remedy.
 
+use rdkafka::error::KafkaError as Native;
+use rdkafka::types::RDKafkaErrorCode as Code;
 use std::fmt;
 
 /// A failure of the Kafka client.
@@ -41,6 +43,77 @@ impl KafkaError {
     /// Whether the consumer must be made anew.
     pub fn is_fatal(&self) -> bool {
         matches!(self, KafkaError::Fatal(_))
+    }
+
+    /// What makes two errors the same one, told again.
+    pub(super) fn kind(&self) -> String {
+        match self {
+            KafkaError::Option { name, .. } => format!("option {name}"),
+            KafkaError::Unreachable { .. } => "unreachable".to_string(),
+            KafkaError::Credentials { .. } => "credentials".to_string(),
+            KafkaError::Topic { topic, .. } => format!("topic {topic}"),
+            KafkaError::Other(s) | KafkaError::Fatal(s) => s.clone(),
+        }
+    }
+
+    /// An error that a call of the client answered.
+    pub(super) fn from_native(error: Native) -> KafkaError {
+        match error {
+            Native::ClientConfig(_, detail, name, value) => {
+                let shown = if super::is_secret(&name) {
+                    "its value".to_string()
+                } else {
+                    format!("`{value}`")
+                };
+                KafkaError::Option {
+                    name,
+                    detail: format!(
+                        "librdkafka refuses {shown}: {detail}; see its CONFIGURATION.md"
+                    ),
+                }
+            }
+            Native::ClientCreation(detail) => KafkaError::Other(format!(
+                "{detail}; check the security settings and `options`"
+            )),
+            other => KafkaError::Other(other.to_string()),
+        }
+    }
+
+    /// An error that came by callback.
+    pub(super) fn from_code(
+        code: Code,
+        detail: String,
+        brokers: &str,
+        topics: &[String],
+    ) -> KafkaError {
+        match code {
+            Code::BrokerTransportFailure
+            | Code::AllBrokersDown
+            | Code::Resolve
+            | Code::OperationTimedOut
+            | Code::RequestTimedOut => KafkaError::Unreachable {
+                brokers: brokers.to_string(),
+                detail,
+            },
+            Code::Authentication
+            | Code::SaslAuthenticationFailed
+            | Code::UnsupportedSASLMechanism
+            | Code::SSL => KafkaError::Credentials { detail },
+            Code::UnknownTopic
+            | Code::UnknownTopicOrPartition
+            | Code::UnknownPartition
+            | Code::TopicAuthorizationFailed => KafkaError::Topic {
+                topic: topics
+                    .iter()
+                    .filter(|t| detail.contains(t.as_str()))
+                    .max_by_key(|t| t.len())
+                    .cloned()
+                    .unwrap_or_else(|| topics.join(", ")),
+                detail,
+            },
+            Code::Fatal => KafkaError::Fatal(detail),
+            _ => KafkaError::Other(detail),
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 //! Kafka: a consumer group member that reads in batches, and the dead-letter producer.
 
+mod batch;
 mod consumer;
+mod context;
 mod dead_letter;
 mod error;
 mod input;

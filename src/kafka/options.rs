@@ -106,7 +106,6 @@ pub const OWNED: [(&str, &str); 6] = [
 
 impl KafkaOptions {
     /// Settings of a consumer.
-    #[allow(dead_code)]
     pub(super) fn consumer_config(&self) -> ClientConfig {
         let mut c = self.client_config();
         c.set("group.id", &self.group)
@@ -138,7 +137,6 @@ impl KafkaOptions {
     }
 
     /// Settings of the dead-letter producer; those of the map that only a consumer knows are left out.
-    #[allow(dead_code)]
     pub(super) fn producer_config(&self) -> ClientConfig {
         let mut c = self.client_config();
         c.set("linger.ms", "50")
@@ -166,7 +164,6 @@ impl KafkaOptions {
     }
 
     /// What every client needs: the brokers and the credentials.
-    #[allow(dead_code)]
     pub(super) fn client_config(&self) -> ClientConfig {
         let mut c = ClientConfig::new();
         c.set("bootstrap.servers", &self.brokers)
@@ -188,7 +185,6 @@ impl KafkaOptions {
     }
 
     /// Adds the user's own settings, but for those of [`OWNED`], which [`super::Consumer::new`] refuses.
-    #[allow(dead_code)]
     pub(super) fn pass_through(&self, c: &mut ClientConfig) {
         for (k, v) in &self.options {
             c.set(k, v);

@@ -1,9 +1,121 @@
 //! Asks the broker, once, whether a configuration could work; for `check`.
 
 use super::{KafkaError, KafkaOptions};
-use std::time::Duration;
+use rdkafka::client::ClientContext;
+use rdkafka::config::RDKafkaLogLevel;
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::error::KafkaError as Native;
+use rdkafka::types::RDKafkaErrorCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-/// What is wrong between these options and the broker; empty when a consumer would start.
-pub fn probe(_options: &KafkaOptions, _timeout: Duration) -> Vec<KafkaError> {
-    Vec::new()
+/// Keeps what the client said went wrong; it knows more than the call that timed out.
+#[derive(Default)]
+struct Errors(Mutex<Vec<(RDKafkaErrorCode, String)>>);
+
+impl ClientContext for Errors {
+    fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
+
+    fn error(&self, error: Native, reason: &str) {
+        if let Some(code) = error.rdkafka_error_code() {
+            let mut errors = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            errors.push((code, reason.to_string()));
+        }
+    }
+}
+
+impl ConsumerContext for Errors {}
+
+/// What is wrong between these options and the broker; empty when a consumer would start. Takes at most
+/// about `timeout`; joins no group and reads no record.
+pub fn probe(options: &KafkaOptions, timeout: Duration) -> Vec<KafkaError> {
+    if let Some((name, why)) = options.refused_option() {
+        return vec![KafkaError::Option {
+            name: name.to_string(),
+            detail: format!("may not be set: {why}; remove it"),
+        }];
+    }
+    let created = options
+        .consumer_config()
+        .create_with_context(Errors::default());
+    let client: BaseConsumer<Errors> = match created {
+        Ok(client) => client,
+        Err(error) => return vec![KafkaError::from_native(error)],
+    };
+    let start = Instant::now();
+    let mut problems = Vec::new();
+    let wanted = options.topics.iter().chain(&options.dead_letter);
+    for topic in wanted {
+        let left = timeout
+            .saturating_sub(start.elapsed())
+            .max(Duration::from_millis(100));
+        match client.fetch_metadata(Some(topic), left) {
+            Ok(metadata) => {
+                let found = metadata.topics().iter().find(|t| t.name() == topic);
+                let error = found.and_then(|t| t.error()).map(RDKafkaErrorCode::from);
+                if error.is_some() || found.is_none_or(|t| t.partitions().is_empty()) {
+                    problems.push(KafkaError::Topic {
+                        topic: topic.clone(),
+                        detail: error
+                            .map_or_else(|| "has no partitions".to_string(), |e| e.to_string()),
+                    });
+                }
+            }
+            Err(error) => {
+                problems.push(unreachable(&client, options, &error));
+                break;
+            }
+        }
+    }
+    problems
+}
+
+/// Why no metadata came: what the client was told, where it was told anything.
+fn unreachable(
+    client: &BaseConsumer<Errors>,
+    options: &KafkaOptions,
+    error: &Native,
+) -> KafkaError {
+    // Errors wait in the queue until the client is polled.
+    for _ in 0..8 {
+        client.poll(Duration::from_millis(5));
+    }
+    let errors = client
+        .context()
+        .0
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let explained = errors.iter().map(|(code, text)| {
+        KafkaError::from_code(*code, text.clone(), &options.brokers, &options.topics)
+    });
+    let mut best = None;
+    for e in explained {
+        let credentials = matches!(e, KafkaError::Credentials { .. });
+        if best.is_none() || credentials {
+            best = Some(e);
+        }
+    }
+    best.unwrap_or_else(|| KafkaError::Unreachable {
+        brokers: options.brokers.clone(),
+        detail: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn an_option_that_librdkafka_does_not_know_is_named() {
+        let o = KafkaOptions {
+            options: BTreeMap::from([("fetch.wait.maximum".into(), "1".into())]),
+            ..KafkaOptions::default()
+        };
+        let problems = probe(&o, Duration::from_millis(100));
+        assert!(
+            problems[0].to_string().contains("`fetch.wait.maximum`"),
+            "{problems:?}"
+        );
+    }
 }

@@ -1,0 +1,145 @@
+//! The wanted fields of a record as a tree of keys, so that one pass over the bytes finds them all.
+//!
+//! Each leaf is a *slot*, a small number under which the scanner leaves what it found. Two uses of one
+//! path share a slot. The children of a node drift into the order in which records write them (a match
+//! swaps its child to the place where it was expected), so after the first record a key is mostly
+//! found at the first comparison, whatever the order in the configuration.
+
+use super::options::DecodeOptionsError;
+
+/// A child of an object: its key and what lies there.
+pub(super) struct Child {
+    /// The key followed by the closing quote, so that one prefix comparison settles it.
+    pub quoted: Box<[u8]>,
+    pub target: Target,
+}
+
+/// What a wanted key leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Slot(usize),
+    Node(usize),
+}
+
+/// The tree; node 0 is the record.
+pub(super) struct Paths {
+    pub nodes: Vec<Vec<Child>>,
+    /// The path of each slot, as the user wrote it.
+    pub names: Vec<String>,
+}
+
+/// One bit a node and one a slot in a u64 tells what a record has shown already.
+const PARTS_MAX: usize = 64;
+
+impl Paths {
+    pub fn new() -> Paths {
+        Paths {
+            nodes: vec![Vec::new()],
+            names: Vec::new(),
+        }
+    }
+
+    /// The slot of `path`, made if need be.
+    pub fn slot(&mut self, path: &str) -> Result<usize, DecodeOptionsError> {
+        if let Some(slot) = self.names.iter().position(|n| n == path) {
+            return Ok(slot);
+        }
+        let keys = split(path)?;
+        let mut node = 0;
+        for (i, key) in keys.iter().enumerate() {
+            let last = i + 1 == keys.len();
+            let known = self.nodes[node]
+                .iter()
+                .find(|c| c.quoted[..c.quoted.len() - 1] == *key.as_bytes())
+                .map(|c| c.target);
+            node = match known {
+                Some(Target::Node(n)) if !last => n,
+                Some(_) => return Err(clash(path)),
+                None if last => {
+                    let slot = self.names.len();
+                    self.names.push(path.to_string());
+                    self.add(node, key, Target::Slot(slot));
+                    break;
+                }
+                None => {
+                    let child = self.nodes.len();
+                    self.nodes.push(Vec::new());
+                    self.add(node, key, Target::Node(child));
+                    child
+                }
+            };
+        }
+        if self.nodes.len() > PARTS_MAX || self.names.len() > PARTS_MAX {
+            return Err(DecodeOptionsError(format!(
+                "more than {PARTS_MAX} field paths; use fewer segments"
+            )));
+        }
+        Ok(self.names.len() - 1)
+    }
+
+    fn add(&mut self, node: usize, key: &str, target: Target) {
+        let mut quoted = key.as_bytes().to_vec();
+        quoted.push(b'"');
+        self.nodes[node].push(Child {
+            quoted: quoted.into(),
+            target,
+        });
+    }
+}
+
+fn clash(path: &str) -> DecodeOptionsError {
+    DecodeOptionsError(format!(
+        "field path `{path}` goes through another wanted field; a field is either a value or an object of fields"
+    ))
+}
+
+/// Splits at dots; `\.` is a dot within a key.
+fn split(path: &str) -> Result<Vec<String>, DecodeOptionsError> {
+    let mut keys = vec![String::new()];
+    let mut chars = path.chars();
+    while let Some(c) = chars.next() {
+        let key = keys.last_mut();
+        match (c, key) {
+            ('.', _) => keys.push(String::new()),
+            ('\\', Some(key)) if chars.clone().next() == Some('.') => {
+                chars.next();
+                key.push('.');
+            }
+            (c, Some(key)) if c != '"' && c != '\\' && c >= ' ' => key.push(c),
+            _ => {
+                return Err(DecodeOptionsError(format!(
+                    "field path `{path}` holds {c:?}, which a path cannot; rename the field"
+                )));
+            }
+        }
+    }
+    if keys.iter().any(String::is_empty) {
+        return Err(DecodeOptionsError(format!(
+            "field path `{path}` has an empty part; write keys joined by single dots, `a.b`"
+        )));
+    }
+    Ok(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dot_within_a_key_is_written_with_a_backslash() {
+        assert_eq!(split("a.b\\.c").unwrap(), ["a", "b.c"]);
+        assert!(split("a..b").is_err());
+        assert!(split("").is_err());
+        assert!(split("a\"b").is_err());
+    }
+
+    #[test]
+    fn a_field_cannot_be_a_value_and_an_object_at_once() {
+        let mut p = Paths::new();
+        assert_eq!(p.slot("a.b"), Ok(0));
+        assert_eq!(p.slot("a.c"), Ok(1));
+        assert_eq!(p.slot("a.b"), Ok(0));
+        assert!(p.slot("a").is_err());
+        assert!(p.slot("a.b.c").is_err());
+    }
+}

@@ -1,0 +1,502 @@
+//! A strict JSON scanner that notes where the wanted fields lie, in one pass and without allocation.
+//!
+//! Kept: for each slot of [`Paths`] the kind of its value and its place in the record. Nothing is
+//! converted here; a record of thirty fields of which five are wanted pays for five. But everything is
+//! checked: a record that is broken anywhere is broken, because a decoder that reads on past damage
+//! counts what nobody wrote. The grammar is RFC 8259's; UTF-8 is checked by the caller, once, for the
+//! whole record; nesting stops at [`DEPTH_MAX`], where serde_json stops too.
+//!
+//! Two liberties are *not* taken: a wanted key that comes twice is refused (readers differ in which one
+//! they believe), and so is half of a surrogate pair. One is: `NaN`, `Infinity` and `-Infinity`, which
+//! Python writes, are read within the prediction, so that the record is counted as what it is, a score
+//! that is not finite.
+//!
+//! Strings are walked eight bytes at a time: a byte is special when it is a quote, a backslash or below
+//! 0x20, and the usual borrow trick marks the first special byte of a word exactly (marks above the
+//! first may be false, and are not looked at).
+
+use super::path::{Child, Paths, Target};
+
+/// Nesting of arrays and objects that is followed.
+pub(super) const DEPTH_MAX: u32 = 127;
+
+/// What a slot holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Missing,
+    Null,
+    True,
+    False,
+    Number,
+    /// `NaN`, `Infinity` or `-Infinity`, only within the prediction.
+    NotFinite,
+    /// The span is the inside of the quotes.
+    Text,
+    /// The same, but with escapes to be undone.
+    EscapedText,
+    Array,
+    Object,
+}
+
+/// Kind and place of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub kind: Kind,
+    pub start: usize,
+    pub end: usize,
+}
+
+impl Found {
+    pub const MISSING: Found = Found {
+        kind: Kind::Missing,
+        start: 0,
+        end: 0,
+    };
+}
+
+/// Where the record stops being JSON, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub at: usize,
+    pub what: What,
+}
+
+/// Why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Expected(&'static str),
+    /// The wanted field of this slot, or the object that holds it, comes a second time.
+    Twice,
+    ControlCharacter,
+    BadEscape,
+    TooDeep,
+    TrailingBytes,
+}
+
+/// A place in a record.
+pub(super) struct Scanner<'b> {
+    pub bytes: &'b [u8],
+    pub at: usize,
+}
+
+type Scan<T> = Result<T, Fault>;
+
+impl<'b> Scanner<'b> {
+    /// Scans a whole record. `lenient` is the slot within which NaN may stand.
+    pub fn record(
+        bytes: &'b [u8],
+        paths: &mut Paths,
+        lenient: usize,
+        found: &mut [Found],
+    ) -> Scan<()> {
+        let mut s = Scanner { bytes, at: 0 };
+        let mut walk = Walk {
+            paths,
+            lenient,
+            found,
+            seen: 0,
+        };
+        s.space();
+        s.expect(b'{', "an object: `{`")?;
+        s.wanted_object(&mut walk, 0, 1)?;
+        s.space();
+        if s.at < bytes.len() {
+            return s.fault(What::TrailingBytes);
+        }
+        Ok(())
+    }
+
+    /// Members of an object that holds wanted fields; the brace is behind us.
+    fn wanted_object(&mut self, walk: &mut Walk<'_>, node: usize, depth: u32) -> Scan<()> {
+        let mut next = 0;
+        self.space();
+        if self.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.expect(b'"', "a key: `\"`")?;
+            let at = self.at;
+            let target = match match_child(&mut walk.paths.nodes[node], next, &self.bytes[at..]) {
+                Some((target, length)) => {
+                    next += 1;
+                    self.at += length;
+                    Some(target)
+                }
+                None => self.other_key(&walk.paths.nodes[node])?,
+            };
+            self.space();
+            self.expect(b':', "`:`")?;
+            self.space();
+            match target {
+                None => {
+                    self.value(false, depth)?;
+                }
+                Some(Target::Slot(slot)) => {
+                    if walk.found[slot].kind != Kind::Missing {
+                        return Err(Fault {
+                            at,
+                            what: What::Twice,
+                        });
+                    }
+                    walk.found[slot] = self.value(slot == walk.lenient, depth)?;
+                }
+                Some(Target::Node(child)) => self.wanted_member(walk, child, at, depth)?,
+            }
+            self.space();
+            if self.eat(b',') {
+                self.space();
+            } else {
+                return self.expect(b'}', "`,` or `}`");
+            }
+        }
+    }
+
+    /// The value of a key under which wanted fields lie.
+    fn wanted_member(
+        &mut self,
+        walk: &mut Walk<'_>,
+        child: usize,
+        key: usize,
+        depth: u32,
+    ) -> Scan<()> {
+        let bit = 1u64 << child;
+        if walk.seen & bit != 0 {
+            return Err(Fault {
+                at: key,
+                what: What::Twice,
+            });
+        }
+        walk.seen |= bit;
+        if depth >= DEPTH_MAX {
+            return self.fault(What::TooDeep);
+        }
+        if self.eat(b'{') {
+            self.wanted_object(walk, child, depth + 1)
+        } else {
+            self.value(false, depth).map(|_| ())
+        }
+    }
+
+    /// A key that matched no child byte for byte: unwanted, or wanted but written with escapes.
+    #[inline]
+    fn other_key(&mut self, children: &[Child]) -> Scan<Option<Target>> {
+        let key = self.string()?;
+        if key.kind == Kind::Text {
+            return Ok(None);
+        }
+        let plain = unescape(&self.bytes[key.start..key.end]);
+        Ok(children
+            .iter()
+            .find(|c| c.quoted[..c.quoted.len() - 1] == *plain.as_bytes())
+            .map(|c| c.target))
+    }
+
+    /// Any value; answers what it is and where.
+    #[inline]
+    pub fn value(&mut self, lenient: bool, depth: u32) -> Scan<Found> {
+        let start = self.at;
+        let kind = match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                return self.string();
+            }
+            Some(b'-' | b'0'..=b'9') => {
+                if lenient && self.eat_word(b"-Infinity") {
+                    Kind::NotFinite
+                } else {
+                    self.number()?;
+                    Kind::Number
+                }
+            }
+            Some(b't') if self.eat_word(b"true") => Kind::True,
+            Some(b'f') if self.eat_word(b"false") => Kind::False,
+            Some(b'n') if self.eat_word(b"null") => Kind::Null,
+            Some(b'{') => {
+                self.object(lenient, depth)?;
+                Kind::Object
+            }
+            Some(b'[') => {
+                self.array(lenient, depth)?;
+                Kind::Array
+            }
+            Some(b'N') if lenient && self.eat_word(b"NaN") => Kind::NotFinite,
+            Some(b'I') if lenient && self.eat_word(b"Infinity") => Kind::NotFinite,
+            _ => return self.fault(What::Expected("a value")),
+        };
+        Ok(Found {
+            kind,
+            start,
+            end: self.at,
+        })
+    }
+
+    fn object(&mut self, lenient: bool, depth: u32) -> Scan<()> {
+        if depth >= DEPTH_MAX {
+            return self.fault(What::TooDeep);
+        }
+        self.at += 1;
+        self.space();
+        if self.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.key()?;
+            self.value(lenient, depth + 1)?;
+            self.space();
+            if self.eat(b',') {
+                self.space();
+            } else {
+                return self.expect(b'}', "`,` or `}`");
+            }
+        }
+    }
+
+    /// A key, its colon and the space around them.
+    pub fn key(&mut self) -> Scan<Found> {
+        self.expect(b'"', "a key: `\"`")?;
+        let key = self.string()?;
+        self.space();
+        self.expect(b':', "`:`")?;
+        self.space();
+        Ok(key)
+    }
+
+    fn array(&mut self, lenient: bool, depth: u32) -> Scan<()> {
+        if depth >= DEPTH_MAX {
+            return self.fault(What::TooDeep);
+        }
+        self.at += 1;
+        self.space();
+        if self.eat(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value(lenient, depth + 1)?;
+            self.space();
+            if self.eat(b',') {
+                self.space();
+            } else {
+                return self.expect(b']', "`,` or `]`");
+            }
+        }
+    }
+
+    /// The rest of a string; the opening quote is behind us.
+    #[inline]
+    fn string(&mut self) -> Scan<Found> {
+        let start = self.at;
+        let mut kind = Kind::Text;
+        loop {
+            while let Some(word) = self.bytes[self.at..].first_chunk::<8>() {
+                let marks = special(u64::from_le_bytes(*word));
+                if marks != 0 {
+                    self.at += (marks.trailing_zeros() / 8) as usize;
+                    break;
+                }
+                self.at += 8;
+            }
+            match self.peek() {
+                Some(b'"') => {
+                    let end = self.at;
+                    self.at += 1;
+                    return Ok(Found { kind, start, end });
+                }
+                Some(b'\\') => {
+                    kind = Kind::EscapedText;
+                    self.escape()?;
+                }
+                Some(b) if b < 0x20 => return self.fault(What::ControlCharacter),
+                Some(_) => self.at += 1,
+                None => return self.fault(What::Expected("the end of a string: `\"`")),
+            }
+        }
+    }
+
+    /// One escape; we stand on its backslash.
+    #[cold]
+    fn escape(&mut self) -> Scan<()> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => match self.unit() {
+                Some(0xD800..=0xDBFF) => {
+                    self.at += 6;
+                    match self.unit() {
+                        Some(0xDC00..=0xDFFF) => {
+                            self.at += 6;
+                            Ok(())
+                        }
+                        _ => self.fault(What::BadEscape),
+                    }
+                }
+                Some(0xDC00..=0xDFFF) | None => self.fault(What::BadEscape),
+                Some(_) => {
+                    self.at += 6;
+                    Ok(())
+                }
+            },
+            _ => self.fault(What::BadEscape),
+        }
+    }
+
+    /// The UTF-16 unit of the `\uXXXX` that we stand on.
+    fn unit(&self) -> Option<u32> {
+        let b = self.bytes.get(self.at..self.at + 6)?;
+        if b[0] != b'\\' || b[1] != b'u' {
+            return None;
+        }
+        b[2..]
+            .iter()
+            .try_fold(0, |u, &d| Some(u * 16 + (d as char).to_digit(16)?))
+    }
+
+    #[inline]
+    fn number(&mut self) -> Scan<()> {
+        self.eat(b'-');
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits(),
+            _ => return self.fault(What::Expected("a digit")),
+        }
+        if self.eat(b'.') {
+            self.some_digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            if matches!(self.peek(), Some(b'+' | b'-')) {
+                self.at += 1;
+            }
+            self.some_digits()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn some_digits(&mut self) -> Scan<()> {
+        let start = self.at;
+        self.digits();
+        if self.at == start {
+            return self.fault(What::Expected("a digit"));
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn digits(&mut self) {
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    pub fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    pub fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    #[inline]
+    pub fn eat(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        self.at += usize::from(there);
+        there
+    }
+
+    #[inline]
+    fn eat_word(&mut self, word: &[u8]) -> bool {
+        let there = self.bytes[self.at..].starts_with(word);
+        if there {
+            self.at += word.len();
+        }
+        there
+    }
+
+    #[inline]
+    fn expect(&mut self, byte: u8, what: &'static str) -> Scan<()> {
+        if self.eat(byte) {
+            Ok(())
+        } else {
+            self.fault(What::Expected(what))
+        }
+    }
+
+    #[cold]
+    fn fault<T>(&self, what: What) -> Scan<T> {
+        Err(Fault { at: self.at, what })
+    }
+}
+
+/// What a scan of a record reads and fills.
+struct Walk<'w> {
+    paths: &'w mut Paths,
+    lenient: usize,
+    found: &'w mut [Found],
+    /// One bit a node: its key has come.
+    seen: u64,
+}
+
+/// The child whose key (with its closing quote) stands at the head of `rest`, and that length; it is
+/// moved to place `next`.
+#[inline]
+fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Target, usize)> {
+    if let Some(c) = children.get(next)
+        && rest.starts_with(&c.quoted)
+    {
+        return Some((c.target, c.quoted.len()));
+    }
+    let i = children.iter().position(|c| rest.starts_with(&c.quoted))?;
+    let answer = (children[i].target, children[i].quoted.len());
+    if next < children.len() {
+        children.swap(i, next);
+    }
+    Some(answer)
+}
+
+/// A mark in the top bit of each byte that ends or breaks a string, exact up to the first.
+#[inline]
+fn special(word: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let quote = word ^ (ONES * b'"' as u64);
+    let slash = word ^ (ONES * b'\\' as u64);
+    let zero = |v: u64| v.wrapping_sub(ONES) & !v;
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (zero(quote) | zero(slash) | control) & TOPS
+}
+
+/// Undoes the escapes of the inside of a string that [`Scanner`] has checked.
+pub(super) fn unescape(inside: &[u8]) -> String {
+    let mut quoted = Vec::with_capacity(inside.len() + 2);
+    quoted.push(b'"');
+    quoted.extend_from_slice(inside);
+    quoted.push(b'"');
+    serde_json::from_slice(&quoted).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_special_byte_of_a_word_is_marked_exactly() {
+        for byte in 0..=255u8 {
+            for place in 0..8 {
+                let mut w = [b'a'; 8];
+                w[place] = byte;
+                let is = byte < 0x20 || byte == b'"' || byte == b'\\';
+                let marks = special(u64::from_le_bytes(w));
+                assert_eq!(marks != 0, is, "{byte}");
+                if is {
+                    assert_eq!(marks.trailing_zeros() / 8, place as u32);
+                }
+            }
+        }
+    }
+}

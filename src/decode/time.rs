@@ -1,0 +1,174 @@
+//! Event times to milliseconds since 1970.
+
+use super::options::TimeUnit;
+
+/// Milliseconds of a number in `unit`; `None` when it is not one or is out of range. Fractions of a
+/// millisecond are cut off downwards.
+pub(super) fn from_number(text: &str, unit: TimeUnit) -> Option<i64> {
+    if let Ok(n) = text.parse::<i64>() {
+        return match unit {
+            TimeUnit::Milliseconds => Some(n),
+            TimeUnit::Seconds => n.checked_mul(1000),
+            TimeUnit::Microseconds => Some(n.div_euclid(1000)),
+            TimeUnit::Rfc3339 => None,
+        };
+    }
+    let x: f64 = text.parse().ok()?;
+    let ms = match unit {
+        TimeUnit::Milliseconds => x,
+        // Round to the microsecond first: 1700000000.123 is a little less than it says.
+        TimeUnit::Seconds => (x * 1e6).round() / 1e3,
+        TimeUnit::Microseconds => x / 1e3,
+        TimeUnit::Rfc3339 => return None,
+    };
+    // 2⁵³ ms is the year 287396; beyond it floats skip milliseconds.
+    (ms.abs() < 9.0e15).then(|| ms.floor() as i64)
+}
+
+/// Milliseconds of an RFC 3339 time, `2026-11-21T14:30:00.5+02:00`; a space may stand for the `T`.
+pub(super) fn from_rfc3339(text: &str) -> Option<i64> {
+    let b = text.as_bytes();
+    if b.len() < 20 || b[4] != b'-' || b[7] != b'-' || b[13] != b':' || b[16] != b':' {
+        return None;
+    }
+    if !matches!(b[10], b'T' | b't' | b' ') {
+        return None;
+    }
+    let n = |r: std::ops::Range<usize>| digits(&b[r]);
+    let (year, month, day) = (n(0..4)?, n(5..7)?, n(8..10)?);
+    let (hour, minute, second) = (n(11..13)?, n(14..16)?, n(17..19)?);
+    // A leap second counts as the first second of the next minute.
+    if !(1..=12).contains(&month) || day < 1 || day > month_days(year, month) {
+        return None;
+    }
+    if hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let (ms, zone) = fraction(&b[19..])?;
+    let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+    Some((seconds - offset_seconds(zone)?) * 1000 + ms)
+}
+
+/// Milliseconds of an optional `.ddd…` and what follows it.
+fn fraction(b: &[u8]) -> Option<(i64, &[u8])> {
+    let Some((b'.', rest)) = b.split_first() else {
+        return Some((0, b));
+    };
+    let len = rest.iter().take_while(|c| c.is_ascii_digit()).count();
+    if len == 0 {
+        return None;
+    }
+    let ms = (0..3).fold(0, |ms, i| {
+        let d = if i < len {
+            i64::from(rest[i] - b'0')
+        } else {
+            0
+        };
+        ms * 10 + d
+    });
+    Some((ms, &rest[len..]))
+}
+
+fn offset_seconds(zone: &[u8]) -> Option<i64> {
+    match zone {
+        b"Z" | b"z" => Some(0),
+        [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
+            let (h, m) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
+            if h > 23 || m > 59 {
+                return None;
+            }
+            let s = h * 3600 + m * 60;
+            Some(if *sign == b'-' { -s } else { s })
+        }
+        _ => None,
+    }
+}
+
+fn digits(b: &[u8]) -> Option<i64> {
+    b.iter().try_fold(0, |n, d| {
+        d.is_ascii_digit().then(|| n * 10 + i64::from(d - b'0'))
+    })
+}
+
+fn month_days(year: i64, month: i64) -> i64 {
+    match month {
+        4 | 6 | 9 | 11 => 30,
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        _ => 31,
+    }
+}
+
+/// Days from 1970-01-01, by the years that begin in March, so that the leap day comes last (Hinnant,
+/// chrono-Compatible Low-Level Date Algorithms, `days_from_civil`).
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let y = if month <= 2 { year - 1 } else { year };
+    let era = y.div_euclid(400);
+    let yoe = y.rem_euclid(400);
+    let doy = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc3339_agrees_with_times_known_otherwise() {
+        assert_eq!(from_rfc3339("1970-01-01T00:00:00Z"), Some(0));
+        assert_eq!(
+            from_rfc3339("2000-02-29T23:59:59.999Z"),
+            Some(951_868_799_999)
+        );
+        assert_eq!(
+            from_rfc3339("2026-11-21T14:30:00.5+02:00"),
+            Some(1_795_264_200_500)
+        );
+        assert_eq!(from_rfc3339("1969-12-31T23:59:59.25-00:00"), Some(-750));
+        for bad in [
+            "",
+            "2026-11-21",
+            "2026-13-01T00:00:00Z",
+            "2026-02-29T00:00:00Z",
+            "2026-11-21T14:30:00",
+            "2026-11-21T24:30:00Z",
+            "2026-11-21T14:30:00.Z",
+            "2026-11-21T14:30:00+0200",
+            "é026-11-21T14:30:0Z",
+        ] {
+            assert_eq!(from_rfc3339(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn rfc3339_agrees_with_humantime_over_two_centuries() {
+        for i in 0..20_000u64 {
+            let s = i * 315_569 + i % 86_400;
+            let t = std::time::UNIX_EPOCH + std::time::Duration::from_secs(s);
+            let text = humantime::format_rfc3339_millis(t).to_string();
+            assert_eq!(from_rfc3339(&text), Some(s as i64 * 1000), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_unit_becomes_milliseconds() {
+        assert_eq!(
+            from_number("1700000000123", TimeUnit::Milliseconds),
+            Some(1_700_000_000_123)
+        );
+        assert_eq!(
+            from_number("1700000000.123", TimeUnit::Seconds),
+            Some(1_700_000_000_123)
+        );
+        assert_eq!(
+            from_number("1700000000", TimeUnit::Seconds),
+            Some(1_700_000_000_000)
+        );
+        assert_eq!(
+            from_number("1700000000123999", TimeUnit::Microseconds),
+            Some(1_700_000_000_123)
+        );
+        assert_eq!(from_number("1e300", TimeUnit::Seconds), None);
+        assert_eq!(from_number("9223372036854775807", TimeUnit::Seconds), None);
+    }
+}

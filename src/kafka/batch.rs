@@ -1,0 +1,217 @@
+//! Batches of borrowed messages, straight from librdkafka; the only `unsafe` of the crate.
+//!
+//! Why: `BaseConsumer::poll` makes an event, an `Arc` and a map look-up of each message and costs some
+//! 200 ns; one call of `rd_kafka_consume_batch_queue` for a thousand messages costs 50 ns each, and at
+//! that rate the fetch thread, not the hand-over, is the limit. rdkafka does not offer it. On the
+//! consumer's own queue it cannot be used, since it swallows the rebalance events that rdkafka waits for
+//! there; so each assigned partition's queue is forwarded to a queue of ours, which then holds nothing
+//! but messages, ends of partitions and partition errors.
+//!
+//! # Safety
+//!
+//! What is relied on, and where it is made sure:
+//!
+//! 1. *Every handle outlives its use.* [`BatchQueue`] holds an `Arc` of the client, and destroys its
+//!    queue in `drop`, before that `Arc` is released. Handles of partition queues live only within
+//!    [`BatchQueue::forward_to`].
+//! 2. *A message is valid from the call that returned it to its `rd_kafka_message_destroy`.* Messages
+//!    belong to a [`Batch`], are reachable only by borrowing it, and are destroyed once, in its `drop`,
+//!    which also runs when a handler panics. `Batch` borrows `BatchQueue` mutably, so the array of
+//!    pointers is not written meanwhile.
+//! 3. *Key, payload and topic of a message live as long as it*, and are not written: rdkafka.h says so
+//!    of `rd_kafka_message_t`. Null pointers become `None` or an empty slice.
+//! 4. *`err` is read as an integer*, not as the enum of the bindings: a broker may send a code that the
+//!    bindings do not name, and an enum of an unnamed value would be undefined behaviour.
+//! 5. *Threads:* librdkafka's queue functions may be called from any thread; `BatchQueue` is `Send`, and
+//!    not `Sync` because taking needs `&mut`.
+
+#![allow(unsafe_code)]
+
+use super::context::Context;
+use rdkafka::bindings as sys;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use std::ffi::{CStr, CString};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Messages a call may return: enough to make the call's own cost vanish, few enough to stay in cache
+/// (64 to 16384 were within 15 % of one another).
+pub(super) const BATCH: usize = 1024;
+
+/// A queue of our own, to which partitions are forwarded.
+pub(super) struct BatchQueue {
+    queue: NonNull<sys::rd_kafka_queue_t>,
+    messages: Box<[*mut sys::rd_kafka_message_t]>,
+    client: Arc<BaseConsumer<Context>>,
+}
+
+// SAFETY: point 5 of the module. The pointers in `messages` are dead between batches.
+unsafe impl Send for BatchQueue {}
+
+impl BatchQueue {
+    /// A queue of this client.
+    pub fn new(client: Arc<BaseConsumer<Context>>) -> Option<BatchQueue> {
+        // SAFETY: the client is alive.
+        let queue = unsafe { sys::rd_kafka_queue_new(client.client().native_ptr()) };
+        Some(BatchQueue {
+            queue: NonNull::new(queue)?,
+            messages: vec![ptr::null_mut(); BATCH].into(),
+            client,
+        })
+    }
+
+    /// From now on the partition's messages come here. To be called before the partition is assigned:
+    /// librdkafka then never lays a message of it on the consumer's queue.
+    pub fn forward(&self, topic: &str, partition: i32) -> bool {
+        self.forward_to(topic, partition, self.queue.as_ptr())
+    }
+
+    /// Undoes [`BatchQueue::forward`].
+    pub fn unforward(&self, topic: &str, partition: i32) -> bool {
+        self.forward_to(topic, partition, ptr::null_mut())
+    }
+
+    fn forward_to(&self, topic: &str, partition: i32, to: *mut sys::rd_kafka_queue_t) -> bool {
+        let Ok(topic) = CString::new(topic) else {
+            return false;
+        };
+        // SAFETY: the client is alive, the name ends in a nul, `to` is null or our live queue, and the
+        // handle is destroyed exactly once, after its last use.
+        unsafe {
+            let from = sys::rd_kafka_queue_get_partition(
+                self.client.client().native_ptr(),
+                topic.as_ptr(),
+                partition,
+            );
+            if from.is_null() {
+                return false;
+            }
+            sys::rd_kafka_queue_forward(from, to);
+            sys::rd_kafka_queue_destroy(from);
+        }
+        true
+    }
+
+    /// Takes at most `max` (and at most [`BATCH`]) messages. librdkafka waits for `max` of them until
+    /// the timeout, not for the first; to wait for something, ask for one.
+    pub fn take(&mut self, max: usize, timeout: Duration) -> Batch<'_> {
+        let max = max.min(self.messages.len());
+        let ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: queue and client are alive; the array holds at least `max` pointers.
+        let n = unsafe {
+            sys::rd_kafka_consume_batch_queue(
+                self.queue.as_ptr(),
+                ms,
+                self.messages.as_mut_ptr(),
+                max,
+            )
+        };
+        let n = usize::try_from(n).unwrap_or(0);
+        Batch {
+            messages: &self.messages[..n],
+        }
+    }
+}
+
+impl Drop for BatchQueue {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, destroyed only here, and the client is still held.
+        unsafe { sys::rd_kafka_queue_destroy(self.queue.as_ptr()) }
+    }
+}
+
+/// Messages taken together; destroyed together.
+pub(super) struct Batch<'q> {
+    messages: &'q [*mut sys::rd_kafka_message_t],
+}
+
+impl Batch<'_> {
+    pub fn iter(&self) -> impl Iterator<Item = Message<'_>> {
+        self.messages.iter().map(|&m| {
+            // SAFETY: librdkafka returned `n` valid pointers, which live until our drop (point 2).
+            Message(unsafe { &*m })
+        })
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        for &m in self.messages {
+            // SAFETY: each pointer came from the one call that made this batch and is destroyed once.
+            unsafe { sys::rd_kafka_message_destroy(m) }
+        }
+    }
+}
+
+/// A message, or the news that a partition ended or failed.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'b>(&'b sys::rd_kafka_message_t);
+
+impl<'b> Message<'b> {
+    /// 0 for a message, else librdkafka's code.
+    #[inline]
+    pub fn error(self) -> i32 {
+        // SAFETY: point 4; the field is a C enum, which the bindings lay out as a 32-bit integer.
+        unsafe { ptr::from_ref(&self.0.err).cast::<i32>().read() }
+    }
+
+    /// Equal for messages of one batch and one topic, and different for different topics.
+    #[inline]
+    pub fn topic_id(self) -> usize {
+        self.0.rkt as usize
+    }
+
+    /// Name of the topic.
+    pub fn topic(self) -> &'b str {
+        if self.0.rkt.is_null() {
+            return "";
+        }
+        // SAFETY: point 3; the name ends in a nul.
+        let name = unsafe { CStr::from_ptr(sys::rd_kafka_topic_name(self.0.rkt)) };
+        name.to_str().unwrap_or("")
+    }
+
+    #[inline]
+    pub fn partition(self) -> i32 {
+        self.0.partition
+    }
+
+    #[inline]
+    pub fn offset(self) -> i64 {
+        self.0.offset
+    }
+
+    /// Milliseconds since 1970, where the message carries a time.
+    #[inline]
+    pub fn timestamp_ms(self) -> Option<i64> {
+        // SAFETY: the message is valid (point 2); the type is allowed to be asked for by null.
+        let t = unsafe { sys::rd_kafka_message_timestamp(self.0, ptr::null_mut()) };
+        (t >= 0).then_some(t)
+    }
+
+    #[inline]
+    pub fn key(self) -> Option<&'b [u8]> {
+        bytes(self.0.key.cast(), self.0.key_len)
+    }
+
+    #[inline]
+    pub fn payload(self) -> &'b [u8] {
+        bytes(self.0.payload.cast(), self.0.len).unwrap_or_default()
+    }
+
+    /// For a message with [`Message::error`], what librdkafka says of it.
+    pub fn error_text(self) -> String {
+        String::from_utf8_lossy(self.payload()).into_owned()
+    }
+}
+
+#[inline]
+fn bytes<'b>(start: *const u8, len: usize) -> Option<&'b [u8]> {
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: point 3; only called with the pointer and length of one field of a live message, whose
+    // borrow is the lifetime of the answer.
+    Some(unsafe { std::slice::from_raw_parts(start, len) })
+}
