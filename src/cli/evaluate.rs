@@ -64,7 +64,7 @@ pub struct Args {
     /// Level of the test: how often a calibrated sample may be rejected
     #[arg(long, default_value_t = 0.05, value_parser = inside)]
     pub alpha: f64,
-    /// Cells of the interval; without it the power of two next above n^(2/5)
+    /// Cells of the interval; without it the power of two next above 2n^(2/5)
     #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub interval_cells: Option<u64>,
     /// Confidence of the interval

@@ -45,3 +45,40 @@ pub fn detectable_ece_l2(level: &Level, n: f64, alpha: f64, scales: u32) -> Opti
     let x = half + (half * half - rest).max(0.0).sqrt();
     (x <= 1.0).then(|| x.sqrt())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::evaluation::{Options, evaluate_scores};
+    use super::super::rng::Rng;
+
+    /// Uniform scores on [0.1, 0.9] whose true probability is the score plus `shift`.
+    fn sample(rng: &mut Rng, shift: f64) -> Vec<(f64, bool)> {
+        let one = |rng: &mut Rng| {
+            let z = 0.1 + 0.8 * rng.uniform();
+            (z, rng.uniform() < z + shift)
+        };
+        (0..2000).map(|_| one(rng)).collect()
+    }
+
+    #[test]
+    fn an_error_of_the_detectable_size_is_found_about_four_times_in_five() {
+        let mut rng = Rng::new(5);
+        let o = Options::default();
+        let size = evaluate_scores(&sample(&mut rng, 0.0), &o).and_then(|e| e.detectable_ece_l2);
+        let size = size.unwrap_or_default();
+        assert!((0.02..0.06).contains(&size), "{size}");
+        let found = (0..200)
+            .filter(|_| evaluate_scores(&sample(&mut rng, size), &o).is_some_and(|e| e.reject))
+            .count();
+        assert!((150..=194).contains(&found), "{found} of 200 at {size}");
+    }
+
+    #[test]
+    fn certain_scores_and_single_events_have_no_detectable_size() {
+        let o = Options::default();
+        for sample in [&[(0.0, false), (1.0, true)][..], &[(0.5, true)][..]] {
+            let e = evaluate_scores(sample, &o);
+            assert!(e.is_some_and(|e| e.detectable_ece_l2.is_none()));
+        }
+    }
+}

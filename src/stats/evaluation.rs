@@ -31,7 +31,7 @@ use super::{detectable, direction, interval, ks, reliability, tcal};
 pub struct Options {
     /// The adaptive test.
     pub tcal: TCalOptions,
-    /// Cells of the interval; `None`: the power of two next above n^(2/5). Live, any other number is
+    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number is
     /// taken to the next power of two the grid has.
     pub interval_cells: Option<u64>,
     /// Confidence of the interval, in (0, 1).

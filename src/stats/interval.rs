@@ -174,10 +174,13 @@ pub fn paper_threshold(lower_support: f64, cells: u64, n: f64, alpha: f64) -> f6
     normal_quantile(1.0 - alpha) * sigma0_paper(lower_support) / n * (cells as f64).sqrt()
 }
 
-/// Cells by default: the smallest power of two not below n^(2/5), at least 2. In that order T's
-/// binning error and its noise off the null balance for a Lipschitz curve (smoothness s = 1).
+/// Cells by default: the smallest power of two not below 2·n^(2/5), at least 2.
+///
+/// n^(2/5) is the order at which T's binning error and its noise off the null balance for a Lipschitz
+/// curve (smoothness s = 1). The factor is for scores that fill half the axis, as those of a top label
+/// do: without it the 90 % interval covered 0.84 in the paper's setting 2 at n = 1000, with it 0.87.
 pub fn default_cells(n: u64) -> u64 {
-    let target = (n as f64).powf(0.4).ceil().max(2.0) as u64;
+    let target = (2.0 * (n as f64).powf(0.4)).ceil().max(2.0) as u64;
     target.next_power_of_two()
 }
 
