@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod check;
 mod demo;
 mod evaluate;
 mod exit;
@@ -40,6 +41,8 @@ enum Verb {
     Demo(demo::Args),
     /// Consume from Kafka and serve verdicts until stopped
     Run(run::Args),
+    /// Find every fault of a configuration before it runs
+    Check(check::Args),
     /// Put files of events through the same engine, in event time
     Replay(replay::Args),
     /// Evaluate a file of scored outcomes as one sample
@@ -55,6 +58,7 @@ pub fn main() -> ExitCode {
     let exit = match cli.verb {
         Verb::Demo(args) => demo::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Check(args) => check::run(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
     };

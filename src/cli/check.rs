@@ -1,0 +1,220 @@
+//! `trueline check`: what is wrong with a configuration, before it runs.
+//!
+//! In layers, each only when the one before is sound: the text (TOML, keys, kinds, bounds), the
+//! references (names, windows, topics), and the surroundings (brokers, topics, directory, address). The
+//! last changes nothing and is left out by `--no-environment`, for CI and for a reload, where the
+//! address is of course taken by the running process itself.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::exit::{self, Exit};
+use crate::config::bounds::{MemoryBound, human};
+use crate::config::{Config, SourceOptions, reference};
+use crate::kafka;
+
+const EXAMPLES: &str = "\
+Examples:
+  trueline check --config trueline.toml                    everything, with the surroundings
+  trueline check --config trueline.toml --no-environment   the file alone, for CI
+  trueline check --config trueline.toml --effective        every key with its value, secrets masked
+  trueline check --example > trueline.toml                 a file with every key and its meaning";
+
+/// How long a broker may take to answer: longer than a handshake over a slow link, shorter than the
+/// patience of whoever waits.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Find every fault of a configuration
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
+pub struct Args {
+    /// The configuration file
+    #[arg(
+        short,
+        long,
+        env = "TRUELINE_CONFIG",
+        value_name = "FILE",
+        default_value = "trueline.toml"
+    )]
+    pub config: PathBuf,
+    /// Look at the file alone: no broker, directory or address
+    #[arg(long, env = "TRUELINE_NO_ENVIRONMENT")]
+    pub no_environment: bool,
+    /// Print the file with every default in place and secrets masked
+    #[arg(long)]
+    pub effective: bool,
+    /// Print the reference of all keys as Markdown, and do nothing else
+    #[arg(long, group = "page")]
+    pub reference: bool,
+    /// Print the JSON Schema of the file, and do nothing else
+    #[arg(long, group = "page")]
+    pub schema: bool,
+    /// Print an annotated file with every key, and do nothing else
+    #[arg(long, group = "page")]
+    pub example: bool,
+}
+
+/// Checks; prints faults to standard error and what was found to standard output.
+pub fn run(args: &Args) -> Exit {
+    if let Some(page) = page(args) {
+        print!("{page}");
+        return Exit::Ok;
+    }
+    let config = match Config::load(&args.config) {
+        Ok(config) => config,
+        Err(problems) => {
+            for problem in &problems {
+                eprintln!("{problem}");
+            }
+            let faults = if problems.len() == 1 {
+                "fault"
+            } else {
+                "faults"
+            };
+            eprintln!("{} {faults} in {}", problems.len(), args.config.display());
+            return Exit::Config;
+        }
+    };
+    if args.effective {
+        print!("{}", config.effective());
+    } else {
+        print!("{}", summary(&args.config, &config));
+    }
+    if args.no_environment {
+        return Exit::Ok;
+    }
+    let faults = environment(&config);
+    for fault in &faults {
+        eprintln!("{}: {fault}", args.config.display());
+    }
+    match faults.is_empty() {
+        true => Exit::Ok,
+        false => Exit::Unavailable,
+    }
+}
+
+/// A page about all configurations, when one was asked for.
+fn page(args: &Args) -> Option<String> {
+    if args.reference {
+        return Some(reference::markdown());
+    }
+    if args.schema {
+        return Some(format!("{:#}\n", reference::json_schema()));
+    }
+    args.example.then(reference::sample)
+}
+
+/// What the configuration will do, in a few lines.
+pub fn summary(path: &Path, config: &Config) -> String {
+    let mut lines = vec![format!("{}: sound", path.display())];
+    for source in &config.sources {
+        lines.push(format!(
+            "  source {}: topics {} from {}, group {}, dead letters {}",
+            source.name,
+            source.kafka.topics.join(", "),
+            source.kafka.brokers,
+            source.kafka.group,
+            source
+                .kafka
+                .dead_letter
+                .as_deref()
+                .unwrap_or("only counted"),
+        ));
+    }
+    for model in &config.plan.models {
+        let views: Vec<String> = model.views.iter().map(ToString::to_string).collect();
+        let windows: Vec<&str> = model
+            .ladder
+            .windows
+            .iter()
+            .map(|w| w.name.as_str())
+            .collect();
+        lines.push(format!(
+            "  model {}: {} over {}, alpha {}, tolerance {}",
+            model.name,
+            views.join(", "),
+            windows.join(", "),
+            model.judge.evaluation.tcal.alpha,
+            model.judge.tolerance,
+        ));
+    }
+    let bound = MemoryBound::of(config);
+    lines.push(format!(
+        "  memory: at most {} = {} streams x {} + {} of fetched records",
+        human(bound.total()),
+        bound.streams_max,
+        human(bound.stream_bytes),
+        human(bound.queue_bytes),
+    ));
+    lines.push(format!("  series: at most {}", config.http.series_max));
+    lines.push(format!("  serves http://{}/metrics", config.http.listen));
+    lines.push(format!("  state in {}", config.state.directory.display()));
+    lines.join("\n") + "\n"
+}
+
+/// What the surroundings lack. Each message names the section and the remedy.
+pub fn environment(config: &Config) -> Vec<String> {
+    let mut faults: Vec<String> = config.sources.iter().flat_map(brokers).collect();
+    faults.dedup();
+    faults.extend(directory(&config.state.directory));
+    if let Err(error) = TcpListener::bind(config.http.listen) {
+        faults.push(format!(
+            "[http] listen: cannot listen on {}: {error}; stop what uses it or write another address",
+            config.http.listen
+        ));
+    }
+    faults
+}
+
+/// What is wrong between a source and its brokers.
+fn brokers(source: &SourceOptions) -> Vec<String> {
+    let faults = kafka::probe(&source.kafka, PROBE_TIMEOUT);
+    let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
+    faults.iter().map(named).collect()
+}
+
+/// Whether a file can be made in the state directory; one that does not exist yet is looked for in the
+/// nearest directory that does, so that the check leaves nothing behind.
+fn directory(state: &Path) -> Option<String> {
+    let there = state
+        .ancestors()
+        .find(|p| p.as_os_str().is_empty() || p.exists());
+    let there = match there {
+        Some(path) if !path.as_os_str().is_empty() => path,
+        _ => Path::new("."),
+    };
+    let trial = there.join(format!(".trueline-check-{}", std::process::id()));
+    let made = std::fs::File::create_new(&trial);
+    if made.is_ok() {
+        // Left behind it would do no harm: a snapshot has another name.
+        let _ = std::fs::remove_file(&trial);
+    }
+    made.err().map(|error| {
+        format!(
+            "[state] directory: cannot write in {}: {error}; make it writable for this user or name another",
+            there.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_directory_that_is_a_file_is_refused_by_name() {
+        let file = std::env::temp_dir().join(format!("trueline-state-{}", std::process::id()));
+        std::fs::write(&file, "").unwrap();
+        let fault = directory(&file.join("state"));
+        std::fs::remove_file(&file).unwrap();
+        assert!(fault.is_some_and(|f| f.contains("[state] directory: cannot write in")));
+    }
+
+    #[test]
+    fn a_state_directory_that_does_not_exist_yet_is_no_fault_and_is_not_made() {
+        let missing = std::env::temp_dir().join(format!("trueline-missing-{}", std::process::id()));
+        assert_eq!(directory(&missing.join("state")), None);
+        assert!(!missing.exists());
+    }
+}

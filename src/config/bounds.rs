@@ -1,0 +1,94 @@
+//! What a configuration can cost in memory, worked out before it is run.
+//!
+//! A stream keeps, of each window by time, one sealed and packed pane a slide; of a window by count the
+//! panes that hold its events; and unpacked panes that are still open. With m = 2^level cells, all
+//! occupied:
+//!
+//! ```text
+//! windows by time    Σ (width / slide + 1) · m · 16 B       packed
+//! windows by count   Σ last · 80 B                          at worst each event a pane of its own
+//! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
+//! ```
+//!
+//! 16 bytes is above what a packed cell was measured to take (5 to 11 bytes, see the window floor); 48
+//! is the size of an unpacked one. The bound holds while the partitions of a topic move in step; one
+//! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
+//! touch few cells costs as much less.
+
+use crate::judge::ModelPlan;
+use crate::window::Width;
+
+use super::Config;
+
+/// A packed cell at most, with room above what was measured.
+const PACKED_CELL_BYTES: u64 = 16;
+/// An unpacked cell: six integers of eight bytes.
+const OPEN_CELL_BYTES: u64 = 48;
+/// An event of a window by count that is alone in its pane: a packed cell and the pane around it.
+const LONE_EVENT_BYTES: u64 = 80;
+/// Names, reports and bookkeeping of a stream.
+const STREAM_BYTES: u64 = 16 * 1024;
+
+/// The bound, in its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryBound {
+    /// The dearest stream, bytes.
+    pub stream_bytes: u64,
+    /// Most streams.
+    pub streams_max: u64,
+    /// Fetched records that wait, bytes.
+    pub queue_bytes: u64,
+}
+
+impl MemoryBound {
+    /// The bound of a configuration.
+    pub fn of(config: &Config) -> MemoryBound {
+        let streams = config.plan.models.iter().map(stream_bytes);
+        let queues = config
+            .sources
+            .iter()
+            .map(|s| u64::from(s.kafka.queue_kbytes_max) * 1024);
+        MemoryBound {
+            stream_bytes: streams.max().unwrap_or(0),
+            streams_max: config.plan.caps.streams_max as u64,
+            queue_bytes: queues.fold(0, u64::saturating_add),
+        }
+    }
+
+    /// All of it, bytes.
+    pub fn total(&self) -> u64 {
+        let streams = self.stream_bytes.saturating_mul(self.streams_max);
+        streams.saturating_add(self.queue_bytes)
+    }
+}
+
+/// State of one stream, bytes.
+fn stream_bytes(model: &ModelPlan) -> u64 {
+    let cells = u64::from(model.grid.cells());
+    let pane_ms = model.ladder.pane_ms.max(1);
+    let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + 2;
+    let mut bytes = STREAM_BYTES.saturating_add(open.saturating_mul(cells * OPEN_CELL_BYTES));
+    for window in &model.ladder.windows {
+        let cost = match window.width {
+            Width::Time { width_ms, slide_ms } => {
+                let panes = (width_ms / slide_ms.max(1)).unsigned_abs() + 1;
+                panes.saturating_mul(cells * PACKED_CELL_BYTES)
+            }
+            Width::Count { last } => last.saturating_mul(LONE_EVENT_BYTES),
+        };
+        bytes = bytes.saturating_add(cost);
+    }
+    bytes
+}
+
+/// Bytes in the unit that keeps the number short.
+pub fn human(bytes: u64) -> String {
+    let mut amount = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if amount < 1024.0 {
+            return format!("{amount:.1} {unit}");
+        }
+        amount /= 1024.0;
+    }
+    format!("{amount:.1} TiB")
+}

@@ -1,0 +1,372 @@
+//! The file as sections of values: every key of the schema present, given or by default.
+//!
+//! TOML is parsed into a tree that keeps byte spans, and the tree is walked against the table of
+//! [`super::keys`]. serde's `deny_unknown_fields` would stop at the first fault; the walk notes each
+//! and goes on, with the default standing in for what it could not read, so that later layers can
+//! look for their own faults in the same run. A document with faults never becomes a configuration.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::keys::{self, SECTIONS};
+use super::problem::{Place, Problems};
+use super::schema::{Key, Kind, Preset, Section};
+use super::value::{Outside, Value, ValueReader, nearest};
+
+/// The value of one key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The value; [`Value::Absent`] when it is left out and has no default.
+    pub value: Value,
+    /// Where it stands; the section's place when it is a default.
+    pub at: Place,
+    /// Whether the file gives it, soundly or not; for an unsound one the default stands in.
+    pub given: bool,
+}
+
+/// One section of the file with all its keys.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Which section.
+    pub section: &'static str,
+    /// Where its header stands; the parent's place when it is left out.
+    pub at: Place,
+    /// Its keys; all those of the schema.
+    pub entries: BTreeMap<&'static str, Entry>,
+    /// Its child sections, all those of the schema; repeated ones in the order of the file.
+    pub children: BTreeMap<&'static str, Vec<Record>>,
+}
+
+impl Record {
+    /// The entry of a key of the schema. It is an error to ask for another.
+    pub fn entry(&self, key: &str) -> &Entry {
+        let known = self.entries.contains_key(key);
+        assert!(known, "[{}] has no key {key} in the schema", self.section);
+        &self.entries[key]
+    }
+
+    /// The only record of a child section that is not repeated. It is an error to ask for another.
+    pub fn child(&self, path: &str) -> &Record {
+        let known = !self.all(path).is_empty();
+        assert!(
+            known,
+            "[{}] has no section {path} in the schema",
+            self.section
+        );
+        &self.children[path][0]
+    }
+
+    /// All records of a repeated child section.
+    pub fn all(&self, path: &str) -> &[Record] {
+        self.children.get(path).map_or(&[], Vec::as_slice)
+    }
+
+    /// Takes over what `other` gives and this one does not, in this section and those inside it.
+    pub fn inherit(&mut self, other: &Record) {
+        for (key, theirs) in &other.entries {
+            if let Some(ours) = self.entries.get_mut(key).filter(|e| !e.given) {
+                *ours = theirs.clone();
+            }
+        }
+        for (path, theirs) in &other.children {
+            if let (Some(ours), Some(theirs)) = (
+                self.children.get_mut(path).and_then(|r| r.first_mut()),
+                theirs.first(),
+            ) {
+                ours.inherit(theirs);
+            }
+        }
+    }
+}
+
+/// Reads a whole file. What comes back is complete even when there are problems.
+pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> Record {
+    let (table, faults) = DeTable::parse_recoverable(text);
+    for fault in &faults {
+        let at = problems.place(&fault.span().unwrap_or(0..0));
+        let what = fault.message().trim().replace('\n', ", ");
+        problems.add_syntax(at, format!("not TOML: {what}"), "mend the syntax");
+    }
+    // After a fault of syntax the tree is a guess; what would be said of it might mislead.
+    let empty = DeTable::new();
+    let sound = faults.is_empty();
+    let table = if sound { table.get_ref() } else { &empty };
+    let mut walk = Walk {
+        values: ValueReader { problems, outside },
+        silent: !sound,
+    };
+    walk.section(&SECTIONS[0], Some(table), Place::START)
+}
+
+/// The section of the model `*` with every default, for a file without models.
+pub fn any_model() -> Record {
+    let mut problems = Problems::new("schema", "");
+    let outside = Outside {
+        variable: &|_| None,
+        directory: Path::new("").to_path_buf(),
+    };
+    let mut walk = Walk {
+        values: ValueReader {
+            problems: &mut problems,
+            outside: &outside,
+        },
+        silent: true,
+    };
+    match keys::section("model") {
+        Some(section) => walk.section(section, None, Place::START),
+        None => unreachable!("the schema has the section `model`"),
+    }
+}
+
+/// The walk through the tree.
+struct Walk<'r, 'a> {
+    values: ValueReader<'r, 'a>,
+    /// Do not tell what is missing: the file could not be read at all.
+    silent: bool,
+}
+
+impl Walk<'_, '_> {
+    /// Reads one section from its table, or makes it of defaults.
+    fn section(
+        &mut self,
+        section: &'static Section,
+        table: Option<&DeTable<'_>>,
+        at: Place,
+    ) -> Record {
+        let mut record = Record {
+            section: section.path,
+            at,
+            entries: BTreeMap::new(),
+            children: BTreeMap::new(),
+        };
+        if let Some(table) = table {
+            self.unknown_keys(section, table);
+        }
+        for key in section.keys {
+            let entry = self.entry(section, key, table, at);
+            record.entries.insert(key.name, entry);
+        }
+        for child in keys::children(section.path) {
+            let given = table.and_then(|t| t.get(child.last_name()));
+            let records = self.child(child, given, at);
+            record.children.insert(child.path, records);
+        }
+        record
+    }
+
+    /// The records of a child section: one, or as many as the file has when it is repeated.
+    fn child(
+        &mut self,
+        child: &'static Section,
+        given: Option<&Spanned<DeValue<'_>>>,
+        parent: Place,
+    ) -> Vec<Record> {
+        let given = given.map(|v| (self.values.problems.place(&v.span()), v.get_ref()));
+        match (child.repeated, given) {
+            (false, None) => vec![self.section(child, None, parent)],
+            (true, None) => Vec::new(),
+            (false, Some((at, DeValue::Table(table)))) => {
+                vec![self.section(child, Some(table), at)]
+            }
+            (true, Some((_, DeValue::Array(items)))) => {
+                let mut records = Vec::with_capacity(items.len());
+                for item in items.iter() {
+                    let at = self.values.problems.place(&item.span());
+                    match item.get_ref() {
+                        DeValue::Table(table) => {
+                            records.push(self.section(child, Some(table), at));
+                        }
+                        _ => self.not_a_section(child, at),
+                    }
+                }
+                records
+            }
+            // Brackets of the other kind: noted, and read all the same for further faults.
+            (true, Some((at, DeValue::Table(table)))) => {
+                self.not_a_section(child, at);
+                vec![self.section(child, Some(table), at)]
+            }
+            (_, Some((at, other))) => {
+                self.not_a_section(child, at);
+                let first = match other {
+                    DeValue::Array(items) => items.first().and_then(|i| i.get_ref().as_table()),
+                    _ => None,
+                };
+                // What it lacks is not told: it is the header that is wrong.
+                let before = std::mem::replace(&mut self.silent, true);
+                let records = vec![self.section(child, first, at)];
+                self.silent = before;
+                records
+            }
+        }
+    }
+
+    /// Notes that something stands where a section belongs.
+    fn not_a_section(&mut self, section: &Section, at: Place) {
+        let what = format!("`{}` is not the section {}", section.path, section.title());
+        let remedy = format!("write the header {} on a line of its own", section.title());
+        self.values.problems.add(at, what, remedy);
+    }
+
+    /// Notes every key of the table that the schema does not have.
+    fn unknown_keys(&mut self, section: &'static Section, table: &DeTable<'_>) {
+        for name in table.keys() {
+            let text = name.get_ref().as_ref();
+            let is_child = keys::children(section.path).any(|c| c.last_name() == text);
+            if is_child || section.key(text).is_some() || secret_of_file(section, text).is_some() {
+                continue;
+            }
+            let at = self.values.problems.place(&name.span());
+            let what = format!("unknown key `{text}` in {}", section.title());
+            self.values
+                .problems
+                .add(at, what, remedy_for(section, text));
+        }
+    }
+
+    /// One key: from the table, from the file that `NAME_file` names, or by default.
+    fn entry(
+        &mut self,
+        section: &'static Section,
+        key: &Key,
+        table: Option<&DeTable<'_>>,
+        at: Place,
+    ) -> Entry {
+        let given = table.and_then(|t| t.get(key.name));
+        let file_name = format!("{}_file", key.name);
+        let by_file = match key.kind {
+            Kind::Secret => table.and_then(|t| t.get(file_name.as_str())),
+            _ => None,
+        };
+        if let (Some(value), Some(_)) = (given, by_file) {
+            let at = self.values.problems.place(&value.span());
+            let what = format!("both `{0}` and `{0}_file` are given", key.name);
+            self.values.problems.add(at, what, "keep one of them");
+        }
+        if let Some(value) = by_file {
+            let at = self.values.problems.place(&value.span());
+            let read = self.secret(&file_name, value);
+            return entry(read.unwrap_or_else(|| default_of(key)), at, true);
+        }
+        if let Some(value) = given {
+            let at = self.values.problems.place(&value.span());
+            let read = self.values.read(key.name, key.kind, value);
+            return entry(read.unwrap_or_else(|| default_of(key)), at, true);
+        }
+        if let (Preset::Required(example), false) = (key.preset, self.silent) {
+            let what = format!("{} has no `{}`", section.title(), key.name);
+            let remedy = format!("add `{} = {example}`", key.name);
+            self.values.problems.add(at, what, remedy);
+        }
+        entry(default_of(key), at, false)
+    }
+
+    /// The first line of the file that holds a secret.
+    fn secret(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+        let at = self.values.problems.place(&value.span());
+        let Value::Path(path) = self.values.read(name, Kind::Path, value)? else {
+            return None;
+        };
+        let path = self.values.outside.directory.join(path);
+        let what = match std::fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => {
+                return Some(Value::Text(text.trim_end_matches(['\r', '\n']).to_owned()));
+            }
+            Ok(_) => format!("`{name}` names {}, which is empty", path.display()),
+            Err(error) => format!(
+                "`{name}` names {}, which cannot be read: {error}",
+                path.display()
+            ),
+        };
+        let remedy = "name a file that this user can read and that holds the secret alone";
+        self.values.problems.add(at, what, remedy);
+        None
+    }
+}
+
+fn entry(value: Value, at: Place, given: bool) -> Entry {
+    Entry { value, at, given }
+}
+
+/// The secret of which `name` is the `_file` form.
+fn secret_of_file(section: &Section, name: &str) -> Option<&'static Key> {
+    let key = section.key(name.strip_suffix("_file")?)?;
+    (key.kind == Kind::Secret).then_some(key)
+}
+
+/// What to write instead of an unknown key: the nearest of the section, or where the key belongs.
+fn remedy_for(section: &'static Section, name: &str) -> String {
+    let elsewhere = SECTIONS.iter().find(|s| s.key(name).is_some());
+    let own = section.keys.iter().map(|k| k.name);
+    let names = own.chain(keys::children(section.path).map(Section::last_name));
+    if let Some(near) = nearest(name, names) {
+        return format!("did you mean `{near}`?");
+    }
+    match elsewhere {
+        Some(other) => format!("`{name}` belongs to {}", other.title()),
+        None => "see `trueline check --reference` for all keys".to_owned(),
+    }
+}
+
+/// The default of a key, read like a file; what is required gets a stand-in, because its absence has
+/// been noted.
+pub fn default_of(key: &Key) -> Value {
+    match key.preset {
+        Preset::Unset(_) => Value::Absent,
+        Preset::Value(text) | Preset::Required(text) => read_literal(key, text),
+    }
+}
+
+/// A value from the TOML text that the schema has for it.
+fn read_literal(key: &Key, literal: &str) -> Value {
+    let text = format!("x = {literal}");
+    let mut problems = Problems::new("schema", &text);
+    let outside = Outside {
+        variable: &|name| Some(name.to_owned()),
+        directory: Path::new("").to_path_buf(),
+    };
+    let value = DeTable::parse(&text).ok().and_then(|table| {
+        let mut reader = ValueReader {
+            problems: &mut problems,
+            outside: &outside,
+        };
+        reader.read(key.name, key.kind, table.get_ref().get("x")?)
+    });
+    // Every literal of the schema is read by a test, so that this never happens.
+    value.unwrap_or(Value::Absent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_and_example_of_the_schema_is_read_by_the_reader() {
+        for section in SECTIONS {
+            for key in section.keys {
+                let (Preset::Value(t) | Preset::Required(t) | Preset::Unset(t)) = key.preset;
+                let value = read_literal(key, t);
+                assert_ne!(value, Value::Absent, "{} {}: {t}", section.path, key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_child_section_follows_its_parent_and_names_are_unique() {
+        for (i, section) in SECTIONS.iter().enumerate().skip(1) {
+            let parent = section.parent().unwrap_or("");
+            assert!(
+                SECTIONS[..i].iter().any(|s| s.path == parent),
+                "{}",
+                section.path
+            );
+            for (j, key) in section.keys.iter().enumerate() {
+                assert!(section.keys[..j].iter().all(|k| k.name != key.name));
+                assert!(keys::children(section.path).all(|c| c.last_name() != key.name));
+            }
+        }
+    }
+}

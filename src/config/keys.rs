@@ -1,0 +1,605 @@
+//! Every key of the configuration file: the one table.
+//!
+//! A line here is all that a new key needs in order to be parsed, checked, defaulted, hinted at,
+//! documented and shown; only its use is elsewhere ([`super::bind`]). Each `about` says what the key
+//! does and, where it is not plain, why its default is what it is.
+
+use super::schema::{Bounds, Key, Kind, Preset, Section};
+use Preset::{Required, Unset, Value};
+
+/// A share: any number from 0 to 1.
+const SHARE: Kind = Kind::Number(Bounds {
+    low: 0.0,
+    high: 1.0,
+    open: false,
+});
+/// A probability that must be neither impossible nor certain.
+const PROBABILITY: Kind = Kind::Number(Bounds {
+    low: 0.0,
+    high: 1.0,
+    open: true,
+});
+/// A count of at least one.
+const COUNT: Kind = Kind::Integer {
+    low: 1,
+    high: i64::MAX,
+};
+
+const fn key(name: &'static str, kind: Kind, preset: Preset, about: &'static str) -> Key {
+    Key {
+        name,
+        kind,
+        preset,
+        about,
+    }
+}
+
+/// All sections in the order of the reference. A child follows its parent.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        path: "",
+        repeated: false,
+        about: "The file as a whole.",
+        keys: TOP,
+    },
+    Section {
+        path: "kafka",
+        repeated: false,
+        about: "How to reach the brokers, and as whom.",
+        keys: KAFKA,
+    },
+    Section {
+        path: "kafka.tls",
+        repeated: false,
+        about: "Encryption. Needs a binary built with the feature `tls`.",
+        keys: TLS,
+    },
+    Section {
+        path: "kafka.sasl",
+        repeated: false,
+        about: "Credentials. The SCRAM mechanisms need a binary built with the feature `tls`.",
+        keys: SASL,
+    },
+    Section {
+        path: "source",
+        repeated: true,
+        about: "Topics whose records have one shape. At least one; each is one consumer.",
+        keys: SOURCE,
+    },
+    Section {
+        path: "source.fields",
+        repeated: false,
+        about: "Where the facts of an event lie in a record: dotted paths, `prediction.score`; a dot \
+                inside a name is written `\\.`.",
+        keys: FIELDS,
+    },
+    Section {
+        path: "model",
+        repeated: true,
+        about: "How a model is watched. A model named `*` stands for every model without a section of \
+                its own and is where other models take the keys that they leave out; without any \
+                [[model]] there is one `*` with the defaults.",
+        keys: MODEL,
+    },
+    Section {
+        path: "model.test",
+        repeated: false,
+        about: "When a window is called miscalibrated.",
+        keys: TEST,
+    },
+    Section {
+        path: "model.alert",
+        repeated: false,
+        about: "How long a verdict must hold before an alert follows it.",
+        keys: ALERT,
+    },
+    Section {
+        path: "http",
+        repeated: false,
+        about: "Metrics, health and the API.",
+        keys: HTTP,
+    },
+    Section {
+        path: "state",
+        repeated: false,
+        about: "Snapshots of sums and offsets, from which a restart goes on.",
+        keys: STATE,
+    },
+    Section {
+        path: "limits",
+        repeated: false,
+        about: "Caps. What a cap refuses is counted in a metric.",
+        keys: LIMITS,
+    },
+    Section {
+        path: "log",
+        repeated: false,
+        about: "Log lines, on standard error.",
+        keys: LOG,
+    },
+];
+
+const TOP: &[Key] = &[key(
+    "version",
+    Kind::Integer { low: 1, high: 1 },
+    Required("1"),
+    "Version of the file's format.",
+)];
+
+const KAFKA: &[Key] = &[
+    key(
+        "brokers",
+        Kind::Text,
+        Required("\"localhost:9092\""),
+        "Bootstrap brokers, `host:port`, comma separated.",
+    ),
+    key(
+        "group",
+        Kind::Text,
+        Value("\"trueline\""),
+        "Consumer group. With several sources each has a group of its own, `group.source`, so that a \
+         rebalance of one does not stop the others.",
+    ),
+    key(
+        "instance",
+        Kind::Text,
+        Unset("\"${HOSTNAME}\""),
+        "Static member name, unique in the group: a restart within the session timeout then moves no \
+         partition. Unset: dynamic membership.",
+    ),
+    key(
+        "queue_bytes_max",
+        Kind::Bytes,
+        Value("\"64MiB\""),
+        "Memory that fetched records may take before they are consumed, for each source. \
+         librdkafka's own default.",
+    ),
+    key(
+        "statistics_interval",
+        Kind::Duration,
+        Value("\"5s\""),
+        "How often lag is measured.",
+    ),
+    key(
+        "options",
+        Kind::Map,
+        Unset("{ \"session.timeout.ms\" = \"30000\" }"),
+        "Any other librdkafka setting under its own name; wins over what is set here, except for the \
+         settings on which exact counting rests.",
+    ),
+];
+
+const TLS: &[Key] = &[
+    key(
+        "enabled",
+        Kind::Truth,
+        Value("false"),
+        "Whether to talk TLS to the brokers.",
+    ),
+    key(
+        "ca_file",
+        Kind::Path,
+        Unset("\"/etc/trueline/ca.pem\""),
+        "PEM file of the authority that signed the brokers' certificates. Unset: the system's.",
+    ),
+    key(
+        "certificate_file",
+        Kind::Path,
+        Unset("\"/etc/trueline/client.pem\""),
+        "PEM file of the client's certificate, for mutual TLS.",
+    ),
+    key(
+        "key_file",
+        Kind::Path,
+        Unset("\"/etc/trueline/client.key\""),
+        "PEM file of the client's private key.",
+    ),
+    key(
+        "key_password",
+        Kind::Secret,
+        Unset("\"${KEY_PASSWORD}\""),
+        "Password of the private key.",
+    ),
+];
+
+const SASL: &[Key] = &[
+    key(
+        "mechanism",
+        Kind::Choice(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        Unset("\"SCRAM-SHA-512\""),
+        "How to prove who we are. Unset: no credentials.",
+    ),
+    key("username", Kind::Text, Unset("\"trueline\""), "User."),
+    key(
+        "password",
+        Kind::Secret,
+        Unset("\"${KAFKA_PASSWORD}\""),
+        "Password.",
+    ),
+];
+
+const SOURCE: &[Key] = &[
+    key(
+        "name",
+        Kind::Text,
+        Unset("\"predictions\""),
+        "Name in messages and metrics. Unset: the first topic.",
+    ),
+    key(
+        "topics",
+        Kind::List,
+        Required("[\"predictions\"]"),
+        "Topics to read, by name.",
+    ),
+    key(
+        "format",
+        Kind::Choice(&["json"]),
+        Value("\"json\""),
+        "Format of the records: one JSON object each.",
+    ),
+    key(
+        "start",
+        Kind::Choice(&["earliest", "latest"]),
+        Value("\"earliest\""),
+        "Where a partition begins that has neither a snapshot nor a committed offset.",
+    ),
+    key(
+        "dead_letter",
+        Kind::Text,
+        Unset("\"predictions.dead\""),
+        "Topic for records that could not be used, with the reason in their headers. Unset: they are \
+         only counted.",
+    ),
+    key(
+        "model",
+        Kind::Text,
+        Unset("\"fraud\""),
+        "Name of the model, when records do not carry it.",
+    ),
+    key(
+        "model_version",
+        Kind::Text,
+        Unset("\"2026-11\""),
+        "Version of the model, when records do not carry it.",
+    ),
+    key(
+        "classes",
+        Kind::List,
+        Unset("[\"cat\", \"dog\", \"bird\"]"),
+        "Names of the classes, in the order of the probabilities. Unset: those of the [[model]].",
+    ),
+];
+
+const FIELDS: &[Key] = &[
+    key(
+        "model",
+        Kind::Text,
+        Value("\"model\""),
+        "Path of the model's name. Not used when the source has a fixed `model`.",
+    ),
+    key(
+        "version",
+        Kind::Text,
+        Unset("\"model_version\""),
+        "Path of the model's version; each version is a stream of its own. Unset: one stream.",
+    ),
+    key(
+        "segments",
+        Kind::List,
+        Unset("[\"country\"]"),
+        "Paths of the fields by whose values a model is split into streams.",
+    ),
+    key(
+        "id",
+        Kind::Text,
+        Unset("\"request_id\""),
+        "Path of the event's id, or `@key` for the record's key.",
+    ),
+    key(
+        "time",
+        Kind::Text,
+        Unset("\"time_ms\""),
+        "Path of the event time. Unset: the record's timestamp.",
+    ),
+    key(
+        "time_unit",
+        Kind::Choice(&["ms", "s", "us", "rfc3339"]),
+        Value("\"ms\""),
+        "How the event time is written: a number since 1970, or text.",
+    ),
+    key(
+        "score",
+        Kind::Text,
+        Unset("\"score\""),
+        "Path of the probability of the positive outcome. Exactly one of `score`, `probabilities` and \
+         `class_probabilities` is needed.",
+    ),
+    key(
+        "probabilities",
+        Kind::Text,
+        Unset("\"probabilities\""),
+        "Path of an array of probabilities, one a class.",
+    ),
+    key(
+        "class_probabilities",
+        Kind::Text,
+        Unset("\"class_probabilities\""),
+        "Path of an object from class name to probability; needs `classes`.",
+    ),
+    key(
+        "outcome",
+        Kind::Text,
+        Value("\"outcome\""),
+        "Path of what happened: a boolean, 0 or 1, a class name or a class index.",
+    ),
+];
+
+const MODEL: &[Key] = &[
+    key(
+        "name",
+        Kind::Text,
+        Required("\"*\""),
+        "Name as it stands in the records, or `*`.",
+    ),
+    key(
+        "views",
+        Kind::List,
+        Value("[\"binary\"]"),
+        "What is tested: `binary` (the score against the outcome), `top_label` (the largest \
+         probability against whether that class came), `class:K` (the probability of class number or \
+         name K against whether it came).",
+    ),
+    key(
+        "classes",
+        Kind::List,
+        Unset("[\"cat\", \"dog\", \"bird\"]"),
+        "Names of the classes, in the order of the probabilities.",
+    ),
+    key(
+        "axis",
+        Kind::Choice(&["linear", "logit"]),
+        Value("\"linear\""),
+        "How scores are cut into cells: equal in the score, or equal in log-odds, for rare events \
+         whose scores all sit near 0. The level of the test is the same, its power is not.",
+    ),
+    key(
+        "axis_low",
+        PROBABILITY,
+        Value("0.000001"),
+        "Score at which the inner cells of a logit axis begin; lower ones share the first cell.",
+    ),
+    key(
+        "axis_high",
+        PROBABILITY,
+        Value("0.999999"),
+        "Score at which the inner cells of a logit axis end.",
+    ),
+    key(
+        "level",
+        Kind::Integer { low: 1, high: 16 },
+        Value("12"),
+        "Finest level: 2^level cells. 4096 cells see what 10^5 events can show; each level more \
+         doubles a stream's memory.",
+    ),
+    key(
+        "windows",
+        Kind::Windows,
+        Value("[\"5m\", \"1h\", \"24h\"]"),
+        "Windows of event time, each judged at every slide: a length, a length with its own slide \
+         (default about a sixth), or the newest panes that hold a number of events.",
+    ),
+    key(
+        "lateness",
+        Kind::Duration,
+        Value("\"10s\""),
+        "How far the watermark stays behind the newest event; what comes later is counted as late. \
+         Longer loses fewer stragglers and delays every verdict by as much.",
+    ),
+];
+
+const TEST: &[Key] = &[
+    key(
+        "alpha",
+        PROBABILITY,
+        Value("0.05"),
+        "Probability of calling one calibrated window miscalibrated, before the hold times of the \
+         alert.",
+    ),
+    key(
+        "tolerance",
+        SHARE,
+        Value("0.0"),
+        "Calibration error (l2-ECE) that does not matter; an alert needs the lower end of the interval \
+         above it. At 10^7 events every model rejects with 0.",
+    ),
+    key(
+        "min_events",
+        COUNT,
+        Value("500"),
+        "Fewer events than this in a window give no verdict: `undecided(too_few)`. 500 is the least at \
+         which the level of the default test was measured to hold.",
+    ),
+    key(
+        "critical",
+        Kind::Choice(&["moments", "monte_carlo", "theorem"]),
+        Value("\"moments\""),
+        "Critical values: from three exact moments (microseconds), by resampling outcomes, or the \
+         bound of the paper's theorem (conservative).",
+    ),
+    key(
+        "replicates",
+        Kind::Integer {
+            low: 99,
+            high: 1_000_000,
+        },
+        Value("3000"),
+        "Replicates of `monte_carlo`; 3000 as in the paper's program.",
+    ),
+    key(
+        "sharing",
+        Kind::Choice(&["joint", "bonferroni"]),
+        Value("\"joint\""),
+        "How the error is shared over levels: by their joint law, or alpha divided by their number.",
+    ),
+    key(
+        "seed",
+        Kind::Integer {
+            low: 0,
+            high: i64::MAX,
+        },
+        Value("1"),
+        "Seed of `monte_carlo`; the same data and seed give the same p-value.",
+    ),
+    key(
+        "confidence",
+        PROBABILITY,
+        Value("0.9"),
+        "Confidence of the interval.",
+    ),
+    key(
+        "interval_cells",
+        Kind::Integer {
+            low: 2,
+            high: 65536,
+        },
+        Unset("64"),
+        "Cells of the interval, a power of two. Unset: the next above n^(2/5).",
+    ),
+    key(
+        "interval_reach",
+        Kind::Choice(&["conditional", "paper"]),
+        Value("\"conditional\""),
+        "When 0 belongs to the interval: by the exact null given the scores, or by the paper's \
+         formula, which is far too wide for rare events.",
+    ),
+    key(
+        "interval_lower_support",
+        SHARE,
+        Value("0.0"),
+        "Smallest possible score for `paper`: 0 for `binary`, 1/K for the top label of K classes.",
+    ),
+    key(
+        "discrete",
+        Kind::Choice(&["auto", "on", "off"]),
+        Value("\"auto\""),
+        "Exact binomial test per distinct score; `auto`: when there are at most 64 of them.",
+    ),
+    key(
+        "reliability_level",
+        Kind::Integer { low: 1, high: 16 },
+        Value("4"),
+        "Level of the reliability diagram: 2^level cells.",
+    ),
+];
+
+const ALERT: &[Key] = &[
+    key(
+        "for",
+        Kind::Duration,
+        Value("\"0s\""),
+        "How long a window must stay miscalibrated before its alert fires. The window itself already \
+         smooths, so the default does not wait.",
+    ),
+    key(
+        "keep_firing_for",
+        Kind::Duration,
+        Value("\"5m\""),
+        "How long an alert stays after the last miscalibrated verdict, so that it does not flap.",
+    ),
+    key(
+        "stale_after",
+        Kind::Duration,
+        Value("\"1h\""),
+        "Without events for this long, verdicts are withdrawn: `undecided(stale)`.",
+    ),
+];
+
+const HTTP: &[Key] = &[key(
+    "listen",
+    Kind::Address,
+    Value("\"127.0.0.1:9464\""),
+    "Address of /metrics, /live, /ready and the API. There is no password on it, so it listens on \
+     this machine alone; in a container write `0.0.0.0:9464`.",
+)];
+
+const STATE: &[Key] = &[
+    key(
+        "directory",
+        Kind::Path,
+        Value("\"trueline-state\""),
+        "Directory of the snapshots, one for each running process; created when missing.",
+    ),
+    key(
+        "interval",
+        Kind::Duration,
+        Value("\"30s\""),
+        "Time between snapshots: what a crash makes us read again, never what it loses.",
+    ),
+];
+
+const LIMITS: &[Key] = &[
+    key(
+        "streams_max",
+        COUNT,
+        Value("1000"),
+        "Streams (model x version x segment x view) at once; events of further ones are refused.",
+    ),
+    key(
+        "stream_expiry",
+        Kind::Duration,
+        Value("\"7d\""),
+        "A stream without events for this long is forgotten.",
+    ),
+    key(
+        "open_panes_max",
+        COUNT,
+        Value("10000"),
+        "Panes of a stream that wait for their watermark at once; an event that would open another is \
+         refused. Enough for one partition a week ahead of another.",
+    ),
+    key(
+        "future_max",
+        Kind::Duration,
+        Value("\"1h\""),
+        "How far an event time may lie after the record's arrival; beyond that the event is rejected, \
+         because one event from the future would make all others late.",
+    ),
+    key(
+        "series_max",
+        COUNT,
+        Value("100000"),
+        "Series on /metrics; streams beyond it stay in the API. 10^5 is what a small Prometheus takes \
+         without notice.",
+    ),
+    key(
+        "record_bytes_max",
+        Kind::Bytes,
+        Value("\"1MiB\""),
+        "Longest record that is looked at; the brokers' own default.",
+    ),
+];
+
+const LOG: &[Key] = &[
+    key(
+        "format",
+        Kind::Choice(&["auto", "human", "json"]),
+        Value("\"auto\""),
+        "`auto`: human on a terminal, JSON otherwise.",
+    ),
+    key(
+        "level",
+        Kind::Text,
+        Value("\"info\""),
+        "Level, or directives such as `info,trueline::kafka=debug`.",
+    ),
+];
+
+/// The section of that path.
+pub fn section(path: &str) -> Option<&'static Section> {
+    SECTIONS.iter().find(|s| s.path == path)
+}
+
+/// Sections directly inside the one of that path.
+pub fn children(path: &'static str) -> impl Iterator<Item = &'static Section> {
+    SECTIONS.iter().filter(move |s| s.parent() == Some(path))
+}

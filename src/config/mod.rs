@@ -1,0 +1,151 @@
+//! The configuration: from one TOML file to the options of every floor, read only.
+//!
+//! ```text
+//! text ─ TOML with spans ─► document (every key, with its place) ─► settled models ─► options
+//!          syntax             unknown keys, kinds, bounds, ${VAR}                       references
+//! ```
+//!
+//! Everything that is known about a key stands once, in the table of [`keys`]; the parser, the
+//! defaults, the hints, the reference page, the JSON Schema and the sample with every key are readings
+//! of it. Each layer notes all its faults and goes on with defaults, so that one run names every fault
+//! of the file with its line; a [`Config`] exists only when there was none, and then nothing about it
+//! needs checking again. (The strictness is Prometheus', `config/config.go`; the layers and the
+//! effective configuration are vector's and Bento's.)
+//!
+//! Reads the file, environment variables, and the files that hold secrets; opens nothing else. What
+//! the surroundings have to offer (brokers, directory, port) is asked by `trueline check`.
+
+mod bind;
+pub mod bounds;
+pub mod document;
+pub mod interpolate;
+pub mod keys;
+mod ladder;
+pub mod problem;
+pub mod reference;
+pub mod schema;
+pub mod value;
+mod write;
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use crate::decode::DecodeOptions;
+use crate::judge::Plan;
+use crate::kafka::KafkaOptions;
+use crate::telemetry::log::LogOptions;
+
+pub use bounds::MemoryBound;
+use problem::Problems;
+pub use problem::{Place, Problem};
+use value::Outside;
+
+/// A sound configuration.
+pub struct Config {
+    /// Models, windows, tests and caps, for the engine.
+    pub plan: Plan,
+    /// What to read.
+    pub sources: Vec<SourceOptions>,
+    /// What to serve.
+    pub http: HttpOptions,
+    /// What to save.
+    pub state: StateOptions,
+    /// How to log.
+    pub log: LogOptions,
+    /// The file with its defaults, for [`Config::effective`].
+    document: document::Record,
+}
+
+/// One source. `KafkaOptions` hides its secrets in `Debug`.
+#[derive(Debug, Clone)]
+pub struct SourceOptions {
+    /// Its name.
+    pub name: String,
+    /// The client.
+    pub kafka: KafkaOptions,
+    /// The shape of its records.
+    pub decode: DecodeOptions,
+}
+
+/// The HTTP server.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// Address to listen on.
+    pub listen: SocketAddr,
+    /// Most series on `/metrics`.
+    pub series_max: usize,
+}
+
+/// Snapshots.
+#[derive(Debug, Clone)]
+pub struct StateOptions {
+    /// Their directory.
+    pub directory: PathBuf,
+    /// Milliseconds between them.
+    pub interval_ms: i64,
+}
+
+impl fmt::Debug for Config {
+    /// Without the document, which holds secrets in the clear.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("plan", &self.plan)
+            .field("sources", &self.sources)
+            .field("http", &self.http)
+            .field("state", &self.state)
+            .field("log", &self.log)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// Reads a file with the variables of the process.
+    pub fn load(path: &Path) -> Result<Config, Vec<Problem>> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            vec![Problem {
+                file: file.clone(),
+                at: Place::START,
+                what: format!("the configuration cannot be read: {error}"),
+                remedy: "name a file with --config or TRUELINE_CONFIG".to_owned(),
+            }]
+        })?;
+        let outside = Outside {
+            variable: &|name| std::env::var(name).ok(),
+            directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        };
+        Config::parse(&text, &file, &outside)
+    }
+
+    /// Reads a text that is called `file` in messages.
+    pub fn parse(text: &str, file: &str, outside: &Outside<'_>) -> Result<Config, Vec<Problem>> {
+        let mut problems = Problems::new(file, text);
+        let mut document = document::read(text, outside, &mut problems);
+        if problems.broken() {
+            return Err(problems.into_sorted());
+        }
+        bind::settle_models(&mut document, document::any_model);
+        let plan = bind::plan(&document, &mut problems);
+        let sources = bind::sources(&document, &mut problems);
+        let state = bind::state(&document, &outside.directory, &mut problems);
+        let http = bind::http(&document);
+        let log = bind::log(&document, &mut problems);
+        match problems.is_empty() {
+            true => Ok(Config {
+                plan,
+                sources,
+                http,
+                state,
+                log,
+                document,
+            }),
+            false => Err(problems.into_sorted()),
+        }
+    }
+
+    /// The configuration with every default in place and every secret masked, as TOML.
+    pub fn effective(&self) -> String {
+        write::effective(&self.document)
+    }
+}

@@ -1,0 +1,142 @@
+//! A fault of a configuration file: where it is, what it is, and what to do about it.
+//!
+//! Every fault of a file is kept, not the first alone: a person who mends five typing errors should
+//! need one run, not five. A message is always `file:line:column: what is wrong; remedy`, the form
+//! editors jump to. Lines and columns count from 1, columns in characters.
+
+use std::fmt;
+use std::ops::Range;
+
+/// A line and a column of a file, both from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+}
+
+impl Place {
+    /// The first character: the place of what is missing from the file as a whole.
+    pub const START: Place = Place { line: 1, column: 1 };
+}
+
+/// One fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Name of the file as it was given.
+    pub file: String,
+    /// Where in it.
+    pub at: Place,
+    /// What is wrong, naming the key or value.
+    pub what: String,
+    /// What to write instead.
+    pub remedy: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Place { line, column } = self.at;
+        write!(
+            f,
+            "{}:{line}:{column}: {}; {}",
+            self.file, self.what, self.remedy
+        )
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// The faults met so far in one file, and the means to turn byte spans into places.
+#[derive(Debug)]
+pub struct Problems<'a> {
+    file: &'a str,
+    text: &'a str,
+    found: Vec<Problem>,
+    broken: bool,
+}
+
+impl<'a> Problems<'a> {
+    /// No faults yet in `text`, which is called `file` in messages.
+    pub fn new(file: &'a str, text: &'a str) -> Problems<'a> {
+        Problems {
+            file,
+            text,
+            found: Vec::new(),
+            broken: false,
+        }
+    }
+
+    /// The place of the first byte of a span; the span may end beyond the text.
+    pub fn place(&self, span: &Range<usize>) -> Place {
+        let mut start = span.start.min(self.text.len());
+        while !self.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &self.text[..start];
+        let line_start = before.rfind('\n').map_or(0, |i| i + 1);
+        Place {
+            line: before.matches('\n').count() + 1,
+            column: before[line_start..].chars().count() + 1,
+        }
+    }
+
+    /// Records a fault.
+    pub fn add(&mut self, at: Place, what: impl Into<String>, remedy: impl Into<String>) {
+        self.found.push(Problem {
+            file: self.file.to_owned(),
+            at,
+            what: what.into(),
+            remedy: remedy.into(),
+        });
+    }
+
+    /// Records that the file is not TOML, so that nothing else can be said of it.
+    pub fn add_syntax(&mut self, at: Place, what: impl Into<String>, remedy: impl Into<String>) {
+        self.broken = true;
+        self.add(at, what, remedy);
+    }
+
+    /// Whether the file is not TOML.
+    pub fn broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Whether nothing is wrong so far.
+    pub fn is_empty(&self) -> bool {
+        self.found.is_empty()
+    }
+
+    /// Number of faults so far.
+    pub fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// All faults in the order of the file.
+    pub fn into_sorted(mut self) -> Vec<Problem> {
+        self.found
+            .sort_by(|a, b| (a.at, &a.what).cmp(&(b.at, &b.what)));
+        self.found.dedup();
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_and_characters_from_one() {
+        let problems = Problems::new("t.toml", "ä = 1\nbb = 2\n");
+        assert_eq!(problems.place(&(0..1)), Place::START);
+        assert_eq!(problems.place(&(3..4)), Place { line: 1, column: 3 });
+        assert_eq!(problems.place(&(7..8)), Place { line: 2, column: 1 });
+        assert_eq!(problems.place(&(99..100)), Place { line: 3, column: 1 });
+    }
+
+    #[test]
+    fn a_span_inside_a_character_is_the_place_of_that_character() {
+        let problems = Problems::new("t.toml", "ä");
+        assert_eq!(problems.place(&(1..1)), Place::START);
+    }
+}

@@ -1,0 +1,485 @@
+//! Values as the file gives them: read against the kind of their key, and remembered with their place.
+//!
+//! What cannot be judged by one value alone (two windows of one length, a topic that is its own
+//! dead-letter topic) is judged later, in [`super::bind`], and needs the place again.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::interpolate;
+use super::problem::{Place, Problems};
+use super::schema::Kind;
+
+/// A value with the place where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placed<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stands.
+    pub at: Place,
+}
+
+/// One entry of a list of windows.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WindowValue {
+    /// A length of event time, and its own slide if it has one, in milliseconds.
+    Time {
+        /// Length as it is written, by which people and labels know the window.
+        name: String,
+        /// Length.
+        width_ms: i64,
+        /// Slide, where given.
+        slide_ms: Option<i64>,
+    },
+    /// The newest panes that hold so many events.
+    Last(u64),
+}
+
+/// A value of some [`Kind`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Left out, and nothing stands for it.
+    Absent,
+    /// `Text`, `Secret`, `Choice`.
+    Text(String),
+    /// `Path`, as written.
+    Path(PathBuf),
+    /// `Address`.
+    Address(SocketAddr),
+    /// `Integer`.
+    Integer(i64),
+    /// `Number`.
+    Number(f64),
+    /// `Truth`.
+    Truth(bool),
+    /// `Duration`, milliseconds.
+    Duration(i64),
+    /// `Bytes`.
+    Bytes(u64),
+    /// `List`.
+    List(Vec<Placed<String>>),
+    /// `Map`.
+    Map(BTreeMap<String, Placed<String>>),
+    /// `Windows`.
+    Windows(Vec<Placed<WindowValue>>),
+}
+
+/// What is outside the file: variables, and files that hold secrets.
+pub struct Outside<'a> {
+    /// The value of an environment variable.
+    pub variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Where relative paths start: the directory of the configuration file.
+    pub directory: PathBuf,
+}
+
+/// What is wrong with one value, and the remedy.
+type Fault = (String, String);
+
+/// Reads values of one file.
+pub struct ValueReader<'r, 'a> {
+    /// Faults met.
+    pub problems: &'r mut Problems<'a>,
+    /// Variables and files.
+    pub outside: &'r Outside<'r>,
+}
+
+impl ValueReader<'_, '_> {
+    /// Reads a value of a kind; `name` is for messages. `None` after recording what is wrong.
+    pub fn read(&mut self, name: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
+        let at = self.problems.place(&value.span());
+        match kind {
+            Kind::List => self.list(name, value).map(Value::List),
+            Kind::Map => self.map(name, value).map(Value::Map),
+            Kind::Windows => self.windows(name, value).map(Value::Windows),
+            _ => {
+                let read = match value.get_ref() {
+                    DeValue::String(text) => {
+                        let (text, interpolated) = self.text(at, text)?;
+                        scalar(kind, &text, true, interpolated)
+                    }
+                    DeValue::Integer(i) if i.radix() == 10 => scalar(kind, i.as_str(), false, true),
+                    DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
+                        Ok(i) => scalar(kind, &i.to_string(), false, true),
+                        Err(_) => Err(too_large()),
+                    },
+                    DeValue::Float(x) => scalar(kind, x.as_str(), false, true),
+                    DeValue::Boolean(b) => scalar(kind, &b.to_string(), false, true),
+                    other => Err(mismatch(kind, &described(other))),
+                };
+                self.note(name, at, read)
+            }
+        }
+    }
+
+    /// Records a fault of the value called `name`.
+    fn note<T>(&mut self, name: &str, at: Place, read: Result<T, Fault>) -> Option<T> {
+        read.map_err(|(what, remedy)| self.problems.add(at, format!("`{name}` {what}"), remedy))
+            .ok()
+    }
+
+    /// Replaces variables; the flag says whether there were any.
+    fn text(&mut self, at: Place, text: &str) -> Option<(String, bool)> {
+        match interpolate::interpolate(text, self.outside.variable) {
+            Ok(None) => Some((text.to_owned(), false)),
+            Ok(Some(replaced)) => Some((replaced, true)),
+            Err(fault) => {
+                let (what, remedy) = fault.words();
+                self.problems.add(at, what, remedy);
+                None
+            }
+        }
+    }
+
+    /// A list of strings that are not empty; a lone string is a list of one.
+    fn list(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Vec<Placed<String>>> {
+        let items = match value.get_ref() {
+            DeValue::Array(items) => &items[..],
+            _ => std::slice::from_ref(value),
+        };
+        let mut out = Vec::with_capacity(items.len());
+        let mut sound = true;
+        for item in items {
+            let at = self.problems.place(&item.span());
+            match self.read(name, Kind::Text, item) {
+                Some(Value::Text(value)) => out.push(Placed { value, at }),
+                _ => sound = false,
+            }
+        }
+        sound.then_some(out)
+    }
+
+    /// A table of strings; numbers and booleans are taken as they are written.
+    fn map(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<BTreeMap<String, Placed<String>>> {
+        let at = self.problems.place(&value.span());
+        let DeValue::Table(table) = value.get_ref() else {
+            let fault = Err(mismatch(Kind::Map, &described(value.get_ref())));
+            return self.note(name, at, fault);
+        };
+        let mut out = BTreeMap::new();
+        let mut sound = true;
+        for (key, item) in table.iter() {
+            let at = self.problems.place(&item.span());
+            let text = match item.get_ref() {
+                DeValue::String(text) => self.text(at, text).map(|t| t.0),
+                DeValue::Integer(i) => Some(i.to_string()),
+                DeValue::Float(x) => Some(x.to_string()),
+                DeValue::Boolean(b) => Some(b.to_string()),
+                other => {
+                    let what = format!("`{name}.{}` is {}", key.get_ref(), described(other));
+                    let remedy =
+                        "write one text; a dotted name needs quotes: `\"a.b\" = \"value\"`";
+                    self.problems.add(at, what, remedy);
+                    None
+                }
+            };
+            match text {
+                Some(value) => drop(out.insert(key.get_ref().to_string(), Placed { value, at })),
+                None => sound = false,
+            }
+        }
+        sound.then_some(out)
+    }
+
+    /// A list of windows.
+    fn windows(
+        &mut self,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<Vec<Placed<WindowValue>>> {
+        let at = self.problems.place(&value.span());
+        let DeValue::Array(items) = value.get_ref() else {
+            let fault = Err(mismatch(Kind::Windows, &described(value.get_ref())));
+            return self.note(name, at, fault);
+        };
+        let mut out = Vec::with_capacity(items.len());
+        let mut sound = true;
+        for item in items.iter() {
+            let at = self.problems.place(&item.span());
+            match self.window(name, item) {
+                Some(value) => out.push(Placed { value, at }),
+                None => sound = false,
+            }
+        }
+        sound.then_some(out)
+    }
+
+    /// A length of time above zero, as written (without blanks) and in milliseconds.
+    fn length(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<(String, i64)> {
+        let at = self.problems.place(&value.span());
+        let text = match value.get_ref() {
+            DeValue::String(text) => self.text(at, text)?.0,
+            other => {
+                let fault = Err(mismatch(Kind::Duration, &described(other)));
+                return self.note(name, at, fault);
+            }
+        };
+        let length = match duration(&text) {
+            Ok(0) => Err((
+                format!("has \"{text}\", which is no time at all"),
+                "write a length above zero, such as \"5m\"".to_owned(),
+            )),
+            read => read.map(|ms| (text.split_whitespace().collect(), ms)),
+        };
+        self.note(name, at, length)
+    }
+
+    /// One window: a length, or a table.
+    fn window(&mut self, name: &str, item: &Spanned<DeValue<'_>>) -> Option<WindowValue> {
+        let DeValue::Table(table) = item.get_ref() else {
+            let (name, width_ms) = self.length(name, item)?;
+            return Some(WindowValue::Time {
+                name,
+                width_ms,
+                slide_ms: None,
+            });
+        };
+        let at = self.problems.place(&item.span());
+        let (mut width, mut slide, mut last) = (None, None, None);
+        let mut sound = true;
+        let count = Kind::Integer {
+            low: 1,
+            high: i64::MAX,
+        };
+        for (key, value) in table.iter() {
+            let key_at = self.problems.place(&key.span());
+            let name = key.get_ref().as_ref();
+            sound &= match name {
+                "width" => keep(&mut width, self.length(name, value)),
+                "slide" => keep(&mut slide, self.length(name, value)),
+                "last" => keep(&mut last, self.read(name, count, value)),
+                other => {
+                    let what = format!("unknown key `{other}` in an entry of `windows`");
+                    let remedy = "a window has `width` and `slide`, or `last`";
+                    self.problems.add(key_at, what, remedy);
+                    false
+                }
+            };
+        }
+        if !sound {
+            return None;
+        }
+        let entry = match (width, slide, last) {
+            (Some((name, width_ms)), slide, None) => Ok(WindowValue::Time {
+                name,
+                width_ms,
+                slide_ms: slide.map(|s| s.1),
+            }),
+            (None, None, Some(Value::Integer(last))) => Ok(WindowValue::Last(last.unsigned_abs())),
+            _ => Err((
+                "has a window that is neither a length nor a count".to_owned(),
+                "write `{ width = \"5m\", slide = \"30s\" }` or `{ last = 10000 }`".to_owned(),
+            )),
+        };
+        self.note(name, at, entry)
+    }
+}
+
+/// Puts a value that was read into its slot; says whether it was.
+fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
+    *slot = read;
+    slot.is_some()
+}
+
+/// A value of a kind from its text. `quoted`: the file has it in quotes; `bare`: it may be a number
+/// or a boolean all the same, because it came from a variable or had no quotes.
+fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fault> {
+    let shown = if quoted {
+        format!("text \"{text}\"")
+    } else {
+        text.to_owned()
+    };
+    match kind {
+        Kind::Integer { low, high } if bare => {
+            let i: i64 = plain(text).parse().map_err(|_| mismatch(kind, &shown))?;
+            match (low..=high).contains(&i) {
+                true => Ok(Value::Integer(i)),
+                false => Err(outside_bounds(kind, text)),
+            }
+        }
+        Kind::Number(bounds) if bare => {
+            let x: f64 = plain(text).parse().map_err(|_| mismatch(kind, &shown))?;
+            match bounds.contain(x) {
+                true => Ok(Value::Number(x)),
+                false => Err(outside_bounds(kind, text)),
+            }
+        }
+        Kind::Truth if bare => match text {
+            "true" => Ok(Value::Truth(true)),
+            "false" => Ok(Value::Truth(false)),
+            _ => Err(mismatch(kind, &shown)),
+        },
+        Kind::Bytes => bytes(text).map(Value::Bytes),
+        _ if !quoted => Err(mismatch(kind, &shown)),
+        Kind::Text | Kind::Secret if text.trim().is_empty() => Err((
+            "is empty".to_owned(),
+            "write a text, or leave the key out".to_owned(),
+        )),
+        Kind::Text | Kind::Secret => Ok(Value::Text(text.to_owned())),
+        Kind::Path if text.is_empty() => Err((
+            "is empty".to_owned(),
+            "write a path, or leave the key out".to_owned(),
+        )),
+        Kind::Path => Ok(Value::Path(PathBuf::from(text))),
+        Kind::Choice(words) => choice(words, text),
+        Kind::Address => text.parse().map(Value::Address).map_err(|_| {
+            (
+                format!("is \"{text}\", which is not an address"),
+                "write an IP address and a port, such as \"127.0.0.1:9464\"".to_owned(),
+            )
+        }),
+        Kind::Duration => duration(text).map(Value::Duration),
+        _ => Err(mismatch(kind, &shown)),
+    }
+}
+
+/// A number without the underscores that TOML allows in it.
+fn plain(text: &str) -> String {
+    text.trim().replace('_', "")
+}
+
+/// One of the words, or the nearest of them as remedy.
+fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
+    if words.contains(&text) {
+        return Ok(Value::Text(text.to_owned()));
+    }
+    let what = format!(
+        "is \"{text}\", which is none of {}",
+        Kind::Choice(&[]).list_of(words)
+    );
+    let remedy = match nearest(text, words.iter().copied()) {
+        Some(word) => format!("did you mean \"{word}\"?"),
+        None => "write one of these words".to_owned(),
+    };
+    Err((what, remedy))
+}
+
+/// Milliseconds of `5m`, `1h 30m`.
+fn duration(text: &str) -> Result<i64, Fault> {
+    let fault = |what: &str| {
+        Err((
+            format!("is \"{text}\", {what}"),
+            "write a number with its unit, such as \"30s\", \"5m\" or \"24h\"".to_owned(),
+        ))
+    };
+    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) && text != "0" {
+        return fault("a duration without a unit");
+    }
+    let Ok(duration) = humantime::parse_duration(text) else {
+        return fault("which is not a duration");
+    };
+    if duration.subsec_nanos() % 1_000_000 != 0 {
+        return fault("finer than a millisecond");
+    }
+    match i64::try_from(duration.as_millis()) {
+        // A hundred years keep every sum of times far from overflow.
+        Ok(ms) if ms <= 3_155_760_000_000 => Ok(ms),
+        _ => fault("longer than a hundred years"),
+    }
+}
+
+/// Bytes of `65536`, `64KiB`, `1MB`.
+fn bytes(text: &str) -> Result<u64, Fault> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| !c.is_ascii_digit() && c != '_')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: Option<u64> = match unit.trim() {
+        "" | "B" => Some(1),
+        "kB" | "KB" => Some(1_000),
+        "MB" => Some(1_000_000),
+        "GB" => Some(1_000_000_000),
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        "GiB" => Some(1 << 30),
+        _ => None,
+    };
+    let number: Option<u64> = plain(number).parse().ok();
+    number
+        .zip(factor)
+        .and_then(|(n, f)| n.checked_mul(f))
+        .filter(|n| (1..=1 << 40).contains(n))
+        .ok_or_else(|| {
+            (
+                format!("is {text}, which is not a size from 1 byte to 1024 GiB"),
+                "write a number of bytes or one with its unit, such as \"64KiB\"".to_owned(),
+            )
+        })
+}
+
+fn too_large() -> Fault {
+    (
+        "is a number too large to hold".to_owned(),
+        "write a smaller one".to_owned(),
+    )
+}
+
+fn mismatch(kind: Kind, found: &str) -> Fault {
+    (
+        format!("is {found} where {} is expected", with_article(kind)),
+        format!("write, for example, {}", kind.example()),
+    )
+}
+
+fn outside_bounds(kind: Kind, text: &str) -> Fault {
+    let remedy = match kind {
+        Kind::Integer { low, high } if low == high => format!("write {low}"),
+        kind => format!("write a {}", kind.words()),
+    };
+    (format!("is {text}"), remedy)
+}
+
+fn with_article(kind: Kind) -> String {
+    match kind {
+        Kind::Text | Kind::Secret => "text in quotes".to_owned(),
+        Kind::Choice(words) => format!("one of {}", kind.list_of(words)),
+        Kind::Address => "an `address:port` in quotes".to_owned(),
+        Kind::Duration => "a duration in quotes".to_owned(),
+        Kind::Truth => kind.words(),
+        Kind::Path => "a path in quotes".to_owned(),
+        other => format!("a {}", other.words()),
+    }
+}
+
+/// The value of the file in words: `a table`, `text "x"`.
+fn described(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("text \"{text}\""),
+        DeValue::Integer(i) => i.to_string(),
+        DeValue::Float(x) => x.to_string(),
+        DeValue::Boolean(b) => b.to_string(),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}
+
+impl Kind {
+    /// Words in quotes, separated by commas.
+    fn list_of(&self, words: &[&str]) -> String {
+        let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
+        quoted.join(", ")
+    }
+}
+
+/// The candidate most like `name`, when it is like enough to be meant: at most two letters in five
+/// dropped, added, changed or swapped. That mends `dgo` and `lateness_ms`, and does not offer `group`
+/// for `port` or `latest` for `oldest`.
+pub fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    const LIKE_ENOUGH: f64 = 0.6;
+    let lower = name.to_lowercase();
+    let likeness = |c: &str| strsim::normalized_damerau_levenshtein(&lower, &c.to_lowercase());
+    candidates
+        .map(|c| (likeness(c), c))
+        .filter(|(likeness, _)| *likeness >= LIKE_ENOUGH)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, c)| c)
+}
