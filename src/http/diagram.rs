@@ -15,7 +15,7 @@ use crate::stats::evaluation::ReliabilityCell;
 
 /// Side of the square, and the room around it, in SVG units.
 const SIDE: f64 = 360.0;
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 68.0;
 const TOP: f64 = 10.0;
 /// Height of the counts below the square, and the gap between.
 const COUNTS: f64 = 56.0;
@@ -68,10 +68,10 @@ fn range(cells: &[&ReliabilityCell]) -> f64 {
     let reach = cells
         .iter()
         .filter(|cell| cell.n * 100 >= total)
-        .map(|cell| cell.mean_score.max(cell.event_rate).max(cell.null_high))
+        .map(|cell| cell.mean_score.max(cell.rate_high).max(cell.null_high))
         .fold(0.0, f64::max);
     let steps = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
-    let fitting = steps.into_iter().rev().find(|&step| step >= reach);
+    let fitting = steps.into_iter().rev().find(|&step| step > reach);
     fitting.unwrap_or(1.0)
 }
 

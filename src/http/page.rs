@@ -8,7 +8,8 @@ use std::fmt::Write;
 use super::api::{decided, p_value, rfc3339};
 use super::diagram;
 use super::path::encode_id;
-use crate::judge::{StreamReport, WindowReport};
+use crate::alert::AlertState;
+use crate::judge::{StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -99,14 +100,14 @@ fn section(window: &WindowReport, body: &mut String) {
         clock(window.start_ms),
         clock(window.end_ms),
         thousands(window.n),
-        window.alert.as_str()
+        alert(window)
     );
     match decided(window) {
         Some(e) => {
             let _ = write!(
                 body,
                 "<p class=words>{}</p><div class=pair>",
-                escape(&sentence(e))
+                escape(&sentence(window.verdict, e))
             );
             body.push_str(&diagram::svg(&e.reliability));
             figures(e, body);
@@ -163,21 +164,21 @@ fn figures(e: &Evaluation, body: &mut String) {
     body.push_str("</table>");
 }
 
-/// Rows of the index: the stream is named once, on its first window.
+/// A row of the index: the stream is named once, beside all its windows.
 fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &mut String) {
-    let name = if first {
-        let path = encode_id(&report.id);
-        format!(
-            "<a href=\"/streams/{path}\">{}</a>",
+    body.push_str(if first { "<tr class=first>" } else { "<tr>" });
+    if first {
+        let _ = write!(
+            body,
+            "<td rowspan={}><a href=\"/streams/{}\">{}</a>",
+            report.windows.len(),
+            encode_id(&report.id),
             escape(&report.id.to_string())
-        )
-    } else {
-        String::new()
-    };
+        );
+    }
     let _ = write!(
         body,
-        "<tr{}><td>{name}<td>{}<td>{}<td class=num>{}",
-        if first { " class=first" } else { "" },
+        "<td>{}<td>{}<td class=num>{}",
         escape(&window.window),
         badge(window),
         thousands(window.n)
@@ -195,12 +196,7 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
         }
         None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
     }
-    let _ = write!(
-        body,
-        "<td>{}<td>{}",
-        window.alert.as_str(),
-        clock(window.end_ms)
-    );
+    let _ = write!(body, "<td>{}<td>{}", alert(window), clock(window.end_ms));
 }
 
 /// Live, ready, and what is missing.
@@ -226,6 +222,16 @@ fn health(published: &Published, body: &mut String) {
     body.push_str("</p>");
 }
 
+/// The alert's state; plain words unless it wants attention.
+fn alert(window: &WindowReport) -> String {
+    let class = match window.alert {
+        AlertState::Firing => "bad",
+        AlertState::Pending => "wait",
+        AlertState::Inactive | AlertState::Resolved => return window.alert.as_str().to_owned(),
+    };
+    format!("<span class=\"{class}\">{}</span>", window.alert.as_str())
+}
+
 fn badge(window: &WindowReport) -> String {
     let (verdict, reason) = verdict_words(window.verdict);
     let class = match verdict {
@@ -237,12 +243,12 @@ fn badge(window: &WindowReport) -> String {
     format!("<span class=\"badge {class}\">{verdict}{reason}</span>")
 }
 
-fn sentence(e: &Evaluation) -> String {
+fn sentence(verdict: Verdict, e: &Evaluation) -> String {
     let words = e.direction.words();
-    if e.reject {
-        format!("The scores are not true: {words}.")
-    } else {
-        "Nothing here speaks against the scores.".to_owned()
+    match (e.reject, verdict) {
+        (true, Verdict::Miscalibrated) => format!("Calibration is rejected: {words}."),
+        (true, _) => format!("There is a deviation within the tolerance: {words}."),
+        (false, _) => "Nothing here speaks against the scores.".to_owned(),
     }
 }
 
