@@ -1,3 +1,30 @@
 //! Floor 5: wiring.
+//!
+//! [`engine`] joins the pure stages; the rest ties it to the world. A [`Setup`] (what the configuration
+//! says) becomes an [`App`] that is bound but not running: its state directory is locked, its snapshot
+//! read, its port taken, its consumers made. What can fail at the start fails there, with a message;
+//! [`App::run`] then only ends when it is told to.
+//!
+//! ```text
+//!  Kafka ─► consumer(s) ─► intake ─► engine ─► publisher ─► Published ─► HTTP
+//!           └──────── one thread, "engine" ────────────┘        (tokio, one thread)
+//!                              └► snapshot keeper (one thread, disk) ─► commit
+//! ```
 
+pub mod clock;
 pub mod engine;
+mod fault;
+mod intake;
+mod publish;
+pub mod replay;
+mod run;
+mod setup;
+mod snapshots;
+mod stop;
+pub mod table;
+mod work;
+
+pub use fault::Fault;
+pub use run::App;
+pub use setup::{Setup, Source};
+pub use stop::Stop;

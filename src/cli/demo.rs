@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::exit::{self, Exit};
+use crate::demo::{self, Options, config};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -37,8 +38,32 @@ pub struct Args {
     pub show_config: bool,
 }
 
+/// Time that the demo needs to be able to judge: the drift, and two of the short windows after it.
+const LEAST: Duration = Duration::from_secs(45);
+
 /// Runs the demo to its end.
-pub fn run(_args: &Args) -> Exit {
-    eprintln!("trueline demo is not wired yet");
-    Exit::Unavailable
+pub fn run(args: &Args) -> Exit {
+    if args.show_config {
+        let state = std::path::Path::new("trueline-demo-state");
+        print!("{}", config::text("localhost:9092", args.port, state));
+        return Exit::Ok;
+    }
+    if args.length.is_some_and(|length| length < LEAST) {
+        eprintln!(
+            "error: --for must be at least 45s: one model drifts after 20 s, and its verdict may take two \
+             windows of 10 s"
+        );
+        return Exit::Usage;
+    }
+    let options = Options {
+        length: args.length,
+        port: args.port,
+        rate: args.rate,
+        seed: args.seed,
+    };
+    match demo::run(&options) {
+        Ok(true) => Exit::Ok,
+        Ok(false) => Exit::Verdict,
+        Err(fault) => Exit::of(&fault),
+    }
 }

@@ -6,6 +6,8 @@
 
 use std::process::ExitCode;
 
+use crate::app::Fault;
+
 /// The ways the process ends. The number is part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -22,6 +24,8 @@ pub enum Exit {
     NoInput = 66,
     /// Something outside is not there: a port, a broker's library, a file.
     Unavailable = 69,
+    /// A part of the program broke, which is a bug of ours.
+    Software = 70,
     /// The configuration is wrong; each fault has been printed with its place.
     Config = 78,
 }
@@ -29,6 +33,19 @@ pub enum Exit {
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(exit as u8)
+    }
+}
+
+impl Exit {
+    /// Prints the fault on standard error, and names its code.
+    pub fn of(fault: &Fault) -> Exit {
+        eprintln!("error: {fault}");
+        match fault {
+            Fault::Config(_) => Exit::Config,
+            Fault::Data(_) => Exit::Data,
+            Fault::Unavailable(_) => Exit::Unavailable,
+            Fault::Broken(_) => Exit::Software,
+        }
     }
 }
 
@@ -42,4 +59,5 @@ Exit codes:
   65  the input data could not be read
   66  the input file cannot be opened
   69  something outside is not available (port, file, directory)
+  70  a part of the program broke, which is a bug
   78  the configuration is wrong";

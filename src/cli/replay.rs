@@ -1,15 +1,36 @@
 //! `trueline replay`: files of events through the same engine, in event time.
 
+use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{self, Exit};
+use crate::app::Fault;
+use crate::app::engine::Engine;
+use crate::app::replay::{self, Tally};
+use crate::app::table::{self, Cell};
+use crate::config::value::Outside;
+use crate::config::{Config, Problem};
+use crate::judge::{Change, StreamReport, WindowReport, report};
+
+/// What holds without `--config`. The broker is never asked.
+const DEFAULTS: &str = r#"
+version = 1
+[kafka]
+brokers = "none:0"
+[[source]]
+topics = ["replay"]
+fields = { time = "time", score = "score" }
+"#;
 
 const EXAMPLES: &str = "\
 Examples:
   trueline replay events.jsonl.gz
   trueline replay --config trueline.toml --json 2026-11-*.csv > report.json
 
-Without --config the fields are model, score, outcome and time (RFC 3339 or milliseconds), in JSON
+Without --config the fields are model, score, outcome and time (milliseconds since 1970), in JSON
 lines or under the same names in a CSV header, and every model gets the default windows and options.";
 
 /// Put files of events through the same engine, in event time.
@@ -32,7 +53,146 @@ pub struct Args {
 }
 
 /// Replays the files.
-pub fn run(_args: &Args) -> Exit {
-    eprintln!("trueline replay is not wired yet");
-    Exit::Unavailable
+pub fn run(args: &Args) -> Exit {
+    match start(args) {
+        Ok(()) => Exit::Ok,
+        Err(Stopped::Config(problems)) => {
+            for problem in problems {
+                eprintln!("{problem}");
+            }
+            Exit::Config
+        }
+        Err(Stopped::Fault(fault)) => Exit::of(&fault),
+    }
+}
+
+/// Why a replay ended early.
+enum Stopped {
+    Config(Vec<Problem>),
+    Fault(Fault),
+}
+
+fn start(args: &Args) -> Result<(), Stopped> {
+    let config = match &args.config {
+        Some(path) => Config::load(path),
+        None => {
+            let outside = Outside {
+                variable: &|_| None,
+                directory: PathBuf::from("."),
+            };
+            Config::parse(DEFAULTS, "the default configuration", &outside)
+        }
+    };
+    let config = config.map_err(Stopped::Config)?;
+    let Some(source) = config.sources.into_iter().next() else {
+        let why = "the configuration has no [[source]] to take the fields from".to_owned();
+        return Err(Stopped::Fault(Fault::Config(why)));
+    };
+    let bar = bar(&args.files);
+    let mut told = |change: &Change| {
+        if !args.json {
+            bar.suspend(|| println!("{}", line(change)));
+        }
+    };
+    let progress = |bytes| bar.set_position(bytes);
+    let replayed = replay::replay(
+        config.plan,
+        &source.decode,
+        &args.files,
+        &mut told,
+        &progress,
+    );
+    bar.finish_and_clear();
+    let (engine, tally) = replayed.map_err(Stopped::Fault)?;
+    if tally.observed == 0 {
+        return Err(Stopped::Fault(Fault::Data(format!(
+            "none of {} records counts in a window: {}",
+            tally.records,
+            tally
+                .first_rejected
+                .as_deref()
+                .unwrap_or("they have no outcome, or came too late")
+        ))));
+    }
+    print(args.json, &engine, &tally);
+    Ok(())
+}
+
+/// A bar over all bytes; hidden by itself where standard error is no terminal.
+fn bar(files: &[PathBuf]) -> ProgressBar {
+    let bytes = files
+        .iter()
+        .filter_map(|f| f.metadata().ok())
+        .map(|m| m.len())
+        .sum();
+    let bar = ProgressBar::new(bytes);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// A change with its event time.
+fn line(change: &Change) -> String {
+    let at = UNIX_EPOCH + Duration::from_millis(change.at_ms.unsigned_abs());
+    format!(
+        "{}  {}  {}  {}",
+        humantime::format_rfc3339_seconds(at),
+        change.stream,
+        change.window,
+        change.sentence
+    )
+}
+
+fn print(json: bool, engine: &Engine, tally: &Tally) {
+    let mut reports: Vec<&StreamReport> = engine.reports().collect();
+    reports.sort_by(|a, b| a.id.cmp(&b.id));
+    if json {
+        let all: Vec<serde_json::Value> = reports.iter().map(|r| report_json(r)).collect();
+        println!("{}", serde_json::Value::Array(all));
+    } else {
+        let rows: Vec<Vec<Cell>> = reports.iter().flat_map(|r| rows(r)).collect();
+        let heading: Vec<&str> = ["stream"].into_iter().chain(table::JUDGEMENT).collect();
+        println!();
+        for line in table::lines(&heading, &rows, std::io::stdout().is_terminal()) {
+            println!("{line}");
+        }
+    }
+    eprintln!("{}", summary(tally));
+}
+
+fn rows(report: &StreamReport) -> Vec<Vec<Cell>> {
+    let row = |window| {
+        let mut row = vec![Cell::plain(report.id.to_string())];
+        row.extend(table::judgement(window));
+        row
+    };
+    report.windows.iter().map(row).collect()
+}
+
+fn report_json(report: &StreamReport) -> serde_json::Value {
+    let window = |w: &WindowReport| {
+        serde_json::json!({
+            "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
+            "verdict": w.verdict.to_string(), "alert": w.alert.as_str(),
+            "evaluation": w.evaluation.as_ref().map(|e| report::json(e)),
+        })
+    };
+    serde_json::json!({
+        "stream": report.id.to_string(),
+        "last_event_ms": report.last_event_ms,
+        "windows": report.windows.iter().map(window).collect::<Vec<_>>(),
+    })
+}
+
+/// Where all records went, in one line, and the first that was rejected, in another.
+fn summary(tally: &Tally) -> String {
+    let mut out = format!("{} records: {} observed", tally.records, tally.observed);
+    for (what, count) in &tally.others {
+        out.push_str(&format!(", {count} {what}"));
+    }
+    if let Some(first) = &tally.first_rejected {
+        out.push_str(&format!("\nfirst rejected: {first}"));
+    }
+    out
 }

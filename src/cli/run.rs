@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::exit::{self, Exit};
+use crate::app::{App, Fault, Setup, Stop};
+use crate::config::Config;
+use crate::telemetry;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +36,44 @@ pub struct Args {
 }
 
 /// Runs until a signal; a fault of the configuration or the surroundings ends it at once.
-pub fn run(_args: &Args) -> Exit {
-    eprintln!("trueline run is not wired yet");
-    Exit::Unavailable
+pub fn run(args: &Args) -> Exit {
+    let config = match Config::load(&args.config) {
+        Ok(config) => config,
+        Err(problems) => {
+            for problem in problems {
+                eprintln!("{problem}");
+            }
+            return Exit::Config;
+        }
+    };
+    match start(args, config) {
+        Ok(()) => Exit::Ok,
+        Err(fault) => Exit::of(&fault),
+    }
+}
+
+fn start(args: &Args, config: Config) -> Result<(), Fault> {
+    telemetry::log::start(&config.log).map_err(Fault::Config)?;
+    let mut setup = Setup::of(config);
+    setup.linger = args.linger;
+    setup.shutdown_within = args.shutdown_timeout;
+    if let Some(listen) = &args.listen {
+        setup.listen.clone_from(listen);
+    }
+    let app = App::bind(setup)?;
+    tracing::info!(address = %app.address()?, "bound; metrics on /metrics");
+    // HTTP answers from published values and never blocks: one thread is enough for it and the signals.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .thread_name("http")
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::Unavailable(format!("cannot start the runtime: {error}")))?;
+    let stop = Stop::new();
+    runtime.spawn(stop.clone().on_signals());
+    let ended = runtime.block_on(app.run(stop));
+    // After the hard timeout the engine's thread may still hang on a disk; it is left behind.
+    runtime.shutdown_background();
+    tracing::info!("stopped");
+    ended
 }

@@ -1,0 +1,133 @@
+//! From one source's records to the engine: decode, observe or reject, dead-letter.
+//!
+//! The [`Handler`] that a consumer calls. It borrows the engine for the length of one poll. A record
+//! that is no event costs one counter and, where a topic is set for them, one dead letter; one that the
+//! engine refuses for what it says (a class the model has not, a vector of the wrong length) likewise.
+//!
+//! Sources are numbered over all topics, in the order of the configuration: [`Origin::source`] is that
+//! number, and [`Intake::base`] the number of the source's first topic.
+
+use super::engine::Engine;
+use crate::collect::{Disposition, Origin, Reason};
+use crate::decode::Decoder;
+use crate::kafka::{DeadLetter, Handler, KafkaError, Partition, Record};
+
+/// What a source keeps from one poll to the next.
+pub struct Intake {
+    /// Number of the source's first topic.
+    pub base: u16,
+    /// Names of its topics.
+    pub topics: Vec<String>,
+    /// Compiled fields.
+    pub decoder: Decoder,
+    /// Where broken records go.
+    pub dead: Option<DeadLetter>,
+    /// A failure after which the consumer has to be made anew.
+    pub fatal: bool,
+    /// Partitions were given or taken since the flag was last cleared.
+    pub moved: bool,
+}
+
+impl Intake {
+    /// Lends the engine for one poll.
+    pub fn with<'a>(&'a mut self, engine: &'a mut Engine) -> Lent<'a> {
+        Lent {
+            intake: self,
+            engine,
+        }
+    }
+
+    fn origin(&self, record: &Record<'_>) -> Origin {
+        Origin {
+            source: self.base + record.topic,
+            partition: record.partition,
+            offset: record.offset,
+        }
+    }
+
+    fn bury(&self, record: &Record<'_>, reason: Reason, detail: &str) {
+        let topic = self
+            .topics
+            .get(usize::from(record.topic))
+            .map_or("", String::as_str);
+        crate::warn_limited!(
+            topic,
+            partition = record.partition,
+            offset = record.offset,
+            reason = reason.as_str(),
+            detail,
+            "record rejected"
+        );
+        if let Some(dead) = &self.dead {
+            dead.send(topic, record, reason.as_str(), detail);
+        }
+    }
+}
+
+/// An intake with the engine in its hands.
+pub struct Lent<'a> {
+    intake: &'a mut Intake,
+    engine: &'a mut Engine,
+}
+
+impl Handler for Lent<'_> {
+    fn record(&mut self, record: Record<'_>) {
+        let origin = self.intake.origin(&record);
+        let decoded = self
+            .intake
+            .decoder
+            .decode(record.payload, record.key, record.timestamp_ms);
+        let (reason, detail) = match decoded {
+            Ok(event) => match self.engine.observe(origin, &event) {
+                Disposition::Rejected(reason) => (reason, String::new()),
+                _ => return,
+            },
+            Err(rejection) => match self.engine.reject(origin, rejection.reason) {
+                // Read again after a restart: its dead letter was written the first time.
+                Disposition::Replayed => return,
+                _ => (rejection.reason, rejection.detail),
+            },
+        };
+        self.intake.bury(&record, reason, &detail);
+    }
+
+    fn assigned(&mut self, partition: Partition) -> Option<i64> {
+        self.intake.moved = true;
+        let offset = self
+            .engine
+            .assign(self.intake.base + partition.topic, partition.partition);
+        tracing::info!(
+            topic = self.intake.topics.get(usize::from(partition.topic)),
+            partition = partition.partition,
+            offset,
+            "partition assigned"
+        );
+        offset
+    }
+
+    fn revoked(&mut self, partition: Partition, lost: bool) {
+        self.intake.moved = true;
+        self.engine
+            .revoke(self.intake.base + partition.topic, partition.partition);
+        tracing::info!(
+            topic = self.intake.topics.get(usize::from(partition.topic)),
+            partition = partition.partition,
+            lost,
+            "partition revoked"
+        );
+    }
+
+    fn end_of_partition(&mut self, partition: Partition) {
+        self.engine
+            .end_of_partition(self.intake.base + partition.topic, partition.partition);
+    }
+
+    fn error(&mut self, error: KafkaError) {
+        if error.is_fatal() {
+            self.intake.fatal = true;
+            tracing::error!(%error, "kafka consumer cannot go on and is made anew");
+        } else {
+            tracing::warn!(%error, "kafka");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the engine knows, put where HTTP can read it; what changed, told in the log.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::engine::Engine;
+use super::intake::Intake;
+use super::snapshots::Written;
+use super::work::Feed;
+use crate::alert::AlertState;
+use crate::collect::Origin;
+use crate::judge::{Change, Step, StreamId};
+use crate::kafka::Partition;
+use crate::telemetry::Published;
+use crate::telemetry::published::{EngineFacts, PartitionFacts, SourceFacts};
+
+/// Publishes every stream's report and withdraws those of streams that are gone.
+pub fn reports(published: &Published, engine: &Engine) {
+    let mut alive: HashSet<&StreamId> = HashSet::new();
+    for report in engine.reports() {
+        alive.insert(&report.id);
+        published.publish(Arc::new(report.clone()));
+    }
+    published.retain(|id| alive.contains(id));
+}
+
+/// Publishes counters, positions and sizes.
+pub fn facts(published: &Published, engine: &Engine, feeds: &[Feed]) {
+    let positions = engine.positions();
+    let sources: Vec<SourceFacts> = feeds
+        .iter()
+        .flat_map(|f| source_facts(engine, &f.intake))
+        .collect();
+    let partitions: Vec<PartitionFacts> = feeds
+        .iter()
+        .flat_map(|feed| partition_facts(feed, &positions))
+        .collect();
+    let size = EngineFacts {
+        streams: engine.reports().count() as u64,
+        state_bytes: engine.bytes() as u64,
+        ..EngineFacts::default()
+    };
+    published.update(|facts| {
+        facts.sources = sources;
+        facts.partitions = partitions;
+        facts.engine = size;
+    });
+}
+
+/// One entry a topic. Dead letters are counted for the source, and shown with its first topic.
+fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
+    let dead = intake.dead.as_ref().map(|d| d.counts()).unwrap_or_default();
+    let counters = |number: u16| {
+        let mut all = engine.counters().sources();
+        all.find(|(n, _)| *n == number)
+            .map(|(_, c)| c.clone())
+            .unwrap_or_default()
+    };
+    let mut facts: Vec<SourceFacts> = intake
+        .topics
+        .iter()
+        .zip(intake.base..)
+        .map(|(name, number)| SourceFacts {
+            name: name.clone(),
+            counters: counters(number),
+            ..SourceFacts::default()
+        })
+        .collect();
+    if let Some(first) = facts.first_mut() {
+        first.dead_letters_delivered = dead.delivered;
+        first.dead_letters_failed = dead.failed + dead.dropped;
+    }
+    facts
+}
+
+fn partition_facts(feed: &Feed, positions: &[Origin]) -> Vec<PartitionFacts> {
+    let lag = feed.consumer.lag();
+    let one = |partition: Partition| {
+        let number = feed.intake.base + partition.topic;
+        let here = |o: &&Origin| o.source == number && o.partition == partition.partition;
+        PartitionFacts {
+            topic: feed
+                .intake
+                .topics
+                .get(usize::from(partition.topic))
+                .cloned()
+                .unwrap_or_default(),
+            partition: partition.partition,
+            position: positions.iter().find(here).map_or(0, |o| o.offset),
+            lag: lag
+                .iter()
+                .find(|(p, _)| *p == partition)
+                .map(|(_, lag)| *lag),
+            ..PartitionFacts::default()
+        }
+    };
+    feed.consumer.assignment().into_iter().map(one).collect()
+}
+
+/// Publishes what became of a snapshot, and says so when it failed.
+pub fn snapshot(published: &Published, written: &Written) {
+    if let Err(error) = &written.result {
+        tracing::error!(%error, "snapshot not written; the state in memory goes on");
+    }
+    published.update(|facts| {
+        let shown = &mut facts.snapshot;
+        if written.result.is_ok() {
+            shown.last_ms = Some(written.at_ms);
+            shown.seconds = written.took.as_secs_f64();
+            shown.bytes = written.bytes;
+        } else {
+            shown.errors += 1;
+        }
+    });
+}
+
+/// One log line for each change. A firing alert asks someone to act, but not on this program: `warn`.
+pub fn log(changes: &[Change]) {
+    for change in changes {
+        let (stream, window) = (change.stream.to_string(), &change.window);
+        let (at_ms, sentence) = (change.at_ms, &change.sentence);
+        match change.step {
+            Step::Verdict { from, to } => {
+                tracing::info!(%stream, %window, at_ms, %from, %to, %sentence, "verdict changed");
+            }
+            Step::Alert {
+                from,
+                to: AlertState::Firing,
+            } => {
+                tracing::warn!(%stream, %window, at_ms, from = from.as_str(), to = "firing", %sentence, "alert changed");
+            }
+            Step::Alert { from, to } => {
+                tracing::info!(%stream, %window, at_ms, from = from.as_str(), to = to.as_str(), %sentence, "alert changed");
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The application, bound and then run.
+//!
+//! The end goes in this order: `/ready` turns 503, records are no longer read, a last snapshot goes to
+//! disk, its offsets are committed, the consumers leave the group, HTTP goes on for the linger time so
+//! that the last values are scraped, and closes. If all that takes longer than `shutdown_within`, the
+//! process ends anyway, saying so: what is on disk is a whole snapshot, older by one interval at most.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::engine::Engine;
+use super::fault::Fault;
+use super::intake::Intake;
+use super::setup::{Setup, Source};
+use super::snapshots::{Keeper, StateDir};
+use super::stop::Stop;
+use super::work::{Feed, Work, part};
+use super::{clock, engine::Plan};
+use crate::decode::Decoder;
+use crate::http;
+use crate::kafka::{Consumer, DeadLetter};
+use crate::telemetry::Published;
+
+/// An application that holds all it needs and does nothing yet.
+pub struct App {
+    work: Work,
+    listener: TcpListener,
+    published: Arc<Published>,
+    linger: Duration,
+    shutdown_within: Duration,
+}
+
+impl App {
+    /// Locks the state directory, restores its snapshot, takes the port, and makes the consumers.
+    /// A broker that does not answer is no fault: the clients go on trying, and `/ready` says so.
+    pub fn bind(setup: Setup) -> Result<App, Fault> {
+        let published = Arc::new(Published::new(setup.limits));
+        published.not_ready("state", "restoring");
+        for source in &setup.sources {
+            published.not_ready(&part(source), "joining the group");
+        }
+        let listener = listen(&setup.listen)?;
+        let dir = StateDir::open(&setup.state)?;
+        let engine = restore(setup.plan, &dir)?;
+        published.ready("state");
+        published.update(|facts| {
+            facts.config.loaded = true;
+            facts.config.loaded_ms = Some(clock::now_ms());
+        });
+        let work = Work {
+            engine,
+            feeds: feeds(setup.sources)?,
+            keeper: Keeper::start(dir)?,
+            snapshot_every: setup.snapshot_every,
+            published: Arc::clone(&published),
+        };
+        Ok(App {
+            work,
+            listener,
+            published,
+            linger: setup.linger,
+            shutdown_within: setup.shutdown_within,
+        })
+    }
+
+    /// What the application shows, readable before, while and after it runs.
+    pub fn published(&self) -> Arc<Published> {
+        Arc::clone(&self.published)
+    }
+
+    /// Address of the HTTP server.
+    pub fn address(&self) -> Result<SocketAddr, Fault> {
+        self.listener.local_addr().map_err(|error| {
+            Fault::Unavailable(format!("the listening socket has no address: {error}"))
+        })
+    }
+
+    /// Runs until the flag goes up, and ends in order.
+    pub async fn run(self, stop: Stop) -> Result<(), Fault> {
+        let server = tokio::net::TcpListener::from_std(self.listener)
+            .map_err(|error| Fault::Unavailable(format!("cannot serve http: {error}")))?;
+        let closing = Stop::new();
+        let close = closing.clone();
+        let serving = tokio::spawn(http::serve(
+            server,
+            Arc::clone(&self.published),
+            async move {
+                close.wait().await;
+            },
+        ));
+        let (done, mut ended) = oneshot::channel();
+        let flag = stop.clone();
+        let work = self.work;
+        thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || {
+                work.until(&flag);
+                let _ = done.send(());
+            })
+            .map_err(|error| Fault::Unavailable(format!("cannot start a thread: {error}")))?;
+
+        tokio::select! {
+            () = stop.wait() => {}
+            _ = &mut ended => {
+                closing.now();
+                return Err(Fault::Broken("the engine ended by itself; its panic is printed above".to_owned()));
+            }
+        }
+        self.published.drain();
+        match timeout(self.shutdown_within, &mut ended).await {
+            Ok(Ok(())) => sleep(self.linger).await,
+            Ok(Err(_)) => {
+                return Err(Fault::Broken(
+                    "the engine broke while it was stopping".to_owned(),
+                ));
+            }
+            Err(_) => {
+                return Err(Fault::Unavailable(format!(
+                    "no orderly end within {:?}; the last whole snapshot stands",
+                    self.shutdown_within
+                )));
+            }
+        }
+        closing.now();
+        // The server's own end is bounded by its timeouts.
+        let _ = serving.await;
+        Ok(())
+    }
+}
+
+/// Takes the port, so that one in use is found before anything starts.
+fn listen(address: &str) -> Result<TcpListener, Fault> {
+    let listener = TcpListener::bind(address).map_err(|error| {
+        Fault::Unavailable(format!(
+            "cannot listen on {address}: {error}; choose another with [http] listen or --listen"
+        ))
+    })?;
+    listener
+        .set_nonblocking(true)
+        .map_err(|error| Fault::Unavailable(format!("cannot listen on {address}: {error}")))?;
+    Ok(listener)
+}
+
+/// The engine as the newest snapshot left it, or a new one.
+fn restore(plan: Plan, dir: &StateDir) -> Result<Engine, Fault> {
+    let Some(snapshot) = dir.load()? else {
+        tracing::info!("no snapshot found, starting without state");
+        return Ok(Engine::new(plan));
+    };
+    let engine =
+        Engine::restore(plan, snapshot).map_err(|error| Fault::Unavailable(error.to_string()))?;
+    let (streams, partitions) = (engine.reports().count(), engine.positions().len());
+    tracing::info!(streams, partitions, "restored from a snapshot");
+    Ok(engine)
+}
+
+fn feeds(sources: Vec<Source>) -> Result<Vec<Feed>, Fault> {
+    let mut base = 0;
+    let mut feeds = Vec::new();
+    for source in sources {
+        let wrong = |error: String| {
+            Fault::Config(format!("source {}: {error}", source.kafka.topics.join(",")))
+        };
+        let consumer = Consumer::new(&source.kafka).map_err(|error| wrong(error.to_string()))?;
+        let intake = Intake {
+            base,
+            topics: source.kafka.topics.clone(),
+            decoder: Decoder::new(&source.decode).map_err(|error| wrong(error.to_string()))?,
+            dead: DeadLetter::new(&source.kafka).map_err(|error| wrong(error.to_string()))?,
+            fatal: false,
+            moved: false,
+        };
+        base += source.kafka.topics.len() as u16;
+        feeds.push(Feed::new(source, consumer, intake));
+    }
+    Ok(feeds)
+}

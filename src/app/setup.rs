@@ -1,0 +1,63 @@
+//! What the application needs to know, as plain values: made from a loaded configuration, or by a test.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::engine::Plan;
+use crate::config::{Config, SourceOptions};
+use crate::decode::DecodeOptions;
+use crate::kafka::KafkaOptions;
+use crate::telemetry::Limits;
+
+/// One consumer and the shape of its records.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Membership and topics.
+    pub kafka: KafkaOptions,
+    /// Shape of the records.
+    pub decode: DecodeOptions,
+}
+
+/// Everything [`App::bind`](super::App::bind) needs.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What to monitor.
+    pub plan: Plan,
+    /// Where from, at least one.
+    pub sources: Vec<Source>,
+    /// `host:port` of the HTTP server; port 0 takes any free one.
+    pub listen: String,
+    /// Directory of the snapshots; created when missing, locked while running.
+    pub state: PathBuf,
+    /// Time between two snapshots.
+    pub snapshot_every: Duration,
+    /// Limits of what is published.
+    pub limits: Limits,
+    /// How long HTTP goes on after the last snapshot.
+    pub linger: Duration,
+    /// How long an orderly end may take.
+    pub shutdown_within: Duration,
+}
+
+impl Setup {
+    /// What a loaded configuration says, with an orderly end of thirty seconds and no linger.
+    pub fn of(config: Config) -> Setup {
+        let source = |s: SourceOptions| Source {
+            kafka: s.kafka,
+            decode: s.decode,
+        };
+        Setup {
+            plan: config.plan,
+            sources: config.sources.into_iter().map(source).collect(),
+            listen: config.http.listen.to_string(),
+            state: config.state.directory,
+            snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
+            limits: Limits {
+                series_max: config.http.series_max,
+                ..Limits::default()
+            },
+            linger: Duration::ZERO,
+            shutdown_within: Duration::from_secs(30),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Reports as lines of text, for the demo's screen and for the end of a replay.
+//!
+//! A table is cells of text with a colour each; widths are counted before colours are put on, so that
+//! columns stand straight with and without them. Every calibration number stands beside its interval
+//! and its n. What an undecided window does not know is a dash, never a zero.
+
+use crate::judge::{Verdict, WindowReport};
+use crate::stats::evaluation::Evaluation;
+
+/// The colour of a cell, by the basic codes that every terminal knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Paint {
+    /// As the terminal has it.
+    #[default]
+    Plain,
+    /// What went well.
+    Green,
+    /// What did not.
+    Red,
+    /// What is not settled.
+    Yellow,
+    /// Headings and asides.
+    Dim,
+}
+
+impl Paint {
+    fn code(self) -> &'static str {
+        match self {
+            Paint::Plain => "0",
+            Paint::Green => "32",
+            Paint::Red => "31",
+            Paint::Yellow => "33",
+            Paint::Dim => "2",
+        }
+    }
+}
+
+/// One cell of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cell {
+    /// What it says.
+    pub text: String,
+    /// In which colour.
+    pub paint: Paint,
+}
+
+impl Cell {
+    /// A cell in the terminal's own colour.
+    pub fn plain(text: impl Into<String>) -> Cell {
+        Cell::painted(text, Paint::Plain)
+    }
+
+    /// A cell in that colour.
+    pub fn painted(text: impl Into<String>, paint: Paint) -> Cell {
+        Cell {
+            text: text.into(),
+            paint,
+        }
+    }
+}
+
+/// The headings of [`judgement`].
+pub const JUDGEMENT: [&str; 7] = [
+    "window",
+    "verdict",
+    "n",
+    "ECE",
+    "90% interval",
+    "p-value",
+    "direction",
+];
+
+/// What one window has to say: verdict, n, debiased ℓ2-ECE, its interval, the test's p-value, and the
+/// direction of the error where there is one.
+pub fn judgement(report: &WindowReport) -> Vec<Cell> {
+    let paint = match report.verdict {
+        Verdict::Calibrated => Paint::Green,
+        Verdict::Miscalibrated => Paint::Red,
+        Verdict::Undecided(_) => Paint::Yellow,
+    };
+    let mut cells = vec![
+        Cell::plain(&report.window),
+        Cell::painted(report.verdict.to_string(), paint),
+        Cell::plain(report.n.to_string()),
+    ];
+    match &report.evaluation {
+        None => cells.extend((0..4).map(|_| Cell::plain("-"))),
+        Some(e) => cells.extend(numbers(e, report.verdict)),
+    }
+    cells
+}
+
+fn numbers(e: &Evaluation, verdict: Verdict) -> [Cell; 4] {
+    // Below zero the estimate says "no larger than chance"; the root of that is zero.
+    let ece = e.interval.estimate_squared.max(0.0).sqrt();
+    // (0, x] and [0, x] differ: the bracket says whether zero is in.
+    let open = if e.interval.contains_zero || e.interval.lower > 0.0 {
+        '['
+    } else {
+        '('
+    };
+    let direction = match verdict {
+        Verdict::Miscalibrated => e.direction.words(),
+        _ => "-",
+    };
+    [
+        Cell::plain(format!("{ece:.4}")),
+        Cell::plain(format!(
+            "{open}{:.4}, {:.4}]",
+            e.interval.lower, e.interval.upper
+        )),
+        Cell::plain(p_value(e)),
+        Cell::plain(direction),
+    ]
+}
+
+/// The p-value of the test that decided.
+fn p_value(e: &Evaluation) -> String {
+    let p = e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value);
+    if p >= 0.001 {
+        format!("{p:.3}")
+    } else if p >= 1e-99 {
+        format!("{p:.0e}")
+    } else {
+        "<1e-99".to_owned()
+    }
+}
+
+/// Sets the rows under the heading, columns aligned, two spaces apart; with `colour`, painted.
+pub fn lines(heading: &[&str], rows: &[Vec<Cell>], colour: bool) -> Vec<String> {
+    let head: Vec<Cell> = heading
+        .iter()
+        .map(|&text| Cell::painted(text, Paint::Dim))
+        .collect();
+    let mut widths: Vec<usize> = heading.iter().map(|text| width(text)).collect();
+    for row in rows {
+        for (widest, cell) in widths.iter_mut().zip(row) {
+            *widest = (*widest).max(width(&cell.text));
+        }
+    }
+    std::iter::once(&head)
+        .chain(rows)
+        .map(|row| line(row, &widths, colour))
+        .collect()
+}
+
+fn line(row: &[Cell], widths: &[usize], colour: bool) -> String {
+    let mut out = String::new();
+    for (index, (cell, &wide)) in row.iter().zip(widths).enumerate() {
+        let last = index + 1 == row.len();
+        let padding = if last {
+            0
+        } else {
+            wide - width(&cell.text) + 2
+        };
+        if colour && cell.paint != Paint::Plain {
+            out.push_str(&format!("\x1b[{}m{}\x1b[0m", cell.paint.code(), cell.text));
+        } else {
+            out.push_str(&cell.text);
+        }
+        out.extend(std::iter::repeat_n(' ', padding));
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// Columns a text takes. All that is printed here is one column a character.
+fn width(text: &str) -> usize {
+    text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_straight_with_and_without_colours() {
+        let rows = vec![
+            vec![Cell::painted("a", Paint::Red), Cell::plain("x")],
+            vec![Cell::plain("longer"), Cell::plain("y")],
+        ];
+        let plain = lines(&["one", "two"], &rows, false);
+        assert_eq!(plain, ["one     two", "a       x", "longer  y"]);
+        let painted = lines(&["one", "two"], &rows, true);
+        assert_eq!(painted[1], "\x1b[31ma\x1b[0m       x");
+    }
+}

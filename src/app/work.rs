@@ -1,0 +1,215 @@
+//! The engine's thread: poll, tick, publish, snapshot, and end in order.
+//!
+//! One thread owns the engine, so nothing about it is locked. The loop never sleeps by itself: when
+//! there is nothing to read, the consumers' polls wait, in all no longer than [`TICK`]; when there is
+//! something, they do not wait at all. Ticking, publishing and snapshots go by this machine's clock and
+//! happen between polls; what a tick finds has been decided by event time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::engine::Engine;
+use super::intake::Intake;
+use super::publish;
+use super::snapshots::{Keeper, Written};
+use super::stop::Stop;
+use super::{clock, setup::Source};
+use crate::collect::Origin;
+use crate::kafka::{Consumer, Partition};
+use crate::telemetry::Published;
+
+/// Time between two ticks: short against any slide, long against what a tick costs.
+const TICK: Duration = Duration::from_millis(100);
+/// Time between two publications of counters and positions; scrapes come every few seconds.
+const FACTS: Duration = Duration::from_millis(500);
+/// Pause before a consumer that could not go on is made anew.
+const ANEW: Duration = Duration::from_secs(5);
+/// How long the last dead letters may take to leave.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// One consumer and its intake.
+pub struct Feed {
+    /// What it was made of, to make it again.
+    pub source: Source,
+    /// The group member.
+    pub consumer: Consumer,
+    /// The way to the engine.
+    pub intake: Intake,
+    /// When to make the consumer anew, after a fatal failure.
+    anew: Option<Instant>,
+}
+
+impl Feed {
+    /// A feed whose consumer has begun to join its group.
+    pub fn new(source: Source, consumer: Consumer, intake: Intake) -> Feed {
+        Feed {
+            source,
+            consumer,
+            intake,
+            anew: None,
+        }
+    }
+
+    /// Reads what there is; answers the number of records.
+    fn poll(&mut self, engine: &mut Engine, wait: Duration) -> usize {
+        if self.intake.fatal {
+            self.intake.fatal = false;
+            self.anew = Some(Instant::now() + ANEW);
+        }
+        match self.anew {
+            None => self.consumer.poll(wait, &mut self.intake.with(engine)),
+            Some(at) if Instant::now() < at => {
+                std::thread::sleep(wait);
+                0
+            }
+            Some(_) => {
+                self.remake(engine);
+                0
+            }
+        }
+    }
+
+    fn remake(&mut self, engine: &mut Engine) {
+        for partition in self.consumer.assignment() {
+            engine.revoke(self.intake.base + partition.topic, partition.partition);
+        }
+        match Consumer::new(&self.source.kafka) {
+            Ok(consumer) => {
+                self.consumer = consumer;
+                self.anew = None;
+            }
+            Err(error) => {
+                tracing::error!(%error, "kafka consumer could not be made");
+                self.anew = Some(Instant::now() + ANEW);
+            }
+        }
+    }
+
+    /// Commits those of the positions that are this feed's.
+    fn commit(&self, positions: &[Origin]) {
+        let topics = self.intake.base..self.intake.base + self.intake.topics.len() as u16;
+        let assigned = self.consumer.assignment();
+        let ours: Vec<(Partition, i64)> = positions
+            .iter()
+            .filter(|origin| topics.contains(&origin.source))
+            .map(|origin| {
+                let partition = Partition {
+                    topic: origin.source - self.intake.base,
+                    partition: origin.partition,
+                };
+                (partition, origin.offset)
+            })
+            .filter(|(partition, _)| assigned.contains(partition))
+            .collect();
+        if ours.is_empty() {
+            return;
+        }
+        if let Err(error) = self.consumer.commit(&ours) {
+            crate::warn_limited!(%error, "offsets not committed; restarts do not need them");
+        }
+    }
+}
+
+/// Everything the thread owns.
+pub struct Work {
+    /// The engine.
+    pub engine: Engine,
+    /// Its feeds, at least one.
+    pub feeds: Vec<Feed>,
+    /// Where snapshots go.
+    pub keeper: Keeper,
+    /// How often they go there.
+    pub snapshot_every: Duration,
+    /// Where reports and facts go.
+    pub published: Arc<Published>,
+}
+
+impl Work {
+    /// Works until told to stop, then ends in order: the last snapshot is on disk and committed when
+    /// this returns.
+    pub fn until(mut self, stop: &Stop) {
+        let beat = self.published.beat("engine");
+        let share = TICK / u32::try_from(self.feeds.len()).unwrap_or(1).max(1);
+        let start = Instant::now();
+        let (mut ticked, mut told, mut kept) = (start, start, start);
+        let mut records = 0;
+        while !stop.asked() {
+            let wait = if records == 0 { share } else { Duration::ZERO };
+            records = 0;
+            for feed in &mut self.feeds {
+                records += feed.poll(&mut self.engine, wait);
+            }
+            self.ready();
+            if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                self.tick();
+                beat.tick();
+            }
+            if told.elapsed() >= FACTS {
+                told = Instant::now();
+                publish::facts(&self.published, &self.engine, &self.feeds);
+            }
+            if kept.elapsed() >= self.snapshot_every && !self.keeper.busy() {
+                kept = Instant::now();
+                self.keeper
+                    .write(self.engine.snapshot(), self.engine.positions());
+            }
+        }
+        self.end();
+        self.published.rest("engine");
+    }
+
+    fn tick(&mut self) {
+        let changes = self.engine.tick(clock::now_ms());
+        publish::log(&changes);
+        publish::reports(&self.published, &self.engine);
+        if let Some(written) = self.keeper.answer() {
+            self.kept(&written);
+        }
+    }
+
+    /// A source is ready once the group has given it partitions (or told it that there are none).
+    fn ready(&mut self) {
+        for feed in &mut self.feeds {
+            if std::mem::take(&mut feed.intake.moved) {
+                self.published.ready(&part(&feed.source));
+            }
+        }
+    }
+
+    fn kept(&self, written: &Written) {
+        publish::snapshot(&self.published, written);
+        if let Ok(positions) = &written.result {
+            for feed in &self.feeds {
+                feed.commit(positions);
+            }
+        }
+    }
+
+    fn end(&mut self) {
+        tracing::info!("stopping: no more records are read");
+        self.tick();
+        if let Some(written) = self.keeper.wait() {
+            self.kept(&written);
+        }
+        self.keeper
+            .write(self.engine.snapshot(), self.engine.positions());
+        if let Some(written) = self.keeper.wait() {
+            self.kept(&written);
+        }
+        for feed in &self.feeds {
+            if let Some(dead) = &feed.intake.dead
+                && !dead.flush(FLUSH)
+            {
+                tracing::error!("some dead letters did not leave in time");
+            }
+        }
+        publish::facts(&self.published, &self.engine, &self.feeds);
+        tracing::info!("last snapshot taken");
+    }
+}
+
+/// The name under which a source's readiness is shown.
+pub fn part(source: &Source) -> String {
+    format!("kafka {}", source.kafka.topics.join(","))
+}

@@ -1,0 +1,278 @@
+//! The demo: a broker, producers of known truth, and the application, in one process.
+//!
+//! It takes no way of its own: it writes a configuration ([`config`]), loads it as `run` would, binds
+//! the same [`App`], and looks at the same [`Published`] that HTTP answers from. Only the broker is not
+//! real: librdkafka's mock cluster speaks the protocol on a port of this machine, with groups and
+//! offsets, and forgets what it cannot hold ([`producer`] says how much that is).
+//!
+//! Truths are in [`models`], the score in [`score`].
+
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rdkafka::mocking::MockCluster;
+use tokio::time::sleep;
+
+use crate::app::table::{self, Cell, Paint};
+use crate::app::{App, Fault, Setup, Stop, clock};
+use crate::config::Config;
+use crate::config::value::Outside;
+use crate::judge::StreamReport;
+use crate::telemetry::Published;
+
+pub mod chance;
+pub mod config;
+pub mod models;
+pub mod producer;
+pub mod score;
+
+use models::MODELS;
+use producer::Producers;
+use score::{Agreement, Score};
+
+/// Time between two pictures on a terminal; windows slide every two seconds.
+const PICTURE: Duration = Duration::from_millis(500);
+/// Time between two tables where lines cannot be drawn over.
+const PLAIN: Duration = Duration::from_secs(5);
+
+/// What may be chosen.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// When to end; `None`: when told to.
+    pub length: Option<Duration>,
+    /// Port of the HTTP server on 127.0.0.1; 0: any free one.
+    pub port: u16,
+    /// Events a second of each model.
+    pub rate: u32,
+    /// Seed of all models.
+    pub seed: u64,
+}
+
+/// Runs the demo; answers whether every verdict was the truth.
+pub fn run(options: &Options) -> Result<bool, Fault> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Fault::Unavailable(format!("cannot start the runtime: {error}")))?;
+    let state = Scratch::new();
+    let cluster = cluster()?;
+    let text = config::text(&cluster.bootstrap_servers(), options.port, &state.0);
+    let setup = setup(&text)?;
+    let app = App::bind(setup)?;
+    let answer = runtime.block_on(show(app, &cluster.bootstrap_servers(), options));
+    // The mock broker goes last: the application has left its group by now.
+    drop(cluster);
+    answer
+}
+
+/// The configuration of the demo, loaded like any other.
+pub fn setup(text: &str) -> Result<Setup, Fault> {
+    let outside = Outside {
+        variable: &|_| None,
+        directory: PathBuf::from("."),
+    };
+    let loaded = Config::parse(text, "the demo's configuration", &outside).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        Fault::Broken(lines.join("\n"))
+    })?;
+    if let Err(error) = crate::telemetry::log::start(&loaded.log) {
+        tracing::debug!(%error, "logging was started before");
+    }
+    Ok(Setup::of(loaded))
+}
+
+fn cluster() -> Result<MockCluster<'static, rdkafka::producer::DefaultProducerContext>, Fault> {
+    let wrong = |error: rdkafka::error::KafkaError| {
+        Fault::Unavailable(format!("the embedded broker does not start: {error}"))
+    };
+    let cluster = MockCluster::new(1).map_err(wrong)?;
+    for topic in [config::SCORES, config::CLASSES] {
+        cluster
+            .create_topic(topic, config::PARTITIONS as i32, 1)
+            .map_err(wrong)?;
+    }
+    Ok(cluster)
+}
+
+/// Runs the application and the producers, and draws, until the end.
+async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, Fault> {
+    let published = app.published();
+    let address = app.address()?;
+    let stop = Stop::new();
+    tokio::spawn(stop.clone().on_signals());
+    let start_ms = clock::now_ms();
+    let producers = Producers::start(brokers, options.rate, options.seed, start_ms)
+        .map_err(|error| Fault::Unavailable(format!("the producers do not start: {error}")))?;
+    let application = tokio::spawn(app.run(stop.clone()));
+    let mut screen = Screen::new(start_ms, address.to_string());
+    let length = options.length.unwrap_or(Duration::MAX);
+    let mut score = Score::new(start_ms);
+    loop {
+        let reports = published.reports();
+        score.watch(&reports, config::width_ms);
+        screen.draw(&reports, &score, &published);
+        let over =
+            clock::now_ms() - start_ms >= i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+        if over || stop.asked() || application.is_finished() {
+            break;
+        }
+        sleep(PICTURE).await;
+    }
+    let made = producers
+        .stop()
+        .map_err(|error| Fault::Unavailable(format!("the producers failed: {error}")))?;
+    let read: u64 = published
+        .facts()
+        .sources
+        .iter()
+        .map(|s| s.counters.records)
+        .sum();
+    let asked = stop.asked();
+    stop.now();
+    application
+        .await
+        .map_err(|error| Fault::Broken(format!("the application broke: {error}")))??;
+    let (lines, right) = score.summary();
+    let mut out = io::stdout();
+    let _ = writeln!(out, "\n{}", lines.join("\n"));
+    let _ = writeln!(out, "{made} events made, {read} read at the last count");
+    if options.length.is_some() && !asked {
+        let verdict = if right {
+            "every verdict matched the truth"
+        } else {
+            "a verdict differs from the truth"
+        };
+        let _ = writeln!(out, "{verdict}");
+        return Ok(right);
+    }
+    Ok(true)
+}
+
+/// Where the table goes: drawn over in place on a terminal, appended elsewhere.
+struct Screen {
+    live: bool,
+    start_ms: i64,
+    address: String,
+    /// When the last plain table was printed.
+    printed_ms: i64,
+}
+
+impl Screen {
+    fn new(start_ms: i64, address: String) -> Screen {
+        Screen {
+            live: io::stdout().is_terminal(),
+            start_ms,
+            address,
+            printed_ms: start_ms - PLAIN.as_millis() as i64,
+        }
+    }
+
+    fn draw(&mut self, reports: &[Arc<StreamReport>], score: &Score, published: &Published) {
+        let now_ms = clock::now_ms();
+        if !self.live && now_ms - self.printed_ms < PLAIN.as_millis() as i64 {
+            return;
+        }
+        self.printed_ms = now_ms;
+        let mut lines = self.head(now_ms, published);
+        let heading: Vec<&str> = ["model", "truth", ""]
+            .into_iter()
+            .chain(table::JUDGEMENT)
+            .collect();
+        lines.extend(table::lines(&heading, &rows(reports, score), self.live));
+        let mut text = String::new();
+        if self.live {
+            // Home; each line clears its rest; at the end, all below.
+            text.push_str("\x1b[H");
+            for line in &lines {
+                text.push_str(line);
+                text.push_str("\x1b[K\n");
+            }
+            text.push_str("\x1b[J");
+        } else {
+            text = lines.join("\n");
+            text.push_str("\n\n");
+        }
+        let mut out = io::stdout();
+        // A closed pipe ends nothing: the exit code is still wanted.
+        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn head(&self, now_ms: i64, published: &Published) -> Vec<String> {
+        let seconds = (now_ms - self.start_ms) / 1000;
+        let read: u64 = published
+            .facts()
+            .sources
+            .iter()
+            .map(|s| s.counters.records)
+            .sum();
+        let drift = models::DRIFT_AFTER_MS / 1000;
+        let drifting = match seconds < drift {
+            true => format!("clicks drifts in {} s", drift - seconds),
+            false => format!("clicks has been drifting for {} s", seconds - drift),
+        };
+        let waiting = published.missing();
+        let state = match waiting.iter().next() {
+            None => String::new(),
+            Some((part, why)) => format!(", waiting for {part} ({why})"),
+        };
+        vec![
+            format!("trueline demo  {seconds} s, {read} events read, {drifting}{state}"),
+            format!(
+                "http://{0}/metrics  http://{0}/api/v1/streams  http://{0}/",
+                self.address
+            ),
+            String::new(),
+        ]
+    }
+}
+
+/// One row for each model and window, in the models' order.
+fn rows(reports: &[Arc<StreamReport>], score: &Score) -> Vec<Vec<Cell>> {
+    let mut rows = Vec::new();
+    for model in &MODELS {
+        let Some(report) = reports.iter().find(|r| r.id.model == model.name) else {
+            rows.push(vec![
+                Cell::plain(model.name),
+                Cell::plain(model.truth),
+                Cell::plain(""),
+                Cell::painted("no window sealed yet", Paint::Dim),
+            ]);
+            continue;
+        };
+        for (index, window) in report.windows.iter().enumerate() {
+            let (name, truth) = if index == 0 {
+                (model.name, model.truth)
+            } else {
+                ("", "")
+            };
+            let mark = match score.agreement(model, window, config::width_ms(&window.window)) {
+                Agreement::Right => Cell::painted("✓", Paint::Green),
+                Agreement::Wrong => Cell::painted("✗", Paint::Red),
+                Agreement::Open => Cell::painted("…", Paint::Yellow),
+            };
+            let mut row = vec![Cell::plain(name), Cell::plain(truth), mark];
+            row.extend(table::judgement(window));
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+/// A state directory that goes when the demo does.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        Scratch(std::env::temp_dir().join(format!("trueline-demo-{}", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Left-overs in the temporary directory harm nobody.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
