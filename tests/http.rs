@@ -446,3 +446,42 @@ fn the_pages_name_every_stream_and_run_nothing() {
     assert_eq!(page.status, 200);
     assert!(page.body.contains("<svg") && page.body.contains("miscalibrated"));
 }
+
+#[test]
+#[ignore = "a measurement: cargo test --release --test http -- --ignored --nocapture"]
+fn a_scrape_of_all_series_that_the_cap_allows_is_measured() {
+    let published = Published::default();
+    let evaluation = sample(20_000, |u| u, |z| z);
+    for i in 0..1000 {
+        publish(
+            &published,
+            id("model", &i.to_string(), "country=DE", View::Binary),
+            vec![window(
+                "1m",
+                Verdict::Calibrated,
+                AlertState::Inactive,
+                Some(evaluation.clone()),
+            )],
+        );
+    }
+    let text = || trueline::telemetry::collector::text(&published).unwrap();
+    let first = parse(&String::from_utf8(text()).unwrap());
+    let series = first.iter().find(|l| l.name == "trueline_series").unwrap();
+    let mut took: Vec<f64> = (0..9)
+        .map(|_| {
+            let start = std::time::Instant::now();
+            let bytes = text().len();
+            assert!(bytes > 1_000_000);
+            start.elapsed().as_secs_f64()
+        })
+        .collect();
+    took.sort_by(f64::total_cmp);
+    println!(
+        "{} series: {:.1} MB, fastest {:.0} ms, median {:.0} ms, {:.2} us a series",
+        series.value,
+        text().len() as f64 / 1e6,
+        took[0] * 1e3,
+        took[4] * 1e3,
+        took[4] * 1e6 / series.value
+    );
+}

@@ -11,7 +11,9 @@
 //! scrape; a window is shown whole or not at all; what the cap leaves out is counted, and it is always
 //! the same streams, the last in the order of names.
 //!
-//! Cost: about 0.6 µs a series, so 100,000 series take some 60 ms of one HTTP thread.
+//! Cost: about 4 µs of processor time a series, nearly all of it the strings of names and labels that the
+//! `prometheus` crate wants for each; 100,000 series, the default cap, take 0.4 s of one HTTP thread and
+//! 12.5 MB (measured by the ignored test in `tests/http.rs`, two busy cores).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
