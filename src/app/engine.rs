@@ -1,31 +1,54 @@
 //! The engine: records in, changes and reports out; no clock, no thread, no file.
+//!
+//! It joins the two stages in one thread: a [`Collector`] that turns records into pane sums, and one
+//! [`Judge`] per stream. Whenever the watermark passes the end of panes, inside the call that moved it,
+//! those panes are sealed and judged, one pane after the other even if many are due; so what is judged,
+//! and late, depends on the records alone and not on when anyone calls [`Engine::tick`]. The clock, as
+//! `now_ms` of `tick`, does two things only: withdraws the values of streams without events, and lets
+//! streams go that nobody uses.
+//!
+//! Always, after every call: records read equal the sum of the dispositions; all panes of a model before
+//! its line are sealed and judged; a snapshot taken now, restored and fed what comes after its offsets
+//! gives what this engine will give, bit for bit.
 
-use crate::collect::{Counters, Disposition, Event, Origin, Reason};
-use crate::judge::{Change, StreamReport};
+use crate::collect::{
+    Bounds, Collector, Counters, Disposition, Event, ModelShape, Origin, Reason, Subject,
+};
+use crate::judge::{Change, Judge, JudgeOptions, StreamId, StreamReport, WindowReport, pane_of};
+use crate::stats::sums::Sums;
+use crate::store::snapshot::{JudgeState, ModelState, RingState, SubjectState};
+use crate::window::{PackError, Packed};
 use std::fmt;
 
 pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use crate::store::Snapshot;
 
 /// The engine. See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Engine {
     plan: Plan,
-    counters: Counters,
-    reports: Vec<StreamReport>,
+    collector: Collector,
+    /// Judges by slot of the subject, then by view.
+    judges: Vec<Vec<Judge>>,
+    changes: Vec<Change>,
+    /// Streams of the snapshot that were dropped, each with the reason.
+    dropped: Vec<String>,
 }
 
 /// Why a snapshot cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestoreError {
-    /// A part of the snapshot contradicts another.
+    /// A part of the snapshot contradicts another, or the packed sums of a subject do not unpack.
     Corrupt(String),
 }
 
 impl fmt::Display for RestoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RestoreError::Corrupt(what) => write!(f, "snapshot is corrupt: {what}"),
+            RestoreError::Corrupt(what) => write!(
+                f,
+                "snapshot is corrupt: {what}; move it away to use an older one"
+            ),
         }
     }
 }
@@ -35,57 +58,117 @@ impl std::error::Error for RestoreError {}
 impl Engine {
     /// An engine without state.
     pub fn new(plan: Plan) -> Engine {
+        let bounds = Bounds {
+            streams_max: plan.caps.streams_max,
+            open_panes_max: plan.caps.open_panes_max,
+            future_max_ms: plan.caps.future_max_ms,
+        };
         Engine {
+            collector: Collector::new(plan.models.iter().map(shape).collect(), bounds),
             plan,
-            counters: Counters::default(),
-            reports: Vec::new(),
+            judges: Vec::new(),
+            changes: Vec::new(),
+            dropped: Vec::new(),
         }
     }
 
     /// Takes a decoded record.
-    pub fn observe(&mut self, origin: Origin, _event: &Event<'_>) -> Disposition {
-        let end = Disposition::Observed;
-        self.counters.source_mut(origin.source).count(end);
+    #[inline]
+    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        let end = self.collector.observe(origin, event);
+        if self.collector.due() {
+            self.seal();
+        }
         end
     }
 
     /// Takes a record that could not be decoded.
     pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        let end = Disposition::Rejected(reason);
-        self.counters.source_mut(origin.source).count(end);
-        end
+        self.collector.reject(origin, reason)
     }
 
     /// The partition has nothing more to read for now: it no longer holds others back.
-    pub fn end_of_partition(&mut self, _source: u16, _partition: i32) {}
+    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
+        self.collector.partitions_mut().end(source, partition);
+        self.seal();
+    }
 
     /// A partition is to be read; returns the offset to seek to, where one is known.
-    pub fn assign(&mut self, _source: u16, _partition: i32) -> Option<i64> {
-        None
+    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+        self.collector.partitions_mut().assign(source, partition)
     }
 
     /// A partition is no longer read here.
-    pub fn revoke(&mut self, _source: u16, _partition: i32) {}
+    pub fn revoke(&mut self, source: u16, partition: i32) {
+        self.collector.partitions_mut().revoke(source, partition);
+        self.seal();
+    }
 
     /// Tells the time: withdraws what is stale, lets go of what expired. Returns all changes since
     /// the last call.
-    pub fn tick(&mut self, _now_ms: i64) -> Vec<Change> {
-        Vec::new()
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        for slot in 0..self.collector.slots_len() {
+            let Some(subject) = self.collector.subject_mut(slot) else {
+                continue;
+            };
+            if std::mem::take(&mut subject.seen) || subject.seen_ms.is_none() {
+                subject.seen_ms = Some(now_ms);
+            }
+            let quiet = now_ms.saturating_sub(subject.seen_ms.unwrap_or(now_ms));
+            let (model, newest_ms) = (subject.model, subject.newest_ms);
+            if quiet >= self.plan.caps.expire_after_ms {
+                self.collector.expire(slot);
+                if let Some(judges) = self.judges.get_mut(slot) {
+                    judges.clear();
+                }
+                continue;
+            }
+            self.make_judges(slot, newest_ms);
+            let options = &self.plan.models[model].judge;
+            if quiet >= options.stale_after_ms {
+                for judge in &mut self.judges[slot] {
+                    judge.withdraw(now_ms, options, &mut self.changes);
+                }
+            }
+        }
+        std::mem::take(&mut self.changes)
     }
 
     /// The input has ended: seals and judges everything. Returns all changes since the last tick.
     pub fn finish(&mut self) -> Vec<Change> {
-        Vec::new()
+        for model in 0..self.plan.models.len() {
+            let line = self.collector.last_line(model);
+            self.seal_model(model, line);
+            for (slot, newest_ms) in self.slots_of(model) {
+                self.make_judges(slot, newest_ms);
+                let options = &self.plan.models[model].judge;
+                for judge in &mut self.judges[slot] {
+                    judge.finish(line, options, &mut self.changes);
+                }
+            }
+        }
+        self.count_evaluations();
+        std::mem::take(&mut self.changes)
     }
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.reports.iter()
+        self.judges.iter().flatten().map(Judge::report)
+    }
+
+    /// The sums of the panes that every window of every stream holds, with its report; less than the
+    /// report's where a pane was dropped after the judgement.
+    pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
+        self.judges.iter().flatten().flat_map(|judge| {
+            let id = &judge.report().id;
+            let totals = (0..judge.report().windows.len()).filter_map(|i| judge.total(i).ok());
+            totals.map(move |(report, sums)| (id, report, sums))
+        })
     }
 
     /// Where every record went.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        self.collector.counters()
     }
 
     /// What is monitored.
@@ -93,24 +176,264 @@ impl Engine {
         &self.plan
     }
 
-    /// All state, to be restored by [`Engine::restore`].
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot::default()
+    /// Streams that the snapshot had and the plan no longer fits, each with the reason.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
     }
 
-    /// An engine that goes on from a snapshot. Streams whose cells or windows are not the plan's any
-    /// more are dropped and counted.
-    pub fn restore(plan: Plan, _snapshot: Snapshot) -> Result<Engine, RestoreError> {
-        Ok(Engine::new(plan))
+    /// Event time up to which nothing more is expected, lateness not yet taken off; `None` before
+    /// every live partition has had an event.
+    pub fn frontier_ms(&self) -> Option<i64> {
+        self.collector.partitions().frontier_ms()
     }
 
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
-        Vec::new()
+        self.collector.partitions().positions().collect()
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
-        0
+        let judges = self
+            .judges
+            .iter()
+            .flatten()
+            .map(Judge::bytes)
+            .sum::<usize>();
+        self.collector.bytes() + judges + self.judges.capacity() * size_of::<Vec<Judge>>()
     }
+
+    /// Seals and judges what the watermark has passed.
+    #[cold]
+    fn seal(&mut self) {
+        for model in 0..self.plan.models.len() {
+            if let Some(line) = self.collector.line(model) {
+                self.seal_model(model, line);
+            }
+        }
+        self.count_evaluations();
+    }
+
+    fn seal_model(&mut self, model: usize, line_ms: i64) {
+        let from_ms = self.collector.closed_ms(model);
+        for (slot, newest_ms) in self.slots_of(model) {
+            self.make_judges(slot, newest_ms);
+            self.seal_subject(model, slot, from_ms, line_ms);
+        }
+        self.collector.close(model, line_ms);
+    }
+
+    /// Walks the panes from `from_ms` to `line_ms`. A stretch without open panes is walked too while
+    /// windows empty themselves in it, and skipped once they are empty.
+    fn seal_subject(&mut self, model: usize, slot: usize, from_ms: i64, line_ms: i64) {
+        let plan = &self.plan.models[model];
+        let judges = &mut self.judges[slot];
+        let mut at_ms = from_ms;
+        while at_ms < line_ms {
+            if !judges.iter().any(Judge::moves) {
+                let subject = self.collector.subject(slot);
+                match subject.and_then(Subject::oldest_ms) {
+                    Some(oldest) if oldest < line_ms => at_ms = oldest,
+                    _ => break,
+                }
+            }
+            let end_ms = at_ms + plan.ladder.pane_ms;
+            let delta = self.collector.seal(slot, end_ms);
+            for (view, judge) in judges.iter_mut().enumerate() {
+                let pane = delta
+                    .as_ref()
+                    .map(|d| pane_of(d.start_ms, d.end_ms, d.late, &d.views[view]));
+                judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
+            }
+            at_ms = end_ms;
+        }
+    }
+
+    fn slots_of(&self, model: usize) -> Vec<(usize, i64)> {
+        let slots = self.collector.slots(model);
+        slots.map(|(slot, s)| (slot, s.newest_ms)).collect()
+    }
+
+    /// The judges of a subject, made on first use, told of its newest event.
+    fn make_judges(&mut self, slot: usize, newest_ms: i64) {
+        if slot >= self.judges.len() {
+            self.judges.resize_with(slot + 1, Vec::new);
+        }
+        let judges = &mut self.judges[slot];
+        if judges.is_empty()
+            && let Some(subject) = self.collector.subject(slot)
+        {
+            *judges = judges_for(&self.plan.models[subject.model], subject);
+        }
+        judges.iter_mut().for_each(|j| j.seen(newest_ms));
+    }
+
+    fn count_evaluations(&mut self) {
+        let judges = self.judges.iter_mut().flatten();
+        let made: u64 = judges.map(Judge::take_evaluations).sum();
+        self.collector.counters_mut().evaluations += made;
+    }
+
+    /// All state, to be restored by [`Engine::restore`].
+    pub fn snapshot(&self) -> Snapshot {
+        let models = self.plan.models.iter().enumerate();
+        let slots = (0..self.collector.slots_len()).filter_map(|slot| {
+            let judges = self.judges.get(slot).map_or(&[][..], Vec::as_slice);
+            Some(subject_state(self.collector.subject(slot)?, judges))
+        });
+        Snapshot {
+            partitions: self.collector.partitions().clone(),
+            counters: self.collector.counters().clone(),
+            models: models
+                .map(|(i, m)| model_state(m, self.collector.closed_ms(i)))
+                .collect(),
+            subjects: slots.collect(),
+        }
+    }
+
+    /// An engine that goes on from a snapshot. Streams whose views, cells or windows are not the plan's
+    /// any more are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
+    pub fn restore(plan: Plan, s: Snapshot) -> Result<Engine, RestoreError> {
+        let mut engine = Engine::new(plan);
+        let now = engine.plan.models.iter().map(|m| model_state(m, 0));
+        let now: Vec<ModelState> = now.collect();
+        let index_of = |state: &ModelState| {
+            let same = |m: &ModelState| {
+                ModelState {
+                    closed_ms: 0,
+                    ..state.clone()
+                } == *m
+            };
+            now.iter().position(same)
+        };
+        let kept: Vec<Option<usize>> = s.models.iter().map(index_of).collect();
+        let lines = s.models.iter().zip(&kept);
+        let lines: Vec<(usize, i64)> = lines
+            .filter_map(|(m, kept)| Some(((*kept)?, m.closed_ms)))
+            .collect();
+        engine.collector.restore(s.partitions, s.counters, &lines);
+        for subject in s.subjects {
+            let before = s.models.get(subject.model as usize).ok_or_else(|| {
+                RestoreError::Corrupt(format!("model {} of {}", subject.model, subject.name))
+            })?;
+            // A model may have got a plan of its own, or lost it, since.
+            let serving = engine.plan_of(&subject.name);
+            match kept[subject.model as usize].filter(|&m| Some(m) == serving) {
+                Some(model) => engine.put_back(model, subject)?,
+                None => {
+                    let streams = before.views.len() as u64;
+                    engine.collector.counters_mut().streams_dropped += streams;
+                    engine.dropped.push(format!(
+                        "{}/{}/{}: views, cells, windows or lateness of the model changed",
+                        subject.name, subject.version, subject.segment
+                    ));
+                }
+            }
+        }
+        Ok(engine)
+    }
+
+    fn plan_of(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.plan.models.iter().position(|m| m.name == name);
+        named(name).or_else(|| named(crate::judge::ANY_MODEL))
+    }
+
+    fn put_back(&mut self, model: usize, s: SubjectState) -> Result<(), RestoreError> {
+        let name = format!("{}/{}/{}", s.name, s.version, s.segment);
+        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {name}"));
+        let plan = &self.plan.models[model];
+        let mut subject = Subject::new(model, &s.name, &s.version, &s.segment);
+        subject.newest_ms = s.newest_ms;
+        subject.seen_ms = s.seen_ms;
+        subject.late = s.late;
+        let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
+        let views = plan.views.len();
+        subject
+            .restore(open.map_err(corrupt)?, views, plan.grid)
+            .map_err(corrupt)?;
+        let mut judges = judges_for(plan, &subject);
+        if !s.judges.is_empty() {
+            if s.judges.len() != views {
+                return Err(RestoreError::Corrupt(format!("views of {name}")));
+            }
+            for (judge, state) in judges.iter_mut().zip(s.judges) {
+                restore_judge(judge, state, &plan.judge).map_err(corrupt)?;
+                judge.seen(s.newest_ms);
+            }
+        }
+        let slot = self.collector.put_back(subject);
+        if slot >= self.judges.len() {
+            self.judges.resize_with(slot + 1, Vec::new);
+        }
+        self.judges[slot] = judges;
+        Ok(())
+    }
+}
+
+fn shape(m: &ModelPlan) -> ModelShape {
+    ModelShape {
+        name: m.name.clone(),
+        views: m.views.clone(),
+        classes: m.classes.len(),
+        pane_ms: m.ladder.pane_ms,
+        lateness_ms: m.ladder.lateness_ms,
+        grid: m.grid,
+    }
+}
+
+fn judges_for(plan: &ModelPlan, subject: &Subject) -> Vec<Judge> {
+    let judge = |view: &crate::stats::view::View| {
+        let id = StreamId {
+            model: subject.name.clone(),
+            version: subject.version.clone(),
+            segment: subject.segment.clone(),
+            view: *view,
+        };
+        Judge::new(id, &plan.ladder, plan.grid)
+    };
+    plan.views.iter().map(judge).collect()
+}
+
+fn model_state(m: &ModelPlan, closed_ms: i64) -> ModelState {
+    ModelState {
+        name: m.name.clone(),
+        views: m.views.iter().map(ToString::to_string).collect(),
+        ladder: m.ladder.clone(),
+        grid: m.grid.into(),
+        closed_ms,
+    }
+}
+
+fn subject_state(s: &Subject, judges: &[Judge]) -> SubjectState {
+    let bytes = |p: &Packed| p.as_bytes().to_vec();
+    let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
+    let judge = |j: &Judge| JudgeState {
+        rings: j.rings().iter().map(RingState::from).collect(),
+        memories: j.memories(),
+    };
+    SubjectState {
+        model: s.model as u32,
+        name: s.name.clone(),
+        version: s.version.clone(),
+        segment: s.segment.clone(),
+        newest_ms: s.newest_ms,
+        seen_ms: s.seen_ms,
+        late: s.late,
+        open: s.packed().into_iter().map(pane).collect(),
+        judges: judges.iter().map(judge).collect(),
+    }
+}
+
+fn unpacked((start, views): &(i64, Vec<Vec<u8>>)) -> Result<(i64, Vec<Packed>), PackError> {
+    let views: Result<_, _> = views.iter().map(|b| Packed::from_bytes(b)).collect();
+    Ok((*start, views?))
+}
+
+fn restore_judge(
+    judge: &mut Judge,
+    state: JudgeState,
+    options: &JudgeOptions,
+) -> Result<(), PackError> {
+    let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
+    judge.restore(rings?, &state.memories, options)
 }

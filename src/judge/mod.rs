@@ -1,15 +1,20 @@
 //! Floor 2: the second stage, from sealed panes to verdicts and alerts.
 //!
-//! [`plan`] says what is monitored; [`stream`] names what it is; [`verdict`] says when a verdict is due
-//! and which; [`book`] is what leaves; [`report`] writes an evaluation as JSON.
+//! [`plan`] says what is monitored; [`stream`] names what it is; [`judge`](mod@judge) holds the windows
+//! of one stream and judges them; [`verdict`] says when a verdict is due and which; [`book`] is what
+//! leaves, [`sentence`] the same in words, [`report`] its numbers as JSON.
 
 pub mod book;
+#[expect(clippy::module_inception, reason = "the stage is named after its noun")]
+pub mod judge;
 pub mod plan;
 pub mod report;
+pub mod sentence;
 pub mod stream;
 pub mod verdict;
 
 pub use book::{Change, Step, StreamReport, WindowReport};
+pub use judge::{Judge, Memory, pane_of, seed};
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use stream::StreamId;
 pub use verdict::{JudgeOptions, Undecided, Verdict};

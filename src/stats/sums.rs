@@ -197,15 +197,30 @@ impl Sums {
         logs: LogSums,
         distinct: Distinct,
     ) -> Result<Sums, Overflow> {
-        let mut sums = Sums {
-            logs,
-            distinct,
-            ..Sums::new(grid)
-        };
-        for (index, cell) in cells {
-            sums.merge_cell(index, &cell)?;
-        }
+        let mut sums = Sums::new(grid);
+        sums.merge_parts(cells, &logs, &distinct)?;
         Ok(sums)
+    }
+
+    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must be
+    /// below the grid's number of cells. On overflow the sums are unusable.
+    pub fn merge_parts(
+        &mut self,
+        cells: impl IntoIterator<Item = (u32, Cell)>,
+        logs: &LogSums,
+        distinct: &Distinct,
+    ) -> Result<(), Overflow> {
+        for (index, cell) in cells {
+            self.merge_cell(index, &cell)?;
+        }
+        self.logs.add(logs, 1);
+        match &distinct.0 {
+            None => self.distinct.0 = None,
+            Some(map) => map
+                .iter()
+                .for_each(|(&s, &(n, y))| self.distinct.add(s, n, y)),
+        }
+        Ok(())
     }
 
     /// The grid of the cells.
@@ -253,17 +268,8 @@ impl Sums {
     /// Adds all of `other`, which must have the same grid. On overflow the sums are unusable.
     pub fn merge(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
-        for (index, cell) in other.occupied() {
-            self.merge_cell(index, cell)?;
-        }
-        self.logs.add(&other.logs, 1);
-        match &other.distinct.0 {
-            None => self.distinct.0 = None,
-            Some(map) => map
-                .iter()
-                .for_each(|(&s, &(n, y))| self.distinct.add(s, n, y)),
-        }
-        Ok(())
+        let cells = other.occupied().map(|(index, cell)| (index, *cell));
+        self.merge_parts(cells, &other.logs, &other.distinct)
     }
 
     /// Takes out `other`, merged before. Distinct scores that were given up stay so; the rest is as

@@ -1,0 +1,410 @@
+//! The collector: from decoded records to sums per stream and pane.
+//!
+//! It owns what is local to the partitions that it reads: positions, event time, open panes. What leaves
+//! it are pane deltas, the sums of one stream over one sealed pane; they merge by addition, so any
+//! number of collectors may feed one judge. Here one collector feeds it from the same thread.
+//!
+//! A model's panes seal together: all that end at or before the model's watermark, the frontier less
+//! its lateness, rounded down to a pane. An event for a pane before that line is late. The line moves
+//! with the events themselves and not with the clock or with ticks, so a replay draws it where the
+//! live run did.
+//!
+//! Always: every record is counted once; an event counts for all views of its subject or for none.
+
+use super::counters::Counters;
+use super::event::{Disposition, Event, Origin, Reason, Refusal};
+use super::partition::Partitions;
+use super::subject::Subject;
+use super::table::{Table, hash};
+use crate::stats::axis::Grid;
+use crate::stats::fixed::Score;
+use crate::stats::view::{Checked, Prediction, View};
+use crate::window::Packed;
+
+/// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
+pub const TIME_MIN_MS: i64 = 946_684_800_000;
+
+/// 2100-01-01, from which on none is: seconds taken for milliseconds end up far beyond.
+pub const TIME_MAX_MS: i64 = 4_102_444_800_000;
+
+/// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
+pub const NAME_MAX: usize = 512;
+
+/// What the collector must know of a model.
+#[derive(Debug, Clone)]
+pub struct ModelShape {
+    /// Name, or "*" for all others.
+    pub name: String,
+    /// What is tested.
+    pub views: Vec<View>,
+    /// Entries of a vector; 0: any number.
+    pub classes: usize,
+    /// Width of a base pane.
+    pub pane_ms: i64,
+    /// Allowed lateness.
+    pub lateness_ms: i64,
+    /// Cells.
+    pub grid: Grid,
+}
+
+/// Bounds of the collector.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Most streams.
+    pub streams_max: usize,
+    /// Most open panes of a subject.
+    pub open_panes_max: usize,
+    /// How far an event may be ahead of its arrival.
+    pub future_max_ms: i64,
+}
+
+/// The sums of one subject over one sealed pane.
+#[derive(Debug, Clone)]
+pub struct PaneDelta {
+    /// Begin of the pane.
+    pub start_ms: i64,
+    /// End of the pane, exclusive.
+    pub end_ms: i64,
+    /// Events that came too late since the delta before.
+    pub late: u64,
+    /// Sums for each view, in the order of the model's.
+    pub views: Vec<Packed>,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Collector {
+    models: Vec<ModelShape>,
+    bounds: Bounds,
+    /// Begin of the oldest pane of each model that is not sealed.
+    closed_ms: Vec<i64>,
+    /// Frontier at which the next pane of any model seals.
+    due_ms: i64,
+    partitions: Partitions,
+    counters: Counters,
+    table: Table,
+    subjects: Vec<Option<Subject>>,
+    streams: usize,
+    /// Slot of the subject of the last event.
+    last: usize,
+    /// Scores and outcomes of the event at hand, by view.
+    seen: Vec<(Score, bool)>,
+}
+
+impl Collector {
+    /// A collector without state.
+    pub fn new(models: Vec<ModelShape>, bounds: Bounds) -> Collector {
+        Collector {
+            closed_ms: vec![i64::MIN; models.len()],
+            due_ms: i64::MIN,
+            models,
+            bounds,
+            partitions: Partitions::default(),
+            counters: Counters::default(),
+            table: Table::default(),
+            subjects: Vec::new(),
+            streams: 0,
+            last: 0,
+            seen: Vec::new(),
+        }
+    }
+
+    /// Takes a decoded record.
+    #[inline]
+    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        let end = if self.partitions.advance(origin) {
+            self.take(origin.source, event)
+        } else {
+            Disposition::Replayed
+        };
+        self.counters.source_mut(origin.source).count(end);
+        end
+    }
+
+    /// Takes a record that could not be decoded.
+    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
+        let end = if self.partitions.advance(origin) {
+            Disposition::Rejected(reason)
+        } else {
+            Disposition::Replayed
+        };
+        self.counters.source_mut(origin.source).count(end);
+        end
+    }
+
+    #[inline]
+    fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
+        if !self.believes(event) {
+            return Disposition::Rejected(Reason::TimeOutOfRange);
+        }
+        match self.subject_of(event) {
+            Ok(slot) => self.land(source, slot, event),
+            Err(end) => end,
+        }
+    }
+
+    /// Whether the event time is in this century and not too far ahead of the event's arrival.
+    #[inline]
+    fn believes(&self, event: &Event<'_>) -> bool {
+        let ahead_max = self.bounds.future_max_ms;
+        let ahead = |arrival: i64| event.time_ms > arrival.saturating_add(ahead_max);
+        (TIME_MIN_MS..TIME_MAX_MS).contains(&event.time_ms) && !event.arrival_ms.is_some_and(ahead)
+    }
+
+    #[inline]
+    fn subject_of(&mut self, event: &Event<'_>) -> Result<usize, Disposition> {
+        let (model, version, segment) = (event.model, event.version, event.segment);
+        let same = |slot: usize| {
+            let subject = self.subjects.get(slot).and_then(Option::as_ref);
+            subject.is_some_and(|s| s.is(model, version, segment))
+        };
+        if same(self.last) {
+            return Ok(self.last);
+        }
+        let h = hash([model, version, segment]);
+        if let Some(slot) = self.table.find(h, same) {
+            self.last = slot;
+            return Ok(slot);
+        }
+        self.begin(event, h)
+    }
+
+    /// A subject for the first event of its names.
+    #[cold]
+    fn begin(&mut self, event: &Event<'_>, h: u32) -> Result<usize, Disposition> {
+        let reject = |reason| Err(Disposition::Rejected(reason));
+        if event.model.is_empty() {
+            return reject(Reason::EmptyKey);
+        }
+        let long = |s: &str| s.len() > NAME_MAX;
+        if long(event.model) || long(event.version) || long(event.segment) {
+            return reject(Reason::TooLarge);
+        }
+        let Some(model) = self.model_of(event.model) else {
+            return reject(Reason::UnknownModel);
+        };
+        // A subject is not begun for an event that will be turned away.
+        self.project(model, event).map_err(Disposition::Rejected)?;
+        let views = self.models[model].views.len();
+        if self.streams + views > self.bounds.streams_max {
+            return Err(Disposition::Refused(Refusal::Streams));
+        }
+        let subject = Subject::new(model, event.model, event.version, event.segment);
+        let slot = self.put(subject, h);
+        self.last = slot;
+        Ok(slot)
+    }
+
+    fn put(&mut self, subject: Subject, h: u32) -> usize {
+        self.streams += self.models[subject.model].views.len();
+        let free = self.subjects.iter().position(Option::is_none);
+        let slot = free.unwrap_or(self.subjects.len());
+        if slot == self.subjects.len() {
+            self.subjects.push(None);
+        }
+        self.subjects[slot] = Some(subject);
+        self.table.insert(h, slot);
+        slot
+    }
+
+    fn model_of(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.models.iter().position(|m| m.name == name);
+        named(name).or_else(|| named("*"))
+    }
+
+    /// Takes the score and outcome of the event for each view of the model; returns whether a vector
+    /// was divided by its sum.
+    #[inline]
+    fn project(&mut self, model: usize, event: &Event<'_>) -> Result<bool, Reason> {
+        let outcome = event.outcome.ok_or(Reason::MissingField)?;
+        let shape = &self.models[model];
+        let checked = Checked::new(event.prediction)?;
+        if let Prediction::Vector(p) = event.prediction
+            && shape.classes > 0
+            && p.len() != shape.classes
+        {
+            return Err(Reason::VectorLength);
+        }
+        self.seen.clear();
+        for view in &shape.views {
+            self.seen.push(checked.project(*view, outcome)?);
+        }
+        Ok(checked.renormalised())
+    }
+
+    #[inline]
+    fn land(&mut self, source: u16, slot: usize, event: &Event<'_>) -> Disposition {
+        let gone = Disposition::Refused(Refusal::Streams);
+        let Some(model) = self.subject(slot).map(|s| s.model) else {
+            return gone;
+        };
+        let renormalised = match self.project(model, event) {
+            Ok(renormalised) => renormalised,
+            Err(reason) => return Disposition::Rejected(reason),
+        };
+        let (shape, time) = (&self.models[model], event.time_ms);
+        let Some(subject) = &mut self.subjects[slot] else {
+            return gone;
+        };
+        let start = subject
+            .current_pane(time, shape.pane_ms)
+            .unwrap_or_else(|| time - time.rem_euclid(shape.pane_ms));
+        subject.seen = true;
+        if start < self.closed_ms[model] {
+            subject.late += 1;
+            self.partitions.observe(time);
+            return Disposition::Late;
+        }
+        let panes_max = self.bounds.open_panes_max;
+        if let Err(refusal) = subject.observe(start, &self.seen, shape.grid, panes_max) {
+            return Disposition::Refused(refusal);
+        }
+        subject.newest_ms = subject.newest_ms.max(time);
+        if renormalised {
+            self.counters.source_mut(source).renormalised += 1;
+        }
+        self.partitions.observe(time);
+        Disposition::Observed
+    }
+
+    /// Whether a pane of some model can be sealed.
+    #[inline]
+    pub fn due(&self) -> bool {
+        self.partitions
+            .frontier_ms()
+            .is_some_and(|frontier| frontier >= self.due_ms)
+    }
+
+    /// The line before which `model`'s panes can be sealed, if it has moved.
+    pub fn line(&self, model: usize) -> Option<i64> {
+        let shape = &self.models[model];
+        let watermark = self.partitions.frontier_ms()? - shape.lateness_ms;
+        let line = watermark - watermark.rem_euclid(shape.pane_ms);
+        (line > self.closed_ms[model]).then_some(line)
+    }
+
+    /// The line of `model` after the newest event of all, for the end of input. It does not depend on
+    /// which partition had the event, nor on how far the line has come.
+    pub fn last_line(&self, model: usize) -> i64 {
+        let pane_ms = self.models[model].pane_ms;
+        let newest = self.partitions.newest_ms();
+        let end = newest.map(|t| t - t.rem_euclid(pane_ms) + pane_ms);
+        end.map_or(self.closed_ms[model], |end| end.max(self.closed_ms[model]))
+    }
+
+    /// The line of `model` up to which everything is sealed.
+    pub fn closed_ms(&self, model: usize) -> i64 {
+        self.closed_ms[model]
+    }
+
+    /// Moves `model`'s line. The caller has taken all panes before it.
+    pub fn close(&mut self, model: usize, line_ms: i64) {
+        self.closed_ms[model] = self.closed_ms[model].max(line_ms);
+        let due = |(shape, closed): (&ModelShape, &i64)| {
+            closed.saturating_add(shape.pane_ms + shape.lateness_ms)
+        };
+        let all = self.models.iter().zip(&self.closed_ms).map(due);
+        self.due_ms = all.min().unwrap_or(i64::MAX);
+    }
+
+    /// Subjects of a model with their slots.
+    pub fn slots(&self, model: usize) -> impl Iterator<Item = (usize, &Subject)> {
+        let all = self.subjects.iter().enumerate();
+        all.filter_map(move |(slot, s)| s.as_ref().filter(|s| s.model == model).map(|s| (slot, s)))
+    }
+
+    /// The subject in a slot.
+    pub fn subject(&self, slot: usize) -> Option<&Subject> {
+        self.subjects.get(slot)?.as_ref()
+    }
+
+    /// The subject in a slot, to be changed.
+    pub fn subject_mut(&mut self, slot: usize) -> Option<&mut Subject> {
+        self.subjects.get_mut(slot)?.as_mut()
+    }
+
+    /// Number of slots, used or not.
+    pub fn slots_len(&self) -> usize {
+        self.subjects.len()
+    }
+
+    /// Seals the oldest pane of the subject if it begins before `line_ms`.
+    pub fn seal(&mut self, slot: usize, line_ms: i64) -> Option<PaneDelta> {
+        let subject = self.subjects.get_mut(slot)?.as_mut()?;
+        if subject.oldest_ms()? >= line_ms {
+            return None;
+        }
+        let (start_ms, views) = subject.take_oldest()?;
+        Some(PaneDelta {
+            start_ms,
+            end_ms: start_ms + self.models[subject.model].pane_ms,
+            late: std::mem::take(&mut subject.late),
+            views,
+        })
+    }
+
+    /// Lets a subject go, with its open panes.
+    pub fn expire(&mut self, slot: usize) {
+        if let Some(gone) = self.subjects.get_mut(slot).and_then(Option::take) {
+            let views = self.models[gone.model].views.len();
+            self.streams -= views;
+            self.counters.streams_expired += views as u64;
+            self.table.clear();
+            for (slot, subject) in self.subjects.iter().enumerate() {
+                if let Some(s) = subject {
+                    self.table
+                        .insert(hash([&s.name, &s.version, &s.segment]), slot);
+                }
+            }
+        }
+    }
+
+    /// Puts back a subject of a snapshot; returns its slot.
+    pub fn put_back(&mut self, subject: Subject) -> usize {
+        let h = hash([&subject.name, &subject.version, &subject.segment]);
+        self.put(subject, h)
+    }
+
+    /// Puts back positions, counts and lines of a snapshot.
+    pub fn restore(&mut self, partitions: Partitions, counters: Counters, closed: &[(usize, i64)]) {
+        self.partitions = partitions;
+        self.counters = counters;
+        for &(model, line) in closed {
+            self.close(model, line);
+        }
+    }
+
+    /// Partitions, for assignment and snapshots.
+    pub fn partitions(&self) -> &Partitions {
+        &self.partitions
+    }
+
+    /// Partitions, to assign, end and revoke them.
+    pub fn partitions_mut(&mut self) -> &mut Partitions {
+        &mut self.partitions
+    }
+
+    /// Where every record went.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Counts of what happens to streams outside the collector.
+    pub fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.counters
+    }
+
+    /// The models' shapes.
+    pub fn models(&self) -> &[ModelShape] {
+        &self.models
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let subjects = self.subjects.iter().flatten();
+        subjects.map(Subject::bytes).sum::<usize>()
+            + self.subjects.capacity() * size_of::<Option<Subject>>()
+            + self.table.bytes()
+            + self.partitions.bytes()
+    }
+}

@@ -1,0 +1,326 @@
+//! The judge of one stream: windows, verdicts, alerts.
+//!
+//! It takes sealed panes in order of time, and at every slide of a window takes the window's total,
+//! evaluates it, and moves the window's alert. The judge knows event time only; the clock enters in one
+//! place, [`Judge::withdraw`], when no event has come for too long: then values are taken back rather
+//! than frozen.
+//!
+//! Always: a window's report is a function of the panes that were sealed, so any order, split or restart
+//! that seals the same panes gives the same report, to the last bit of each p-value; the seed of a
+//! resampling test is derived from stream, window and end of window.
+
+use super::book::{Change, Step, StreamReport, WindowReport};
+use super::sentence::{alert_sentence, verdict_sentence};
+use super::stream::StreamId;
+use super::verdict::{JudgeOptions, Undecided, Verdict};
+use crate::alert::{Alert, AlertState, Holds};
+use crate::stats::axis::Grid;
+use crate::stats::evaluation::{Evaluation, evaluate};
+use crate::stats::sums::Sums;
+use crate::window::{Ladder, PackError, Packed, Pane, Ring, Windows};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What a judge remembers of a window besides its panes and what can be computed from them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Memory {
+    /// The alert.
+    pub alert: Alert,
+    /// Begin of the window at its last judgement.
+    pub start_ms: i64,
+    /// End of the window at its last judgement.
+    pub end_ms: i64,
+    /// Its number of events.
+    pub n: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    windows: Windows,
+    alerts: Vec<Alert>,
+    report: StreamReport,
+    evaluations: u64,
+}
+
+impl Judge {
+    /// A judge that has seen nothing.
+    pub fn new(id: StreamId, ladder: &Ladder, grid: Grid) -> Judge {
+        let blank = |name: &str| WindowReport {
+            window: name.to_owned(),
+            start_ms: 0,
+            end_ms: 0,
+            n: 0,
+            verdict: Verdict::Undecided(Undecided::TooFew),
+            alert: AlertState::Inactive,
+            alert_since_ms: None,
+            evaluation: None,
+            evaluated_at_ms: 0,
+        };
+        Judge {
+            windows: Windows::new(ladder, grid),
+            alerts: vec![Alert::default(); ladder.windows.len()],
+            report: StreamReport {
+                id,
+                last_event_ms: 0,
+                windows: ladder.windows.iter().map(|w| blank(&w.name)).collect(),
+            },
+            evaluations: 0,
+        }
+    }
+
+    /// The latest judgements.
+    pub fn report(&self) -> &StreamReport {
+        &self.report
+    }
+
+    /// Tells the newest event time.
+    pub fn seen(&mut self, last_event_ms: i64) {
+        self.report.last_event_ms = last_event_ms;
+    }
+
+    /// Whether time alone can change a window: one by time holds panes, or its last judgement does not
+    /// know yet that it is empty.
+    pub fn moves(&self) -> bool {
+        let told = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
+        self.windows.moves() || self.report.windows.iter().enumerate().any(told)
+    }
+
+    /// Takes the base pane that ends at `end_ms`, if any event fell into it, and judges every window
+    /// that slides there.
+    pub fn seal(
+        &mut self,
+        pane: Option<&Pane>,
+        end_ms: i64,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        let sealed = self.windows.seal(pane, end_ms);
+        for index in 0..self.alerts.len() {
+            if self.windows.due(index, end_ms, pane.is_some()) {
+                self.judge(index, end_ms, sealed, options, changes);
+            }
+        }
+        self.windows.trim(end_ms);
+    }
+
+    /// The input ended at `end_ms`: judges every window as it stands, but those judged there already.
+    pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        let sealed = self.windows.finish(end_ms);
+        for index in 0..self.alerts.len() {
+            if self.report.windows[index].end_ms == end_ms {
+                continue;
+            }
+            self.judge(index, end_ms, sealed, options, changes);
+        }
+    }
+
+    /// No event came for too long: all windows become undecided and their values are withdrawn.
+    pub fn withdraw(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        for index in 0..self.alerts.len() {
+            let verdict = Verdict::Undecided(Undecided::Stale);
+            self.publish(index, now_ms, verdict, None, options, changes);
+        }
+    }
+
+    fn judge(
+        &mut self,
+        index: usize,
+        end_ms: i64,
+        sealed: Result<(), PackError>,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        let (verdict, evaluation) = match sealed.and_then(|()| self.weigh(index, end_ms, options)) {
+            Ok(weighed) => weighed,
+            Err(_) => (Verdict::Undecided(Undecided::Capacity), None),
+        };
+        let report = &mut self.report.windows[index];
+        report.start_ms = self.windows.start_ms(index, end_ms);
+        report.end_ms = end_ms;
+        report.n = self.windows.n(index);
+        report.evaluated_at_ms = end_ms;
+        self.evaluations += u64::from(evaluation.is_some());
+        self.publish(index, end_ms, verdict, evaluation, options, changes);
+    }
+
+    /// The verdict on a window as it stands.
+    fn weigh(
+        &self,
+        index: usize,
+        end_ms: i64,
+        options: &JudgeOptions,
+    ) -> Result<(Verdict, Option<Evaluation>), PackError> {
+        let undecided = |why| Ok((Verdict::Undecided(why), None));
+        let n = self.windows.n(index);
+        if n < options.min_events.max(1) {
+            return undecided(Undecided::TooFew);
+        }
+        if self.windows.late(index) > n {
+            return undecided(Undecided::Late);
+        }
+        let mut wanted = options.evaluation.clone();
+        wanted.tolerance = options.tolerance;
+        let window = &self.report.windows[index].window;
+        wanted.tcal.seed = seed(
+            &self.report.id,
+            window,
+            end_ms,
+            options.evaluation.tcal.seed,
+        );
+        match evaluate(&self.windows.total(index)?, &wanted) {
+            None => undecided(Undecided::TooFew),
+            Some(e) => Ok((Verdict::of(&e, options.tolerance), Some(e))),
+        }
+    }
+
+    fn publish(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        verdict: Verdict,
+        evaluation: Option<Evaluation>,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        let holds = Holds {
+            pending_ms: options.pending_ms,
+            keep_firing_ms: options.keep_firing_ms,
+        };
+        let before = self.alerts[index];
+        let alert = before.step(verdict.condition(), at_ms, &holds);
+        self.alerts[index] = alert;
+        let report = &mut self.report.windows[index];
+        let from = std::mem::replace(&mut report.verdict, verdict);
+        report.evaluation = evaluation.map(Arc::new);
+        report.alert = alert.state;
+        report.alert_since_ms = alert.since_ms;
+        let mut tell = |step, sentence| {
+            changes.push(Change {
+                stream: self.report.id.clone(),
+                window: report.window.clone(),
+                at_ms,
+                step,
+                sentence,
+            });
+        };
+        if from != verdict {
+            let sentence = verdict_sentence(&self.report.id, report, from);
+            tell(Step::Verdict { from, to: verdict }, sentence);
+        }
+        if before.state != alert.state {
+            let (from, to) = (before.state, alert.state);
+            let sentence = alert_sentence(&self.report.id, report, from);
+            tell(Step::Alert { from, to }, sentence);
+        }
+    }
+
+    /// The sums of the panes that window `index` holds, with its report; less than the report's where a
+    /// pane was dropped after the judgement.
+    pub fn total(&self, index: usize) -> Result<(&WindowReport, Sums), PackError> {
+        Ok((&self.report.windows[index], self.windows.total(index)?))
+    }
+
+    /// Windows evaluated since the last call.
+    pub fn take_evaluations(&mut self) -> u64 {
+        std::mem::take(&mut self.evaluations)
+    }
+
+    /// The panes, for a snapshot.
+    pub fn rings(&self) -> &[Ring] {
+        self.windows.rings()
+    }
+
+    /// What is remembered beside the panes, for a snapshot.
+    pub fn memories(&self) -> Vec<Memory> {
+        let memory = |(alert, report): (&Alert, &WindowReport)| Memory {
+            alert: *alert,
+            start_ms: report.start_ms,
+            end_ms: report.end_ms,
+            n: report.n,
+            verdict: report.verdict,
+        };
+        self.alerts
+            .iter()
+            .zip(&self.report.windows)
+            .map(memory)
+            .collect()
+    }
+
+    /// Puts back a snapshot. Evaluations are not stored but made again, where the panes are still those
+    /// of the last judgement; a window that has dropped one waits for its next slide, with its verdict
+    /// and alert as they were.
+    pub fn restore(
+        &mut self,
+        rings: Vec<Ring>,
+        memories: &[Memory],
+        options: &JudgeOptions,
+    ) -> Result<(), PackError> {
+        if memories.len() != self.alerts.len() {
+            return Err(PackError::Corrupt);
+        }
+        self.windows.restore(rings)?;
+        for (index, memory) in memories.iter().enumerate() {
+            let undecided = matches!(memory.verdict, Verdict::Undecided(_));
+            let evaluation = if undecided || self.windows.n(index) != memory.n {
+                None
+            } else {
+                self.weigh(index, memory.end_ms, options)?.1
+            };
+            self.alerts[index] = memory.alert;
+            let report = &mut self.report.windows[index];
+            report.start_ms = memory.start_ms;
+            report.end_ms = memory.end_ms;
+            report.evaluated_at_ms = memory.end_ms;
+            report.n = memory.n;
+            report.verdict = memory.verdict;
+            report.alert = memory.alert.state;
+            report.alert_since_ms = memory.alert.since_ms;
+            report.evaluation = evaluation.map(Arc::new);
+        }
+        Ok(())
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let id = &self.report.id;
+        let names = id.model.len() + id.version.len() + id.segment.len();
+        let evaluation = |r: &WindowReport| {
+            r.evaluation.as_ref().map_or(0, |e| {
+                size_of::<Evaluation>()
+                    + size_of_val::<[_]>(&e.tcal.levels)
+                    + size_of_val::<[_]>(&e.reliability)
+            }) + size_of::<WindowReport>()
+                + r.window.len()
+        };
+        size_of::<Judge>()
+            + names
+            + self.windows.bytes()
+            + self.alerts.len() * size_of::<Alert>()
+            + self.report.windows.iter().map(evaluation).sum::<usize>()
+    }
+}
+
+/// The seed of a window's resampling: FNV-1a over the names, the end of the window and the configured
+/// seed; the same for a rerun, another for each window.
+pub fn seed(id: &StreamId, window: &str, end_ms: i64, base: u64) -> u64 {
+    let names = format!("{id}\n{window}");
+    let bytes = names.bytes().chain(end_ms.to_le_bytes());
+    bytes
+        .chain(base.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        })
+}
+
+/// The pane of one view, from what the collector sealed.
+pub fn pane_of(start_ms: i64, end_ms: i64, late: u64, packed: &Packed) -> Pane {
+    Pane {
+        start_ms,
+        end_ms,
+        late,
+        packed: packed.clone(),
+    }
+}

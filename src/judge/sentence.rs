@@ -1,0 +1,71 @@
+//! Changes in words, with the numbers that make them believable.
+
+use super::book::WindowReport;
+use super::stream::StreamId;
+use super::verdict::{Undecided, Verdict};
+use crate::alert::AlertState;
+use crate::stats::evaluation::Evaluation;
+
+/// "fraud/3//binary over 5m is miscalibrated (was calibrated): …".
+pub fn verdict_sentence(id: &StreamId, report: &WindowReport, from: Verdict) -> String {
+    let verdict = report.verdict;
+    let (window, why) = (&report.window, because(report));
+    format!("{id} over {window} is {verdict} (was {from}): {why}")
+}
+
+/// "alert of fraud/3//binary over 5m is firing (was pending): …".
+pub fn alert_sentence(id: &StreamId, report: &WindowReport, from: AlertState) -> String {
+    let (window, why) = (&report.window, because(report));
+    let (to, from) = (report.alert.as_str(), from.as_str());
+    format!("alert of {id} over {window} is {to} (was {from}): {why}")
+}
+
+fn because(report: &WindowReport) -> String {
+    let n = report.n;
+    match (report.verdict, &report.evaluation) {
+        (Verdict::Undecided(why), _) => match why {
+            Undecided::TooFew => format!("only {n} events"),
+            Undecided::Immature => format!("outcomes of too many of {n} events are missing"),
+            Undecided::Stale => "no events have come for a while".to_owned(),
+            Undecided::Late => format!("more events came late than the {n} in time"),
+            Undecided::Capacity => "its sums are at the end of their range".to_owned(),
+        },
+        (_, None) => format!("{n} events"),
+        (verdict, Some(e)) => numbers(verdict, e),
+    }
+}
+
+fn numbers(verdict: Verdict, e: &Evaluation) -> String {
+    let said = match verdict {
+        Verdict::Miscalibrated => format!("{}; ", e.direction.words()),
+        // The rejection is told, lest a p-value of 0.001 seem to be overlooked.
+        _ if e.reject => "significant but within the tolerance; ".to_owned(),
+        _ => String::new(),
+    };
+    let p = e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value);
+    format!(
+        "{said}mean score {:.4}, event rate {:.4}, l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}), p = {}, n = {}",
+        e.mean_score,
+        e.event_rate,
+        e.interval.estimate_squared.max(0.0).sqrt(),
+        100.0 * e.interval.confidence,
+        e.interval.lower,
+        e.interval.upper,
+        if e.interval.contains_zero {
+            " with 0"
+        } else {
+            ""
+        },
+        probability(p),
+        e.n
+    )
+}
+
+/// Two digits, small ones as powers of ten.
+fn probability(p: f64) -> String {
+    if p >= 0.001 || p == 0.0 {
+        format!("{p:.3}")
+    } else {
+        format!("{p:.1e}")
+    }
+}

@@ -1,0 +1,248 @@
+//! Bits: Rice codes for small numbers, variable bytes for the rest.
+//!
+//! A Rice code of parameter k writes v as ⌊v/2ᵏ⌋ ones, a zero, and the k low bits of v: within half a
+//! bit of the best code where v falls off geometrically with a mean near 2ᵏ. Values far above their
+//! like cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong.
+//! Source: R. F. Rice, "Some practical universal noiseless coding techniques" (1979).
+
+/// Ones that announce a value written in full; with them such a value costs 88 bits.
+pub const ESCAPE: u32 = 24;
+
+/// Bytes ended before the value did, or hold something that no writer writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// Writes bits, lowest first.
+#[derive(Debug, Default)]
+pub struct Writer {
+    bytes: Vec<u8>,
+    held: u64,
+    bits: u32,
+}
+
+impl Writer {
+    /// Goes on after bytes already written.
+    pub fn after(bytes: Vec<u8>) -> Writer {
+        Writer {
+            bytes,
+            ..Writer::default()
+        }
+    }
+
+    /// Writes the low `count` (at most 32) bits of `value`.
+    pub fn bits(&mut self, value: u64, count: u32) {
+        self.held |= (value & ((1 << count) - 1)) << self.bits;
+        self.bits += count;
+        while self.bits >= 8 {
+            self.bytes.push(self.held as u8);
+            self.held >>= 8;
+            self.bits -= 8;
+        }
+    }
+
+    fn wide(&mut self, value: u64, count: u32) {
+        let low = count.min(32);
+        self.bits(value, low);
+        self.bits(value >> low, count - low);
+    }
+
+    /// Writes `value` in the Rice code of parameter `k`, at most 63.
+    pub fn rice(&mut self, value: u64, k: u32) {
+        let ones = value >> k;
+        if ones < u64::from(ESCAPE) {
+            // `ones` ones, then the zero.
+            self.bits((1 << ones) - 1, ones as u32 + 1);
+            self.wide(value, k);
+        } else {
+            self.bits((1 << ESCAPE) - 1, ESCAPE);
+            self.wide(value, 64);
+        }
+    }
+
+    /// The bytes, the last filled up with zeros.
+    pub fn finish(mut self) -> Vec<u8> {
+        if self.bits > 0 {
+            self.bytes.push(self.held as u8);
+        }
+        self.bytes
+    }
+}
+
+/// Reads what [`Writer`] wrote.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    held: u64,
+    bits: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads from the first byte on.
+    pub fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader {
+            rest: bytes,
+            held: 0,
+            bits: 0,
+        }
+    }
+
+    #[inline]
+    fn fill(&mut self) {
+        if let Some((eight, rest)) = self.rest.split_first_chunk::<8>()
+            && self.bits == 0
+        {
+            self.held = u64::from_le_bytes(*eight);
+            self.bits = 64;
+            self.rest = rest;
+            return;
+        }
+        while self.bits <= 56
+            && let Some((byte, rest)) = self.rest.split_first()
+        {
+            self.held |= u64::from(*byte) << self.bits;
+            self.bits += 8;
+            self.rest = rest;
+        }
+    }
+
+    /// Reads `count` (at most 32) bits.
+    #[inline]
+    pub fn bits(&mut self, count: u32) -> Result<u64, Corrupt> {
+        if self.bits < count {
+            self.fill();
+            if self.bits < count {
+                return Err(Corrupt);
+            }
+        }
+        let value = self.held & ((1 << count) - 1);
+        self.held >>= count;
+        self.bits -= count;
+        Ok(value)
+    }
+
+    #[inline]
+    fn wide(&mut self, count: u32) -> Result<u64, Corrupt> {
+        let low = count.min(32);
+        let value = self.bits(low)?;
+        Ok(value | self.bits(count - low)? << low)
+    }
+
+    /// Reads a value in the Rice code of parameter `k`.
+    #[inline]
+    pub fn rice(&mut self, k: u32) -> Result<u64, Corrupt> {
+        if self.bits <= ESCAPE {
+            self.fill();
+        }
+        let ones = (!self.held).trailing_zeros().min(ESCAPE);
+        if ones > self.bits {
+            return Err(Corrupt);
+        }
+        if ones == ESCAPE {
+            self.bits(ESCAPE)?;
+            return self.wide(64);
+        }
+        self.bits(ones + 1)?;
+        Ok(u64::from(ones) << k | self.wide(k)?)
+    }
+}
+
+/// The best parameter for values whose bit lengths are counted in `lengths`.
+pub fn best_parameter(lengths: &[u32; 65]) -> u32 {
+    let cost = |k: u32| -> u64 {
+        let each = |(length, &count): (u32, &u32)| {
+            // A value of `length` bits is on average 3/4 of 2^length.
+            let ones = match length.saturating_sub(k) {
+                over @ 0..=6 => (3 << over) / 4,
+                _ => u64::from(ESCAPE),
+            };
+            let bits = if ones < u64::from(ESCAPE) {
+                ones + 1 + u64::from(k)
+            } else {
+                u64::from(ESCAPE) + 64
+            };
+            bits * u64::from(count)
+        };
+        (0..).zip(lengths).map(each).sum()
+    };
+    (0..=48).min_by_key(|&k| cost(k)).unwrap_or(0)
+}
+
+/// Appends `value` in groups of seven bits, lowest first, the high bit saying that more follow.
+pub fn write_varint(bytes: &mut Vec<u8>, mut value: u128) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// Takes a value off the front of `bytes`.
+pub fn read_varint(bytes: &mut &[u8]) -> Result<u128, Corrupt> {
+    let mut value = 0u128;
+    for shift in (0..128).step_by(7) {
+        let (&byte, rest) = bytes.split_first().ok_or(Corrupt)?;
+        *bytes = rest;
+        value |= u128::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(value);
+        }
+    }
+    Err(Corrupt)
+}
+
+/// Signed to unsigned, small magnitudes to small numbers: 0, −1, 1, −2, … to 0, 1, 2, 3, ….
+pub fn zigzag(x: i64) -> u64 {
+    (x as u64) << 1 ^ (x >> 63) as u64
+}
+
+/// Undoes [`zigzag`].
+pub fn unzigzag(x: u64) -> i64 {
+    (x >> 1) as i64 ^ -((x & 1) as i64)
+}
+
+/// [`zigzag`] for the widest integers.
+pub fn zigzag_wide(x: i128) -> u128 {
+    (x as u128) << 1 ^ (x >> 127) as u128
+}
+
+/// Undoes [`zigzag_wide`].
+pub fn unzigzag_wide(x: u128) -> i128 {
+    (x >> 1) as i128 ^ -((x & 1) as i128)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(values in proptest::collection::vec((any::<u64>(), 0u32..64, 0u32..64), 0..200)) {
+            let values: Vec<(u64, u32)> = values.into_iter().map(|(v, s, k)| (v >> s, k)).collect();
+            let mut writer = Writer::default();
+            values.iter().for_each(|&(v, k)| writer.rice(v, k));
+            let bytes = writer.finish();
+            let mut reader = Reader::new(&bytes);
+            for (v, k) in values {
+                prop_assert_eq!(reader.rice(k), Ok(v));
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..50), k in 0u32..64) {
+            let mut reader = Reader::new(&bytes);
+            while reader.rice(k).is_ok() {}
+            let mut rest = &bytes[..];
+            let _ = read_varint(&mut rest);
+        }
+
+        #[test]
+        fn signs_survive(x: i64, w: i128) {
+            prop_assert_eq!(unzigzag(zigzag(x)), x);
+            prop_assert_eq!(unzigzag_wide(zigzag_wide(w)), w);
+            let mut bytes = Vec::new();
+            write_varint(&mut bytes, zigzag_wide(w));
+            prop_assert_eq!(read_varint(&mut &bytes[..]), Ok(zigzag_wide(w)));
+        }
+    }
+}

@@ -1,0 +1,530 @@
+//! A sealed pane in few bytes.
+//!
+//! An open pane spends 48 bytes on a cell. A sealed one is read once per slide and never written, so it
+//! is kept as what cannot be predicted. Within a cell of width w all scores are nearly equal, and so
+//! five of the six sums nearly follow from the others; only the residuals are stored, each in a Rice
+//! code whose parameter is chosen per pane and field:
+//!
+//! | field | predicted by |
+//! |---|---|
+//! | index | the next one |
+//! | n | the cell before |
+//! | Σy | n × the event rate of the cell before |
+//! | Σz | n × the cell's middle (linear axis), n × the mean of the cell before (logit axis) |
+//! | Σz² | (Σz)²/n + (n − 1)·w²/12 (no second term on a logit axis) |
+//! | Σyz | Σy·Σz/n; nothing is stored where Σy is 0 or n |
+//! | ΣV² | n·f(Σz/n) + (1 − 6v)·(Σz² − (Σz)²/n), f(z) = z²(1−z)², v = z(1−z): second order |
+//!
+//! Of a cell with one event the last three are exact functions of z and are not stored.
+//!
+//! Always: unpacking gives back the sums to the last bit. Predictions are made of integers alone, with
+//! wrapping arithmetic, so they are the same on every machine, and a residual is a difference modulo
+//! 2⁶⁴, so a bad prediction costs bits and never correctness. Bytes that no packer wrote are refused.
+//!
+//! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events each, 8 at
+//! twenty, 10 at 600; half a millisecond to pack, a third to unpack.
+//!
+//! ```text
+//! varint n · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·
+//! 7 bytes: Rice parameters · cells as bits
+//! ```
+
+use super::bits::{
+    Corrupt, Reader, Writer, best_parameter, read_varint, unzigzag, unzigzag_wide, write_varint,
+    zigzag, zigzag_wide,
+};
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::fixed::ONE;
+use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, Overflow, Sums};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Coded numbers of a cell.
+const FIELDS: usize = 7;
+
+/// In place of a Rice parameter: the field is 0 in all cells and not written. So is the index where all
+/// cells are occupied.
+const ALL_ZERO: u32 = 64;
+
+/// The sums of a pane, packed. Cloning shares the bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packed {
+    bytes: Arc<[u8]>,
+    n: u64,
+}
+
+/// Why packed sums cannot be added to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackError {
+    /// The bytes are not packed sums of this grid.
+    Corrupt,
+    /// A sum left its integer.
+    Overflow,
+}
+
+impl From<Corrupt> for PackError {
+    fn from(_: Corrupt) -> PackError {
+        PackError::Corrupt
+    }
+}
+
+impl From<Overflow> for PackError {
+    fn from(_: Overflow) -> PackError {
+        PackError::Overflow
+    }
+}
+
+impl Packed {
+    /// Packs.
+    pub fn new(sums: &Sums) -> Packed {
+        let mut model = Model::new(sums.grid());
+        let mut lengths = [[0u32; 65]; FIELDS];
+        let coded: Vec<[Option<u64>; FIELDS]> = sums
+            .occupied()
+            .map(|(index, cell)| model.encode(index, cell))
+            .inspect(|fields| {
+                for (field, lengths) in fields.iter().zip(&mut lengths) {
+                    if let Some(value) = field {
+                        lengths[(64 - value.leading_zeros()) as usize] += 1;
+                    }
+                }
+            })
+            .collect();
+        let mut bytes = Vec::with_capacity(64 + coded.len() * 12);
+        write_varint(&mut bytes, u128::from(sums.n()));
+        write_varint(&mut bytes, coded.len() as u128);
+        write_logs(&mut bytes, sums.logs());
+        write_distinct(&mut bytes, sums.distinct());
+        let ks = lengths.map(|l| {
+            if l[1..].iter().all(|&count| count == 0) {
+                ALL_ZERO
+            } else {
+                best_parameter(&l)
+            }
+        });
+        bytes.extend(ks.map(|k| k as u8));
+        let mut writer = Writer::after(bytes);
+        for fields in &coded {
+            for (field, k) in fields.iter().zip(ks) {
+                if let Some(value) = field
+                    && k != ALL_ZERO
+                {
+                    writer.rice(*value, k);
+                }
+            }
+        }
+        Packed {
+            bytes: writer.finish().into(),
+            n: sums.n(),
+        }
+    }
+
+    /// Takes stored bytes; the whole is checked when it is unpacked.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Packed, PackError> {
+        let n = read_varint(&mut &bytes[..])?;
+        Ok(Packed {
+            bytes: bytes.into(),
+            n: u64::try_from(n).map_err(|_| PackError::Corrupt)?,
+        })
+    }
+
+    /// The bytes to store.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Number of events.
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len() + 2 * size_of::<usize>()
+    }
+
+    /// The sums, which must be of `grid`.
+    pub fn unpack(&self, grid: Grid) -> Result<Sums, PackError> {
+        let mut sums = Sums::new(grid);
+        self.merge_into(&mut sums)?;
+        Ok(sums)
+    }
+
+    /// Adds to `sums`, which must have the grid of the packed ones. After an error the sums are
+    /// unusable.
+    pub fn merge_into(&self, sums: &mut Sums) -> Result<(), PackError> {
+        let before = sums.n();
+        let mut rest = &self.bytes[..];
+        let n = read_varint(&mut rest)?;
+        let count = read_varint(&mut rest)?;
+        if count > u128::from(sums.grid().cells()) {
+            return Err(PackError::Corrupt);
+        }
+        let logs = read_logs(&mut rest)?;
+        let distinct = read_distinct(&mut rest)?;
+        let (ks, rest) = rest.split_first_chunk::<FIELDS>().ok_or(Corrupt)?;
+        if ks.iter().any(|&k| u32::from(k) > ALL_ZERO) {
+            return Err(PackError::Corrupt);
+        }
+        let mut cells = Cells {
+            reader: Reader::new(rest),
+            model: Model::new(sums.grid()),
+            ks: ks.map(u32::from),
+            left: count as usize,
+            corrupt: false,
+        };
+        sums.merge_parts(&mut cells, &logs, &distinct)?;
+        if cells.corrupt || u128::from(sums.n() - before) != n {
+            return Err(PackError::Corrupt);
+        }
+        Ok(())
+    }
+}
+
+struct Cells<'a> {
+    reader: Reader<'a>,
+    model: Model,
+    ks: [u32; FIELDS],
+    left: usize,
+    corrupt: bool,
+}
+
+impl Iterator for Cells<'_> {
+    type Item = (u32, Cell);
+
+    fn next(&mut self) -> Option<(u32, Cell)> {
+        self.left = self.left.checked_sub(1)?;
+        let cell = self.model.decode(&mut self.reader, &self.ks);
+        if cell.is_err() {
+            self.corrupt = true;
+            self.left = 0;
+        }
+        cell.ok()
+    }
+}
+
+/// The predictions; the same walk for packing and unpacking.
+struct Model {
+    cells: u32,
+    level: u32,
+    linear: bool,
+    next: u32,
+    before: Cell,
+}
+
+impl Model {
+    fn new(grid: Grid) -> Model {
+        Model {
+            cells: grid.cells(),
+            level: grid.level(),
+            linear: matches!(grid.axis(), Axis::Linear),
+            next: 0,
+            before: Cell::default(),
+        }
+    }
+
+    fn step(&mut self, index: u32, cell: Cell) {
+        self.next = index + 1;
+        self.before = cell;
+    }
+
+    fn encode(&mut self, index: u32, cell: &Cell) -> [Option<u64>; FIELDS] {
+        let residual = |actual: u64, predicted: u64| zigzag(actual.wrapping_sub(predicted) as i64);
+        let Cell { n, y, z, .. } = *cell;
+        let mut out = [
+            Some(u64::from(index - self.next)),
+            Some(residual(n, self.before.n)),
+            Some(residual(y, self.y(n))),
+            Some(residual(z, self.z(index, n))),
+            None,
+            None,
+            None,
+        ];
+        if n > 1 {
+            out[4] = Some(residual(cell.z2, self.z2(n, z)));
+            if 0 < y && y < n {
+                out[5] = Some(residual(cell.yz, yz(n, y, z)));
+            }
+            out[6] = Some(residual(cell.v2, v2(n, z, cell.z2)));
+        }
+        self.step(index, *cell);
+        out
+    }
+
+    fn decode(&mut self, r: &mut Reader<'_>, ks: &[u32; FIELDS]) -> Result<(u32, Cell), Corrupt> {
+        let mut coded = |field: usize| match ks[field] {
+            ALL_ZERO => Ok(0),
+            k => r.rice(k),
+        };
+        let ahead = u32::try_from(coded(0)?).map_err(|_| Corrupt)?;
+        let index = self.next.checked_add(ahead).ok_or(Corrupt)?;
+        if index >= self.cells {
+            return Err(Corrupt);
+        }
+        let mut next = |field: usize, predicted: u64| {
+            let residual = unzigzag(coded(field)?);
+            Ok(predicted.wrapping_add(residual as u64))
+        };
+        let n = next(1, self.before.n)?;
+        if n == 0 {
+            return Err(Corrupt);
+        }
+        let y = next(2, self.y(n))?;
+        let z = next(3, self.z(index, n))?;
+        let cell = if n == 1 {
+            single(y, z).ok_or(Corrupt)?
+        } else {
+            let z2 = next(4, self.z2(n, z))?;
+            let yz = match y {
+                0 => 0,
+                _ if y == n => z,
+                _ => next(5, yz(n, y, z))?,
+            };
+            let v2 = next(6, v2(n, z, z2))?;
+            Cell {
+                n,
+                y,
+                z,
+                yz,
+                z2,
+                v2,
+            }
+        };
+        self.step(index, cell);
+        Ok((index, cell))
+    }
+
+    fn y(&self, n: u64) -> u64 {
+        match self.before.n {
+            0 => n / 2,
+            before => (u128::from(n) * u128::from(self.before.y) / u128::from(before)) as u64,
+        }
+    }
+
+    fn z(&self, index: u32, n: u64) -> u64 {
+        if self.linear {
+            // The middle of cell i of 2^b is (2i + 1)·2^(32−b−1); b is at most 16.
+            let middle = (2 * u64::from(index) + 1) << (31 - self.level);
+            n.wrapping_mul(middle)
+        } else {
+            match self.before.n {
+                0 => 0,
+                before => {
+                    let product = u128::from(n).wrapping_mul(u128::from(self.before.z));
+                    (product / u128::from(before)) as u64
+                }
+            }
+        }
+    }
+
+    fn z2(&self, n: u64, z: u64) -> u64 {
+        let spread = if self.linear {
+            // w²/12 in units of 2⁻³², w = 2^(32−b) units: 2^(32−2b)/12, kept with 16 more bits.
+            let each = (1u128 << (48 - 2 * self.level)) / 12;
+            u128::from(n - 1).wrapping_mul(each) >> 16
+        } else {
+            0
+        };
+        (square_over_n(n, z).wrapping_add(spread)) as u64
+    }
+}
+
+/// (Σz)²/n in units of 2⁻³².
+fn square_over_n(n: u64, z: u64) -> u128 {
+    (u128::from(z).wrapping_mul(u128::from(z)) / u128::from(n)) >> 32
+}
+
+fn yz(n: u64, y: u64, z: u64) -> u64 {
+    (u128::from(y).wrapping_mul(u128::from(z)) / u128::from(n)) as u64
+}
+
+fn v2(n: u64, z: u64, z2: u64) -> u64 {
+    const BITS: u32 = 48;
+    // The mean with 16 more bits than the sums, lest its rounding times n be seen.
+    let mean = ((u128::from(z) << (BITS - 32)) / u128::from(n)) as i128;
+    let v = mean.wrapping_mul((1i128 << BITS).wrapping_sub(mean)) >> BITS;
+    let f = v.wrapping_mul(v) >> BITS;
+    let first = f.wrapping_mul(i128::from(n)) >> (BITS - 32);
+    let spread = i128::from(z2).wrapping_sub(square_over_n(n, z) as i128);
+    let curve = (1i128 << BITS).wrapping_sub(v.wrapping_mul(6));
+    let second = curve.wrapping_mul(spread) >> BITS;
+    first.wrapping_add(second) as u64
+}
+
+/// A cell of one event, as `Cell::of` makes it.
+fn single(y: u64, z: u64) -> Option<Cell> {
+    if y > 1 || z > ONE {
+        return None;
+    }
+    let square = |a: u64, b: u64| ((u128::from(a) * u128::from(b) + (1 << 31)) >> 32) as u64;
+    let v = square(z, ONE - z);
+    Some(Cell {
+        n: 1,
+        y,
+        z,
+        yz: y * z,
+        z2: square(z, z),
+        v2: square(v, v),
+    })
+}
+
+fn write_logs(bytes: &mut Vec<u8>, logs: &LogSums) {
+    for sum in [logs.loss, logs.u_logit, logs.v_logit, logs.v_logit2] {
+        write_varint(bytes, zigzag_wide(sum));
+    }
+}
+
+fn read_logs(rest: &mut &[u8]) -> Result<LogSums, Corrupt> {
+    let mut next = || Ok(unzigzag_wide(read_varint(rest)?));
+    Ok(LogSums {
+        loss: next()?,
+        u_logit: next()?,
+        v_logit: next()?,
+        v_logit2: next()?,
+    })
+}
+
+fn write_distinct(bytes: &mut Vec<u8>, distinct: &Distinct) {
+    let Some(counts) = distinct.counts() else {
+        write_varint(bytes, 0);
+        return;
+    };
+    write_varint(bytes, counts.len() as u128 + 1);
+    let mut before = 0;
+    for (&score, &(n, y)) in counts {
+        write_varint(bytes, u128::from(score - before));
+        write_varint(bytes, u128::from(n));
+        write_varint(bytes, u128::from(y));
+        before = score;
+    }
+}
+
+fn read_distinct(rest: &mut &[u8]) -> Result<Distinct, Corrupt> {
+    let count = match read_varint(rest)? {
+        0 => return Ok(Distinct::from_counts(None)),
+        some => some - 1,
+    };
+    if count > DISTINCT_MAX as u128 {
+        return Err(Corrupt);
+    }
+    let mut next = || u64::try_from(read_varint(rest)?).map_err(|_| Corrupt);
+    let mut counts = BTreeMap::new();
+    let mut score = 0u64;
+    for _ in 0..count {
+        score = score.checked_add(next()?).ok_or(Corrupt)?;
+        counts.insert(score, (next()?, next()?));
+    }
+    Ok(Distinct::from_counts(Some(counts)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::fixed::Score;
+    use proptest::prelude::*;
+
+    fn sums(grid: Grid, events: impl IntoIterator<Item = (f64, bool)>) -> Sums {
+        let mut sums = Sums::new(grid);
+        for (z, y) in events {
+            sums.observe(Score::new(z).unwrap(), y).unwrap();
+        }
+        sums
+    }
+
+    fn random(seed: u64) -> impl Iterator<Item = (f64, bool)> {
+        let mut x = seed;
+        std::iter::repeat_with(move || {
+            x = x
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let z = (x >> 11) as f64 / (1u64 << 53) as f64;
+            (
+                z,
+                (x.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as f64 / (1u64 << 31) as f64 <= z,
+            )
+        })
+    }
+
+    const LOGIT: Axis = Axis::Logit {
+        low: 1e-5,
+        high: 0.5,
+    };
+
+    #[test]
+    fn a_cell_packs_into_five_to_eleven_bytes() {
+        let grid = Grid::new(Axis::Linear, 12);
+        for (each, most) in [(2, 8.0), (20, 10.0), (600, 12.0)] {
+            let sums = sums(grid, random(1).take(4096 * each));
+            let start = std::time::Instant::now();
+            let packed = Packed::new(&sums);
+            let mid = std::time::Instant::now();
+            let back = packed.unpack(grid).unwrap();
+            let size = packed.bytes() as f64 / sums.occupied().count() as f64;
+            println!(
+                "{each} events a cell: {size:.2} bytes a cell, pack {:?}, unpack {:?}",
+                mid - start,
+                mid.elapsed()
+            );
+            assert_eq!(back, sums);
+            assert!(size < most, "{size}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packing_is_exact(
+            seed: u64, n in 0usize..3000, level in 1u32..=16, power in 1i32..9, logit: bool, coarse: bool
+        ) {
+            let grid = Grid::new(if logit { LOGIT } else { Axis::Linear }, level);
+            let round = |z: f64| if coarse { (z * 50.0).round() / 50.0 } else { z };
+            let sums = sums(grid, random(seed).take(n).map(|(z, y)| (round(z.powi(power)), y)));
+            let packed = Packed::new(&sums);
+            prop_assert_eq!(packed.n(), sums.n());
+            prop_assert_eq!(packed.unpack(grid).unwrap(), sums.clone());
+            prop_assert_eq!(Packed::from_bytes(packed.as_bytes()).unwrap().unpack(grid).unwrap(), sums);
+        }
+
+        #[test]
+        fn damaged_bytes_are_refused_or_give_other_sums_but_never_panic(
+            seed: u64, n in 1usize..300, at: usize, bit in 0u32..8, cut: bool
+        ) {
+            let grid = Grid::new(Axis::Linear, 8);
+            let packed = Packed::new(&sums(grid, random(seed).take(n)));
+            let mut bytes = packed.as_bytes().to_vec();
+            let at = at % bytes.len();
+            bytes[at] ^= 1 << bit;
+            if cut {
+                bytes.truncate(at);
+            }
+            if let Ok(packed) = Packed::from_bytes(&bytes) {
+                let _ = packed.unpack(grid);
+            }
+        }
+    }
+
+    #[test]
+    fn cells_at_the_end_of_their_integers_survive() {
+        let grid = Grid::new(Axis::Linear, 1);
+        let big = Cell {
+            n: u64::MAX / 4,
+            y: u64::MAX / 8,
+            z: u64::MAX - 5,
+            yz: u64::MAX / 3,
+            z2: u64::MAX - 7,
+            v2: u64::MAX,
+        };
+        let whole = Sums::from_parts(
+            grid,
+            [(1, big)],
+            LogSums {
+                loss: i128::MAX,
+                u_logit: i128::MIN,
+                v_logit: -1,
+                v_logit2: 0,
+            },
+            Distinct::from_counts(None),
+        )
+        .unwrap();
+        assert_eq!(Packed::new(&whole).unpack(grid).unwrap(), whole);
+    }
+}
