@@ -21,10 +21,6 @@ Examples:
   trueline check --config trueline.toml --effective        every key with its value, secrets masked
   trueline check --example > trueline.toml                 a file with every key and its meaning";
 
-/// How long a broker may take to answer: longer than a handshake over a slow link, shorter than the
-/// patience of whoever waits.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// Find every fault of a configuration
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
@@ -41,6 +37,9 @@ pub struct Args {
     /// Look at the file alone: no broker, directory or address
     #[arg(long, env = "TRUELINE_NO_ENVIRONMENT")]
     pub no_environment: bool,
+    /// How long a broker may take to answer
+    #[arg(long, env = "TRUELINE_CHECK_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    pub timeout: Duration,
     /// Print the file with every default in place and secrets masked
     #[arg(long)]
     pub effective: bool,
@@ -84,7 +83,7 @@ pub fn run(args: &Args) -> Exit {
     if args.no_environment {
         return Exit::Ok;
     }
-    let faults = environment(&config);
+    let faults = environment(&config, args.timeout);
     for fault in &faults {
         eprintln!("{}: {fault}", args.config.display());
     }
@@ -154,8 +153,9 @@ pub fn summary(path: &Path, config: &Config) -> String {
 }
 
 /// What the surroundings lack. Each message names the section and the remedy.
-pub fn environment(config: &Config) -> Vec<String> {
-    let mut faults: Vec<String> = config.sources.iter().flat_map(brokers).collect();
+pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
+    let sources = config.sources.iter();
+    let mut faults: Vec<String> = sources.flat_map(|s| brokers(s, timeout)).collect();
     faults.dedup();
     faults.extend(directory(&config.state.directory));
     if let Err(error) = TcpListener::bind(config.http.listen) {
@@ -168,8 +168,8 @@ pub fn environment(config: &Config) -> Vec<String> {
 }
 
 /// What is wrong between a source and its brokers.
-fn brokers(source: &SourceOptions) -> Vec<String> {
-    let faults = kafka::probe(&source.kafka, PROBE_TIMEOUT);
+fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
+    let faults = kafka::probe(&source.kafka, timeout);
     let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
     faults.iter().map(named).collect()
 }

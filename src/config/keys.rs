@@ -463,7 +463,7 @@ const TEST: &[Key] = &[
             high: 65536,
         },
         Unset("64"),
-        "Cells of the interval, a power of two. Unset: the next above n^(2/5).",
+        "Cells of the interval, a power of two. Unset: the next above 2 n^(2/5).",
     ),
     key(
         "interval_reach",
