@@ -1,0 +1,191 @@
+//! `trueline run` as a process, in bad surroundings and with a bad configuration.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A child that does not outlive its test.
+struct Guard(Child);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A directory of this test alone, empty at first.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("run-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).expect("a scratch directory");
+    dir
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("its address").port()
+}
+
+fn config(dir: &Path, brokers: &str, port: u16, state: &Path) -> PathBuf {
+    let text = format!(
+        r#"version = 1
+[kafka]
+brokers = "{brokers}"
+group = "test"
+[[source]]
+topics = ["events"]
+fields = {{ time = "ts", score = "score", outcome = "outcome" }}
+[[model]]
+name = "*"
+windows = [{{ width = "1h", slide = "1h" }}]
+lateness = "1s"
+[model.alert]
+stale_after = "30d"
+[http]
+listen = "127.0.0.1:{port}"
+[state]
+directory = '{}'
+interval = "1s"
+"#,
+        state.display()
+    );
+    let path = dir.join("trueline.toml");
+    fs::write(&path, text).expect("a configuration file");
+    path
+}
+
+fn start(config: &Path) -> Guard {
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(config.with_extension("log"))
+        .expect("a log file");
+    Guard(
+        Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["run", "--config"])
+            .arg(config)
+            .stderr(log)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the binary starts"),
+    )
+}
+
+fn terminate(mut child: Guard) -> ExitStatus {
+    let pid = child.0.id().to_string();
+    let _ = Command::new("kill").args(["-TERM", &pid]).status();
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.0.try_wait().expect("a child") {
+            return status;
+        }
+        assert!(
+            start.elapsed() < Duration::from_secs(40),
+            "no end after SIGTERM"
+        );
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn get(port: u16, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    write!(
+        stream,
+        "GET {path} HTTP/1.1\r\nhost: t\r\nconnection: close\r\n\r\n"
+    )
+    .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// Waits until `found` likes the answer of `path`.
+fn await_answer(port: u16, path: &str, found: impl Fn(&str) -> bool) -> String {
+    let start = Instant::now();
+    let mut last = String::new();
+    while start.elapsed() < Duration::from_secs(40) {
+        if let Some(answer) = get(port, path) {
+            if found(&answer) {
+                return answer;
+            }
+            last = answer;
+        }
+        thread::sleep(Duration::from_millis(200));
+    }
+    panic!("{path} never said what was awaited; last: {last}");
+}
+
+#[test]
+fn a_broker_that_is_down_at_the_start_keeps_it_waiting_and_not_ready() {
+    let dir = scratch("down");
+    let port = free_port();
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let child = start(&config(&dir, &nobody, port, &dir.join("state")));
+    await_answer(port, "/ready", |a| a.starts_with("HTTP/1.1 503"));
+    let live = await_answer(port, "/live", |_| true);
+    assert!(live.starts_with("HTTP/1.1 200"), "{live}");
+    assert!(terminate(child).success());
+}
+
+#[test]
+fn an_unwritable_state_directory_ends_the_start_with_its_path_and_the_remedy() {
+    let dir = scratch("state");
+    let file = dir.join("a-file");
+    fs::write(&file, "in the way").expect("a file");
+    let path = config(&dir, "127.0.0.1:1", 0, &file.join("state"));
+    let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["run", "--config"])
+        .arg(&path)
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("a-file") && said.contains("[state] directory"),
+        "{said}"
+    );
+}
+
+#[test]
+fn two_processes_do_not_share_a_state_directory() {
+    let dir = scratch("lock");
+    let port = free_port();
+    let path = config(&dir, "127.0.0.1:1", port, &dir.join("state"));
+    let first = start(&path);
+    await_answer(port, "/live", |_| true);
+    let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["run", "--listen", "127.0.0.1:0", "--config"])
+        .arg(&path)
+        .output()
+        .expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(said.contains("in use by another"), "{said}");
+    assert!(terminate(first).success());
+}
+
+#[test]
+fn a_wrong_configuration_ends_with_78_and_a_missing_argument_with_64() {
+    let dir = scratch("config");
+    let path = dir.join("trueline.toml");
+    fs::write(&path, "version = 1\n[kafak]\nbrokers = \"x\"\n").expect("a file");
+    let run = |args: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(args)
+            .env_remove("TRUELINE_CONFIG")
+            .output()
+            .expect("the binary starts")
+    };
+    let wrong = run(&["run", "--config", &path.display().to_string()]);
+    assert_eq!(wrong.status.code(), Some(78));
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(said.contains("kafak") && said.contains("kafka"), "{said}");
+    assert_eq!(run(&["run"]).status.code(), Some(64));
+}
