@@ -1,6 +1,6 @@
 //! From bytes to checked events.
 //!
-//! Here records of other people's making become [`Event`]s, or a [`Rejection`] that says what is wrong
+//! Here records of other people's making become [`Event`](crate::collect::Event)s, or a [`Rejection`] that says what is wrong
 //! with them and how to mend it. The shape of a record is configuration ([`DecodeOptions`]), so the
 //! decoder is compiled from it at start: a tree of wanted keys and one pass over the bytes. A generic
 //! parser would build a value for each field and then look up the few that are wanted, at five times the
