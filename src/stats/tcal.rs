@@ -86,7 +86,8 @@ pub struct TCal {
     /// Position in `levels` of the one with the smallest p-value, when the test rejects; of equal
     /// ones that with the largest T_d in null deviations.
     pub rejecting_level: Option<usize>,
-    /// The decision hangs by less than the Monte Carlo noise.
+    /// The decision hung by less than the Monte Carlo noise after all rounds, and the p-values of the
+    /// exact moments made it.
     pub borderline: bool,
 }
 
@@ -163,8 +164,13 @@ fn test(levels: &[Level], leaves: &Level, o: &TCalOptions) -> TCal {
                 alpha: o.alpha,
                 bonferroni,
             };
-            let drawn = monte_carlo::p_values(levels, leaves, &observed(&summaries), &plan);
-            (drawn_joint, borderline) = (drawn.joint, drawn.borderline);
+            let mut drawn = monte_carlo::p_values(levels, leaves, &observed(&summaries), &plan);
+            // What the draws cannot settle is not left to the seed.
+            for &b in &drawn.doubtful {
+                drawn.levels[b] = summaries[b].moments_p_value();
+            }
+            borderline = !drawn.doubtful.is_empty();
+            drawn_joint = drawn.joint.filter(|_| !borderline);
             drawn.levels
         }
     };
