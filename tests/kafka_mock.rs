@@ -4,8 +4,6 @@
 //! real broker can show (retention, transactions, credentials) is in the end-to-end suite.
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::AdminClient;
-use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::message::{Headers, Message};
 use rdkafka::mocking::MockCluster;
@@ -134,13 +132,8 @@ fn ten_thousand_records_over_six_partitions_are_read_once_each_and_the_ends_are_
     let texts: BTreeSet<&String> = log.records.values().collect();
     assert_eq!(texts.len(), 10_000);
     assert_eq!(log.errors, []);
-    poll_until(&mut c, &mut log, |_| c_lag_known(6));
     let lag = wait_for_lag(&mut c, &mut log, 6);
     assert!(lag.iter().all(|(_, lag)| *lag == 0), "{lag:?}");
-}
-
-fn c_lag_known(_n: usize) -> bool {
-    true
 }
 
 fn wait_for_lag(c: &mut Consumer, log: &mut Log, n: usize) -> Vec<(Partition, i64)> {
@@ -183,7 +176,6 @@ fn a_restart_begins_at_the_offset_that_the_snapshot_says_not_at_the_committed_on
 }
 
 #[test]
-#[ignore]
 fn when_a_second_member_comes_and_goes_nothing_is_read_outside_an_assignment() {
     let mock = mock(&[("events", 6)]);
     produce(&mock, "events", 6, 0, 600);
@@ -206,7 +198,16 @@ fn when_a_second_member_comes_and_goes_nothing_is_read_outside_an_assignment() {
     produce(&mock, "events", 6, 600, 600);
     let seen = |l: &Log| -> BTreeSet<String> { l.records.values().cloned().collect() };
     while seen(&la).union(&seen(&lb)).count() < 1200 {
-        assert!(start.elapsed() < PATIENCE);
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{:?} {:?} {:?} {:?} {:?} {:?}",
+            last(&la),
+            last(&lb),
+            la.assigned,
+            lb.assigned,
+            la.errors,
+            lb.errors
+        );
         a.poll(Duration::from_millis(20), &mut la);
         b.poll(Duration::from_millis(20), &mut lb);
     }
@@ -399,10 +400,12 @@ fn a_paused_consumer_reads_nothing_until_it_is_resumed() {
     poll_until(&mut c, &mut log, |l| l.records.len() == 100);
 }
 
-#[allow(dead_code)]
-fn admin(mock: &Mock) -> AdminClient<DefaultClientContext> {
-    ClientConfig::new()
-        .set("bootstrap.servers", mock.bootstrap_servers())
-        .create()
-        .unwrap()
+/// Of each partition: the first, the last and the number of its offsets.
+fn last(l: &Log) -> BTreeMap<i32, (i64, i64, i64)> {
+    let mut all = BTreeMap::new();
+    for (p, o) in l.records.keys() {
+        let e = all.entry(p.partition).or_insert((*o, *o, 0));
+        *e = (e.0, *o, e.2 + 1);
+    }
+    all
 }

@@ -5,7 +5,7 @@
 //! that rate the fetch thread, not the hand-over, is the limit. rdkafka does not offer it. On the
 //! consumer's own queue it cannot be used, since it swallows the rebalance events that rdkafka waits for
 //! there; so each assigned partition's queue is forwarded to a queue of ours, which then holds nothing
-//! but messages, ends of partitions and partition errors.
+//! but messages and partition errors.
 //!
 //! # Safety
 //!
@@ -93,6 +93,24 @@ impl BatchQueue {
         true
     }
 
+    /// The offset after the newest record that the broker told of with its latest answer to a fetch.
+    pub fn end(&self, topic: &str, partition: i32) -> Option<i64> {
+        let topic = CString::new(topic).ok()?;
+        let (mut low, mut high) = (-1, -1);
+        // SAFETY: the client is alive, the name ends in a nul, and both numbers outlive the call, which
+        // reads what the client has noted and does not wait.
+        unsafe {
+            sys::rd_kafka_get_watermark_offsets(
+                self.client.client().native_ptr(),
+                topic.as_ptr(),
+                partition,
+                &mut low,
+                &mut high,
+            );
+        }
+        (high >= 0).then_some(high)
+    }
+
     /// Takes at most `max` (and at most [`BATCH`]) messages. librdkafka waits for `max` of them until
     /// the timeout, not for the first; to wait for something, ask for one.
     pub fn take(&mut self, max: usize, timeout: Duration) -> Batch<'_> {
@@ -144,7 +162,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// A message, or the news that a partition ended or failed.
+/// A message, or the news that a partition failed.
 #[derive(Clone, Copy)]
 pub(super) struct Message<'b>(&'b sys::rd_kafka_message_t);
 

@@ -13,6 +13,12 @@
 //! The first two are checked here a second time, by a table of next offsets, at the cost of one look-up
 //! a record: librdkafka has had bugs with messages of revoked partitions in batches (issue 3093).
 //!
+//! The end of a partition is read off the watermark that comes with every answer to a fetch, when there
+//! is nothing left to hand over. librdkafka's own event for it (`enable.partition.eof`) is not to be
+//! used with batches: `rd_kafka_q_serve_rkmessages` takes the event's offset, which is the next one to
+//! read, for that of a record and moves the position past it, so that the next resume (after each
+//! cooperative rebalance) skips one record a partition. A test with two members showed it.
+//!
 //! Offsets are not stored at the broker except by [`Consumer::commit`], which is a courtesy to lag
 //! tools: the truth is the caller's snapshot.
 
@@ -34,8 +40,9 @@ const WAIT: Duration = Duration::from_millis(20);
 /// The same failure is told again after this time.
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
 
-/// librdkafka's code for the end of a partition.
-const PARTITION_EOF: i32 = RDKafkaErrorCode::PartitionEOF as i32;
+/// A partition that was left to its committed offset and yields nothing for so long has been read to
+/// its end: fetches are answered within `fetch.wait.max.ms`, half a second.
+const SETTLED: Duration = Duration::from_secs(2);
 
 /// A partition that is not assigned, in the table of next offsets.
 const NOT_OURS: i64 = -1;
@@ -50,6 +57,9 @@ pub struct Consumer {
     /// By topic and partition, the lowest offset that may come next, or [`NOT_OURS`].
     next: Vec<Vec<i64>>,
     told: HashMap<String, Instant>,
+    /// Partitions whose end has not been told since their last record, or since their assignment at
+    /// this time.
+    open: BTreeMap<Partition, Instant>,
     ends: BTreeMap<Partition, i64>,
     paused: bool,
 }
@@ -79,6 +89,7 @@ impl Consumer {
             brokers: options.brokers.clone(),
             next: vec![Vec::new(); options.topics.len()],
             told: HashMap::new(),
+            open: BTreeMap::new(),
             ends: BTreeMap::new(),
             paused: false,
         })
@@ -95,6 +106,7 @@ impl Consumer {
             if left.is_zero() {
                 break;
             }
+            self.tell_ends(handler);
             n = self.take(1, left.min(WAIT), handler);
             self.serve(handler);
         }
@@ -125,22 +137,62 @@ impl Consumer {
                         handler.record(record(topic, m));
                     }
                 }
-                PARTITION_EOF => {
-                    if is_ours(&next[topic], m.partition()) {
-                        handler.end_of_partition(Partition {
-                            topic: topic as u16,
-                            partition: m.partition(),
-                        });
-                    }
-                }
                 code => failed.push((code, m.error_text())),
             }
         }
         drop(batch);
+        if n > 0 {
+            self.reopen();
+        }
         for (code, text) in failed {
             self.tell(KafkaError::Other(format!("{text} (code {code})")), handler);
         }
         n
+    }
+
+    /// After records came: every assigned partition may have an end to tell again.
+    fn reopen(&mut self) {
+        let assigned = self
+            .next
+            .iter()
+            .flatten()
+            .filter(|&&n| n != NOT_OURS)
+            .count();
+        if self.open.len() < assigned {
+            let now = Instant::now();
+            for p in self.assignment() {
+                self.open.entry(p).or_insert(now);
+            }
+        }
+    }
+
+    /// Tells the ends that have been reached; called when nothing is left to hand over.
+    fn tell_ends<H: Handler>(&mut self, handler: &mut H) {
+        if self.open.is_empty() || self.paused {
+            return;
+        }
+        // The client's own position also counts records that are not handed over (control records).
+        let positions = self.client.position().unwrap_or_default();
+        let (queue, topics, next) = (&self.queue, &self.topics, &self.next);
+        let mut ended = Vec::new();
+        for (&p, since) in &self.open {
+            let topic = &topics[p.topic as usize];
+            let Some(end) = queue.end(topic, p.partition) else {
+                continue;
+            };
+            let ours = next[p.topic as usize].get(p.partition as usize);
+            let theirs = positions
+                .find_partition(topic, p.partition)
+                .and_then(|e| e.offset().to_raw());
+            let position = ours.copied().max(theirs).unwrap_or(0);
+            if position >= end || (position <= 0 && since.elapsed() >= SETTLED) {
+                ended.push(p);
+            }
+        }
+        for p in ended {
+            self.open.remove(&p);
+            handler.end_of_partition(p);
+        }
     }
 
     /// Rebalances, errors and statistics, and any message that still came by the consumer's queue.
@@ -204,7 +256,13 @@ impl Consumer {
             let partition = e.partition();
             let start = handler.assigned(Partition { topic, partition });
             self.queue.forward(e.topic(), partition);
-            set_next(&mut self.next[topic as usize], partition, 0);
+            set_next(
+                &mut self.next[topic as usize],
+                partition,
+                start.unwrap_or(0).max(0),
+            );
+            self.open
+                .insert(Partition { topic, partition }, Instant::now());
             let offset = match start {
                 Some(o) => Offset::Offset(o),
                 None => Offset::Stored,
@@ -235,6 +293,7 @@ impl Consumer {
             let partition = e.partition();
             set_next(&mut self.next[topic as usize], partition, NOT_OURS);
             self.ends.remove(&Partition { topic, partition });
+            self.open.remove(&Partition { topic, partition });
             self.queue.unforward(e.topic(), partition);
             handler.revoked(Partition { topic, partition }, lost);
         }

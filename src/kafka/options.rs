@@ -1,7 +1,7 @@
 //! What can be set about the Kafka client, and what it becomes for librdkafka.
 //!
 //! The common settings are typed; anything else librdkafka knows goes through [`KafkaOptions::options`]
-//! under librdkafka's own name and wins over the typed value, but for the three settings that the
+//! under librdkafka's own name and wins over the typed value, but for those settings that the
 //! consumer's promises rest on (see [`OWNED`]). Secrets never leave through `Debug`.
 
 use rdkafka::ClientConfig;
@@ -96,7 +96,7 @@ pub const OWNED: [(&str, &str); 6] = [
     ),
     (
         "enable.partition.eof",
-        "an idle partition is known by its end",
+        "in a batch its events move the position by one, and a resumed partition then skips a record",
     ),
     (
         "partition.assignment.strategy",
@@ -111,7 +111,7 @@ impl KafkaOptions {
         c.set("group.id", &self.group)
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
-            .set("enable.partition.eof", "true")
+            .set("enable.partition.eof", "false")
             .set("partition.assignment.strategy", "cooperative-sticky")
             // Fetch again at once when the queue has room: the default of a second starves the consumer.
             .set("fetch.queue.backoff.ms", "1")

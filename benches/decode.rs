@@ -1,0 +1,86 @@
+//! Nanoseconds to decode one event of 200 bytes of JSON, beside serde_json into a struct fixed at
+//! compile time, in the same run. `cargo bench --bench decode`.
+//!
+//! The struct is the fastest that serde_json offers (borrowed strings, no allocation), and does less: it
+//! checks no range and knows its fields beforehand. Half of the scores have 4 digits, half 16 or 17.
+
+use serde::Deserialize;
+use std::hint::black_box;
+use std::time::Instant;
+use trueline::decode::{DecodeOptions, Decoder, FieldOrConst, IdField};
+
+#[derive(Deserialize)]
+#[allow(dead_code)]
+struct Fixed<'a> {
+    model: &'a str,
+    version: &'a str,
+    country: &'a str,
+    request_id: &'a str,
+    time_ms: i64,
+    score: f64,
+    outcome: bool,
+}
+
+fn records(n: usize) -> Vec<Vec<u8>> {
+    let mut x = 0x9E37_79B9_7F4A_7C15u64;
+    (0..n)
+        .map(|i| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            let z = (x >> 11) as f64 / (1u64 << 53) as f64;
+            let score = if i % 2 == 0 { format!("{z:.4}") } else { z.to_string() };
+            let mut r = format!(
+                r#"{{"model":"fraud","version":"2026-11-03","country":"de","request_id":"{x:016x}","time_ms":{},"score":{score},"outcome":{},"host":"scorer-7","note":""#,
+                1_760_000_000_000u64 + i as u64,
+                x & 1 == 0,
+            );
+            while r.len() < 198 {
+                r.push('x');
+            }
+            r.push_str("\"}");
+            r.into_bytes()
+        })
+        .collect()
+}
+
+/// The best of several passes over all records.
+fn best(records: &[Vec<u8>], mut f: impl FnMut(&[u8])) -> f64 {
+    (0..15)
+        .map(|_| {
+            let start = Instant::now();
+            for r in records {
+                f(r);
+            }
+            start.elapsed().as_nanos() as f64 / records.len() as f64
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn main() {
+    let records = records(100_000);
+    let bytes: usize = records.iter().map(Vec::len).sum();
+    let options = DecodeOptions {
+        version: Some(FieldOrConst::Field("version".into())),
+        segments: vec!["country".into()],
+        id: Some(IdField::Path("request_id".into())),
+        ..DecodeOptions::default()
+    };
+    let mut decoder = match Decoder::new(&options) {
+        Ok(d) => d,
+        Err(e) => return println!("{e}"),
+    };
+    let ours = best(&records, |r| {
+        let e = decoder.decode(r, None, None);
+        assert!(black_box(e).is_ok());
+    });
+    let theirs = best(&records, |r| {
+        let e: Result<Fixed<'_>, _> = serde_json::from_slice(r);
+        assert!(black_box(e).is_ok());
+    });
+    println!(
+        "decode: {ours:.0} ns an event of {} bytes; serde_json into a struct: {theirs:.0} ns; ratio {:.2}",
+        bytes / records.len(),
+        ours / theirs
+    );
+}
