@@ -1,4 +1,5 @@
-//! `trueline run` as a process, in bad surroundings and with a bad configuration.
+//! `trueline run` as a process, against a broker in the test: restart, bad surroundings, bad
+//! configuration.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -7,6 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use rdkafka::ClientConfig;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 /// A child that does not outlive its test.
 struct Guard(Child);
@@ -38,6 +43,9 @@ fn config(dir: &Path, brokers: &str, port: u16, state: &Path) -> PathBuf {
 [kafka]
 brokers = "{brokers}"
 group = "test"
+# The mock broker keeps a group that its last member left closed for one session timeout.
+[kafka.options]
+"session.timeout.ms" = "6000"
 [[source]]
 topics = ["events"]
 fields = {{ time = "ts", score = "score", outcome = "outcome" }}
@@ -120,6 +128,81 @@ fn await_answer(port: u16, path: &str, found: impl Fn(&str) -> bool) -> String {
         thread::sleep(Duration::from_millis(200));
     }
     panic!("{path} never said what was awaited; last: {last}");
+}
+
+/// Produces `count` events from number `from` on; event i is at minute zero plus i milliseconds.
+fn produce(brokers: &str, base_ms: i64, from: i64, count: i64) {
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", brokers)
+        .create()
+        .expect("a producer");
+    for i in from..from + count {
+        let score = (i % 100) as f64 / 128.0 + 0.1;
+        let outcome = i64::from((i * 7919) % 1000 < (score * 1000.0) as i64);
+        let payload = format!(
+            r#"{{"model":"m","ts":{},"score":{score},"outcome":{outcome}}}"#,
+            base_ms + i
+        );
+        let record = BaseRecord::<(), str>::to("events")
+            .payload(&payload)
+            .partition((i % 3) as i32);
+        producer.send(record).expect("room in the queue");
+    }
+    producer.flush(Duration::from_secs(10)).expect("delivered");
+}
+
+/// An event far enough ahead on each partition that every window before it seals.
+fn seal(brokers: &str, at_ms: i64) {
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", brokers)
+        .create()
+        .expect("a producer");
+    for partition in 0..3 {
+        let payload = format!(r#"{{"model":"m","ts":{at_ms},"score":0.5,"outcome":1}}"#);
+        let record = BaseRecord::<(), str>::to("events")
+            .payload(&payload)
+            .partition(partition);
+        producer.send(record).expect("room in the queue");
+    }
+    producer.flush(Duration::from_secs(10)).expect("delivered");
+}
+
+#[test]
+fn a_restart_goes_on_from_the_snapshot_and_counts_each_event_once() {
+    let dir = scratch("restart");
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    cluster.create_topic("events", 3, 1).expect("a topic");
+    let brokers = cluster.bootstrap_servers();
+    // The start of an hour that has passed, so that the window can seal.
+    let now_ms = std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("a clock")
+        .as_millis() as i64;
+    let base_ms = now_ms / 3_600_000 * 3_600_000 - 7_200_000;
+
+    let port = free_port();
+    let path = config(&dir, &brokers, port, &dir.join("state"));
+    produce(&brokers, base_ms, 0, 3000);
+    let first = start(&path);
+    await_answer(port, "/ready", |a| a.starts_with("HTTP/1.1 200"));
+    await_answer(port, "/metrics", |a| observed(a) == 3000);
+    assert!(terminate(first).success(), "SIGTERM ends with 0");
+
+    produce(&brokers, base_ms, 3000, 2000);
+    let second = start(&path);
+    seal(&brokers, base_ms + 3_700_000);
+    let api = await_answer(port, "/api/v1/streams", |a| a.contains("\"n\": 5000"));
+    assert!(api.contains("\"m\""), "{api}");
+    assert!(terminate(second).success());
+}
+
+/// Sum of the observed records over all series of the metric.
+fn observed(metrics: &str) -> u64 {
+    metrics
+        .lines()
+        .filter(|line| line.starts_with("trueline_records_total") && line.contains("\"observed\""))
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum::<f64>() as u64
 }
 
 #[test]
