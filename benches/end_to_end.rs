@@ -1,13 +1,16 @@
-//! From Kafka to pane sums, beside the rate at which bare librdkafka drains the same topic.
+//! From Kafka to verdicts, beside the rate at which bare librdkafka drains the same topic.
 //!
-//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- EVENTS]`; without a bootstrap
-//! server it runs on the mock broker, in this process, with fewer events, and says so: the mock shares
-//! the processor with the consumer and its figure is not the one to quote.
+//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- EVENTS [TURNS]]`; without a
+//! bootstrap server it runs on the mock broker, in this process, with fewer events, and says so: the mock
+//! shares the processor with the consumer and its figure is not the one to quote.
 //!
 //! The topic is filled once: events of 200 bytes of JSON in 8 partitions. Then, several times in turn,
 //! *bare*: an assigned librdkafka consumer, one batch call after the other, each message destroyed
-//! unread; *ours*: the consumer of `run`, the decoder, and the sums of the pane of each event. The time
-//! of each begins with its first record, so that joining a group is not counted.
+//! unread; *ours*: what `run` does, less the HTTP server: an application bound to a configuration of
+//! three windows, its turns taken one after the other, with decoder, engine, verdicts, publication and
+//! snapshots. Both clients have the same fetch settings and the same allocator. The time of each begins
+//! with its first record, so that joining a group is not counted, and each turn says how much processor
+//! time the whole process took for an event, librdkafka's threads included.
 
 #![allow(unsafe_code)]
 
@@ -19,20 +22,23 @@ use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use std::time::{Duration, Instant};
-use trueline::decode::{DecodeOptions, Decoder};
-use trueline::kafka::{Consumer, Handler, KafkaError, KafkaOptions, Partition, Record};
-use trueline::stats::axis::{Axis, Grid};
-use trueline::stats::fixed::Score;
-use trueline::stats::sums::Sums;
-use trueline::stats::view::{Outcome, Prediction};
+use trueline::app::{App, Setup};
+use trueline::config::Config;
+use trueline::config::value::Outside;
+
+// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const PARTITIONS: i32 = 8;
-const TURNS: usize = 3;
+const TURNS: usize = 5;
 
 fn main() {
     let real = std::env::var("KAFKA_BOOTSTRAP").ok();
-    let wanted = std::env::args().skip(1).find_map(|a| a.parse().ok());
-    let n: usize = wanted.unwrap_or(if real.is_some() { 1_000_000 } else { 100_000 });
+    let mut wanted = std::env::args().skip(1).filter_map(|a| a.parse().ok());
+    let usual = if real.is_some() { 1_000_000 } else { 100_000 };
+    let n: usize = wanted.next().unwrap_or(usual);
+    let turns: usize = wanted.next().unwrap_or(TURNS);
     let mock = real.is_none().then(|| MockCluster::new(1).ok()).flatten();
     let brokers = match (&real, &mock) {
         (Some(b), _) => b.clone(),
@@ -51,22 +57,70 @@ fn main() {
     }
     fill(&brokers, &topic, n);
     let mut ratios = Vec::new();
-    for turn in 0..TURNS {
-        let bare = n as f64 / drain_bare(&brokers, &topic, n);
-        let ours = n as f64 / drain_ours(&brokers, &topic, n, turn);
-        ratios.push(ours / bare);
+    for turn in 0..turns {
+        // Whoever comes second finds a broker that has just read the topic.
+        let (bare, ours) = if turn % 2 == 0 {
+            let bare = drain_bare(&brokers, &topic, n);
+            (bare, drain_ours(&brokers, &topic, n, turn))
+        } else {
+            let ours = drain_ours(&brokers, &topic, n, turn);
+            (drain_bare(&brokers, &topic, n), ours)
+        };
+        let rate = |cost: &Cost| n as f64 / cost.seconds;
+        ratios.push(rate(&ours) / rate(&bare));
         println!(
-            "turn {turn}: bare {:.0} k/s, trueline {:.0} k/s, ratio {:.2}",
-            bare / 1e3,
-            ours / 1e3,
-            ours / bare
+            "turn {turn}: bare {:.0} k/s ({:.0} ns of processor an event), trueline {:.0} k/s ({:.0} ns), ratio {:.2}",
+            rate(&bare) / 1e3,
+            bare.cpu / n as f64 * 1e9,
+            rate(&ours) / 1e3,
+            ours.cpu / n as f64 * 1e9,
+            ratios[turn]
         );
     }
     ratios.sort_by(f64::total_cmp);
     println!(
-        "end to end: median ratio to bare librdkafka {:.2} over {n} events of 200 bytes",
-        ratios[TURNS / 2]
+        "end to end: median ratio to bare librdkafka {:.2} over {n} events of 200 bytes, {turns} turns, load {}",
+        ratios[turns / 2],
+        std::fs::read_to_string("/proc/loadavg")
+            .unwrap_or_default()
+            .trim()
     );
+}
+
+/// What a drain took, from its first record to its last.
+struct Cost {
+    seconds: f64,
+    /// Processor time of the process, all threads, in seconds.
+    cpu: f64,
+}
+
+/// Begins at the first record.
+#[derive(Default)]
+struct Clock(Option<(Instant, f64)>);
+
+impl Clock {
+    fn saw(&mut self, records: usize) {
+        if records > 0 {
+            self.0.get_or_insert_with(|| (Instant::now(), cpu()));
+        }
+    }
+
+    fn cost(self) -> Cost {
+        let (start, before) = self.0.expect("a record came");
+        Cost {
+            seconds: start.elapsed().as_secs_f64(),
+            cpu: cpu() - before,
+        }
+    }
+}
+
+/// Processor time of this process so far, in seconds; 0 where /proc does not tell.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = stat.rsplit(") ").next().unwrap_or_default();
+    let fields = after_name.split(' ').skip(11).take(2);
+    // Hundredths of a second: the unit of /proc on every Linux of today.
+    fields.filter_map(|f| f.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 fn client(brokers: &str) -> ClientConfig {
@@ -123,13 +177,16 @@ fn fill(brokers: &str, topic: &str, n: usize) {
         .expect("all is written");
 }
 
-/// Seconds from the first to the last of `n` messages.
-fn drain_bare(brokers: &str, topic: &str, n: usize) -> f64 {
+/// Takes all messages and looks at none.
+fn drain_bare(brokers: &str, topic: &str, n: usize) -> Cost {
+    // The fetch settings are those of `KafkaOptions`.
     let c: BaseConsumer = client(brokers)
         .set("group.id", "bare")
         .set("enable.auto.commit", "false")
         .set("enable.auto.offset.store", "false")
         .set("fetch.queue.backoff.ms", "1")
+        .set("queued.min.messages", "100000")
+        .set("queued.max.messages.kbytes", "65536")
         .create()
         .expect("a consumer");
     let mut list = TopicPartitionList::new();
@@ -139,7 +196,7 @@ fn drain_bare(brokers: &str, topic: &str, n: usize) -> f64 {
     }
     c.assign(&list).expect("an assignment");
     let mut messages = vec![std::ptr::null_mut(); 1024];
-    let (mut seen, mut start) = (0, None);
+    let (mut seen, mut clock) = (0, Clock::default());
     // SAFETY: the client outlives the queue; each message is destroyed once, at once.
     unsafe {
         let q = sys::rd_kafka_queue_get_consumer(c.client().native_ptr());
@@ -149,70 +206,54 @@ fn drain_bare(brokers: &str, topic: &str, n: usize) -> f64 {
                 seen += usize::from((*m).err as i32 == 0);
                 sys::rd_kafka_message_destroy(m);
             }
-            if seen > 0 {
-                start.get_or_insert_with(Instant::now);
-            }
+            clock.saw(seen);
         }
+        let cost = clock.cost();
         sys::rd_kafka_queue_destroy(q);
+        cost
     }
-    start.map_or(0.0, |s| s.elapsed().as_secs_f64())
 }
 
-/// The same through the consumer, the decoder and the sums.
-fn drain_ours(brokers: &str, topic: &str, n: usize, turn: usize) -> f64 {
-    let options = KafkaOptions {
-        brokers: brokers.to_string(),
-        group: format!("{topic}-{turn}"),
-        topics: vec![topic.to_string()],
-        ..KafkaOptions::default()
+/// The same by what `run` does, each record decoded, counted and judged.
+fn drain_ours(brokers: &str, topic: &str, n: usize, turn: usize) -> Cost {
+    let state = std::env::temp_dir().join(format!("{topic}-{turn}"));
+    let text = format!(
+        r#"
+version = 1
+[kafka]
+brokers = "{brokers}"
+group = "{topic}-{turn}"
+[[source]]
+topics = ["{topic}"]
+[source.fields]
+score = "score"
+version = "version"
+time = "time_ms"
+[[model]]
+name = "*"
+[http]
+listen = "127.0.0.1:0"
+[state]
+directory = "{}"
+"#,
+        state.display()
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        directory: ".".into(),
     };
-    let decoder = Decoder::new(&DecodeOptions::default()).expect("options");
-    let mut c = Consumer::new(&options).expect("a consumer");
-    let mut sink = Sink {
-        decoder,
-        sums: Sums::new(Grid::new(Axis::Linear, 12)),
-        seen: 0,
-        errors: 0,
-    };
-    let mut start = None;
-    while sink.seen < n {
-        c.poll(Duration::from_millis(100), &mut sink);
-        if sink.seen > 0 {
-            start.get_or_insert_with(Instant::now);
-        }
+    let config = Config::parse(&text, "the configuration of the bench", &outside);
+    let app = App::bind(Setup::of(config.expect("a sound configuration")));
+    let mut work = app.expect("an application").into_work();
+    let (mut seen, mut clock) = (0, Clock::default());
+    while seen < n {
+        seen += work.turn();
+        clock.saw(seen);
     }
-    let seconds = start.map_or(0.0, |s: Instant| s.elapsed().as_secs_f64());
-    assert_eq!((sink.sums.n(), sink.errors), (n as u64, 0));
-    seconds
-}
-
-struct Sink {
-    decoder: Decoder,
-    sums: Sums,
-    seen: usize,
-    errors: usize,
-}
-
-impl Handler for Sink {
-    fn record(&mut self, r: Record<'_>) {
-        self.seen += 1;
-        match self.decoder.decode(r.payload, r.key, r.timestamp_ms) {
-            Ok(event) => match (event.prediction, event.outcome) {
-                (Prediction::Score(z), Some(Outcome::Binary(y))) => {
-                    let added = Score::new(z).ok().map(|z| self.sums.observe(z, y).is_ok());
-                    self.errors += usize::from(added != Some(true));
-                }
-                _ => self.errors += 1,
-            },
-            Err(_) => self.errors += 1,
-        }
-    }
-    fn assigned(&mut self, _: Partition) -> Option<i64> {
-        Some(0)
-    }
-    fn revoked(&mut self, _: Partition, _: bool) {}
-    fn end_of_partition(&mut self, _: Partition) {}
-    fn error(&mut self, e: KafkaError) {
-        println!("{e}");
-    }
+    let cost = clock.cost();
+    let counted = work.engine.counters().total();
+    assert_eq!((counted.records, counted.observed), (n as u64, n as u64));
+    drop(work);
+    let _ = std::fs::remove_dir_all(state);
+    cost
 }

@@ -237,6 +237,32 @@ fn an_unwritable_state_directory_ends_the_start_with_its_path_and_the_remedy() {
 }
 
 #[test]
+fn a_state_directory_that_goes_away_is_told_and_counted_and_everything_else_goes_on() {
+    let dir = scratch("state-gone");
+    let port = free_port();
+    let state = dir.join("state");
+    let path = config(&dir, "127.0.0.1:1", port, &state);
+    let child = start(&path);
+    await_answer(port, "/live", |a| a.starts_with("HTTP/1.1 200"));
+    fs::rename(&state, dir.join("elsewhere")).expect("a directory that can be moved");
+    fs::write(&state, "in the way").expect("a file");
+    await_answer(port, "/metrics", |a| {
+        let failed = |l: &str| {
+            l.strip_prefix("trueline_snapshot_errors_total ")
+                .is_some_and(|n| n != "0")
+        };
+        a.lines().any(failed)
+    });
+    let log = fs::read_to_string(path.with_extension("log")).expect("the log");
+    let told = |line: &str| {
+        line.contains("snapshot not written") && line.contains(&state.display().to_string())
+    };
+    assert!(log.lines().any(told), "{log}");
+    assert!(get(port, "/live").is_some_and(|a| a.starts_with("HTTP/1.1 200")));
+    assert!(terminate(child).success());
+}
+
+#[test]
 fn two_processes_do_not_share_a_state_directory() {
     let dir = scratch("lock");
     let port = free_port();

@@ -101,7 +101,6 @@ impl Engine {
     /// A partition is no longer read here.
     pub fn revoke(&mut self, source: u16, partition: i32) {
         self.collector.partitions_mut().revoke(source, partition);
-        self.seal();
     }
 
     /// Tells the time: withdraws what is stale, lets go of what expired. Returns all changes since

@@ -26,6 +26,8 @@ pub struct Intake {
     pub fatal: bool,
     /// Partitions were given or taken since the flag was last cleared.
     pub moved: bool,
+    /// What went wrong last. Refused credentials are not hidden by the failures that follow from them.
+    pub trouble: Option<KafkaError>,
 }
 
 impl Intake {
@@ -126,8 +128,14 @@ impl Handler for Lent<'_> {
         if error.is_fatal() {
             self.intake.fatal = true;
             tracing::error!(%error, "kafka consumer cannot go on and is made anew");
+        } else if error.needs_hand() {
+            tracing::error!(%error, "kafka");
         } else {
             tracing::warn!(%error, "kafka");
+        }
+        let known = self.intake.trouble.as_ref();
+        if !known.is_some_and(KafkaError::needs_hand) || error.needs_hand() {
+            self.intake.trouble = Some(error);
         }
     }
 }

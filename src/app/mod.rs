@@ -14,15 +14,15 @@
 pub mod clock;
 pub mod engine;
 mod fault;
-mod intake;
+pub mod intake;
 mod publish;
 pub mod replay;
 mod run;
 mod setup;
-mod snapshots;
+pub mod snapshots;
 mod stop;
 pub mod table;
-mod work;
+pub mod work;
 
 pub use fault::Fault;
 pub use run::App;

@@ -24,7 +24,8 @@ pub fn reports(published: &Published, engine: &Engine) {
     published.retain(|id| alive.contains(id));
 }
 
-/// Publishes counters, positions and sizes.
+/// Publishes counters and positions. Before the reports: whoever sees a verdict also sees the records
+/// that it rests on counted.
 pub fn facts(published: &Published, engine: &Engine, feeds: &[Feed]) {
     let positions = engine.positions();
     let sources: Vec<SourceFacts> = feeds
@@ -35,16 +36,20 @@ pub fn facts(published: &Published, engine: &Engine, feeds: &[Feed]) {
         .iter()
         .flat_map(|feed| partition_facts(feed, &positions))
         .collect();
+    published.update(|facts| {
+        facts.sources = sources;
+        facts.partitions = partitions;
+    });
+}
+
+/// Publishes sizes, for which all state is walked.
+pub fn size(published: &Published, engine: &Engine) {
     let size = EngineFacts {
         streams: engine.reports().count() as u64,
         state_bytes: engine.bytes() as u64,
         ..EngineFacts::default()
     };
-    published.update(|facts| {
-        facts.sources = sources;
-        facts.partitions = partitions;
-        facts.engine = size;
-    });
+    published.update(|facts| facts.engine = size);
 }
 
 /// One entry a topic. Dead letters are counted for the source, and shown with its first topic.

@@ -19,7 +19,7 @@ use super::intake::Intake;
 use super::setup::{Setup, Source};
 use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
-use super::work::{Feed, Work, part};
+use super::work::{Feed, Pace, Work, part};
 use super::{clock, engine::Plan};
 use crate::decode::Decoder;
 use crate::http;
@@ -58,6 +58,7 @@ impl App {
             keeper: Keeper::start(dir)?,
             snapshot_every: setup.snapshot_every,
             published: Arc::clone(&published),
+            pace: Pace::default(),
         };
         Ok(App {
             work,
@@ -78,6 +79,11 @@ impl App {
         self.listener.local_addr().map_err(|error| {
             Fault::Unavailable(format!("the listening socket has no address: {error}"))
         })
+    }
+
+    /// The engine's work without HTTP around it, for those who take its turns themselves.
+    pub fn into_work(self) -> Work {
+        self.work
     }
 
     /// Runs until the flag goes up, and ends in order.
@@ -174,6 +180,7 @@ fn feeds(sources: Vec<Source>) -> Result<Vec<Feed>, Fault> {
             dead: DeadLetter::new(&source.kafka).map_err(|error| wrong(error.to_string()))?,
             fatal: false,
             moved: false,
+            trouble: None,
         };
         base += source.kafka.topics.len() as u16;
         feeds.push(Feed::new(source, consumer, intake));

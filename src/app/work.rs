@@ -20,8 +20,8 @@ use crate::telemetry::Published;
 
 /// Time between two ticks: short against any slide, long against what a tick costs.
 const TICK: Duration = Duration::from_millis(100);
-/// Time between two publications of counters and positions; scrapes come every few seconds.
-const FACTS: Duration = Duration::from_millis(500);
+/// Time between two publications of sizes; scrapes come every few seconds.
+const SIZES: Duration = Duration::from_millis(500);
 /// Pause before a consumer that could not go on is made anew.
 const ANEW: Duration = Duration::from_secs(5);
 /// How long the last dead letters may take to leave.
@@ -37,6 +37,8 @@ pub struct Feed {
     pub intake: Intake,
     /// When to make the consumer anew, after a fatal failure.
     anew: Option<Instant>,
+    /// The group has taken us in.
+    ready: bool,
 }
 
 impl Feed {
@@ -47,6 +49,7 @@ impl Feed {
             consumer,
             intake,
             anew: None,
+            ready: false,
         }
     }
 
@@ -122,6 +125,30 @@ pub struct Work {
     pub snapshot_every: Duration,
     /// Where reports and facts go.
     pub published: Arc<Published>,
+    /// When what was done last.
+    pub pace: Pace,
+}
+
+/// When the things that are done by the clock were last done.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    ticked: Instant,
+    sized: Instant,
+    kept: Instant,
+    /// Records of the last turn.
+    records: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        let now = Instant::now();
+        Pace {
+            ticked: now,
+            sized: now,
+            kept: now,
+            records: 0,
+        }
+    }
 }
 
 impl Work {
@@ -129,50 +156,63 @@ impl Work {
     /// this returns.
     pub fn until(mut self, stop: &Stop) {
         let beat = self.published.beat("engine");
-        let share = TICK / u32::try_from(self.feeds.len()).unwrap_or(1).max(1);
-        let start = Instant::now();
-        let (mut ticked, mut told, mut kept) = (start, start, start);
-        let mut records = 0;
         while !stop.asked() {
-            let wait = if records == 0 { share } else { Duration::ZERO };
-            records = 0;
-            for feed in &mut self.feeds {
-                records += feed.poll(&mut self.engine, wait);
-            }
-            self.ready();
-            if ticked.elapsed() >= TICK {
-                ticked = Instant::now();
-                self.tick();
-                beat.tick();
-            }
-            if told.elapsed() >= FACTS {
-                told = Instant::now();
-                publish::facts(&self.published, &self.engine, &self.feeds);
-            }
-            if kept.elapsed() >= self.snapshot_every && !self.keeper.busy() {
-                kept = Instant::now();
-                self.keeper
-                    .write(self.engine.snapshot(), self.engine.positions());
-            }
+            self.turn();
+            beat.tick();
         }
         self.end();
         self.published.rest("engine");
     }
 
+    /// One turn: a batch of each feed, and what is due by the clock. Answers the number of records.
+    pub fn turn(&mut self) -> usize {
+        let wait = match self.pace.records {
+            0 => TICK / u32::try_from(self.feeds.len()).unwrap_or(1).max(1),
+            _ => Duration::ZERO,
+        };
+        self.pace.records = 0;
+        for feed in &mut self.feeds {
+            self.pace.records += feed.poll(&mut self.engine, wait);
+        }
+        self.ready();
+        if self.pace.ticked.elapsed() >= TICK {
+            self.pace.ticked = Instant::now();
+            self.tick();
+        }
+        if self.pace.sized.elapsed() >= SIZES {
+            self.pace.sized = Instant::now();
+            publish::size(&self.published, &self.engine);
+        }
+        if self.pace.kept.elapsed() >= self.snapshot_every && !self.keeper.busy() {
+            self.pace.kept = Instant::now();
+            self.keeper
+                .write(self.engine.snapshot(), self.engine.positions());
+        }
+        self.pace.records
+    }
+
     fn tick(&mut self) {
         let changes = self.engine.tick(clock::now_ms());
         publish::log(&changes);
+        publish::facts(&self.published, &self.engine, &self.feeds);
         publish::reports(&self.published, &self.engine);
         if let Some(written) = self.keeper.answer() {
             self.kept(&written);
         }
     }
 
-    /// A source is ready once the group has given it partitions (or told it that there are none).
+    /// A source is ready once the group has given it partitions, or told it that there are none. Until
+    /// then `/ready` says what stands in the way.
     fn ready(&mut self) {
         for feed in &mut self.feeds {
-            if std::mem::take(&mut feed.intake.moved) {
+            let moved = std::mem::take(&mut feed.intake.moved);
+            let trouble = feed.intake.trouble.take();
+            if moved || (!feed.ready && trouble.is_none() && feed.consumer.joined()) {
+                feed.ready = true;
                 self.published.ready(&part(&feed.source));
+            } else if let Some(error) = trouble.filter(|_| !feed.ready) {
+                self.published
+                    .not_ready(&part(&feed.source), &error.to_string());
             }
         }
     }
@@ -205,6 +245,7 @@ impl Work {
             }
         }
         publish::facts(&self.published, &self.engine, &self.feeds);
+        publish::size(&self.published, &self.engine);
         tracing::info!("last snapshot taken");
     }
 }

@@ -4,7 +4,9 @@
 //! the live partitions: below it, less the lateness, nothing more is expected. A partition whose end
 //! was reached is idle and holds nobody back until its next record; when all are idle, the frontier is
 //! the newest event of any. A partition that was assigned and not yet read holds the frontier where it
-//! is, for nothing is known of it.
+//! is, for nothing is known of it. A partition that was revoked holds nobody back from the next event or
+//! end on, not from the call: all of them may be revoked, one after the other, and given back (a session
+//! that the broker let expire), and the last one revoked must not carry the frontier past the others.
 //!
 //! Always: the frontier never goes back; a position never goes back.
 //!
@@ -42,6 +44,9 @@ pub struct Partitions {
     /// Index of the one last used: records come in runs.
     last: usize,
     frontier_ms: Option<i64>,
+    /// A partition was revoked since the minimum was last taken.
+    #[serde(skip)]
+    revoked: bool,
 }
 
 impl Partitions {
@@ -68,7 +73,8 @@ impl Partitions {
         }
         p.newest_ms = Some(time_ms);
         // The frontier can only move if this partition held it back.
-        if before.is_some() && before > self.frontier_ms && self.frontier_ms.is_some() {
+        let held = before.is_none() || before <= self.frontier_ms || self.frontier_ms.is_none();
+        if !held && !self.revoked {
             return false;
         }
         self.settle()
@@ -92,11 +98,11 @@ impl Partitions {
         self.all[index].next
     }
 
-    /// The partition is no longer read here; returns whether the frontier moved.
-    pub fn revoke(&mut self, source: u16, partition: i32) -> bool {
+    /// The partition is no longer read here.
+    pub fn revoke(&mut self, source: u16, partition: i32) {
         let index = self.find(source, partition);
         self.all[index].life = Life::Revoked;
-        self.settle()
+        self.revoked = true;
     }
 
     /// The partition's end was reached; returns whether the frontier moved.
@@ -141,6 +147,7 @@ impl Partitions {
     }
 
     fn settle(&mut self) -> bool {
+        self.revoked = false;
         let of = |life: Life| {
             let alive = self.all.iter().filter(move |p| p.life == life);
             alive.map(|p| p.newest_ms)
@@ -191,6 +198,24 @@ mod tests {
         assert_eq!(event(&mut p, 1, 2, 60), Some(200));
         assert_eq!(event(&mut p, 1, 3, 250), Some(200));
         assert_eq!(event(&mut p, 0, 2, 220), Some(220));
+    }
+
+    #[test]
+    fn partitions_that_are_all_revoked_and_given_back_leave_the_frontier_where_it_was() {
+        let mut p = Partitions::default();
+        p.assign(0, 0);
+        p.assign(0, 1);
+        event(&mut p, 0, 0, 100);
+        event(&mut p, 1, 0, 9000);
+        p.revoke(0, 0);
+        p.revoke(0, 1);
+        p.assign(0, 0);
+        p.assign(0, 1);
+        assert_eq!(event(&mut p, 1, 1, 9001), Some(100));
+        assert_eq!(event(&mut p, 0, 1, 200), Some(200));
+        // Taken for good, it holds nobody back from the next event on.
+        p.revoke(0, 0);
+        assert_eq!(event(&mut p, 1, 2, 9002), Some(9002));
     }
 
     #[test]

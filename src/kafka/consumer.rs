@@ -13,8 +13,11 @@
 //! The first two are checked here a second time, by a table of next offsets, at the cost of one look-up
 //! a record: librdkafka has had bugs with messages of revoked partitions in batches (issue 3093).
 //!
-//! The end of a partition is read off the watermark that comes with every answer to a fetch, when there
-//! is nothing left to hand over. librdkafka's own event for it (`enable.partition.eof`) is not to be
+//! The end of a partition is read off the watermark that comes with every answer to a fetch, and told
+//! once the partition's leader has answered again a while after it was reached ([`QUIET`]; the time of
+//! its last answer is in librdkafka's statistics). Both matter, because a partition at its end holds no
+//! other back: one whose broker is frozen or away only seems to have ended, and after an outage the
+//! backlog of one partition arrives a moment before that of the next. librdkafka's own event for it (`enable.partition.eof`) is not to be
 //! used with batches: `rd_kafka_q_serve_rkmessages` takes the event's offset, which is the next one to
 //! read, for that of a record and moves the position past it, so that the next resume (after each
 //! cooperative rebalance) skips one record a partition. A test with two members showed it.
@@ -23,7 +26,7 @@
 //! tools: the truth is the caller's snapshot.
 
 use super::batch::{BATCH, BatchQueue, Message};
-use super::context::{Context, Pending};
+use super::context::{Context, News, Pending};
 use super::{Handler, KafkaError, KafkaOptions, Partition, Record};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
 use rdkafka::message::{Message as _, Timestamp};
@@ -40,8 +43,11 @@ const WAIT: Duration = Duration::from_millis(20);
 /// The same failure is told again after this time.
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
 
-/// A partition that was left to its committed offset and yields nothing for so long has been read to
-/// its end: fetches are answered within `fetch.wait.max.ms`, half a second.
+/// How long after a partition's end was reached its leader must still answer with nothing new. Fetches
+/// are answered within `fetch.wait.max.ms`, half a second.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// The same without statistics, which then cannot tell whether the leader answers.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// A partition that is not assigned, in the table of next offsets.
@@ -57,11 +63,28 @@ pub struct Consumer {
     /// By topic and partition, the lowest offset that may come next, or [`NOT_OURS`].
     next: Vec<Vec<i64>>,
     told: HashMap<String, Instant>,
-    /// Partitions whose end has not been told since their last record, or since their assignment at
-    /// this time.
-    open: BTreeMap<Partition, Instant>,
-    ends: BTreeMap<Partition, i64>,
+    /// Partitions whose end has not been told since their last record or their assignment.
+    open: BTreeMap<Partition, Open>,
+    /// From the latest statistics.
+    news: BTreeMap<Partition, News>,
+    statistics: bool,
     paused: bool,
+    joined: bool,
+}
+
+/// Where a partition stands whose end has not been told, and since when.
+struct Open {
+    position: i64,
+    since: Instant,
+}
+
+impl Open {
+    fn now() -> Open {
+        Open {
+            position: NOT_OURS,
+            since: Instant::now(),
+        }
+    }
 }
 
 impl Consumer {
@@ -90,8 +113,10 @@ impl Consumer {
             next: vec![Vec::new(); options.topics.len()],
             told: HashMap::new(),
             open: BTreeMap::new(),
-            ends: BTreeMap::new(),
+            news: BTreeMap::new(),
+            statistics: options.consumer_config().get("statistics.interval.ms") != Some("0"),
             paused: false,
+            joined: false,
         })
     }
 
@@ -99,14 +124,17 @@ impl Consumer {
     /// records. It must be called at least every `max.poll.interval.ms` (5 minutes).
     pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
         let start = Instant::now();
-        self.serve(handler);
+        if self.serve(handler) {
+            // Told under load too: a partition without records must not hold the others back.
+            self.tell_ends(handler, false);
+        }
         let mut n = self.take(BATCH, Duration::ZERO, handler);
         while n == 0 {
             let left = timeout.saturating_sub(start.elapsed());
             if left.is_zero() {
                 break;
             }
-            self.tell_ends(handler);
+            self.tell_ends(handler, true);
             n = self.take(1, left.min(WAIT), handler);
             self.serve(handler);
         }
@@ -159,23 +187,22 @@ impl Consumer {
             .filter(|&&n| n != NOT_OURS)
             .count();
         if self.open.len() < assigned {
-            let now = Instant::now();
             for p in self.assignment() {
-                self.open.entry(p).or_insert(now);
+                self.open.entry(p).or_insert_with(Open::now);
             }
         }
     }
 
-    /// Tells the ends that have been reached; called when nothing is left to hand over.
-    fn tell_ends<H: Handler>(&mut self, handler: &mut H) {
+    /// Tells the ends that have been reached. `drained`: nothing that was fetched waits to be handed over.
+    fn tell_ends<H: Handler>(&mut self, handler: &mut H, drained: bool) {
         if self.open.is_empty() || self.paused {
             return;
         }
         // The client's own position also counts records that are not handed over (control records).
         let positions = self.client.position().unwrap_or_default();
-        let (queue, topics, next) = (&self.queue, &self.topics, &self.next);
+        let (queue, topics, next, news) = (&self.queue, &self.topics, &self.next, &self.news);
         let mut ended = Vec::new();
-        for (&p, since) in &self.open {
+        for (&p, open) in &mut self.open {
             let topic = &topics[p.topic as usize];
             let Some(end) = queue.end(topic, p.partition) else {
                 continue;
@@ -184,8 +211,23 @@ impl Consumer {
             let theirs = positions
                 .find_partition(topic, p.partition)
                 .and_then(|e| e.offset().to_raw());
-            let position = ours.copied().max(theirs).unwrap_or(0);
-            if position >= end || (position <= 0 && since.elapsed() >= SETTLED) {
+            let news = news.get(&p);
+            // Where reading began at a committed offset, only the fetcher knows it before a record came.
+            let fetched = news.and_then(|n| n.next).filter(|_| drained);
+            let position = ours.copied().max(theirs).max(fetched).unwrap_or(0);
+            if position != open.position {
+                *open = Open {
+                    position,
+                    since: Instant::now(),
+                };
+            }
+            let confirmed = if self.statistics {
+                let answered = news.and_then(|n| n.answered);
+                position >= end && answered.is_some_and(|at| at >= open.since + QUIET)
+            } else {
+                (position >= end || position <= 0) && open.since.elapsed() >= SETTLED
+            };
+            if confirmed {
                 ended.push(p);
             }
         }
@@ -196,7 +238,9 @@ impl Consumer {
     }
 
     /// Rebalances, errors and statistics, and any message that still came by the consumer's queue.
-    fn serve<H: Handler>(&mut self, handler: &mut H) {
+    /// Answers whether there were statistics.
+    fn serve<H: Handler>(&mut self, handler: &mut H) -> bool {
+        let mut statistics = false;
         // A rebalance ends a poll of rdkafka; a few turns empty the queue.
         for _ in 0..8 {
             let client = Arc::clone(&self.client);
@@ -205,9 +249,11 @@ impl Consumer {
                 self.stray(&message, handler);
             }
             let notes = std::mem::take(&mut *client.context().notes());
-            for (topic, partition, end) in notes.ends {
-                if let Some(topic) = self.topic(&topic) {
-                    self.ends.insert(Partition { topic, partition }, end);
+            for news in notes.news {
+                if let Some(topic) = self.topic(&news.topic) {
+                    statistics = true;
+                    let partition = news.partition;
+                    self.news.insert(Partition { topic, partition }, news);
                 }
             }
             for (code, text) in notes.errors {
@@ -224,6 +270,7 @@ impl Consumer {
                 }
             }
         }
+        statistics
     }
 
     /// A message that was on the consumer's queue before its partition was forwarded.
@@ -248,6 +295,7 @@ impl Consumer {
     }
 
     fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
+        self.joined = true;
         let mut with_offsets = TopicPartitionList::new();
         for e in list.elements() {
             let Some(topic) = self.topic(e.topic()) else {
@@ -262,7 +310,7 @@ impl Consumer {
                 start.unwrap_or(0).max(0),
             );
             self.open
-                .insert(Partition { topic, partition }, Instant::now());
+                .insert(Partition { topic, partition }, Open::now());
             let offset = match start {
                 Some(o) => Offset::Offset(o),
                 None => Offset::Stored,
@@ -292,7 +340,7 @@ impl Consumer {
             };
             let partition = e.partition();
             set_next(&mut self.next[topic as usize], partition, NOT_OURS);
-            self.ends.remove(&Partition { topic, partition });
+            self.news.remove(&Partition { topic, partition });
             self.open.remove(&Partition { topic, partition });
             self.queue.unforward(e.topic(), partition);
             handler.revoked(Partition { topic, partition }, lost);
@@ -384,6 +432,11 @@ impl Consumer {
             .map_err(KafkaError::from_native)
     }
 
+    /// Whether the group has ever answered with an assignment, be it an empty one.
+    pub fn joined(&self) -> bool {
+        self.joined
+    }
+
     /// Partitions that are assigned now.
     pub fn assignment(&self) -> Vec<Partition> {
         let mut all = Vec::new();
@@ -401,10 +454,10 @@ impl Consumer {
     /// not handed over by now.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
         let mut all = Vec::new();
-        for (&p, &end) in &self.ends {
+        for (&p, news) in &self.news {
             let next = self.next[p.topic as usize].get(p.partition as usize);
             if let Some(&next) = next.filter(|&&n| n != NOT_OURS) {
-                all.push((p, (end - next).max(0)));
+                all.push((p, (news.end - next).max(0)));
             }
         }
         all

@@ -15,6 +15,7 @@ use rdkafka::{TopicPartitionList, config::RDKafkaLogLevel};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A rebalance that waits to be carried out.
 pub(super) enum Pending {
@@ -28,8 +29,20 @@ pub(super) struct Notes {
     pub rebalances: VecDeque<Pending>,
     /// Code and librdkafka's words.
     pub errors: Vec<(RDKafkaErrorCode, String)>,
-    /// Topic, partition and the offset after the broker's newest record.
-    pub ends: Vec<(String, i32, i64)>,
+    /// What the latest statistics say of each partition.
+    pub news: Vec<News>,
+}
+
+/// A partition in the statistics.
+pub(super) struct News {
+    pub topic: String,
+    pub partition: i32,
+    /// The offset after the broker's newest record.
+    pub end: i64,
+    /// The next offset to fetch, once that is known.
+    pub next: Option<i64>,
+    /// When the partition's leader last answered anything; `None` while it is away.
+    pub answered: Option<Instant>,
 }
 
 #[derive(Default)]
@@ -67,12 +80,25 @@ impl ClientContext for Context {
     }
 
     fn stats(&self, statistics: Statistics) {
+        let now = Instant::now();
+        let answered = |leader: i32| {
+            let mut up = statistics.brokers.values().filter(|b| b.state == "UP");
+            let silent = u64::try_from(up.find(|b| b.nodeid == leader)?.rxidle).ok()?;
+            now.checked_sub(Duration::from_micros(silent))
+        };
         let mut notes = self.notes();
-        notes.ends.clear();
-        for (name, topic) in statistics.topics {
+        notes.news.clear();
+        for (name, topic) in &statistics.topics {
             for p in topic.partitions.values() {
                 if p.partition >= 0 && p.hi_offset >= 0 {
-                    notes.ends.push((name.clone(), p.partition, p.hi_offset));
+                    notes.news.push(News {
+                        topic: name.clone(),
+                        partition: p.partition,
+                        end: p.hi_offset,
+                        next: (p.fetch_state == "active" && p.next_offset >= 0)
+                            .then_some(p.next_offset),
+                        answered: answered(p.leader),
+                    });
                 }
             }
         }

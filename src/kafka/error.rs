@@ -45,6 +45,14 @@ impl KafkaError {
         matches!(self, KafkaError::Fatal(_))
     }
 
+    /// Whether it lasts until someone mends the configuration or the broker.
+    pub fn needs_hand(&self) -> bool {
+        matches!(
+            self,
+            KafkaError::Option { .. } | KafkaError::Credentials { .. } | KafkaError::Topic { .. }
+        )
+    }
+
     /// What makes two errors the same one, told again.
     pub(super) fn kind(&self) -> String {
         match self {

@@ -48,7 +48,8 @@ pub struct KafkaOptions {
     pub security: Security,
     /// Where to begin without a snapshot or a commit.
     pub start: StartAt,
-    /// Longest record that is fetched whole, bytes.
+    /// Longest record that is decoded, bytes. One that is longer is fetched nevertheless, by itself, so
+    /// that it is counted and the partition goes on.
     pub record_bytes_max: usize,
     /// Memory that fetched, not yet consumed records may take, KiB.
     pub queue_kbytes_max: u32,
@@ -81,6 +82,12 @@ impl Default for KafkaOptions {
         }
     }
 }
+
+/// librdkafka's defaults, never gone below, and its own limit of a partition's part of an answer.
+const FETCH_PARTITION_BYTES: usize = 1 << 20;
+const FETCH_BYTES: usize = 50 << 20;
+const ANSWER_BYTES: usize = 100_000_000;
+const FETCH_PARTITION_BYTES_MAX: usize = 1_000_000_000;
 
 /// Settings that may not be passed through, because what this program promises rests on them, and why.
 pub const OWNED: [(&str, &str); 6] = [
@@ -129,11 +136,26 @@ impl KafkaOptions {
                     StartAt::Latest => "latest",
                 },
             );
+        self.set_fetch_limits(&mut c);
         if let Some(instance) = &self.instance {
             c.set("group.instance.id", instance);
         }
         self.pass_through(&mut c);
         c
+    }
+
+    /// A record of the longest length comes with others in one answer. A longer one does not stop the
+    /// partition either: brokers answer with at least one batch whatever these limits say, and only the
+    /// whole answer has a limit, which is kept above all of it.
+    fn set_fetch_limits(&self, c: &mut ClientConfig) {
+        let of_partition = self
+            .record_bytes_max
+            .clamp(FETCH_PARTITION_BYTES, FETCH_PARTITION_BYTES_MAX);
+        let of_fetch = of_partition.max(FETCH_BYTES);
+        let of_answer = (of_fetch + FETCH_BYTES).max(ANSWER_BYTES);
+        c.set("fetch.message.max.bytes", of_partition.to_string())
+            .set("fetch.max.bytes", of_fetch.to_string())
+            .set("receive.message.max.bytes", of_answer.to_string());
     }
 
     /// Settings of the dead-letter producer; those of the map that only a consumer knows are left out.

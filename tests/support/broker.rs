@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -31,15 +32,24 @@ pub struct Read {
 }
 
 impl Broker {
-    /// Any broker, or `None` after saying that `test` is skipped.
-    pub fn any(test: &str) -> Option<Broker> {
-        match std::env::var("KAFKA_BOOTSTRAP") {
-            Ok(bootstrap) if !bootstrap.is_empty() => Some(Broker {
+    /// Any broker, or `None` after saying that `test` is skipped. Tests that run at the same moment
+    /// share one; the last to drop it ends it.
+    pub fn any(test: &str) -> Option<Arc<Broker>> {
+        static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(broker) = shared.upgrade() {
+            return Some(broker);
+        }
+        let broker = match std::env::var("KAFKA_BOOTSTRAP") {
+            Ok(bootstrap) if !bootstrap.is_empty() => Broker {
                 bootstrap,
                 dir: None,
-            }),
-            _ => Broker::own(test),
-        }
+            },
+            _ => Broker::own(test)?,
+        };
+        let broker = Arc::new(broker);
+        *shared = Arc::downgrade(&broker);
+        Some(broker)
     }
 
     /// A broker that the test may stop, or `None` after saying that it is skipped.
@@ -76,6 +86,11 @@ impl Broker {
         send_signal(self.script("pid").trim(), signal);
     }
 
+    /// The address at which it asks for credentials: SASL PLAIN, user `trueline`, password `right`.
+    pub fn sasl(&self) -> String {
+        self.script("sasl").trim().to_owned()
+    }
+
     fn script(&self, command: &str) -> String {
         let dir = self
             .dir
@@ -93,11 +108,18 @@ impl Broker {
 
     /// Creates topics of these names and partitions and waits until the broker lists them.
     pub fn create_topics(&self, topics: &[(&str, i32)]) {
+        self.create_topics_for(topics, 1 << 20);
+    }
+
+    /// The same for records of up to so many bytes.
+    pub fn create_topics_for(&self, topics: &[(&str, i32)], record_bytes: usize) {
+        let record_bytes = record_bytes.to_string();
         let admin: AdminClient<DefaultClientContext> =
             self.client().create().expect("an admin client");
         let new = topics
             .iter()
-            .map(|t| NewTopic::new(t.0, t.1, TopicReplication::Fixed(1)));
+            .map(|t| NewTopic::new(t.0, t.1, TopicReplication::Fixed(1)))
+            .map(|t| t.set("max.message.bytes", &record_bytes));
         let new: Vec<NewTopic<'_>> = new.collect();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -118,6 +140,7 @@ impl Broker {
             .set("enable.idempotence", "true")
             .set("linger.ms", "20");
         client.set("message.timeout.ms", "120000");
+        client.set("message.max.bytes", "16777216");
         Sender {
             producer: client.create().expect("a producer"),
             sent: 0,

@@ -27,7 +27,7 @@ pub const BAD: [(&str, &str); 6] = [
     ),
     (
         r#"{"model":"steady","score":0.7,"outcome":"perhaps","time_ms":TIME}"#,
-        "bad_outcome",
+        "unknown_class",
     ),
 ];
 

@@ -69,6 +69,44 @@ impl Service {
         .code()
     }
 
+    /// The directory of its snapshots.
+    pub fn state(&self) -> PathBuf {
+        self.config.with_file_name("state")
+    }
+
+    /// Waits until it has logged a line that holds all of `words`, and returns the line.
+    pub fn wait_for_line(&self, words: &[&str]) -> String {
+        wait_for(&format!("a line with {words:?}"), LIMIT, || {
+            let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let line = |line: &&str| words.iter().all(|word| line.contains(word));
+            text.lines().find(line).map(str::to_owned)
+        })
+    }
+
+    /// Waits until /ready says 503 with all of `words`, and returns what it says.
+    pub fn wait_not_ready(&self, words: &[&str]) -> String {
+        let what = format!("/ready to say {words:?}");
+        let (_, said) = wait_for(&what, LIMIT, || {
+            let (status, said) = self.get("/ready")?;
+            Some((status, said)).filter(|(status, said)| {
+                *status == 503 && words.iter().all(|word| said.contains(word))
+            })
+        });
+        said
+    }
+
+    /// Runs `trueline check` on the configuration; answers the exit code and what it printed on
+    /// standard error. The address is left to the process that runs.
+    pub fn check(&self) -> (Option<i32>, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["check", "--timeout", "5s", "--config"])
+            .arg(&self.config)
+            .output()
+            .expect("trueline starts");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    }
+
     /// Body and status of a GET; `None` while nobody answers.
     pub fn get(&self, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
