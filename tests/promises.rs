@@ -475,6 +475,60 @@ fn one_event_far_ahead_of_its_arrival_does_not_make_all_others_late() {
     );
 }
 
+/// Reports of the only stream, by window.
+fn window<'a>(engine: &'a Engine, name: &str) -> &'a WindowReport {
+    let report = engine.reports().next().expect("a stream");
+    let found = report.windows.iter().find(|w| w.window == name);
+    found.expect("a window of that name")
+}
+
+#[test]
+fn a_wide_window_is_judged_from_the_first_seal_on_and_says_since_when_it_has_data() {
+    let mut engine = Engine::new(plan());
+    // The 72s window slides by 12 s, gathering from the 36s window's slides of 6 s, those from 1 s.
+    let begin = BEGIN_MS + 5_000;
+    assert_eq!(BEGIN_MS % 12_000, 8_000);
+    stream(&mut engine, 5..10, 100, true);
+    let young = window(&engine, "36s");
+    assert_eq!((young.since_ms, young.n), (begin, 200));
+    assert_eq!(young.end_ms, begin + 2_000);
+    assert!(young.evaluation.is_some(), "{young:?}");
+    // Nothing has come to the widest window through the one between yet.
+    assert_eq!(window(&engine, "72s").n, 0);
+    // The one between slides at second 10, and the widest is judged in the middle of its slide.
+    stream(&mut engine, 10..13, 100, true);
+    let young = window(&engine, "72s");
+    assert_eq!((young.since_ms, young.n), (begin, 500));
+    assert_eq!(young.end_ms, begin + 5_000);
+    assert!(young.evaluation.is_some(), "{young:?}");
+    // Afterwards it is judged at its own slides, as ever.
+    stream(&mut engine, 13..19, 100, true);
+    assert_eq!(window(&engine, "72s").end_ms, BEGIN_MS + 16_000);
+    assert_eq!(window(&engine, "72s").n, 1_100);
+    stream(&mut engine, 19..28, 100, true);
+    assert_eq!(window(&engine, "72s").end_ms, BEGIN_MS + 16_000);
+}
+
+#[test]
+fn a_restored_engine_shows_an_evaluation_wherever_it_had_one() {
+    for seconds in [5, 9, 20, 41, 90] {
+        let mut engine = Engine::new(plan());
+        stream(&mut engine, 0..seconds, 100, true);
+        let restored = Engine::restore(plan(), engine.snapshot()).expect("a sound snapshot");
+        for name in ["6s", "36s", "72s", "last:40"] {
+            let (was, is) = (window(&engine, name), window(&restored, name));
+            assert_eq!(was.evaluation.is_some(), is.evaluation.is_some(), "{name}");
+            assert_eq!((was.verdict, was.alert), (is.verdict, is.alert), "{name}");
+            assert_eq!((was.end_ms, was.n), (is.end_ms, is.n), "{name}");
+            let Some(e) = &is.evaluation else { continue };
+            assert!(e.n <= is.n && is.since_ms >= was.since_ms, "{name}");
+            if e.n == is.n {
+                assert_eq!(was.evaluation, is.evaluation, "{name}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_gap_of_years_is_skipped_and_empties_the_windows() {
     let mut engine = Engine::new(plan());

@@ -1,6 +1,7 @@
-//! The one place that reads the wall clock for the engine's `now`.
+//! The one place that reads the wall clock for the engine's `now`, and the stopwatch that times it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Milliseconds since 1970 by this machine's clock.
 pub fn now_ms() -> i64 {
@@ -8,4 +9,11 @@ pub fn now_ms() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Nanoseconds since this was first called.
+pub fn stopwatch() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    let since = START.get_or_init(Instant::now).elapsed();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

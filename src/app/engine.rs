@@ -12,9 +12,12 @@
 //! gives what this engine will give, bit for bit.
 
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, ModelShape, Origin, Reason, Subject,
+    Bounds, Collector, Counters, Disposition, Event, ModelShape, Origin, PartitionState, Reason,
+    Subject,
 };
-use crate::judge::{Change, Judge, JudgeOptions, StreamId, StreamReport, WindowReport, pane_of};
+use crate::judge::{
+    Change, Judge, JudgeOptions, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
+};
 use crate::stats::sums::Sums;
 use crate::store::snapshot::{JudgeState, ModelState, RingState, SubjectState};
 use crate::window::{PackError, Packed};
@@ -33,6 +36,7 @@ pub struct Engine {
     changes: Vec<Change>,
     /// Streams of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
+    stopwatch: Option<Stopwatch>,
 }
 
 /// Why a snapshot cannot be restored.
@@ -69,6 +73,7 @@ impl Engine {
             judges: Vec::new(),
             changes: Vec::new(),
             dropped: Vec::new(),
+            stopwatch: None,
         }
     }
 
@@ -180,6 +185,45 @@ impl Engine {
         &self.dropped
     }
 
+    /// Times every evaluation from now on; see [`Engine::take_nanos`].
+    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+        self.stopwatch = Some(stopwatch);
+        let judges = self.judges.iter_mut().flatten();
+        judges.for_each(|judge| judge.time_by(Some(stopwatch)));
+    }
+
+    /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
+    pub fn take_nanos(&mut self) -> Vec<u64> {
+        let mut all = Vec::new();
+        if self.stopwatch.is_some() {
+            let judges = self.judges.iter_mut().flatten();
+            judges.for_each(|judge| judge.take_nanos(&mut all));
+        }
+        all
+    }
+
+    /// How far each partition was read.
+    pub fn partitions(&self) -> impl Iterator<Item = PartitionState> {
+        self.collector.partitions().states()
+    }
+
+    /// The lateness of the model that allows most: what is older than a partition's newest event by more
+    /// is complete for every model.
+    pub fn lateness_ms(&self) -> i64 {
+        let lateness = self.plan.models.iter().map(|m| m.ladder.lateness_ms);
+        lateness.max().unwrap_or(0)
+    }
+
+    /// Panes held over all streams, open and sealed; one that two windows share counts for each.
+    pub fn panes(&self) -> usize {
+        let subjects = (0..self.collector.slots_len()).filter_map(|s| self.collector.subject(s));
+        let views = |s: &Subject| self.plan.models[s.model].views.len();
+        let open: usize = subjects.map(|s| s.open_len() * views(s)).sum();
+        let rings = self.judges.iter().flatten().flat_map(Judge::rings);
+        let sealed = rings.map(|r| r.panes.len() + usize::from(r.gathering.is_some()));
+        open + sealed.sum::<usize>()
+    }
+
     /// Event time up to which nothing more is expected, lateness not yet taken off; `None` before
     /// every live partition has had an event.
     pub fn frontier_ms(&self) -> Option<i64> {
@@ -263,6 +307,9 @@ impl Engine {
             && let Some(subject) = self.collector.subject(slot)
         {
             *judges = judges_for(&self.plan.models[subject.model], subject);
+            for judge in judges.iter_mut() {
+                judge.time_by(self.stopwatch);
+            }
         }
         judges.iter_mut().for_each(|j| j.seen(newest_ms));
     }
@@ -281,6 +328,7 @@ impl Engine {
             Some(subject_state(self.collector.subject(slot)?, judges))
         });
         Snapshot {
+            topics: Vec::new(),
             partitions: self.collector.partitions().clone(),
             counters: self.collector.counters().clone(),
             models: models

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::engine::Engine;
 use super::intake::Intake;
 use super::snapshots::Written;
 use super::work::Feed;
 use crate::alert::AlertState;
-use crate::collect::Origin;
+use crate::collect::{Origin, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::Partition;
 use crate::telemetry::Published;
@@ -24,17 +25,23 @@ pub fn reports(published: &Published, engine: &Engine) {
     published.retain(|id| alive.contains(id));
 }
 
+/// Publishes how long evaluations took since the last time.
+pub fn evaluations(published: &Published, engine: &mut Engine) {
+    for nanos in engine.take_nanos() {
+        published.evaluated(Duration::from_nanos(nanos));
+    }
+}
+
 /// Publishes counters and positions. Before the reports: whoever sees a verdict also sees the records
 /// that it rests on counted.
 pub fn facts(published: &Published, engine: &Engine, feeds: &[Feed]) {
-    let positions = engine.positions();
     let sources: Vec<SourceFacts> = feeds
         .iter()
         .flat_map(|f| source_facts(engine, &f.intake))
         .collect();
     let partitions: Vec<PartitionFacts> = feeds
         .iter()
-        .flat_map(|feed| partition_facts(feed, &positions))
+        .flat_map(|feed| partition_facts(feed, engine))
         .collect();
     published.update(|facts| {
         facts.sources = sources;
@@ -46,8 +53,10 @@ pub fn facts(published: &Published, engine: &Engine, feeds: &[Feed]) {
 pub fn size(published: &Published, engine: &Engine) {
     let size = EngineFacts {
         streams: engine.reports().count() as u64,
+        streams_expired: engine.counters().streams_expired,
+        streams_dropped: engine.counters().streams_dropped,
+        panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
-        ..EngineFacts::default()
     };
     published.update(|facts| facts.engine = size);
 }
@@ -78,11 +87,17 @@ fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
     facts
 }
 
-fn partition_facts(feed: &Feed, positions: &[Origin]) -> Vec<PartitionFacts> {
-    let lag = feed.consumer.lag();
+/// A partition's watermark is that of the model with the most lateness: what is older is complete for all.
+fn partition_facts(feed: &Feed, engine: &Engine) -> Vec<PartitionFacts> {
+    let (lag, positions) = (feed.consumer.lag(), engine.positions());
+    let states: Vec<PartitionState> = engine.partitions().collect();
     let one = |partition: Partition| {
         let number = feed.intake.base + partition.topic;
         let here = |o: &&Origin| o.source == number && o.partition == partition.partition;
+        let state = states
+            .iter()
+            .find(|s| s.source == number && s.partition == partition.partition);
+        let newest_ms = state.and_then(|s| s.newest_ms);
         PartitionFacts {
             topic: feed
                 .intake
@@ -96,7 +111,8 @@ fn partition_facts(feed: &Feed, positions: &[Origin]) -> Vec<PartitionFacts> {
                 .iter()
                 .find(|(p, _)| *p == partition)
                 .map(|(_, lag)| *lag),
-            ..PartitionFacts::default()
+            watermark_ms: newest_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
+            idle: state.is_some_and(|s| s.idle),
         }
     };
     feed.consumer.assignment().into_iter().map(one).collect()

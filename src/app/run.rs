@@ -46,7 +46,8 @@ impl App {
         }
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&setup.state)?;
-        let engine = restore(setup.plan, &dir)?;
+        let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
+        let (engine, topics) = restore(setup.plan, topics.collect(), &dir, &published)?;
         published.ready("state");
         published.update(|facts| {
             facts.config.loaded = true;
@@ -55,6 +56,7 @@ impl App {
         let work = Work {
             engine,
             feeds: feeds(setup.sources)?,
+            topics,
             keeper: Keeper::start(dir)?,
             snapshot_every: setup.snapshot_every,
             published: Arc::clone(&published),
@@ -152,17 +154,36 @@ fn listen(address: &str) -> Result<TcpListener, Fault> {
     Ok(listener)
 }
 
-/// The engine as the newest snapshot left it, or a new one.
-fn restore(plan: Plan, dir: &StateDir) -> Result<Engine, Fault> {
-    let Some(snapshot) = dir.load()? else {
+/// The engine as the newest snapshot left it, or a new one; and the names of its topics. What could not
+/// be used, files or streams, is named in the log and counted.
+fn restore(
+    plan: Plan,
+    topics: Vec<String>,
+    dir: &StateDir,
+    published: &Published,
+) -> Result<(Engine, Vec<String>), Fault> {
+    let Some(loaded) = dir.load()? else {
         tracing::info!("no snapshot found, starting without state");
-        return Ok(Engine::new(plan));
+        let mut engine = Engine::new(plan);
+        engine.time_by(clock::stopwatch);
+        return Ok((engine, topics));
     };
-    let engine =
+    for (file, fault) in &loaded.refused {
+        tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
+    }
+    published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
+    let mut snapshot = loaded.snapshot;
+    let topics = snapshot.rebind(&topics);
+    let mut engine =
         Engine::restore(plan, snapshot).map_err(|error| Fault::Unavailable(error.to_string()))?;
+    for stream in engine.dropped() {
+        tracing::warn!(%stream, "stream of the snapshot dropped");
+    }
+    engine.time_by(clock::stopwatch);
     let (streams, partitions) = (engine.reports().count(), engine.positions().len());
-    tracing::info!(streams, partitions, "restored from a snapshot");
-    Ok(engine)
+    let file = loaded.path.display();
+    tracing::info!(%file, streams, partitions, "restored from a snapshot");
+    Ok((engine, topics))
 }
 
 fn feeds(sources: Vec<Source>) -> Result<Vec<Feed>, Fault> {

@@ -16,10 +16,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::clock;
-use super::engine::Snapshot;
 use super::fault::Fault;
 use crate::collect::Origin;
-use crate::store;
+use crate::store::{self, Loaded, Snapshot};
 
 /// Name of the file whose lock says that a process lives in the directory.
 const LOCK: &str = "lock";
@@ -58,9 +57,9 @@ impl StateDir {
         }
     }
 
-    /// The newest snapshot that can be read.
-    pub fn load(&self) -> Result<Option<Snapshot>, Fault> {
-        store::load(&self.path).map_err(|error| Fault::Unavailable(error.to_string()))
+    /// The newest snapshot that can be read, with the newer files that cannot.
+    pub fn load(&self) -> Result<Option<Loaded>, Fault> {
+        store::load_named(&self.path).map_err(|error| Fault::Unavailable(error.to_string()))
     }
 }
 

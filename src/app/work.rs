@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::engine::Engine;
+use super::engine::{Engine, Snapshot};
 use super::intake::Intake;
 use super::publish;
 use super::snapshots::{Keeper, Written};
@@ -72,6 +72,28 @@ impl Feed {
         }
     }
 
+    /// Gives up what the snapshot knows and the group has given to another member: it would hold the
+    /// watermark of all others where it was.
+    fn let_go(&self, engine: &mut Engine) {
+        let assigned = self.consumer.assignment();
+        for origin in engine.positions() {
+            if let Some(partition) = self.ours(&origin)
+                && !assigned.contains(&partition)
+            {
+                engine.revoke(origin.source, origin.partition);
+            }
+        }
+    }
+
+    /// The partition of this feed that has the position, if it is one of its topics.
+    fn ours(&self, origin: &Origin) -> Option<Partition> {
+        let topic = origin.source.checked_sub(self.intake.base)?;
+        (usize::from(topic) < self.intake.topics.len()).then_some(Partition {
+            topic,
+            partition: origin.partition,
+        })
+    }
+
     fn remake(&mut self, engine: &mut Engine) {
         for partition in self.consumer.assignment() {
             engine.revoke(self.intake.base + partition.topic, partition.partition);
@@ -90,18 +112,10 @@ impl Feed {
 
     /// Commits those of the positions that are this feed's.
     fn commit(&self, positions: &[Origin]) {
-        let topics = self.intake.base..self.intake.base + self.intake.topics.len() as u16;
         let assigned = self.consumer.assignment();
         let ours: Vec<(Partition, i64)> = positions
             .iter()
-            .filter(|origin| topics.contains(&origin.source))
-            .map(|origin| {
-                let partition = Partition {
-                    topic: origin.source - self.intake.base,
-                    partition: origin.partition,
-                };
-                (partition, origin.offset)
-            })
+            .filter_map(|origin| Some((self.ours(origin)?, origin.offset)))
             .filter(|(partition, _)| assigned.contains(partition))
             .collect();
         if ours.is_empty() {
@@ -119,6 +133,8 @@ pub struct Work {
     pub engine: Engine,
     /// Its feeds, at least one.
     pub feeds: Vec<Feed>,
+    /// Names of the topics by the engine's numbers, and behind them those that are no longer read.
+    pub topics: Vec<String>,
     /// Where snapshots go.
     pub keeper: Keeper,
     /// How often they go there.
@@ -185,8 +201,8 @@ impl Work {
         }
         if self.pace.kept.elapsed() >= self.snapshot_every && !self.keeper.busy() {
             self.pace.kept = Instant::now();
-            self.keeper
-                .write(self.engine.snapshot(), self.engine.positions());
+            let snapshot = self.snapshot();
+            self.keeper.write(snapshot, self.engine.positions());
         }
         self.pace.records
     }
@@ -196,8 +212,17 @@ impl Work {
         publish::log(&changes);
         publish::facts(&self.published, &self.engine, &self.feeds);
         publish::reports(&self.published, &self.engine);
+        publish::evaluations(&self.published, &mut self.engine);
         if let Some(written) = self.keeper.answer() {
             self.kept(&written);
+        }
+    }
+
+    /// The engine's state, with the names of the topics that it numbers.
+    fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            topics: self.topics.clone(),
+            ..self.engine.snapshot()
         }
     }
 
@@ -209,6 +234,9 @@ impl Work {
             let trouble = feed.intake.trouble.take();
             if moved || (!feed.ready && trouble.is_none() && feed.consumer.joined()) {
                 feed.ready = true;
+                if moved {
+                    feed.let_go(&mut self.engine);
+                }
                 self.published.ready(&part(&feed.source));
             } else if let Some(error) = trouble.filter(|_| !feed.ready) {
                 self.published
@@ -232,8 +260,8 @@ impl Work {
         if let Some(written) = self.keeper.wait() {
             self.kept(&written);
         }
-        self.keeper
-            .write(self.engine.snapshot(), self.engine.positions());
+        let snapshot = self.snapshot();
+        self.keeper.write(snapshot, self.engine.positions());
         if let Some(written) = self.keeper.wait() {
             self.kept(&written);
         }

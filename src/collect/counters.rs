@@ -97,6 +97,14 @@ impl Counters {
         (0..).zip(self.sources.iter())
     }
 
+    /// Moves the counts of each source to the number that `number` says. See `Partitions::renumber`.
+    pub fn renumber(&mut self, number: impl Fn(u16) -> u16) {
+        let before = std::mem::take(&mut self.sources);
+        for (source, counts) in (0..).zip(before) {
+            self.source_mut(number(source)).add(&counts);
+        }
+    }
+
     /// The sum over sources.
     pub fn total(&self) -> SourceCounters {
         let mut total = SourceCounters::default();

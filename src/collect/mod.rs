@@ -14,5 +14,5 @@ pub mod table;
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Origin, Reason, Refusal};
-pub use partition::Partitions;
+pub use partition::{PartitionState, Partitions};
 pub use subject::Subject;

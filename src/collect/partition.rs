@@ -37,6 +37,19 @@ struct Partition {
     next: Option<i64>,
 }
 
+/// What can be shown of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionState {
+    /// Number of its topic.
+    pub source: u16,
+    /// Its number in the topic.
+    pub partition: i32,
+    /// Newest event time, where an event was seen.
+    pub newest_ms: Option<i64>,
+    /// Read to its end: it holds no other back.
+    pub idle: bool,
+}
+
 /// All partitions. See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Partitions {
@@ -121,6 +134,29 @@ impl Partitions {
                 offset: p.next?,
             })
         })
+    }
+
+    /// How far each partition was read, and whether it holds others back.
+    pub fn states(&self) -> impl Iterator<Item = PartitionState> {
+        self.all.iter().map(|p| PartitionState {
+            source: p.source,
+            partition: p.partition,
+            newest_ms: p.newest_ms,
+            idle: p.life == Life::Idle,
+        })
+    }
+
+    /// Gives every source the number that `number` says, for a configuration that lists them otherwise;
+    /// where it says `false` with it, the source is no longer read: its partitions keep their positions
+    /// and hold nobody back.
+    pub fn renumber(&mut self, number: impl Fn(u16) -> (u16, bool)) {
+        for p in &mut self.all {
+            let (source, read) = number(p.source);
+            p.source = source;
+            if !read {
+                p.life = Life::Revoked;
+            }
+        }
     }
 
     /// Heap bytes held.

@@ -175,6 +175,11 @@ impl Subject {
         self.open.first().map(|p| p.start_ms)
     }
 
+    /// Number of open panes.
+    pub fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
     /// Begin of the newest open pane.
     pub fn newest_pane_ms(&self) -> Option<i64> {
         self.open.last().map(|p| p.start_ms)

@@ -97,6 +97,8 @@ fn window_facts(window: &WindowReport) -> Value {
         "start": rfc3339(window.start_ms),
         "end_ms": window.end_ms,
         "end": rfc3339(window.end_ms),
+        "data_since_ms": window.since_ms,
+        "data_since": rfc3339(window.since_ms),
         "evaluated_at_ms": window.evaluated_at_ms,
         "n": window.n,
         "verdict": verdict,

@@ -84,7 +84,7 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
         body,
         "<p class=foot>As JSON: <a href=\"/api/v1/streams/{path}\">everything</a>, \
          <a href=\"/api/v1/streams/{path}/reliability\">cells</a>. \
-         Grey bars: where the event rate of a cell would fall if its scores were true. \
+         Grey bars: where the event rate of a cell would fall if its scores were true; red: outside. \
          Whiskers: exact 95 % interval of the observed rate. Area of a point: events in the cell.</p>"
     );
     page(&format!("{id} · trueline"), &body)
@@ -94,11 +94,12 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
 fn section(window: &WindowReport, body: &mut String) {
     let _ = write!(
         body,
-        "<section><h2>window {} {}</h2><p class=when>{} to {} UTC · n = {} · alert {}</p>",
+        "<section><h2>window {} {}</h2><p class=when>{} to {} UTC{} · n = {} · alert {}</p>",
         escape(&window.window),
         badge(window),
         clock(window.start_ms),
         clock(window.end_ms),
+        young(window),
         thousands(window.n),
         alert(window)
     );
@@ -118,6 +119,15 @@ fn section(window: &WindowReport, body: &mut String) {
         }
     }
     body.push_str("</section>");
+}
+
+/// Since when there are data, where that is not the window's begin.
+fn young(window: &WindowReport) -> String {
+    if window.n > 0 && window.since_ms > window.start_ms {
+        format!(", data since {}", clock(window.since_ms))
+    } else {
+        String::new()
+    }
 }
 
 /// The numbers of an evaluation as a table of two columns.
@@ -142,12 +152,12 @@ fn figures(e: &Evaluation, body: &mut String) {
         ),
         ("tolerance".into(), number(e.tolerance.tolerance)),
         ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
-        ("T-Cal p-value".into(), number(e.tcal.p_value)),
+        ("T-Cal p-value".into(), significance(e.tcal.p_value)),
     ];
     if let Some(discrete) = &e.discrete {
         rows.push((
             "exact discrete test p-value".into(),
-            number(discrete.p_value),
+            significance(discrete.p_value),
         ));
     }
     rows.extend([
@@ -191,7 +201,7 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
                 number(e.interval.estimate_squared.max(0.0).sqrt()),
                 number(e.interval.lower),
                 number(e.interval.upper),
-                number(p_value(e))
+                significance(p_value(e))
             );
         }
         None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
@@ -286,6 +296,15 @@ fn number(value: f64) -> String {
     }
 }
 
+/// A p-value; one too small to mean its digits is bounded, since none is 0.
+fn significance(p: f64) -> String {
+    if p < 1e-99 {
+        "&lt; 1e-99".to_owned()
+    } else {
+        number(p)
+    }
+}
+
 fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -333,6 +352,8 @@ mod tests {
         assert_eq!(number(0.012_345), "0.0123");
         assert_eq!(number(1.2e-9), "1.20e-9");
         assert_eq!(number(-0.5), "-0.5000");
+        assert_eq!(significance(0.0), "&lt; 1e-99");
+        assert_eq!(significance(0.25), "0.2500");
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(thousands(999), "999");
     }

@@ -15,6 +15,9 @@ pub struct WindowReport {
     pub start_ms: i64,
     /// Event time at which it ends, exclusive.
     pub end_ms: i64,
+    /// Begin of the oldest pane in it: later than `start_ms` while the stream is younger than the window,
+    /// or was silent when it began.
+    pub since_ms: i64,
     /// Number of events.
     pub n: u64,
     /// The verdict.

@@ -8,6 +8,12 @@
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or restart
 //! that seals the same panes gives the same report, to the last bit of each p-value; the seed of a
 //! resampling test is derived from stream, window and end of window.
+//!
+//! A window is judged at its slides. Until its first slide ends (up to four hours for a day) it is judged
+//! as that fills, each time the window that it gathers from slides; its report says since when it has
+//! data. After a restart each window is evaluated over the panes that it still holds, which for slides
+//! under an hour is one slide less than was judged: the evaluation says its own n. Bounds, n, verdict and
+//! alert stay as they were judged, and the next slide makes all of it whole.
 
 use super::book::{Change, Step, StreamReport, WindowReport};
 use super::sentence::{alert_sentence, verdict_sentence};
@@ -43,7 +49,14 @@ pub struct Judge {
     alerts: Vec<Alert>,
     report: StreamReport,
     evaluations: u64,
+    stopwatch: Option<Stopwatch>,
+    /// Time that evaluations took since it was last asked for, by the stopwatch.
+    nanos: Vec<u64>,
 }
+
+/// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take. Nothing
+/// that is judged depends on it.
+pub type Stopwatch = fn() -> u64;
 
 impl Judge {
     /// A judge that has seen nothing.
@@ -52,6 +65,7 @@ impl Judge {
             window: name.to_owned(),
             start_ms: 0,
             end_ms: 0,
+            since_ms: 0,
             n: 0,
             verdict: Verdict::Undecided(Undecided::TooFew),
             alert: AlertState::Inactive,
@@ -68,7 +82,19 @@ impl Judge {
                 windows: ladder.windows.iter().map(|w| blank(&w.name)).collect(),
             },
             evaluations: 0,
+            stopwatch: None,
+            nanos: Vec::new(),
         }
+    }
+
+    /// Times evaluations from now on.
+    pub fn time_by(&mut self, stopwatch: Option<Stopwatch>) {
+        self.stopwatch = stopwatch;
+    }
+
+    /// Moves the times of evaluations, in nanoseconds, to the end of `all`.
+    pub fn take_nanos(&mut self, all: &mut Vec<u64>) {
+        all.append(&mut self.nanos);
     }
 
     /// The latest judgements.
@@ -99,11 +125,19 @@ impl Judge {
     ) {
         let sealed = self.windows.seal(pane, end_ms);
         for index in 0..self.alerts.len() {
-            if self.windows.due(index, end_ms, pane.is_some()) {
+            if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
                 self.judge(index, end_ms, sealed, options, changes);
             }
         }
         self.windows.trim(end_ms);
+    }
+
+    /// Whether the first slide of a window has grown since it was last judged.
+    fn fills(&self, index: usize) -> bool {
+        let report = &self.report.windows[index];
+        let slid = report.n > 0 && self.windows.whole(index, report.end_ms);
+        // The end of the report is within a slide or nothing was judged: what is gathered counts.
+        !slid && self.windows.young(index) && self.windows.gathered(index) != report.n
     }
 
     /// The input ended at `end_ms`: judges every window as it stands, but those judged there already.
@@ -133,6 +167,7 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
+        let begun = self.stopwatch.map(|now| now());
         let (verdict, evaluation) = match sealed.and_then(|()| self.weigh(index, end_ms, options)) {
             Ok(weighed) => weighed,
             Err(_) => (Verdict::Undecided(Undecided::Capacity), None),
@@ -140,9 +175,13 @@ impl Judge {
         let report = &mut self.report.windows[index];
         report.start_ms = self.windows.start_ms(index, end_ms);
         report.end_ms = end_ms;
-        report.n = self.windows.n(index);
+        report.since_ms = self.windows.since_ms(index, end_ms);
+        report.n = self.windows.n(index, end_ms);
         report.evaluated_at_ms = end_ms;
         self.evaluations += u64::from(evaluation.is_some());
+        if let (Some(now), Some(begun), true) = (self.stopwatch, begun, evaluation.is_some()) {
+            self.nanos.push(now().saturating_sub(begun));
+        }
         self.publish(index, end_ms, verdict, evaluation, options, changes);
     }
 
@@ -154,11 +193,11 @@ impl Judge {
         options: &JudgeOptions,
     ) -> Result<(Verdict, Option<Evaluation>), PackError> {
         let undecided = |why| Ok((Verdict::Undecided(why), None));
-        let n = self.windows.n(index);
+        let n = self.windows.n(index, end_ms);
         if n < options.min_events.max(1) {
             return undecided(Undecided::TooFew);
         }
-        if self.windows.late(index) > n {
+        if self.windows.late(index, end_ms) > n {
             return undecided(Undecided::Late);
         }
         let mut wanted = options.evaluation.clone();
@@ -170,7 +209,7 @@ impl Judge {
             end_ms,
             options.evaluation.tcal.seed,
         );
-        match evaluate(&self.windows.total(index)?, &wanted) {
+        match evaluate(&self.windows.total(index, end_ms)?, &wanted) {
             None => undecided(Undecided::TooFew),
             Some(e) => Ok((Verdict::of(&e, options.tolerance), Some(e))),
         }
@@ -220,7 +259,8 @@ impl Judge {
     /// The sums of the panes that window `index` holds, with its report; less than the report's where a
     /// pane was dropped after the judgement.
     pub fn total(&self, index: usize) -> Result<(&WindowReport, Sums), PackError> {
-        Ok((&self.report.windows[index], self.windows.total(index)?))
+        let report = &self.report.windows[index];
+        Ok((report, self.windows.total(index, report.end_ms)?))
     }
 
     /// Windows evaluated since the last call.
@@ -249,9 +289,8 @@ impl Judge {
             .collect()
     }
 
-    /// Puts back a snapshot. Evaluations are not stored but made again, where the panes are still those
-    /// of the last judgement; a window that has dropped one waits for its next slide, with its verdict
-    /// and alert as they were.
+    /// Puts back a snapshot. Evaluations are not stored but made again over the panes that are held, whose
+    /// begin and number the report and the evaluation say; all else is as it was judged.
     pub fn restore(
         &mut self,
         rings: Vec<Ring>,
@@ -263,18 +302,19 @@ impl Judge {
         }
         self.windows.restore(rings)?;
         for (index, memory) in memories.iter().enumerate() {
-            let undecided = matches!(memory.verdict, Verdict::Undecided(_));
-            let evaluation = if undecided || self.windows.n(index) != memory.n {
-                None
-            } else {
-                self.weigh(index, memory.end_ms, options)?.1
+            let end_ms = memory.end_ms;
+            let evaluation = match memory.verdict {
+                Verdict::Undecided(_) => None,
+                _ => self.weigh(index, end_ms, options)?.1,
             };
+            let since_ms = self.windows.since_ms(index, end_ms);
             self.alerts[index] = memory.alert;
             let report = &mut self.report.windows[index];
-            report.start_ms = memory.start_ms;
-            report.end_ms = memory.end_ms;
-            report.evaluated_at_ms = memory.end_ms;
+            report.end_ms = end_ms;
+            report.evaluated_at_ms = end_ms;
             report.n = memory.n;
+            report.since_ms = since_ms;
+            report.start_ms = memory.start_ms;
             report.verdict = memory.verdict;
             report.alert = memory.alert.state;
             report.alert_since_ms = memory.alert.since_ms;

@@ -14,7 +14,7 @@ pub mod stream;
 pub mod verdict;
 
 pub use book::{Change, Step, StreamReport, WindowReport};
-pub use judge::{Judge, Memory, pane_of, seed};
+pub use judge::{Judge, Memory, Stopwatch, pane_of, seed};
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use stream::StreamId;
 pub use verdict::{JudgeOptions, Undecided, Verdict};

@@ -7,6 +7,10 @@
 //! Each model carries its *shape*, the windows, cells and views under which its sums were made; a shape
 //! that is no longer the configuration's makes its subjects useless, and the engine drops and counts
 //! them rather than mixing two grids.
+//!
+//! The engine numbers the topics that it reads in the order of the configuration. The snapshot names them,
+//! and [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was
+//! added, removed or moved in it does not lend its offsets to another.
 
 use crate::collect::{Counters, Partitions};
 use crate::judge::Memory;
@@ -17,6 +21,8 @@ use serde::{Deserialize, Serialize};
 /// Everything that an engine needs to go on as if it had never stopped.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Names of the topics by number; empty where nobody named them, and then the numbers hold.
+    pub topics: Vec<String>,
     /// Offsets and event time of each partition.
     pub partitions: Partitions,
     /// Where every record went.
@@ -25,6 +31,28 @@ pub struct Snapshot {
     pub models: Vec<ModelState>,
     /// Subjects with their open panes, and the judges of their views.
     pub subjects: Vec<SubjectState>,
+}
+
+impl Snapshot {
+    /// Numbers the topics as `topics` does. Those that are not in it keep their offsets and counts under
+    /// the numbers behind, in case they come back. Returns all names in their new order.
+    pub fn rebind(&mut self, topics: &[String]) -> Vec<String> {
+        let mut all = topics.to_vec();
+        let before = std::mem::take(&mut self.topics);
+        let gone = before.iter().filter(|name| !topics.contains(name));
+        all.extend(gone.cloned());
+        let number = |source: u16| {
+            let name = before.get(usize::from(source));
+            let now = name.and_then(|name| all.iter().position(|n| n == name));
+            now.and_then(|n| u16::try_from(n).ok()).unwrap_or(source)
+        };
+        let read = |source: u16| before.is_empty() || usize::from(source) < topics.len();
+        self.partitions
+            .renumber(|source| (number(source), read(number(source))));
+        self.counters.renumber(number);
+        self.topics = all.clone();
+        all
+    }
 }
 
 /// Under what shape a model's sums were made.
@@ -159,5 +187,90 @@ impl TryFrom<RingState> for Ring {
             panes: panes?,
             gathering: r.gathering.map(Pane::try_from).transpose()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::{Disposition, Origin};
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|&n| n.to_owned()).collect()
+    }
+
+    /// A snapshot whose topics were read up to 10, 20, 30 …
+    fn read(topics: &[&str]) -> Snapshot {
+        let mut snapshot = Snapshot {
+            topics: names(topics),
+            ..Snapshot::default()
+        };
+        for (source, _) in (0..).zip(topics) {
+            snapshot.partitions.advance(Origin {
+                source,
+                partition: 4,
+                offset: i64::from(source) * 10 + 9,
+            });
+            let counts = snapshot.counters.source_mut(source);
+            (0..=source).for_each(|_| counts.count(Disposition::Observed));
+        }
+        snapshot
+    }
+
+    /// Topic by name, with its next offset and its records.
+    fn known(s: &Snapshot) -> Vec<(String, i64, u64)> {
+        let records = |source: u16| {
+            let mut all = s.counters.sources();
+            all.find(|(n, _)| *n == source)
+                .map_or(0, |(_, c)| c.records)
+        };
+        let name = |o: Origin| {
+            let source = o.source;
+            (
+                s.topics[usize::from(source)].clone(),
+                o.offset,
+                records(source),
+            )
+        };
+        let mut all: Vec<_> = s.partitions.positions().map(name).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn offsets_and_counts_follow_their_topics_into_another_order() {
+        let mut snapshot = read(&["pears", "apples", "plums"]);
+        let before = known(&snapshot);
+        let order = names(&["figs", "plums", "pears"]);
+        let all = snapshot.rebind(&order);
+        assert_eq!(all, names(&["figs", "plums", "pears", "apples"]));
+        assert_eq!(known(&snapshot), before);
+        // Back again, the one that was away with its own.
+        snapshot.rebind(&names(&["apples", "pears"]));
+        assert_eq!(known(&snapshot), before);
+        assert_eq!(snapshot.partitions.assign(0, 4), Some(20));
+    }
+
+    #[test]
+    fn a_topic_that_is_no_longer_read_holds_nobody_back() {
+        let mut snapshot = read(&["a", "b"]);
+        snapshot.partitions.observe(100);
+        snapshot.rebind(&names(&["b"]));
+        assert!(!snapshot.partitions.advance(Origin {
+            source: 0,
+            partition: 4,
+            offset: 19
+        }));
+        snapshot.partitions.observe(200);
+        assert_eq!(snapshot.partitions.frontier_ms(), Some(200));
+    }
+
+    #[test]
+    fn where_nobody_named_the_topics_the_numbers_hold() {
+        let mut snapshot = read(&["a", "b"]);
+        snapshot.topics.clear();
+        snapshot.rebind(&names(&["x", "y"]));
+        let offsets: Vec<i64> = snapshot.partitions.positions().map(|o| o.offset).collect();
+        assert_eq!(offsets, [10, 20]);
     }
 }

@@ -349,9 +349,11 @@ fn state(published: &Published, sink: &mut Sink) {
     let facts = published.facts();
     sink.put(Id::Streams, &[], facts.engine.streams as f64);
     sink.put(Id::StreamsExpired, &[], facts.engine.streams_expired as f64);
+    sink.put(Id::StreamsDropped, &[], facts.engine.streams_dropped as f64);
     sink.put(Id::Panes, &[], facts.engine.panes as f64);
     sink.put(Id::StateBytes, &[], facts.engine.state_bytes as f64);
     sink.put(Id::SnapshotErrors, &[], facts.snapshot.errors as f64);
+    sink.put(Id::SnapshotsRefused, &[], facts.snapshot.refused as f64);
     if let Some(ms) = facts.snapshot.last_ms {
         sink.put_ms(Id::SnapshotTime, &[], ms);
         sink.put(Id::SnapshotDuration, &[], facts.snapshot.seconds);

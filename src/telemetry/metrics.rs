@@ -226,6 +226,8 @@ table! {
         "Monitored streams.";
     StreamsExpired Process Counter "trueline_streams_expired_total" "streams" []
         "Streams that went unused and were let go.";
+    StreamsDropped Process Counter "trueline_streams_dropped_total" "streams" []
+        "Streams of a snapshot that were let go because views, cells, windows or lateness of their model changed.";
     Panes Process Gauge "trueline_panes" "panes" []
         "Panes held over all streams.";
     StateBytes Process Gauge "trueline_state_bytes" "bytes" []
@@ -242,6 +244,8 @@ table! {
         "Size of the last snapshot.";
     SnapshotErrors Process Counter "trueline_snapshot_errors_total" "snapshots" []
         "Snapshots that failed.";
+    SnapshotsRefused Process Counter "trueline_snapshots_refused_total" "files" []
+        "Torn, damaged or foreign snapshot files that were passed over for an older one when the state was restored.";
     EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []
         "Time to evaluate one window.";
     ConfigLoaded Process Gauge "trueline_config_last_load_success" "0 or 1" []

@@ -99,6 +99,8 @@ pub struct EngineFacts {
     pub streams: u64,
     /// Streams that went unused and were let go.
     pub streams_expired: u64,
+    /// Streams of a snapshot that the configuration no longer fits.
+    pub streams_dropped: u64,
     /// Sealed and open panes over all streams.
     pub panes: u64,
     /// Bytes of all streams' state.
@@ -116,6 +118,8 @@ pub struct SnapshotFacts {
     pub bytes: u64,
     /// Attempts that failed; the state in memory is unharmed by them.
     pub errors: u64,
+    /// Newer files that were torn, damaged or foreign when the state was restored; an older one was used.
+    pub refused: u64,
 }
 
 /// The last attempt to load the configuration.

@@ -17,6 +17,9 @@
 //! Always: panes of a window are disjoint and in order of time; a window's total is the merge of its
 //! panes and equals the sums of the events in them, since merging is exact. Empty panes are not kept.
 //! Panes that the next total will not need are dropped after a judgement (see [`RETAIN_SLIDE_MS`]).
+//!
+//! A window that ends within one of its slides has its first slide under way: what it has gathered is
+//! then part of it. So a day need not wait four hours for its first verdict.
 
 use super::pack::{PackError, Packed};
 use super::width::{Ladder, Width};
@@ -28,9 +31,9 @@ use std::collections::VecDeque;
 pub const COUNT_PANES_MAX: usize = 64;
 
 /// Windows that slide this seldom keep the pane that will leave next even after their judgement, so
-/// that a restored window can be evaluated again as it was: a day's numbers must not be gone for four
-/// hours because of a restart. For shorter slides the pane (a sixth of the window's memory) is not worth
-/// it: the next judgement is near.
+/// that a restored window can be evaluated again as it was. For shorter slides the pane (a sixth of the
+/// window's memory) is not worth it: the next judgement is near, and until then a restored window is
+/// evaluated over the panes that it still holds.
 pub const RETAIN_SLIDE_MS: i64 = 3_600_000;
 
 /// Sealed sums of a stretch of event time.
@@ -181,14 +184,46 @@ impl Windows {
         }
     }
 
-    /// Number of events in the window as it last slid.
-    pub fn n(&self, index: usize) -> u64 {
-        self.rings[index].panes.iter().map(|p| p.packed.n()).sum()
+    /// Whether window `index` slides at `end_ms`, or has no slide.
+    pub fn whole(&self, index: usize, end_ms: i64) -> bool {
+        match self.widths[index] {
+            Width::Time { slide_ms, .. } => end_ms.rem_euclid(slide_ms) == 0,
+            Width::Count { .. } => true,
+        }
+    }
+
+    /// Whether window `index` holds no whole slide, and something of its first.
+    pub fn young(&self, index: usize) -> bool {
+        self.rings[index].panes.is_empty() && self.rings[index].gathering.is_some()
+    }
+
+    /// Number of events in the slide under way, as far as it has been gathered.
+    pub fn gathered(&self, index: usize) -> u64 {
+        let gathering = self.rings[index].gathering.as_ref();
+        gathering.map_or(0, |p| p.packed.n())
+    }
+
+    /// The panes of the window that ends at `end_ms`.
+    fn held(&self, index: usize, end_ms: i64) -> impl Iterator<Item = &Pane> {
+        let ring = &self.rings[index];
+        let first = (!self.whole(index, end_ms)).then_some(&ring.gathering);
+        ring.panes.iter().chain(first.into_iter().flatten())
+    }
+
+    /// Number of events in the window that ends at `end_ms`.
+    pub fn n(&self, index: usize, end_ms: i64) -> u64 {
+        self.held(index, end_ms).map(|p| p.packed.n()).sum()
     }
 
     /// Events that came too late, over the panes of the window.
-    pub fn late(&self, index: usize) -> u64 {
-        self.rings[index].panes.iter().map(|p| p.late).sum()
+    pub fn late(&self, index: usize, end_ms: i64) -> u64 {
+        self.held(index, end_ms).map(|p| p.late).sum()
+    }
+
+    /// Begin of the oldest pane in the window; its end where there is none.
+    pub fn since_ms(&self, index: usize, end_ms: i64) -> i64 {
+        let mut held = self.held(index, end_ms);
+        held.next().map_or(end_ms, |p| p.start_ms)
     }
 
     /// Begin of the window that ends at `end_ms`.
@@ -203,9 +238,9 @@ impl Windows {
     }
 
     /// The merge of the window's panes.
-    pub fn total(&self, index: usize) -> Result<Sums, PackError> {
+    pub fn total(&self, index: usize, end_ms: i64) -> Result<Sums, PackError> {
         let mut sums = Sums::new(self.grid);
-        for pane in &self.rings[index].panes {
+        for pane in self.held(index, end_ms) {
             pane.packed.merge_into(&mut sums)?;
         }
         Ok(sums)

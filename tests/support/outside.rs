@@ -185,6 +185,7 @@ pub fn window(
         window: name.to_owned(),
         start_ms: end_ms - 300_000,
         end_ms,
+        since_ms: end_ms - 300_000,
         n: evaluation.as_ref().map_or(12, |e| e.n),
         verdict,
         alert,
