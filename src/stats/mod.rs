@@ -10,6 +10,7 @@ pub mod companions;
 pub mod detectable;
 pub mod direction;
 pub mod discrete;
+pub mod distance;
 pub mod estimator;
 pub mod evaluation;
 pub mod fixed;

@@ -1,0 +1,115 @@
+//! The laws between the measures, and windows against raw scores.
+
+use super::*;
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::fixed::Score;
+use crate::stats::pyramid::Pyramid;
+use crate::stats::rng::Rng;
+use crate::stats::sums::Sums;
+
+/// Scores and outcomes of several kinds: calibrated, overconfident, rare, few values, constant.
+fn samples(n: usize) -> Vec<Vec<(f64, bool)>> {
+    let mut rng = Rng::new(77);
+    let kinds: [fn(f64) -> (f64, f64); 5] = [
+        |f| (f, f),
+        |f| (f * f / (f * f + (1.0 - f) * (1.0 - f)), f),
+        |f| (0.02 * f * f, 0.04 * f * f),
+        |f| {
+            (
+                (f * 8.0).floor() / 8.0,
+                (f * 8.0).floor() / 8.0 * 0.9 + 0.02,
+            )
+        },
+        |_| (0.3, 0.35),
+    ];
+    let mut draw = |kind: &fn(f64) -> (f64, f64)| {
+        let (z, p) = kind(rng.uniform());
+        (z, rng.uniform() < p)
+    };
+    let all = kinds.iter().map(|k| (0..n).map(|_| draw(k)).collect());
+    all.collect()
+}
+
+fn window(sample: &[(f64, bool)], axis: Axis) -> Distances {
+    let grid = Grid::new(axis, 12);
+    let mut sums = Sums::new(grid);
+    for &(z, y) in sample {
+        sums.observe(Score::new(z).unwrap(), y).unwrap();
+    }
+    let pyramid = Pyramid::from_sums(&sums);
+    let edges = |i: u64| grid.edges(12, i as u32);
+    of_cells(pyramid.finest(), edges, axis == Axis::Linear).unwrap()
+}
+
+#[test]
+fn every_proved_inequality_holds_between_the_measured_distances() {
+    for sample in samples(400) {
+        let d = of_scores(&sample).unwrap();
+        let k = d.laplace.error();
+        let (l, t) = (d.lower.value, 1e-9);
+        assert!(d.lower.high - d.lower.low < 1e-8, "{:?}", d.lower);
+        assert!(0.5 * d.smooth <= l + t && l <= 2.0 * d.smooth + t);
+        assert!(k <= (1.5 * l).sqrt() + t && l <= 3.5f64.sqrt() * k + t);
+        assert!(d.smooth <= 2f64.sqrt() * k + t);
+        assert!(l <= d.interval + t && d.interval <= d.surrogate + t);
+        assert!(d.interval <= 4.0 * l.sqrt() + t && d.surrogate <= 6.0 * l.sqrt() + t);
+        assert!(d.distance.low <= d.distance.high);
+        let smooth = Bounds {
+            low: d.smooth,
+            high: d.smooth,
+        };
+        let around = sandwich::of_lower(smooth, &d.laplace);
+        assert!(around.low <= l + t && l <= around.high + t);
+        if let Some(upper) = d.upper {
+            assert!(l <= upper + t && upper <= d.interval + t);
+        }
+    }
+}
+
+#[test]
+fn a_window_says_what_raw_scores_say_within_its_errors() {
+    let logit = Axis::Logit {
+        low: 1e-5,
+        high: 0.5,
+    };
+    for sample in samples(1500) {
+        let want = of_scores(&sample).unwrap();
+        for axis in [Axis::Linear, logit] {
+            let got = window(&sample, axis);
+            assert!(
+                (got.smooth - want.smooth).abs() <= got.smooth_error,
+                "{got:?} {want:?}"
+            );
+            let bar = got.lower.error;
+            assert!(
+                got.lower.low - bar <= want.lower.high && want.lower.low <= got.lower.high + bar
+            );
+            let off = (got.laplace.squared - want.laplace.squared).abs();
+            assert!(off <= got.laplace.squared_error, "{off:e} {got:?}");
+            assert!(got.interval >= want.interval - 1e-9 && got.surrogate >= want.interval - 1e-9);
+            let bar = got.smooth_ece.error + want.smooth_ece.error;
+            assert!((got.smooth_ece.value - want.smooth_ece.value).abs() <= bar);
+            assert!(got.distance.high >= want.lower.low);
+        }
+        // On the linear axis the errors are small enough to be of use.
+        let got = window(&sample, Axis::Linear);
+        assert!(
+            got.smooth_error < 1e-4 && got.lower.error < 1.3e-4,
+            "{got:?}"
+        );
+    }
+}
+
+#[test]
+fn large_samples_are_measured_from_cells_and_say_so() {
+    let sample = &samples(6000)[0];
+    let d = of_scores(sample).unwrap();
+    assert!(!d.interval_exact && d.lower.error > 0.0 && d.smooth_error == 0.0);
+    let exact = Points::from_scores(sample).unwrap();
+    assert!(d.interval >= interval::interval(&exact));
+}
+
+#[test]
+fn no_events_have_no_distance() {
+    assert_eq!(of_scores(&[]), None);
+}
