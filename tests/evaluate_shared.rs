@@ -179,7 +179,7 @@ fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_po
                 );
                 close(
                     &at("null sd"),
-                    e.null_sd,
+                    e.null.sd(),
                     &wanted["null_sd_tci"],
                     tolerance,
                     1e-4,

@@ -20,6 +20,7 @@
 //! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
 //! enough events; `median_count` under 5 says that they do not.
 
+use super::null::Moments;
 use super::pyramid::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -63,17 +64,14 @@ pub struct Estimate {
     pub t: f64,
     /// σ̂₁², n times the variance of T off the null; rounding can leave it a hair under 0.
     pub sigma1_squared: f64,
-    /// Standard deviation of T under the null given the scores.
-    pub null_sd: f64,
-    /// Third cumulant of T under the null given the scores.
-    pub null_third: f64,
+    /// Moments of T under the null given the scores.
+    pub null: Moments,
 }
 
 impl Estimate {
     /// The estimate at a level of a sample of `n` events.
     pub fn of(level: &Level, n: f64) -> Estimate {
         let (mut t, mut fourth, mut second, mut mixed) = (0.0, 0.0, 0.0, 0.0);
-        let (mut var, mut third) = (0.0, 0.0);
         for c in &level.occupied {
             let e = c.u / c.n;
             let e2 = e * e;
@@ -81,26 +79,20 @@ impl Estimate {
             fourth += c.n * e2 * e2;
             mixed += c.n * e2 * (c.u2 / c.n - e2);
             if c.n >= 2.0 {
-                let w = 1.0 / (c.n - 1.0);
-                t += (c.u * c.u - c.u2) * w;
-                var += 2.0 * (c.v * c.v - c.v2) * w * w;
-                let triple = c.v * c.v * c.v - 3.0 * c.v * c.v2 + 2.0 * c.v3;
-                let skew = c.mu3 * c.mu3 - c.mu3_2;
-                third += (8.0 * triple + 4.0 * skew) * w * w * w;
+                t += (c.u * c.u - c.u2) / (c.n - 1.0);
             }
         }
         Estimate {
             t: t / n,
             sigma1_squared: fourth / n - (second / n) * (second / n) + 4.0 * mixed / n,
-            null_sd: var.max(0.0).sqrt() / n,
-            null_third: third / (n * n * n),
+            null: Moments::of_unbiased(level),
         }
     }
 
     /// Upper p-value of T under the null given the scores, by the Pearson type III law of its
     /// three cumulants; 1 without null variance unless T is positive.
     pub fn null_p_value(&self) -> f64 {
-        pearson_tail(self.t, self.null_sd, self.null_third)
+        self.null.survival(self.t)
     }
 }
 
@@ -201,22 +193,4 @@ fn median_count(level: &Level) -> f64 {
 
 fn normal_quantile(p: f64) -> f64 {
     Normal::standard().inverse_cdf(p)
-}
-
-fn pearson_tail(t: f64, sd: f64, third: f64) -> f64 {
-    if sd <= 0.0 {
-        return if t > 0.0 { 0.0 } else { 1.0 };
-    }
-    let (x, skew) = (t / sd, third / (sd * sd * sd));
-    if skew < 1e-3 {
-        return Normal::standard().sf(x);
-    }
-    // Gamma with shape 4/skew², centred and scaled.
-    let shape = 4.0 / (skew * skew);
-    let g = shape + x * shape.sqrt();
-    if g <= 0.0 {
-        1.0
-    } else {
-        statrs::function::gamma::gamma_ur(shape, g)
-    }
 }
