@@ -1,45 +1,26 @@
-//! The demo's source of chance: xoshiro256++, seeded by splitmix64 (Blackman and Vigna, 2019).
+//! The demo's source of chance: what its models need beside the generator of [`stats::rng`](crate::stats::rng).
 //!
-//! Own, because the demo needs forty lines of it and must make the same events for the same seed with
-//! whatever version of whatever crate; nothing here is near a statistic that the product reports.
+//! The same seed makes the same events with whatever version of whatever crate.
+
+use crate::stats::rng::Rng;
 
 /// A generator of pseudo-random numbers, given by its seed alone.
 #[derive(Debug, Clone)]
 pub struct Chance {
-    state: [u64; 4],
+    rng: Rng,
 }
 
 impl Chance {
     /// The generator of that seed; any seed will do.
     pub fn new(seed: u64) -> Chance {
-        let mut x = seed;
-        let mut next = || {
-            x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let z = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
         Chance {
-            state: [next(), next(), next(), next()],
+            rng: Rng::new(seed),
         }
-    }
-
-    fn bits(&mut self) -> u64 {
-        let s = &mut self.state;
-        let out = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        out
     }
 
     /// Uniform in [0, 1), a multiple of 2⁻⁵³.
     pub fn uniform(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+        self.rng.uniform()
     }
 
     /// True with that probability.
