@@ -7,11 +7,10 @@ use std::time::Duration;
 use super::engine::Engine;
 use super::intake::Intake;
 use super::snapshots::Written;
-use super::work::Feed;
 use crate::alert::AlertState;
 use crate::collect::{Origin, PartitionState};
 use crate::judge::{Change, Step, StreamId};
-use crate::kafka::Partition;
+use crate::kafka::{Consumer, Partition};
 use crate::telemetry::Published;
 use crate::telemetry::published::{EngineFacts, PartitionFacts, SourceFacts};
 
@@ -34,14 +33,14 @@ pub fn evaluations(published: &Published, engine: &mut Engine) {
 
 /// Publishes counters and positions. Before the reports: whoever sees a verdict also sees the records
 /// that it rests on counted.
-pub fn facts(published: &Published, engine: &Engine, feeds: &[Feed]) {
+pub fn facts(published: &Published, engine: &Engine, feeds: &[(&Intake, &Consumer)]) {
     let sources: Vec<SourceFacts> = feeds
         .iter()
-        .flat_map(|f| source_facts(engine, &f.intake))
+        .flat_map(|(intake, _)| source_facts(engine, intake))
         .collect();
     let partitions: Vec<PartitionFacts> = feeds
         .iter()
-        .flat_map(|feed| partition_facts(feed, engine))
+        .flat_map(|(intake, consumer)| partition_facts(engine, intake, consumer))
         .collect();
     published.update(|facts| {
         facts.sources = sources;
@@ -88,19 +87,18 @@ fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
 }
 
 /// A partition's watermark is that of the model with the most lateness: what is older is complete for all.
-fn partition_facts(feed: &Feed, engine: &Engine) -> Vec<PartitionFacts> {
-    let (lag, positions) = (feed.consumer.lag(), engine.positions());
+fn partition_facts(engine: &Engine, intake: &Intake, consumer: &Consumer) -> Vec<PartitionFacts> {
+    let (lag, positions) = (consumer.lag(), engine.positions());
     let states: Vec<PartitionState> = engine.partitions().collect();
     let one = |partition: Partition| {
-        let number = feed.intake.base + partition.topic;
+        let number = intake.base + partition.topic;
         let here = |o: &&Origin| o.source == number && o.partition == partition.partition;
         let state = states
             .iter()
             .find(|s| s.source == number && s.partition == partition.partition);
         let newest_ms = state.and_then(|s| s.newest_ms);
         PartitionFacts {
-            topic: feed
-                .intake
+            topic: intake
                 .topics
                 .get(usize::from(partition.topic))
                 .cloned()
@@ -115,7 +113,7 @@ fn partition_facts(feed: &Feed, engine: &Engine) -> Vec<PartitionFacts> {
             idle: state.is_some_and(|s| s.idle),
         }
     };
-    feed.consumer.assignment().into_iter().map(one).collect()
+    consumer.assignment().into_iter().map(one).collect()
 }
 
 /// Publishes what became of a snapshot, and says so when it failed.

@@ -210,12 +210,21 @@ impl Work {
     fn tick(&mut self) {
         let changes = self.engine.tick(clock::now_ms());
         publish::log(&changes);
-        publish::facts(&self.published, &self.engine, &self.feeds);
+        self.tell();
         publish::reports(&self.published, &self.engine);
         publish::evaluations(&self.published, &mut self.engine);
         if let Some(written) = self.keeper.answer() {
             self.kept(&written);
         }
+    }
+
+    fn tell(&self) {
+        let feeds: Vec<_> = self
+            .feeds
+            .iter()
+            .map(|f| (&f.intake, &f.consumer))
+            .collect();
+        publish::facts(&self.published, &self.engine, &feeds);
     }
 
     /// The engine's state, with the names of the topics that it numbers.
@@ -272,7 +281,7 @@ impl Work {
                 tracing::error!("some dead letters did not leave in time");
             }
         }
-        publish::facts(&self.published, &self.engine, &self.feeds);
+        self.tell();
         publish::size(&self.published, &self.engine);
         tracing::info!("last snapshot taken");
     }
