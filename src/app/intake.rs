@@ -81,7 +81,15 @@ impl Handler for Lent<'_> {
             .decode(record.payload, record.key, record.timestamp_ms);
         let (reason, detail) = match decoded {
             Ok(event) => match self.engine.observe(origin, &event) {
-                Disposition::Rejected(reason) => (reason, String::new()),
+                Disposition::Rejected(reason) => (reason, reason.words().to_owned()),
+                Disposition::Refused(cap) => {
+                    crate::warn_limited!(
+                        model = event.model,
+                        cap = cap.as_str(),
+                        "good record refused by a cap; see [limits]"
+                    );
+                    return;
+                }
                 _ => return,
             },
             Err(rejection) => match self.engine.reject(origin, rejection.reason) {

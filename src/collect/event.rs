@@ -115,6 +115,40 @@ impl Reason {
     }
 }
 
+impl Reason {
+    /// What is wrong and what to do, where the record itself is not at hand to be quoted.
+    pub fn words(self) -> &'static str {
+        match self {
+            Reason::Malformed => "not a JSON object; write one object a record",
+            Reason::MissingField => "the outcome is missing; every record must carry one",
+            Reason::ScoreNotFinite => "the score is not finite; send a probability from 0 to 1",
+            Reason::ScoreOutOfRange => "the score is outside 0 to 1; send a probability",
+            Reason::ScoreNotNumber => "the score is not a number; send it without quotes",
+            Reason::VectorSum => "the probabilities do not sum to 1; send them after the softmax",
+            Reason::VectorLength => {
+                "the vector has not one probability for each of the model's `classes`; make them agree"
+            }
+            Reason::UnknownClass => {
+                "the outcome or a view names a class that the vector does not have; see `classes` and `views`"
+            }
+            Reason::BadOutcome => "the outcome is neither 0 or 1 nor a class; see `fields.outcome`",
+            Reason::WrongShape => {
+                "a view of this model needs a vector of probabilities, or one score; see `views` and `fields`"
+            }
+            Reason::EmptyKey => "the model's name or the message key is empty; fill it in",
+            Reason::TooLarge => "model, version or segment are longer than 512 bytes; shorten them",
+            Reason::TimeOutOfRange => {
+                "the event time is before 2000, after 2100, or further ahead of the record's own than \
+                 `future_max`; check the clock and `time_unit`"
+            }
+            Reason::BadTime => "the event time cannot be read; see `fields.time` and `time_unit`",
+            Reason::UnknownModel => {
+                "no [[model]] has this name, and there is none named \"*\"; add one of them"
+            }
+        }
+    }
+}
+
 impl From<ViewError> for Reason {
     fn from(e: ViewError) -> Reason {
         match e {
