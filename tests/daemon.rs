@@ -289,6 +289,10 @@ fn a_restart_shows_the_numbers_of_every_window_at_once_and_passes_over_a_damaged
         assert!(is["p_value"].is_number(), "{is}");
     }
     daemon.wait_for("trueline_snapshots_refused_total", "", 1.0);
+    let list: Value = serde_json::from_str(&daemon.get("/api/v1/streams").1).expect("json");
+    let link = list["streams"][0]["links"]["page"].as_str();
+    let (_, page) = daemon.get(link.expect("a link"));
+    assert!(page.contains("Restarted since"), "{page}");
     daemon.end();
     assert!(
         damaged.exists(),

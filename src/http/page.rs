@@ -107,8 +107,9 @@ fn section(window: &WindowReport, body: &mut String) {
         Some(e) => {
             let _ = write!(
                 body,
-                "<p class=words>{}</p><div class=pair>",
-                escape(&sentence(window.verdict, e))
+                "<p class=words>{}{}</p><div class=pair>",
+                escape(&sentence(window.verdict, e)),
+                fewer(window, e)
             );
             body.push_str(&diagram::svg(&e.reliability));
             figures(e, body);
@@ -128,6 +129,15 @@ fn young(window: &WindowReport) -> String {
     } else {
         String::new()
     }
+}
+
+/// Of how many events the figures are, where a restart left fewer than were judged.
+fn fewer(window: &WindowReport, e: &Evaluation) -> String {
+    if e.n == window.n {
+        return String::new();
+    }
+    let n = thousands(e.n);
+    format!(" Restarted since: until the next slide the figures are of the {n} events still held.")
 }
 
 /// The numbers of an evaluation as a table of two columns.
