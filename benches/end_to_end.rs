@@ -55,7 +55,12 @@ fn main() {
             .unwrap_or_else(|e| println!("{e}")),
         None => create(&brokers, &topic),
     }
+    let start = Instant::now();
     fill(&brokers, &topic, n);
+    println!(
+        "{n} events written in {:.1} s",
+        start.elapsed().as_secs_f64()
+    );
     let mut ratios = Vec::new();
     for turn in 0..turns {
         // Whoever comes second finds a broker that has just read the topic.

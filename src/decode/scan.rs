@@ -447,11 +447,11 @@ struct Walk<'w> {
 #[inline]
 fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Target, usize)> {
     if let Some(c) = children.get(next)
-        && rest.starts_with(&c.quoted)
+        && c.begins(rest)
     {
         return Some((c.target, c.quoted.len()));
     }
-    let i = children.iter().position(|c| rest.starts_with(&c.quoted))?;
+    let i = children.iter().position(|c| c.begins(rest))?;
     let answer = (children[i].target, children[i].quoted.len());
     if next < children.len() {
         children.swap(i, next);
