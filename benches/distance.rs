@@ -1,4 +1,4 @@
-//! Time of the distances of one window with every cell occupied. Prints figures; asserts none.
+//! Time of the distances of one window with every cell occupied, and of the kernel test. Prints figures; asserts none.
 //!
 //! Run: `cargo bench --bench distance`. Best of many runs on one thread. Bars: smooth, interval and Laplace
 //! error together under 5 ms, lower distance under 50 ms, for 4096 cells.
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use trueline::stats::distance::{
     Effort, Points, interval, laplace, lower, of_cells, random_interval, smooth, smooth_ece,
 };
+use trueline::stats::kernel::{self, Vectors};
 use trueline::stats::pyramid::Level;
 use trueline::stats::rng::Rng;
 
@@ -29,6 +30,7 @@ fn best(name: &str, runs: usize, mut f: impl FnMut()) -> Duration {
 }
 
 fn main() {
+    kernel_test();
     let edges = |i: u64| (i as f64 / CELLS as f64, (i + 1) as f64 / CELLS as f64);
     let calibrated: fn(f64) -> f64 = |f| f;
     let steep: fn(f64) -> f64 = |f| f.powi(4) / (f.powi(4) + (1.0 - f).powi(4));
@@ -78,4 +80,29 @@ fn main() {
             black_box(of_cells(black_box(&level), edges, true));
         });
     }
+}
+
+/// The quadratic kernel test: n = 2000 events of ten classes; its bar is 200 ms.
+fn kernel_test() {
+    let mut rng = Rng::new(3);
+    let mut sample = Vectors::new(10);
+    while sample.len() < 2000 {
+        let mut row: Vec<f64> = (0..10)
+            .map(|_| (1.0 - rng.uniform()).ln().powi(4))
+            .collect();
+        let sum: f64 = row.iter().sum();
+        row.iter_mut().for_each(|p| *p /= sum);
+        let y = kernel::conditional::draw(&row, rng.uniform());
+        let _ = sample.push(&row, y);
+    }
+    best(
+        "quadratic kernel test, n = 2000, K = 10, ν by median",
+        5,
+        || {
+            black_box(kernel::evaluate(
+                black_box(&sample),
+                &kernel::Options::default(),
+            ));
+        },
+    );
 }

@@ -6,20 +6,26 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{self, Exit};
-use super::table;
+use super::{distances, kernel, table};
 use crate::decode::scores;
-use crate::judge::report;
+use crate::decode::vectors::{self, Table};
+use crate::judge::{self, report};
+use crate::stats::distance;
 use crate::stats::evaluation::{
     Critical, DiscreteMode, Evaluation, NullReach, Options, Sharing, TCalOptions, evaluate_scores,
 };
+use crate::stats::kernel::{Options as KernelOptions, Vectors};
+use crate::stats::view::View;
 
 const EXAMPLES: &str = "\
 Examples:
   trueline evaluate scores.csv
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
+  trueline evaluate --view kernel classes.csv
 
-The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read.";
+The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, or, for
+several classes, p0, p1, … (a probability a class) and label (the index of the class that happened).";
 
 /// Replicates of the paper's procedure, the number of its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
@@ -44,17 +50,41 @@ pub enum Discrete {
     Off,
 }
 
+/// What of the file is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileView {
+    /// One score an event.
+    Scalar(View),
+    /// Whole vectors, by the kernel test.
+    Kernel,
+}
+
+fn file_view(text: &str) -> Result<FileView, String> {
+    if text == "kernel" {
+        return Ok(FileView::Kernel);
+    }
+    let view = text.parse().map_err(|_| {
+        format!("unknown view {text:?}: use binary, top_label, class:<index> or kernel")
+    })?;
+    Ok(FileView::Scalar(view))
+}
+
 /// Evaluate a file of scored outcomes as one sample.
 ///
 /// Tests whether the scores are true probabilities, and says how far off they are: the adaptive T-Cal
-/// test, an interval for the ℓ2 calibration error, the classical measures and a reliability diagram. Where
-/// the scores are discrete, the exact binomial test of each score decides in place of T-Cal.
+/// test, an interval for the ℓ2 calibration error, the classical measures, the distances from calibration and
+/// a reliability diagram. Where the scores are discrete, the exact binomial test of each score decides in
+/// place of T-Cal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
     /// CSV file with the columns score and label, also .gz and .zst
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// What of the file is tested: binary, top_label, class:<index> or kernel (whole vectors); without it binary
+    /// for scores, top_label for vectors
+    #[arg(long, value_name = "VIEW", value_parser = file_view)]
+    pub view: Option<FileView>,
     /// Print one JSON object in place of the table
     #[arg(long)]
     pub json: bool,
@@ -82,6 +112,15 @@ pub struct Args {
     /// Seed of redrawn samples; the same seed gives the same answer
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
+    /// Width ν of the kernel; without it the median distance of the predictions
+    #[arg(long, value_name = "NU", value_parser = width)]
+    pub kernel_width: Option<f64>,
+    /// Events of the quadratic kernel estimators at most, drawn by the seed
+    #[arg(long, default_value_t = 4000, value_name = "EVENTS", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub kernel_events: u32,
+    /// Bootstrap replicates of the unbiased kernel estimator; 0 leaves its limit law out
+    #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000))]
+    pub kernel_bootstrap: u32,
     /// End with code 1 when calibration is rejected and the error exceeds the tolerance
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
@@ -95,6 +134,14 @@ fn inside(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A finite number above 0.
+fn width(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x.is_finite() => Ok(x),
+        _ => Err("give a number above 0, such as 0.5".to_owned()),
+    }
+}
+
 /// A number from 0 to 1.
 fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -104,6 +151,15 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
+    /// How to end after a verdict.
+    fn exit(&self, miscalibrated: bool) -> Exit {
+        if self.fail_on_miscalibrated && miscalibrated {
+            Exit::Verdict
+        } else {
+            Exit::Ok
+        }
+    }
+
     fn options(&self) -> Options {
         let paper = self.method == Method::Paper;
         let (critical, sharing) = if paper {
@@ -141,28 +197,92 @@ impl Args {
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
-    let sample = match read(args) {
-        Ok(sample) => sample,
+    match read(args).and_then(|table| see(args, table)) {
+        Ok(Seen::Scores(sample)) => run_scores(args, &sample),
+        Ok(Seen::Vectors(sample)) => run_kernel(args, &sample),
         Err((exit, message)) => {
             eprintln!("trueline evaluate: {message}");
-            return exit;
+            exit
         }
-    };
+    }
+}
+
+/// What is tested of the file.
+enum Seen {
+    Scores(Vec<(f64, bool)>),
+    Vectors(Vectors),
+}
+
+/// Takes the view of the table that was asked for.
+fn see(args: &Args, table: Table) -> Result<Seen, (Exit, String)> {
+    let name = args.file.display();
+    match (table, args.view) {
+        (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
+            Ok(Seen::Scores(sample))
+        }
+        (Table::Scores(_), Some(_)) => Err((
+            Exit::Usage,
+            format!(
+                "{name} holds scores of one class; this view needs the columns p0, p1, … of all"
+            ),
+        )),
+        (Table::Vectors(mut sample), Some(FileView::Kernel)) => {
+            sample.normalise();
+            Ok(Seen::Vectors(sample))
+        }
+        (Table::Vectors(sample), view) => {
+            let view = match view {
+                Some(FileView::Scalar(view)) => view,
+                _ => View::TopLabel,
+            };
+            let seen = sample.project(view).map_err(|_| {
+                let k = sample.classes();
+                (
+                    Exit::Usage,
+                    format!("{name} has no view {view}; its classes are 0 to {}", k - 1),
+                )
+            })?;
+            Ok(Seen::Scores(seen))
+        }
+    }
+}
+
+fn run_scores(args: &Args, sample: &[(f64, bool)]) -> Exit {
     // A sample that was read has at least one event, so there is always an evaluation.
-    let Some(e) = evaluate_scores(&sample, &args.options()) else {
+    let Some(e) = evaluate_scores(sample, &args.options()) else {
+        return Exit::Data;
+    };
+    let far = distance::of_scores(sample);
+    let text = if args.json {
+        let mut all = report::json(&e);
+        all["distances"] = far.map_or(serde_json::Value::Null, |d| judge::distances::json(&d, e.n));
+        format!("{all:#}\n")
+    } else {
+        table::render(&e) + &far.as_ref().map_or(String::new(), distances::render)
+    };
+    print(&text);
+    args.exit(miscalibrated(&e))
+}
+
+fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
+    let options = KernelOptions {
+        alpha: args.alpha,
+        nu: args.kernel_width,
+        quadratic_max: args.kernel_events as usize,
+        replicates: args.kernel_bootstrap,
+        seed: args.seed,
+    };
+    let Some(e) = crate::stats::kernel::evaluate(sample, &options) else {
+        eprintln!("trueline evaluate: the kernel test compares pairs; give at least two events");
         return Exit::Data;
     };
     let text = if args.json {
-        format!("{:#}\n", report::json(&e))
+        format!("{:#}\n", judge::kernel::json(&e))
     } else {
-        table::render(&e)
+        kernel::render(&e)
     };
     print(&text);
-    if args.fail_on_miscalibrated && miscalibrated(&e) {
-        Exit::Verdict
-    } else {
-        Exit::Ok
-    }
+    args.exit(e.reject)
 }
 
 /// Rejected, and beyond the tolerance where one is set.
@@ -170,7 +290,7 @@ fn miscalibrated(e: &Evaluation) -> bool {
     e.reject && e.tolerance.exceeded
 }
 
-fn read(args: &Args) -> Result<Vec<(f64, bool)>, (Exit, String)> {
+fn read(args: &Args) -> Result<Table, (Exit, String)> {
     let name = args.file.display().to_string();
     let missing = |e: std::io::Error| {
         let text = format!("cannot open {name} ({e}); check the path and its permissions");
@@ -184,7 +304,7 @@ fn read(args: &Args) -> Result<Vec<(f64, bool)>, (Exit, String)> {
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
     let input = scores::unpack(&args.file, bar.wrap_read(file)).map_err(missing)?;
-    let sample = scores::read(&name, input).map_err(|e| (Exit::Data, e.to_string()));
+    let sample = vectors::read(&name, input).map_err(|e| (Exit::Data, e.to_string()));
     bar.finish_and_clear();
     sample
 }

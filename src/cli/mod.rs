@@ -14,8 +14,10 @@ use clap::{Parser, Subcommand};
 
 mod check;
 mod demo;
+mod distances;
 mod evaluate;
 mod exit;
+mod kernel;
 mod replay;
 mod run;
 mod table;

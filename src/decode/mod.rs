@@ -21,6 +21,7 @@ mod scan;
 pub mod scores;
 mod shape;
 mod time;
+pub mod vectors;
 
 pub use decoder::Decoder;
 pub use file::{FileError, FileReader, Row};

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Why the sample cannot be read; the text names file, line and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ScoresError(String);
+pub struct ScoresError(pub(super) String);
 
 impl std::fmt::Display for ScoresError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -66,7 +66,7 @@ pub fn read(name: &str, input: impl Read) -> Result<Vec<(f64, bool)>, ScoresErro
     Ok(sample)
 }
 
-fn parse_score(text: &str) -> Result<f64, String> {
+pub(super) fn parse_score(text: &str) -> Result<f64, String> {
     let Ok(z) = text.parse::<f64>() else {
         return Err(format!(
             "score '{text}' is not a number; write a probability between 0 and 1"
@@ -95,13 +95,13 @@ fn parse_label(text: &str) -> Result<bool, String> {
     }
 }
 
-fn empty(name: &str) -> ScoresError {
+pub(super) fn empty(name: &str) -> ScoresError {
     ScoresError(format!(
         "{name}: no events; the file needs a line 'score,label' and at least one line below it"
     ))
 }
 
-fn broken(name: &str, e: &csv::Error) -> ScoresError {
+pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {
     let line = e.position().map_or(1, csv::Position::line);
     match e.kind() {
         csv::ErrorKind::UnequalLengths {

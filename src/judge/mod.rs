@@ -5,8 +5,10 @@
 //! leaves, [`sentence`] the same in words, [`report`] its numbers as JSON.
 
 pub mod book;
+pub mod distances;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
+pub mod kernel;
 pub mod plan;
 pub mod report;
 pub mod sentence;

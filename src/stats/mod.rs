@@ -16,6 +16,7 @@ pub mod evaluation;
 pub mod fixed;
 pub mod interval;
 pub mod joint;
+pub mod kernel;
 pub mod ks;
 mod monte_carlo;
 pub mod null;

@@ -48,3 +48,28 @@ pub fn of_true(lower: &Lower, interval: f64) -> Bounds {
         high: interval.min(6.0 * high.sqrt()),
     }
 }
+
+/// How far a measure of n independent events may be from that of their law, with probability 1 − α on each
+/// side.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// Smooth calibration error: (√2 + √(2 ln 1/α))/√n.
+    pub smooth: f64,
+    /// Lower distance: (2 + √(2 ln 1/α))/√n.
+    pub lower: f64,
+    /// Laplace kernel error: (1 + √(2 ln 1/α))/√n.
+    pub laplace: f64,
+}
+
+/// The bars for `n` events and `alpha` in (0, 1), for any law (derived: McDiarmid's inequality on each side and
+/// E‖mean − expectation‖ ≤ 1/√n in the kernel's space; the paper's section 9 has the orders without constants).
+/// The measures are biased upwards by as much as the first terms, so small values of a few events say nothing.
+pub fn sampling(n: f64, alpha: f64) -> Sampling {
+    let tail = (-2.0 * alpha.ln()).max(0.0).sqrt();
+    let bar = |bias: f64| (bias + tail) / n.sqrt();
+    Sampling {
+        smooth: bar(std::f64::consts::SQRT_2),
+        lower: bar(2.0),
+        laplace: bar(1.0),
+    }
+}

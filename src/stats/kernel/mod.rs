@@ -1,0 +1,156 @@
+//! Kernel tests of calibration for whole probability vectors.
+//!
+//! A binned test of K classes needs cells in K − 1 dimensions; a kernel needs none. Source: Widmann, Lindsten,
+//! Zachariah, *Calibration tests in multi-class classification* (2019), with its programs `CalibrationErrors.jl`
+//! and `CalibrationTests.jl`.
+//!
+//! | part | holds |
+//! |---|---|
+//! | [`vectors`] | the sample |
+//! | [`phi`] | kernels, the median heuristic |
+//! | [`skce`] | estimators: biased, unbiased, block, linear |
+//! | [`conditional`] | null laws given the predictions: the tests that decide |
+//! | [`distribution_free`], [`asymptotic`] | the paper's tests |
+//! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
+//! | [`locations`] | the χ² test at chosen predictions |
+//! | [`binned`] | the binned errors that papers report beside |
+//!
+//! [`evaluate`] gathers them. Cost: the quadratic form has n(n−1)/2 kernel values of O(K), 2 million at n = 2000;
+//! above [`Options::quadratic_max`] events it is computed on a seeded part of the sample, the linear one on all.
+
+pub mod asymptotic;
+pub mod binned;
+pub mod conditional;
+pub mod distribution_free;
+pub mod features;
+pub mod locations;
+pub mod phi;
+pub mod skce;
+pub mod vectors;
+
+pub use phi::Kernel;
+pub use skce::{Blocks, Quadratic};
+pub use vectors::Vectors;
+
+/// What to compute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Level of the test.
+    pub alpha: f64,
+    /// ν; `None`: the median heuristic on the events of the quadratic form, and 1 where it is 0.
+    pub nu: Option<f64>,
+    /// Events of the quadratic form at most.
+    pub quadratic_max: usize,
+    /// Bootstrap replicates of the quadratic asymptotic test; 0 leaves it out.
+    pub replicates: u32,
+    /// Seed of the bounded part and the bootstrap.
+    pub seed: u64,
+}
+
+impl Default for Options {
+    /// α = 0.05, median heuristic, 4000 events (a second), no bootstrap.
+    fn default() -> Options {
+        Options {
+            alpha: 0.05,
+            nu: None,
+            quadratic_max: 4000,
+            replicates: 0,
+            seed: 0,
+        }
+    }
+}
+
+/// Upper p-values of one estimator; `None` where undefined.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PValues {
+    /// Given the predictions.
+    pub conditional: Option<f64>,
+    /// By inequalities for every law.
+    pub distribution_free: Option<f64>,
+    /// By a limit law.
+    pub asymptotic: Option<f64>,
+}
+
+/// The kernel test of one sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// Events in all.
+    pub n: usize,
+    /// K.
+    pub classes: usize,
+    /// ν.
+    pub nu: f64,
+    /// Events of the quadratic form.
+    pub quadratic_n: usize,
+    /// SKCE_b, its square root being KCE.
+    pub biased: f64,
+    /// Its mean under the null given the predictions.
+    pub null_mean: f64,
+    /// Its p-values; the conditional one decides.
+    pub biased_p: PValues,
+    /// McDiarmid's p-value of SKCE_b given the predictions, valid at any n.
+    pub biased_bound: f64,
+    /// SKCE_uq.
+    pub unbiased: Option<f64>,
+    /// Its standard deviation under the null given the predictions.
+    pub unbiased_null_sd: f64,
+    /// Its p-values.
+    pub unbiased_p: PValues,
+    /// SKCE_ul over all events.
+    pub linear: Option<f64>,
+    /// Its p-values.
+    pub linear_p: PValues,
+    /// The conditional test of SKCE_b rejects at α.
+    pub reject: bool,
+    /// α.
+    pub alpha: f64,
+}
+
+/// The kernel test with the total variation kernel; `None` with fewer than two events.
+pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
+    if sample.len() < 2 {
+        return None;
+    }
+    let part = features::bounded_part(sample, o.quadratic_max.max(2), o.seed);
+    let nu = o.nu.or_else(|| phi::median_bandwidth(&part)).unwrap_or(1.0);
+    let kernel = Kernel::TotalVariation { nu };
+    let q = Quadratic::of(&part, kernel);
+    let pairs = Blocks::of(sample, kernel, 2);
+    let (unbiased, linear) = (q.unbiased(), pairs.estimate());
+    let conditional = conditional::biased_p_value(&q);
+    let bootstrap = (o.replicates > 0)
+        .then(|| asymptotic::Matrix::of(&part, kernel).p_value(o.replicates, o.seed));
+    Some(Evaluation {
+        n: sample.len(),
+        classes: sample.classes(),
+        nu,
+        quadratic_n: part.len(),
+        biased: q.biased(),
+        null_mean: q.null_diagonal / (q.n * q.n),
+        biased_p: PValues {
+            conditional,
+            distribution_free: Some(distribution_free::biased_p_value(q.biased(), q.n)),
+            asymptotic: None,
+        },
+        biased_bound: conditional::biased_bound(&q),
+        unbiased,
+        unbiased_null_sd: conditional::unbiased_variance(&q).sqrt(),
+        unbiased_p: PValues {
+            conditional: None,
+            distribution_free: unbiased.map(|t| distribution_free::unbiased_p_value(t, part.len())),
+            asymptotic: bootstrap.flatten(),
+        },
+        linear,
+        linear_p: PValues {
+            conditional: conditional::block_p_value(&pairs),
+            distribution_free: linear.map(|t| distribution_free::unbiased_p_value(t, sample.len())),
+            asymptotic: asymptotic::block_test(&pairs, 1.0).map(|(_, p)| p),
+        },
+        // Predictions that are certain and still wrong have no null variance and cannot be calibrated.
+        reject: conditional.map_or(q.biased() > 0.0, |p| p <= o.alpha),
+        alpha: o.alpha,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,225 @@
+//! Estimators of the squared kernel calibration error, SKCE.
+//!
+//! With δ = e_y − g the residual vector of a prediction g and outcome y, and independent copies,
+//! SKCE = E[φ(g, g′) δ·δ′] (Widmann, Lindsten, Zachariah 2019, section 4): the largest squared correlation of
+//! residuals with a function in the unit ball of the kernel's space; 0 exactly for a calibrated model. Written
+//! out, h_ij = φ_ij·(1[y_i = y_j] − g_i[y_j] − g_j[y_i] + g_i·g_j), and (Table 1)
+//!
+//! | estimator | formula | bias | cost |
+//! |---|---|---|---|
+//! | biased | n⁻² Σ_ij h_ij | upwards, ≥ 0 | n²K |
+//! | unbiased quadratic | (n(n−1))⁻¹ Σ_{i≠j} h_ij | none, may be < 0 | n²K |
+//! | block | mean over ⌊n/B⌋ blocks of the former | none | nBK |
+//! | linear | the same with B = 2: pairs of neighbours | none | nK |
+//!
+//! One pass over pairs also gives what the null laws need, at hardly more cost, since φ is the dear part: given
+//! the predictions and under the null, outcomes are independent with Cov(δ_i) = S_i = diag(g_i) − g_i g_iᵀ, and
+//! E h_ij² = φ_ij² tr(S_i S_j).
+
+use super::phi::Kernel;
+use super::vectors::Vectors;
+
+/// One pair's h, with φ² tr(S S′), the null variance of h given the predictions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// h.
+    pub h: f64,
+    /// φ² tr(S S′).
+    pub null_variance: f64,
+}
+
+/// The pair of events (p, y) and (q, z).
+///
+/// tr(SS′) = Σ p_c q_c(1 − p_c − q_c) + (p·q)².
+#[inline]
+pub fn pair(kernel: Kernel, (p, y): (&[f64], u32), (q, z): (&[f64], u32)) -> Pair {
+    let (mut dot, mut cross) = (0.0, 0.0);
+    for (a, b) in p.iter().zip(q) {
+        dot += a * b;
+        cross += a * b * (1.0 - a - b);
+    }
+    let phi = kernel.value(p, q);
+    let same = if y == z { 1.0 } else { 0.0 };
+    Pair {
+        h: phi * (same - p[z as usize] - q[y as usize] + dot),
+        null_variance: phi * phi * (cross + dot * dot).max(0.0),
+    }
+}
+
+/// Sums over all pairs of a sample.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Quadratic {
+    /// n.
+    pub n: f64,
+    /// Σ_{i≠j} h_ij.
+    pub off: f64,
+    /// Σ h_ii = Σ(1 − 2g_y + ‖g‖²), since φ(g, g) = 1.
+    pub diagonal: f64,
+    /// Σ_{i≠j} h_ij².
+    pub off_squares: f64,
+    /// Σ h_ii².
+    pub diagonal_squares: f64,
+    /// Mean of Σ h_ii given the predictions, under the null: Σ(1 − ‖g‖²).
+    pub null_diagonal: f64,
+    /// Variance of Σ h_ii, likewise.
+    pub null_diagonal_variance: f64,
+    /// Σ_{i≠j} φ² tr(S_i S_j).
+    pub null_pairs: f64,
+}
+
+impl Quadratic {
+    /// All pairs of the sample; n(n−1)/2 kernel values.
+    pub fn of(sample: &Vectors, kernel: Kernel) -> Quadratic {
+        let mut q = Quadratic::default();
+        for i in 0..sample.len() {
+            let this = (sample.row(i), sample.outcome(i));
+            q.add_diagonal(this);
+            // A row's sums apart: the totals then lose no more digits than a row has.
+            let (mut h, mut squares, mut null) = (0.0, 0.0, 0.0);
+            for j in 0..i {
+                let p = pair(kernel, this, (sample.row(j), sample.outcome(j)));
+                h += p.h;
+                squares += p.h * p.h;
+                null += p.null_variance;
+            }
+            q.off += 2.0 * h;
+            q.off_squares += 2.0 * squares;
+            q.null_pairs += 2.0 * null;
+        }
+        q
+    }
+
+    fn add_diagonal(&mut self, (p, y): (&[f64], u32)) {
+        let norm: f64 = p.iter().map(|p| p * p).sum();
+        let h = |p: f64| 1.0 - 2.0 * p + norm;
+        let own = h(p[y as usize]);
+        let mean = 1.0 - norm;
+        self.n += 1.0;
+        self.diagonal += own;
+        self.diagonal_squares += own * own;
+        self.null_diagonal += mean;
+        let spread = |&p: &f64| p * (h(p) - mean) * (h(p) - mean);
+        self.null_diagonal_variance += p.iter().map(spread).sum::<f64>();
+    }
+
+    /// SKCE_b, the biased estimator: n⁻²Σ h_ij, at least 0 up to rounding. Its mean under the null is
+    /// Σ(1 − ‖g‖²)/n².
+    pub fn biased(&self) -> f64 {
+        (self.off + self.diagonal) / (self.n * self.n)
+    }
+
+    /// SKCE_uq, the unbiased quadratic estimator; `None` for one event.
+    pub fn unbiased(&self) -> Option<f64> {
+        (self.n > 1.0).then(|| self.off / (self.n * (self.n - 1.0)))
+    }
+}
+
+/// Sums of the unbiased estimates of disjoint blocks of neighbours; of pairs when blocks have two events.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Blocks {
+    /// Number of blocks L.
+    pub count: f64,
+    /// Σ of the blocks' estimates.
+    pub sum: f64,
+    /// Σ of their squares.
+    pub squares: f64,
+    /// Σ of their null variances given the predictions.
+    pub null_variance: f64,
+}
+
+impl Blocks {
+    /// The ⌊n/size⌋ whole blocks of `size` ≥ 2 neighbours, in the order of the sample; what is left is not used.
+    pub fn of(sample: &Vectors, kernel: Kernel, size: usize) -> Blocks {
+        let mut all = Blocks::default();
+        for block in 0..sample.len() / size {
+            all.add(sample, kernel, block * size..(block + 1) * size);
+        }
+        all
+    }
+
+    fn add(&mut self, sample: &Vectors, kernel: Kernel, block: std::ops::Range<usize>) {
+        let size = block.len() as f64;
+        let (mut h, mut null) = (0.0, 0.0);
+        for i in block.clone() {
+            for j in block.start..i {
+                let (this, other) = (sample.row(i), sample.row(j));
+                let p = pair(
+                    kernel,
+                    (this, sample.outcome(i)),
+                    (other, sample.outcome(j)),
+                );
+                h += p.h;
+                null += p.null_variance;
+            }
+        }
+        let pairs = size * (size - 1.0) / 2.0;
+        self.count += 1.0;
+        self.sum += h / pairs;
+        self.squares += (h / pairs) * (h / pairs);
+        self.null_variance += null / (pairs * pairs);
+    }
+
+    /// The blocks of two samples together: sums are additive.
+    pub fn merge(&mut self, other: &Blocks) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.null_variance += other.null_variance;
+    }
+
+    /// Mean of the blocks' estimates: SKCE_ul for pairs. `None` without a block.
+    pub fn estimate(&self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.sum / self.count)
+    }
+
+    /// Standard deviation of the blocks' estimates, divided by L − `lost` degrees of freedom; `None` where that is
+    /// not positive.
+    pub fn deviation(&self, lost: f64) -> Option<f64> {
+        let mean = self.estimate()?;
+        let freedom = self.count - lost;
+        let squares = self.squares - self.count * mean * mean;
+        (freedom > 0.0 && squares > f64::EPSILON * self.squares).then(|| (squares / freedom).sqrt())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two events on the corners of two classes; the constants stand in the unit tests of `CalibrationErrors.jl`.
+    #[test]
+    fn two_corners_give_the_numbers_of_the_reference_program() {
+        let kernel = Kernel::Gaussian { nu: 1.0 };
+        for (y, biased, unbiased) in [
+            ([0, 1], 0.0, 0.0),
+            ([0, 0], 0.5, 0.0),
+            ([1, 0], 1.0 - (-1f64).exp(), -2.0 * (-1f64).exp()),
+            ([1, 1], 0.5, 0.0),
+        ] {
+            let mut v = Vectors::new(2);
+            v.push(&[1.0, 0.0], y[0]).unwrap();
+            v.push(&[0.0, 1.0], y[1]).unwrap();
+            let q = Quadratic::of(&v, kernel);
+            assert!((q.biased() - biased).abs() < 1e-15, "{y:?}");
+            assert!((q.unbiased().unwrap() - unbiased).abs() < 1e-15, "{y:?}");
+            assert_eq!(Blocks::of(&v, kernel, 2).estimate(), q.unbiased());
+        }
+    }
+
+    #[test]
+    fn null_variances_are_the_mean_squares_of_h_over_all_outcomes() {
+        let kernel = Kernel::TotalVariation { nu: 0.5 };
+        let (p, q) = ([0.2, 0.5, 0.3], [0.6, 0.1, 0.3]);
+        let (mut mean, mut square) = (0.0, 0.0);
+        for y in 0..3u32 {
+            for z in 0..3u32 {
+                let h = pair(kernel, (&p, y), (&q, z)).h;
+                let weight = p[y as usize] * q[z as usize];
+                mean += weight * h;
+                square += weight * h * h;
+            }
+        }
+        assert!(mean.abs() < 1e-15);
+        assert!((pair(kernel, (&p, 0), (&q, 0)).null_variance - square).abs() < 1e-15);
+    }
+}

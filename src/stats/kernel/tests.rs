@@ -1,0 +1,112 @@
+//! Laws of the estimators and the level and power of the tests.
+
+use super::*;
+use crate::stats::rng::Rng;
+
+/// Symmetric Dirichlet predictions with the outcomes of the paper's models: calibrated, half of class 0 (M2).
+fn sample(n: usize, classes: usize, pushed: f64, rng: &mut Rng) -> Vectors {
+    let mut all = Vectors::new(classes);
+    while all.len() < n {
+        // Exponentials of a power are sparse enough for a test.
+        let mut g: Vec<f64> = (0..classes)
+            .map(|_| (1.0 - rng.uniform()).ln().powi(4))
+            .collect();
+        let sum: f64 = g.iter().sum();
+        g.iter_mut().for_each(|g| *g /= sum);
+        let y = if rng.uniform() < pushed {
+            0
+        } else {
+            conditional::draw(&g, rng.uniform())
+        };
+        all.push(&g, y).unwrap();
+    }
+    all
+}
+
+#[test]
+fn streamed_pairs_and_merged_panes_give_the_offline_estimates() {
+    let mut rng = Rng::new(3);
+    let all = sample(101, 4, 0.3, &mut rng);
+    let kernel = Kernel::TotalVariation { nu: 0.5 };
+    let stream = |range: std::ops::Range<usize>| {
+        let mut pairs = features::Pairs::new(kernel);
+        let mut waves = features::Features::new(4, 0.5, 300, 1);
+        for i in range {
+            pairs.observe(all.row(i), all.outcome(i));
+            waves.observe(all.row(i), all.outcome(i));
+        }
+        (pairs, waves)
+    };
+    let (mut pairs, mut waves) = stream(0..40);
+    let (more_pairs, more_waves) = stream(40..101);
+    pairs.merge(&more_pairs);
+    waves.merge(&more_waves);
+    let (offline, got) = (Blocks::of(&all, kernel, 2), pairs.blocks());
+    assert_eq!(got.count, 50.0);
+    assert!((got.estimate().unwrap() - offline.estimate().unwrap()).abs() < 1e-9);
+    assert!((got.null_variance - offline.null_variance).abs() < 1e-7);
+    let (_, whole) = stream(0..101);
+    assert_eq!(waves, whole);
+    waves.retract(&more_waves);
+    assert_eq!(waves, stream(0..40).1);
+    let (biased, unbiased) = whole.estimates().unwrap();
+    let q = Quadratic::of(&all, kernel);
+    // 300 frequencies: a relative error of 1/√300 at one standard deviation.
+    assert!(
+        (biased / q.biased() - 1.0).abs() < 0.25,
+        "{biased} {}",
+        q.biased()
+    );
+    assert!((unbiased - q.unbiased().unwrap()).abs() < 0.25 * q.biased());
+}
+
+#[test]
+fn the_conditional_tests_keep_their_level_and_find_what_the_published_ones_do_not() {
+    let mut rng = Rng::new(5);
+    let (mut level, mut linear, mut power, mut free) = (0, 0, 0, 0);
+    let sets = 200;
+    for _ in 0..sets {
+        let o = Options::default();
+        let e = evaluate(&sample(100, 5, 0.0, &mut rng), &o).unwrap();
+        level += u32::from(e.reject);
+        linear += u32::from(e.linear_p.conditional.unwrap() < 0.05);
+        let e = evaluate(&sample(100, 5, 0.3, &mut rng), &o).unwrap();
+        power += u32::from(e.reject);
+        free += u32::from(e.biased_p.distribution_free.unwrap() < 0.05);
+        assert!(e.biased_bound <= e.biased_p.distribution_free.unwrap() + 1e-12);
+    }
+    // 10 expected of 200, standard deviation 3.
+    assert!(level <= 22 && linear <= 24, "{level} {linear}");
+    assert!(power > 190 && free < 20, "{power} {free}");
+}
+
+#[test]
+fn a_bounded_part_is_seeded_ascending_and_whole_where_it_fits() {
+    assert_eq!(features::bounded(5, 9, 1), [0, 1, 2, 3, 4]);
+    let part = features::bounded(1000, 50, 7);
+    assert_eq!(part, features::bounded(1000, 50, 7));
+    assert!(part.len() == 50 && part.windows(2).all(|w| w[0] < w[1]) && part[49] < 1000);
+}
+
+#[test]
+fn redrawn_p_values_agree_with_the_gamma_law() {
+    let mut rng = Rng::new(12);
+    let all = sample(60, 3, 0.1, &mut rng);
+    let kernel = Kernel::TotalVariation { nu: 0.4 };
+    let p = conditional::redrawn_p_value(&all, 2000, 4, |v| Quadratic::of(v, kernel).biased());
+    let gamma = conditional::biased_p_value(&Quadratic::of(&all, kernel)).unwrap();
+    assert!((p - gamma).abs() < 0.05, "{p} {gamma}");
+}
+
+#[test]
+fn vectors_are_checked_and_small_offs_divided_out() {
+    let mut v = Vectors::new(3);
+    assert!(v.push(&[0.5, 0.6, 0.1], 0).is_err());
+    assert!(v.push(&[0.5, 0.4, 0.1], 3).is_err());
+    assert!(v.push(&[0.5, 0.5], 0).is_err());
+    v.push(&[0.5, 0.4, 0.1004], 2).unwrap();
+    v.push(&[0.5, 0.4, 0.1], 1).unwrap();
+    assert_eq!(v.normalise(), 1);
+    assert!((v.row(0).iter().sum::<f64>() - 1.0).abs() < 1e-15);
+    assert!(evaluate(&v.pick([0]), &Options::default()).is_none());
+}
