@@ -12,8 +12,8 @@
 //! gives what this engine will give, bit for bit.
 
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, ModelShape, Origin, PartitionState, Reason,
-    Subject,
+    Bounds, Collector, Counters, Disposition, Event, Key, ModelShape, Origin, PartitionState,
+    Reason, Subject,
 };
 use crate::judge::{
     Change, Judge, JudgeOptions, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
@@ -389,7 +389,7 @@ impl Engine {
         let name = format!("{}/{}/{}", s.name, s.version, s.segment);
         let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {name}"));
         let plan = &self.plan.models[model];
-        let mut subject = Subject::new(model, &s.name, &s.version, &s.segment);
+        let mut subject = Subject::new(model, Key::new(&s.name, &s.version, &s.segment));
         subject.newest_ms = s.newest_ms;
         subject.seen_ms = s.seen_ms;
         subject.late = s.late;
@@ -431,9 +431,9 @@ fn shape(m: &ModelPlan) -> ModelShape {
 fn judges_for(plan: &ModelPlan, subject: &Subject) -> Vec<Judge> {
     let judge = |view: &crate::stats::view::View| {
         let id = StreamId {
-            model: subject.name.clone(),
-            version: subject.version.clone(),
-            segment: subject.segment.clone(),
+            model: subject.key.model().to_owned(),
+            version: subject.key.version().to_owned(),
+            segment: subject.key.segment().to_owned(),
             view: *view,
         };
         Judge::new(id, &plan.ladder, plan.grid)
@@ -460,9 +460,9 @@ fn subject_state(s: &Subject, judges: &[Judge]) -> SubjectState {
     };
     SubjectState {
         model: s.model as u32,
-        name: s.name.clone(),
-        version: s.version.clone(),
-        segment: s.segment.clone(),
+        name: s.key.model().to_owned(),
+        version: s.key.version().to_owned(),
+        segment: s.key.segment().to_owned(),
         newest_ms: s.newest_ms,
         seen_ms: s.seen_ms,
         late: s.late,

@@ -13,11 +13,12 @@
 
 use super::counters::Counters;
 use super::event::{Disposition, Event, Origin, Reason, Refusal};
+use super::key::Names;
 use super::partition::Partitions;
 use super::subject::Subject;
-use super::table::{Table, hash};
+use super::table::Table;
 use crate::stats::axis::Grid;
-use crate::stats::fixed::Score;
+use crate::stats::fixed::Scored;
 use crate::stats::view::{Checked, Prediction, View};
 use crate::window::Packed;
 
@@ -88,7 +89,7 @@ pub struct Collector {
     /// Slot of the subject of the last event.
     last: usize,
     /// Scores and outcomes of the event at hand, by view.
-    seen: Vec<(Score, bool)>,
+    seen: Vec<Scored>,
 }
 
 impl Collector {
@@ -153,25 +154,30 @@ impl Collector {
 
     #[inline]
     fn subject_of(&mut self, event: &Event<'_>) -> Result<usize, Disposition> {
-        let (model, version, segment) = (event.model, event.version, event.segment);
+        let names = Names::new(event.model, event.version, event.segment);
         let same = |slot: usize| {
             let subject = self.subjects.get(slot).and_then(Option::as_ref);
-            subject.is_some_and(|s| s.is(model, version, segment))
+            subject.is_some_and(|s| s.key.is(&names))
         };
         if same(self.last) {
             return Ok(self.last);
         }
-        let h = hash([model, version, segment]);
+        let h = names.hash();
         if let Some(slot) = self.table.find(h, same) {
             self.last = slot;
             return Ok(slot);
         }
-        self.begin(event, h)
+        self.begin(event, &names, h)
     }
 
     /// A subject for the first event of its names.
     #[cold]
-    fn begin(&mut self, event: &Event<'_>, h: u32) -> Result<usize, Disposition> {
+    fn begin(
+        &mut self,
+        event: &Event<'_>,
+        names: &Names<'_>,
+        h: u32,
+    ) -> Result<usize, Disposition> {
         let reject = |reason| Err(Disposition::Rejected(reason));
         if event.model.is_empty() {
             return reject(Reason::EmptyKey);
@@ -184,12 +190,12 @@ impl Collector {
             return reject(Reason::UnknownModel);
         };
         // A subject is not begun for an event that will be turned away.
-        self.project(model, event).map_err(Disposition::Rejected)?;
+        project(&self.models[model], event, &mut self.seen).map_err(Disposition::Rejected)?;
         let views = self.models[model].views.len();
         if self.streams + views > self.bounds.streams_max {
             return Err(Disposition::Refused(Refusal::Streams));
         }
-        let subject = Subject::new(model, event.model, event.version, event.segment);
+        let subject = Subject::new(model, names.to_key());
         let slot = self.put(subject, h);
         self.last = slot;
         Ok(slot)
@@ -212,51 +218,33 @@ impl Collector {
         named(name).or_else(|| named("*"))
     }
 
-    /// Takes the score and outcome of the event for each view of the model; returns whether a vector
-    /// was divided by its sum.
-    #[inline]
-    fn project(&mut self, model: usize, event: &Event<'_>) -> Result<bool, Reason> {
-        let outcome = event.outcome.ok_or(Reason::MissingField)?;
-        let shape = &self.models[model];
-        let checked = Checked::new(event.prediction)?;
-        if let Prediction::Vector(p) = event.prediction
-            && shape.classes > 0
-            && p.len() != shape.classes
-        {
-            return Err(Reason::VectorLength);
-        }
-        self.seen.clear();
-        for view in &shape.views {
-            self.seen.push(checked.project(*view, outcome)?);
-        }
-        Ok(checked.renormalised())
-    }
-
     #[inline]
     fn land(&mut self, source: u16, slot: usize, event: &Event<'_>) -> Disposition {
-        let gone = Disposition::Refused(Refusal::Streams);
-        let Some(model) = self.subject(slot).map(|s| s.model) else {
-            return gone;
+        let Some(subject) = self.subjects.get_mut(slot).and_then(Option::as_mut) else {
+            return Disposition::Refused(Refusal::Streams);
         };
-        let renormalised = match self.project(model, event) {
+        let (shape, time) = (&self.models[subject.model], event.time_ms);
+        let renormalised = match project(shape, event, &mut self.seen) {
             Ok(renormalised) => renormalised,
             Err(reason) => return Disposition::Rejected(reason),
         };
-        let (shape, time) = (&self.models[model], event.time_ms);
-        let Some(subject) = &mut self.subjects[slot] else {
-            return gone;
-        };
-        let start = subject
-            .current_pane(time, shape.pane_ms)
-            .unwrap_or_else(|| time - time.rem_euclid(shape.pane_ms));
         subject.seen = true;
-        if start < self.closed_ms[model] {
-            subject.late += 1;
-            self.partitions.observe(time);
-            return Disposition::Late;
-        }
-        let panes_max = self.bounds.open_panes_max;
-        if let Err(refusal) = subject.observe(start, &self.seen, shape.grid, panes_max) {
+        // An open pane is not before the line.
+        let taken = match subject.current(time, shape.pane_ms) {
+            Some(pane) => pane.observe(&self.seen),
+            None => {
+                let start = time - time.rem_euclid(shape.pane_ms);
+                if start < self.closed_ms[subject.model] {
+                    subject.late += 1;
+                    self.partitions.observe(time);
+                    return Disposition::Late;
+                }
+                let panes_max = self.bounds.open_panes_max;
+                let turned = subject.turn_to(start, self.seen.len(), shape.grid, panes_max);
+                turned.and_then(|pane| pane.observe(&self.seen))
+            }
+        };
+        if let Err(refusal) = taken {
             return Disposition::Refused(refusal);
         }
         subject.newest_ms = subject.newest_ms.max(time);
@@ -352,8 +340,7 @@ impl Collector {
             self.table.clear();
             for (slot, subject) in self.subjects.iter().enumerate() {
                 if let Some(s) = subject {
-                    self.table
-                        .insert(hash([&s.name, &s.version, &s.segment]), slot);
+                    self.table.insert(s.key.names().hash(), slot);
                 }
             }
         }
@@ -361,7 +348,7 @@ impl Collector {
 
     /// Puts back a subject of a snapshot; returns its slot.
     pub fn put_back(&mut self, subject: Subject) -> usize {
-        let h = hash([&subject.name, &subject.version, &subject.segment]);
+        let h = subject.key.names().hash();
         self.put(subject, h)
     }
 
@@ -407,4 +394,24 @@ impl Collector {
             + self.table.bytes()
             + self.partitions.bytes()
     }
+}
+
+/// Takes the score and outcome of the event for each view of the model; returns whether a vector was
+/// divided by its sum.
+#[inline]
+fn project(shape: &ModelShape, event: &Event<'_>, seen: &mut Vec<Scored>) -> Result<bool, Reason> {
+    let outcome = event.outcome.ok_or(Reason::MissingField)?;
+    let checked = Checked::new(event.prediction)?;
+    if let Prediction::Vector(p) = event.prediction
+        && shape.classes > 0
+        && p.len() != shape.classes
+    {
+        return Err(Reason::VectorLength);
+    }
+    seen.clear();
+    for view in &shape.views {
+        let (score, outcome) = checked.project(*view, outcome)?;
+        seen.push(Scored::new(score, outcome));
+    }
+    Ok(checked.renormalised())
 }

@@ -1,12 +1,13 @@
 //! Floor 2: the first stage, from decoded records to cell sums per stream and pane.
 //!
 //! [`event`] names what comes in and how each record ends; [`counters`] counts the ends; [`collector`]
-//! is the stage itself: [`table`] finds the [`subject`] of an event, whose open panes take it, while
-//! [`partition`] follows offsets and event time.
+//! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
+//! it, while [`partition`] follows offsets and event time.
 
 pub mod collector;
 pub mod counters;
 pub mod event;
+pub mod key;
 pub mod partition;
 pub mod subject;
 pub mod table;
@@ -14,5 +15,6 @@ pub mod table;
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Origin, Reason, Refusal};
+pub use key::{Key, Names};
 pub use partition::{PartitionState, Partitions};
 pub use subject::Subject;

@@ -9,9 +9,10 @@
 //! event lands in them. A cap on open panes bounds the rest.
 
 use super::event::Refusal;
+use super::key::Key;
 use crate::stats::axis::Grid;
-use crate::stats::fixed::Score;
-use crate::stats::sums::Sums;
+use crate::stats::fixed::Scored;
+use crate::stats::pending::Pending;
 use crate::window::{PackError, Packed};
 
 /// Hot panes of a subject. Disorder across a pane's boundary touches two; a third absorbs a straggler.
@@ -19,7 +20,7 @@ pub const HOT_MAX: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Body {
-    Hot(Vec<Sums>),
+    Hot(Pending),
     Parked(Vec<Packed>),
 }
 
@@ -38,12 +39,8 @@ pub struct OpenPane {
 pub struct Subject {
     /// Index of the model's plan.
     pub model: usize,
-    /// Name of the model as it came, which differs from the plan's for the default plan.
-    pub name: String,
-    /// Version of the model.
-    pub version: String,
-    /// Segment.
-    pub segment: String,
+    /// Names as they came; the model's differs from the plan's for the default plan.
+    pub key: Key,
     /// Newest event time.
     pub newest_ms: i64,
     /// Whether an event came since the last tick.
@@ -61,12 +58,10 @@ pub struct Subject {
 
 impl Subject {
     /// A subject without events.
-    pub fn new(model: usize, name: &str, version: &str, segment: &str) -> Subject {
+    pub fn new(model: usize, key: Key) -> Subject {
         Subject {
             model,
-            name: name.to_owned(),
-            version: version.to_owned(),
-            segment: segment.to_owned(),
+            key,
             newest_ms: i64::MIN,
             seen: false,
             seen_ms: None,
@@ -77,62 +72,23 @@ impl Subject {
         }
     }
 
-    /// Whether this is the subject of these names.
+    /// The current pane, if the time lies in it.
     #[inline]
-    pub fn is(&self, name: &str, version: &str, segment: &str) -> bool {
-        self.name == name && self.version == version && self.segment == segment
-    }
-
-    /// Begin of the current pane, if the time lies in it.
-    #[inline]
-    pub fn current_pane(&self, time_ms: i64, pane_ms: i64) -> Option<i64> {
-        let start = self.open.get(self.current)?.start_ms;
-        (start <= time_ms && time_ms - start < pane_ms).then_some(start)
-    }
-
-    /// Adds an event, one score and outcome for each view, to the pane that begins at `start_ms`.
-    #[inline]
-    pub fn observe(
-        &mut self,
-        start_ms: i64,
-        seen: &[(Score, bool)],
-        grid: Grid,
-        open_max: usize,
-    ) -> Result<(), Refusal> {
-        let ready = self
-            .open
-            .get(self.current)
-            .is_some_and(|p| p.start_ms == start_ms);
-        if !ready {
-            self.turn_to(start_ms, seen.len(), grid, open_max)?;
-        }
-        let Body::Hot(sums) = &mut self.open[self.current].body else {
-            return Err(Refusal::Panes);
-        };
-        for (view, &(score, outcome)) in seen.iter().enumerate() {
-            if sums[view].observe(score, outcome).is_err() {
-                // Takes back what the views before have: an event counts for all of them or none.
-                for (sums, &(score, outcome)) in sums[..view].iter_mut().zip(seen) {
-                    let mut one = Sums::new(grid);
-                    let _ = one
-                        .observe(score, outcome)
-                        .and_then(|()| sums.retract(&one));
-                }
-                return Err(Refusal::Sums);
-            }
-        }
-        Ok(())
+    pub fn current(&mut self, time_ms: i64, pane_ms: i64) -> Option<&mut OpenPane> {
+        let pane = self.open.get_mut(self.current)?;
+        let into = time_ms.wrapping_sub(pane.start_ms);
+        (0..pane_ms).contains(&into).then_some(pane)
     }
 
     /// Makes the pane that begins at `start_ms` the current one, and hot.
     #[cold]
-    fn turn_to(
+    pub fn turn_to(
         &mut self,
         start_ms: i64,
         views: usize,
         grid: Grid,
         open_max: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<&mut OpenPane, Refusal> {
         self.turn += 1;
         match self.open.binary_search_by_key(&start_ms, |p| p.start_ms) {
             Ok(at) => self.current = at,
@@ -141,7 +97,7 @@ impl Subject {
                 let pane = OpenPane {
                     start_ms,
                     turn: 0,
-                    body: Body::Hot(vec![Sums::new(grid); views]),
+                    body: Body::Hot(Pending::new(grid, views)),
                 };
                 self.open.insert(at, pane);
                 self.current = at;
@@ -150,13 +106,11 @@ impl Subject {
         let pane = &mut self.open[self.current];
         pane.turn = self.turn;
         if let Body::Parked(packed) = &pane.body {
-            let sums: Result<Vec<Sums>, PackError> =
-                packed.iter().map(|p| p.unpack(grid)).collect();
             // What was packed here unpacks; if it ever did not, the pane would take no more events.
-            pane.body = Body::Hot(sums.map_err(|_| Refusal::Panes)?);
+            pane.body = Body::Hot(hot(packed, grid).map_err(|_| Refusal::Panes)?);
         }
         self.park();
-        Ok(())
+        Ok(&mut self.open[self.current])
     }
 
     /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].
@@ -164,9 +118,9 @@ impl Subject {
         let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_));
         if self.open.iter_mut().filter(hot).count() > HOT_MAX
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
-            && let Body::Hot(sums) = &pane.body
+            && let Body::Hot(pending) = &mut pane.body
         {
-            pane.body = Body::Parked(sums.iter().map(Packed::new).collect());
+            pane.body = Body::Parked(pending.settle().iter().map(Packed::new).collect());
         }
     }
 
@@ -202,7 +156,8 @@ impl Subject {
         self.open.iter().map(pane).collect()
     }
 
-    /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`.
+    /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all
+    /// of the same number of events.
     pub fn restore(
         &mut self,
         panes: Vec<(i64, Vec<Packed>)>,
@@ -213,9 +168,7 @@ impl Subject {
             if packed.len() != views || self.newest_pane_ms() >= Some(start_ms) {
                 return Err(PackError::Corrupt);
             }
-            for one in &packed {
-                one.unpack(grid)?;
-            }
+            hot(&packed, grid)?;
             self.open.push(OpenPane {
                 start_ms,
                 turn: 0,
@@ -229,25 +182,39 @@ impl Subject {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let sums = |s: &Sums| size_of::<Sums>() + s.bytes();
         let pane = |p: &OpenPane| match &p.body {
-            Body::Hot(all) => all.iter().map(sums).sum::<usize>(),
+            Body::Hot(pending) => pending.bytes(),
             Body::Parked(all) => all.iter().map(Packed::bytes).sum(),
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()
-            + self.name.capacity()
-            + self.version.capacity()
-            + self.segment.capacity()
+            + self.key.bytes()
             + size_of::<Subject>()
+    }
+}
+
+impl OpenPane {
+    /// Adds an event, one entry for each view; the pane must be hot, as the current one is.
+    #[inline]
+    pub fn observe(&mut self, seen: &[Scored]) -> Result<(), Refusal> {
+        match &mut self.body {
+            Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
+            Body::Parked(_) => Err(Refusal::Panes),
+        }
     }
 }
 
 impl Body {
     fn packed(self) -> Vec<Packed> {
         match self {
-            Body::Hot(sums) => sums.iter().map(Packed::new).collect(),
+            Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
             Body::Parked(packed) => packed,
         }
     }
+}
+
+/// The sums of a parked pane, to take events again.
+fn hot(packed: &[Packed], grid: Grid) -> Result<Pending, PackError> {
+    let sums: Result<_, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
+    Ok(Pending::from_sums(sums?)?)
 }

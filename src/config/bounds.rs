@@ -26,7 +26,7 @@ const PACKED_CELL_BYTES: u64 = 16;
 const OPEN_CELL_BYTES: u64 = 48;
 /// An event of a window by count that is alone in its pane: a packed cell and the pane around it.
 const LONE_EVENT_BYTES: u64 = 80;
-/// Names, reports and bookkeeping of a stream.
+/// Names, reports and bookkeeping of a stream, and the events that wait before its open panes' cells.
 const STREAM_BYTES: u64 = 16 * 1024;
 
 /// The bound, in its parts.

@@ -7,7 +7,10 @@
 //!
 //! Always: cell of z is ⌊t(z)·2ᵇ⌋ with t the axis, the last cell closed, so z = 1 has a cell; cells of
 //! level b are unions of two neighbours of level b + 1; scores beyond the clips of a logit axis fall
-//! in the outermost cells and are not altered (their sums are those of the scores themselves).
+//! in the outermost cells and are not altered (their sums are those of the scores themselves). The
+//! cell of a score is the same on every machine: the logarithm is our own.
+
+use super::ln::ln;
 
 /// Finest level allowed: 2¹⁶ cells.
 pub const LEVEL_MAX: u32 = 16;
@@ -81,7 +84,7 @@ impl Grid {
     pub fn cell_of(&self, z: f64) -> u32 {
         let t = match self.axis {
             Axis::Linear => z * self.scale,
-            // z = 0 and 1 give infinities; the cast saturates them into the outermost cells.
+            // z = 0 and 1 lie far beyond any clip; the cast saturates them into the outermost cells.
             Axis::Logit { .. } => (logit(z) - self.offset) * self.scale,
         };
         (t as u32).min(self.cells - 1)
@@ -109,9 +112,10 @@ impl Grid {
     }
 }
 
-/// Log-odds of z; −∞ at 0 and +∞ at 1.
+/// Log-odds of z in [0, 1]; below −708 at 0 and above 709 at 1.
+#[inline]
 pub fn logit(z: f64) -> f64 {
-    (z / (1.0 - z)).ln()
+    ln(z / (1.0 - z))
 }
 
 #[cfg(test)]

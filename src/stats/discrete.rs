@@ -49,7 +49,7 @@ pub fn discrete_of_sums(sums: &Sums, mode: DiscreteMode, alpha: f64) -> Option<D
     test(
         counts
             .iter()
-            .map(|(&z, &(n, y))| (z as f64 / ONE as f64, n, y)),
+            .map(|c| (c.score as f64 / ONE as f64, c.n, c.y)),
         alpha,
     )
 }

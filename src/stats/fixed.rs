@@ -29,35 +29,67 @@ pub enum ScoreError {
 
 impl Score {
     /// Checks `z`; nothing is clamped. −0.0 is 0.
+    #[inline]
     pub fn new(z: f64) -> Result<Score, ScoreError> {
-        if !z.is_finite() {
-            Err(ScoreError::NotFinite)
-        } else if !(0.0..=1.0).contains(&z) {
+        if (0.0..=1.0).contains(&z) {
+            Ok(Score(z + 0.0))
+        } else if z.is_finite() {
             Err(ScoreError::OutOfRange)
         } else {
-            Ok(Score(z + 0.0))
+            Err(ScoreError::NotFinite)
         }
     }
 
     /// The score as it came.
+    #[inline]
     pub fn value(self) -> f64 {
         self.0
     }
 
-    /// The score in units of 2⁻³², rounded to nearest; from 0 to [`ONE`].
+    /// The score in units of 2⁻³², rounded to nearest, half to even; from 0 to [`ONE`].
+    #[inline]
     pub fn fixed(self) -> u64 {
-        to_fixed(self.0)
+        to_fixed(self.0) as u64
     }
 }
 
-/// Rounds x in [0, 1] to units of 2⁻³².
-pub fn to_fixed(x: f64) -> u64 {
-    (x * ONE_F + 0.5) as u64
+/// A score and its outcome in eight bytes, as they wait to be added up: the score's bits, whose sign is
+/// never used, with the outcome in its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scored(u64);
+
+const SIGN: u64 = 1 << 63;
+
+impl Scored {
+    /// The score with its outcome.
+    #[inline]
+    pub fn new(score: Score, outcome: bool) -> Scored {
+        Scored(score.0.to_bits() | u64::from(outcome) << 63)
+    }
+
+    /// The score.
+    #[inline]
+    pub fn score(self) -> Score {
+        Score(f64::from_bits(self.0 & !SIGN))
+    }
+
+    /// The outcome.
+    #[inline]
+    pub fn outcome(self) -> bool {
+        self.0 & SIGN != 0
+    }
 }
 
-/// Rounds any finite x to units of 2⁻³², half away from zero.
-pub fn to_fixed_signed(x: f64) -> i128 {
-    (x * ONE_F).round() as i128
+/// Rounds x, |x| < 2¹⁹, to units of 2⁻³², half to even.
+///
+/// By adding 1.5·2⁵²: a double of that size has no bits left below the unit, so the addition rounds,
+/// and the integer stands in the low bits of the sum. `f64::round` is a call into the C library on
+/// processors without an instruction for it.
+#[inline]
+pub fn to_fixed(x: f64) -> i64 {
+    const SHIFT: f64 = 1.5 * (1u64 << 52) as f64;
+    let sum = x * ONE_F + SHIFT;
+    (sum.to_bits() as i64).wrapping_sub(SHIFT.to_bits() as i64)
 }
 
 /// A fixed-point sum as a float.
@@ -83,6 +115,10 @@ mod tests {
         for i in 0..1000 {
             let z = f64::from(i) / 999.0;
             assert!((from_fixed(i128::from(to_fixed(z))) - z).abs() <= 0.5 / ONE_F);
+            let x = 1000.0 * (z - 0.5);
+            assert_eq!(to_fixed(x), (x * ONE_F).round_ties_even() as i64);
         }
+        let ties = [0.5, 1.5, -0.5, -1.5].map(|x| to_fixed(x / ONE_F));
+        assert_eq!(ties, [0, 2, 0, -2]);
     }
 }

@@ -2,7 +2,7 @@
 //! thread, no socket, no logging, no global randomness; only `std` and `statrs` are imported.
 //!
 //! The way of a number: [`fixed`] checks and rounds a score; [`axis`] finds its cell; [`sums`] adds it
-//! up; [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
+//! up, many at a time where [`pending`] has gathered them; [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
 
 pub mod axis;
 mod binomial;
@@ -11,6 +11,7 @@ pub mod detectable;
 pub mod direction;
 pub mod discrete;
 pub mod distance;
+pub mod distinct;
 pub mod estimator;
 pub mod evaluation;
 pub mod fixed;
@@ -18,8 +19,10 @@ pub mod interval;
 pub mod joint;
 pub mod kernel;
 pub mod ks;
+pub mod ln;
 mod monte_carlo;
 pub mod null;
+pub mod pending;
 pub mod pyramid;
 pub mod reliability;
 pub mod rng;

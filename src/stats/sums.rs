@@ -9,13 +9,20 @@
 //! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. Both
 //! forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
 //!
-//! Capacity: each field is a u64 in units of 2⁻³², so one cell holds at least 2³¹ events (a cell of
-//! scores near 1; cells of small scores hold more). Beyond that addition fails as [`Overflow`]; it
-//! never wraps.
+//! Capacity: each field is a u64 in units of 2⁻³², so a cell of scores near 1 holds 2³² events, and
+//! cells of small scores hold more. Beyond that merging fails as [`Overflow`]; it never wraps. Events
+//! by the batch ([`super::pending`]) go unchecked into sums that are known to hold fewer than
+//! [`EVENTS_MAX`].
 
 use super::axis::Grid;
-use super::fixed::{ONE, Score, to_fixed_signed};
+use super::fixed::{ONE, Score, Scored, to_fixed};
+use super::ln::ln;
 use std::collections::BTreeMap;
+
+pub use super::distinct::{DISTINCT_MAX, Distinct, ScoreCount};
+
+/// Most events of a pane: no field of a cell can then leave its integer.
+pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
 /// Sums of one cell; all but the counts in units of 2⁻³².
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,20 +46,43 @@ pub struct Cell {
 pub struct Overflow;
 
 impl Cell {
-    /// The sums of one event.
+    /// The sums of one event of a score in units of 2⁻³², at most [`ONE`].
+    ///
+    /// With P = z(1−z) exactly: V is P rounded, and z² = z − P rounded; so all products fit a u64. Halves
+    /// are rounded up. Nothing here can wrap: P ≤ 2⁶², V ≤ 2³⁰.
     #[inline]
-    pub fn of(score: Score, outcome: bool) -> Cell {
-        let z = score.fixed();
-        let v = square(z, ONE - z);
+    pub fn of(z: u64, outcome: bool) -> Cell {
+        const HALF: u64 = 1 << 31;
         let y = u64::from(outcome);
+        let p = z.wrapping_mul(ONE.wrapping_sub(z));
+        let v = p.wrapping_add(HALF) >> 32;
+        let less = HALF.wrapping_sub(p) as i64 >> 32;
         Cell {
             n: 1,
             y,
             z,
-            yz: y * z,
-            z2: square(z, z),
-            v2: square(v, v),
+            yz: z & y.wrapping_neg(),
+            z2: z.wrapping_add_signed(less),
+            v2: v.wrapping_mul(v).wrapping_add(HALF) >> 32,
         }
+    }
+
+    /// Adds `other` where the caller knows that no field can overflow.
+    #[inline]
+    fn accumulate(&mut self, o: &Cell) {
+        self.n = self.n.wrapping_add(o.n);
+        self.y = self.y.wrapping_add(o.y);
+        self.z = self.z.wrapping_add(o.z);
+        self.yz = self.yz.wrapping_add(o.yz);
+        self.z2 = self.z2.wrapping_add(o.z2);
+        self.v2 = self.v2.wrapping_add(o.v2);
+    }
+
+    /// Whether this many events can have these sums, each at most 1 an event.
+    fn is_bounded(&self) -> bool {
+        let most = u128::from(self.n) << 32;
+        let parts = [self.z, self.yz, self.z2, self.v2];
+        self.y <= self.n && parts.iter().all(|&part| u128::from(part) <= most)
     }
 
     /// Adds `other`.
@@ -83,12 +113,6 @@ impl Cell {
     }
 }
 
-/// a·b in fixed point, rounded to nearest.
-#[inline]
-fn square(a: u64, b: u64) -> u64 {
-    ((u128::from(a) * u128::from(b) + (1 << 31)) >> 32) as u64
-}
-
 /// The sums that need ℓ = log(z/(1−z)) of each score, z clipped to [2⁻³², 1−2⁻³²] for these alone;
 /// in units of 2⁻³², rounded per event. For log loss and the Cox score test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,59 +128,60 @@ pub struct LogSums {
 }
 
 impl LogSums {
-    /// The sums of one event.
-    #[inline]
-    pub fn of(score: Score, outcome: bool) -> LogSums {
-        const CLIP: f64 = 1.0 / ONE as f64;
-        let z = score.value().clamp(CLIP, 1.0 - CLIP);
-        let (a, b) = (z.ln(), (1.0 - z).ln());
-        let (l, v) = (a - b, z * (1.0 - z));
-        let (loss, u) = if outcome { (-a, 1.0 - z) } else { (-b, -z) };
-        LogSums {
-            loss: to_fixed_signed(loss),
-            u_logit: to_fixed_signed(u * l),
-            v_logit: to_fixed_signed(v * l),
-            v_logit2: to_fixed_signed(v * l * l),
-        }
+    fn zip(
+        &self,
+        o: &LogSums,
+        f: impl Fn(i128, i128) -> Option<i128>,
+    ) -> Result<LogSums, Overflow> {
+        let g = |a, b| f(a, b).ok_or(Overflow);
+        Ok(LogSums {
+            loss: g(self.loss, o.loss)?,
+            u_logit: g(self.u_logit, o.u_logit)?,
+            v_logit: g(self.v_logit, o.v_logit)?,
+            v_logit2: g(self.v_logit2, o.v_logit2)?,
+        })
     }
 
-    fn add(&mut self, o: &LogSums, sign: i128) {
-        self.loss += sign * o.loss;
-        self.u_logit += sign * o.u_logit;
-        self.v_logit += sign * o.v_logit;
-        self.v_logit2 += sign * o.v_logit2;
+    /// Whether `n` events can have these sums.
+    fn is_bounded(&self, n: u64) -> bool {
+        let most = u128::from(n) * u128::from(LOG_TERM_MAX);
+        let parts = [self.loss, self.u_logit, self.v_logit, self.v_logit2];
+        parts.iter().all(|part| part.unsigned_abs() <= most)
     }
 }
 
-/// Most distinct scores that are kept for the exact binomial test; with more the test is off.
-pub const DISTINCT_MAX: usize = 64;
+/// Most that one event adds to a log sum: |ℓ| ≤ 32·ln 2 < 23 at the clip.
+const LOG_TERM_MAX: u64 = 23 * ONE;
 
-/// Counts per distinct score (fixed point → events, positives) while there are at most
-/// [`DISTINCT_MAX`]; `None` once there were more. The union of two sets is over the cap or not
-/// whatever the order of merging, so this too does not depend on order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Distinct(Option<BTreeMap<u64, (u64, u64)>>);
+/// The log sums of at most 2²⁰ events, see [`LOG_TERM_MAX`].
+#[derive(Debug, Clone, Copy, Default)]
+struct LogBatch {
+    loss: i64,
+    u_logit: i64,
+    v_logit: i64,
+    v_logit2: i64,
+}
 
-impl Distinct {
-    /// The counts by score in fixed point, or `None` when there were too many scores.
-    pub fn counts(&self) -> Option<&BTreeMap<u64, (u64, u64)>> {
-        self.0.as_ref()
-    }
-
-    /// From stored counts; `None` for a set that had been given up.
-    pub fn from_counts(counts: Option<BTreeMap<u64, (u64, u64)>>) -> Distinct {
-        Distinct(counts.filter(|c| c.len() <= DISTINCT_MAX))
-    }
-
+impl LogBatch {
     #[inline]
-    fn add(&mut self, score: u64, n: u64, y: u64) {
-        if let Some(map) = &mut self.0 {
-            let entry = map.entry(score).or_default();
-            entry.0 += n;
-            entry.1 += y;
-            if map.len() > DISTINCT_MAX {
-                self.0 = None;
-            }
+    fn observe(&mut self, score: Score, outcome: bool) {
+        const CLIP: f64 = 1.0 / ONE as f64;
+        let z = score.value().clamp(CLIP, 1.0 - CLIP);
+        let (a, b) = (ln(z), ln(1.0 - z));
+        let (l, v) = (a - b, z * (1.0 - z));
+        let (loss, u) = if outcome { (-a, 1.0 - z) } else { (-b, -z) };
+        self.loss = self.loss.wrapping_add(to_fixed(loss));
+        self.u_logit = self.u_logit.wrapping_add(to_fixed(u * l));
+        self.v_logit = self.v_logit.wrapping_add(to_fixed(v * l));
+        self.v_logit2 = self.v_logit2.wrapping_add(to_fixed(v * l * l));
+    }
+
+    fn sums(self) -> LogSums {
+        LogSums {
+            loss: self.loss.into(),
+            u_logit: self.u_logit.into(),
+            v_logit: self.v_logit.into(),
+            v_logit2: self.v_logit2.into(),
         }
     }
 }
@@ -185,7 +210,7 @@ impl Sums {
             n: 0,
             cells: Cells::Sparse(BTreeMap::new()),
             logs: LogSums::default(),
-            distinct: Distinct(Some(BTreeMap::new())),
+            distinct: Distinct::default(),
         }
     }
 
@@ -213,14 +238,8 @@ impl Sums {
         for (index, cell) in cells {
             self.merge_cell(index, &cell)?;
         }
-        self.logs.add(logs, 1);
-        match &distinct.0 {
-            None => self.distinct.0 = None,
-            Some(map) => map
-                .iter()
-                .for_each(|(&s, &(n, y))| self.distinct.add(s, n, y)),
-        }
-        Ok(())
+        self.logs = self.logs.zip(logs, i128::checked_add)?;
+        self.distinct.merge(distinct)
     }
 
     /// The grid of the cells.
@@ -257,12 +276,57 @@ impl Sums {
     }
 
     /// Adds one event: six integers to one cell, four to the log sums.
-    #[inline]
     pub fn observe(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
-        self.merge_cell(self.grid.cell_of(score.value()), &Cell::of(score, outcome))?;
-        self.logs.add(&LogSums::of(score, outcome), 1);
-        self.distinct.add(score.fixed(), 1, u64::from(outcome));
-        Ok(())
+        let cell = Cell::of(score.fixed(), outcome);
+        self.merge_cell(self.grid.cell_of(score.value()), &cell)?;
+        let mut logs = LogBatch::default();
+        logs.observe(score, outcome);
+        self.logs = self.logs.zip(&logs.sums(), i128::checked_add)?;
+        self.distinct.observe(score, outcome)
+    }
+
+    /// Adds a batch of at most 2²⁰ events to sums that [`Sums::is_bounded`] holds of, up to
+    /// [`EVENTS_MAX`] in all.
+    pub(super) fn observe_all(&mut self, batch: &[Scored]) {
+        self.n += batch.len() as u64;
+        let mut rest = batch.iter();
+        while let Cells::Sparse(_) = &self.cells
+            && let Some(one) = rest.next()
+        {
+            let (index, cell) = located(&self.grid, *one);
+            self.cell_mut(index).accumulate(&cell);
+        }
+        if let Cells::Dense(all) = &mut self.cells {
+            for one in rest {
+                let (index, cell) = located(&self.grid, *one);
+                all[index as usize].accumulate(&cell);
+            }
+        }
+        let mut logs = LogBatch::default();
+        for one in batch {
+            logs.observe(one.score(), one.outcome());
+        }
+        let logs = logs.sums();
+        self.logs.loss += logs.loss;
+        self.logs.u_logit += logs.u_logit;
+        self.logs.v_logit += logs.v_logit;
+        self.logs.v_logit2 += logs.v_logit2;
+        for one in batch {
+            if self.distinct.counts().is_none() {
+                break;
+            }
+            // Counts of scores are no greater than the number of events.
+            let _ = self.distinct.observe(one.score(), one.outcome());
+        }
+    }
+
+    /// Whether this many events, at most [`EVENTS_MAX`], can have these cells.
+    pub(super) fn is_bounded(&self) -> bool {
+        let counts = self.distinct.counts().unwrap_or_default();
+        self.n <= EVENTS_MAX
+            && self.logs.is_bounded(self.n)
+            && self.occupied().all(|(_, cell)| cell.is_bounded())
+            && counts.iter().all(|c| c.n <= self.n && c.y <= c.n)
     }
 
     /// Adds all of `other`, which must have the same grid. On overflow the sums are unusable.
@@ -283,16 +347,8 @@ impl Sums {
         if let Cells::Sparse(map) = &mut self.cells {
             map.retain(|_, c| c.n > 0);
         }
-        self.logs.add(&other.logs, -1);
-        if let (Some(map), Some(gone)) = (&mut self.distinct.0, &other.distinct.0) {
-            for (score, (n, y)) in gone {
-                let entry = map.get_mut(score).ok_or(Overflow)?;
-                entry.0 = entry.0.checked_sub(*n).ok_or(Overflow)?;
-                entry.1 = entry.1.checked_sub(*y).ok_or(Overflow)?;
-            }
-            map.retain(|_, (n, _)| *n > 0);
-        }
-        Ok(())
+        self.logs = self.logs.zip(&other.logs, i128::checked_sub)?;
+        self.distinct.retract(&other.distinct)
     }
 
     /// Heap bytes held, for the memory bound that is reported.
@@ -331,6 +387,14 @@ impl Sums {
         }
         self.cells = Cells::Dense(all);
     }
+}
+
+/// The cell of an event and what is added to it.
+#[inline]
+fn located(grid: &Grid, one: Scored) -> (u32, Cell) {
+    let score = one.score();
+    let cell = Cell::of(score.fixed(), one.outcome());
+    (grid.cell_of(score.value()), cell)
 }
 
 impl PartialEq for Sums {

@@ -77,52 +77,67 @@ impl From<ScoreError> for ViewError {
 
 /// A checked prediction, from which any number of views can be taken.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Checked<'a> {
-    prediction: Prediction<'a>,
-    sum: f64,
+pub enum Checked<'a> {
+    /// Probability of the positive class.
+    Score(Score),
+    /// Probability of each class, to be divided by `sum`.
+    Vector {
+        /// As they came, each a score.
+        entries: &'a [f64],
+        /// What they are divided by; exactly 1 where nothing is to be done.
+        sum: f64,
+    },
 }
 
 impl<'a> Checked<'a> {
     /// Checks every number of the prediction once.
+    #[inline]
     pub fn new(prediction: Prediction<'a>) -> Result<Checked<'a>, ViewError> {
-        let sum = match prediction {
-            Prediction::Score(z) => {
-                Score::new(z)?;
-                1.0
-            }
-            Prediction::Vector(p) => check_vector(p)?,
-        };
-        Ok(Checked { prediction, sum })
+        Ok(match prediction {
+            Prediction::Score(z) => Checked::Score(Score::new(z)?),
+            Prediction::Vector(entries) => Checked::Vector {
+                entries,
+                sum: check_vector(entries)?,
+            },
+        })
     }
 
     /// Whether the vector's sum was off 1 and is divided out.
+    #[inline]
     pub fn renormalised(&self) -> bool {
-        self.sum != 1.0
+        matches!(self, Checked::Vector { sum, .. } if *sum != 1.0)
     }
 
     /// The score and outcome that `view` tests.
+    #[inline]
     pub fn project(&self, view: View, outcome: Outcome) -> Result<(Score, bool), ViewError> {
-        match (self.prediction, view) {
-            (Prediction::Score(z), View::Binary) => Ok((Score::new(z)?, positive(outcome)?)),
-            (Prediction::Score(_), _) => Err(ViewError::Shape),
-            (Prediction::Vector(p), View::Binary) if p.len() == 2 => {
-                Ok((self.score(p[1])?, positive(outcome)?))
-            }
-            (Prediction::Vector(_), View::Binary) => Err(ViewError::Shape),
-            (Prediction::Vector(p), View::TopLabel) => {
-                let top = top_label(p);
-                Ok((self.score(p[top])?, class_of(outcome, p)? == top))
-            }
-            (Prediction::Vector(p), View::Class(k)) => {
-                let z = *p.get(k as usize).ok_or(ViewError::VectorLength)?;
-                Ok((self.score(z)?, class_of(outcome, p)? == k as usize))
-            }
+        match (*self, view) {
+            (Checked::Score(z), View::Binary) => Ok((z, positive(outcome)?)),
+            (Checked::Score(_), _) => Err(ViewError::Shape),
+            (Checked::Vector { entries, sum }, _) => project_vector(entries, sum, view, outcome),
         }
     }
+}
 
-    fn score(&self, z: f64) -> Result<Score, ViewError> {
-        // A rounding above 1 can only come from the division: an entry of 1 and others of 0 sum to 1.
-        Ok(Score::new((z / self.sum).min(1.0))?)
+fn project_vector(
+    p: &[f64],
+    sum: f64,
+    view: View,
+    outcome: Outcome,
+) -> Result<(Score, bool), ViewError> {
+    // A rounding above 1 can only come from the division: an entry of 1 and others of 0 sum to 1.
+    let score = |z: f64| Score::new((z / sum).min(1.0));
+    match view {
+        View::Binary if p.len() == 2 => Ok((score(p[1])?, positive(outcome)?)),
+        View::Binary => Err(ViewError::Shape),
+        View::TopLabel => {
+            let top = top_label(p);
+            Ok((score(p[top])?, class_of(outcome, p)? == top))
+        }
+        View::Class(k) => {
+            let z = *p.get(k as usize).ok_or(ViewError::VectorLength)?;
+            Ok((score(z)?, class_of(outcome, p)? == k as usize))
+        }
     }
 }
 
@@ -178,6 +193,7 @@ fn class_of(outcome: Outcome, p: &[f64]) -> Result<usize, ViewError> {
     }
 }
 
+#[inline]
 fn positive(outcome: Outcome) -> Result<bool, ViewError> {
     match outcome {
         Outcome::Binary(y) => Ok(y),

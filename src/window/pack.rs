@@ -35,8 +35,7 @@ use super::bits::{
 };
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::fixed::ONE;
-use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, Overflow, Sums};
-use std::collections::BTreeMap;
+use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, Overflow, ScoreCount, Sums};
 use std::sync::Arc;
 
 /// Coded numbers of a cell.
@@ -356,16 +355,7 @@ fn single(y: u64, z: u64) -> Option<Cell> {
     if y > 1 || z > ONE {
         return None;
     }
-    let square = |a: u64, b: u64| ((u128::from(a) * u128::from(b) + (1 << 31)) >> 32) as u64;
-    let v = square(z, ONE - z);
-    Some(Cell {
-        n: 1,
-        y,
-        z,
-        yz: y * z,
-        z2: square(z, z),
-        v2: square(v, v),
-    })
+    Some(Cell::of(z, y == 1))
 }
 
 fn write_logs(bytes: &mut Vec<u8>, logs: &LogSums) {
@@ -391,11 +381,11 @@ fn write_distinct(bytes: &mut Vec<u8>, distinct: &Distinct) {
     };
     write_varint(bytes, counts.len() as u128 + 1);
     let mut before = 0;
-    for (&score, &(n, y)) in counts {
-        write_varint(bytes, u128::from(score - before));
-        write_varint(bytes, u128::from(n));
-        write_varint(bytes, u128::from(y));
-        before = score;
+    for c in counts {
+        write_varint(bytes, u128::from(c.score - before));
+        write_varint(bytes, u128::from(c.n));
+        write_varint(bytes, u128::from(c.y));
+        before = c.score;
     }
 }
 
@@ -408,11 +398,15 @@ fn read_distinct(rest: &mut &[u8]) -> Result<Distinct, Corrupt> {
         return Err(Corrupt);
     }
     let mut next = || u64::try_from(read_varint(rest)?).map_err(|_| Corrupt);
-    let mut counts = BTreeMap::new();
-    let mut score = 0u64;
+    let mut counts: Vec<ScoreCount> = Vec::with_capacity(count as usize);
     for _ in 0..count {
-        score = score.checked_add(next()?).ok_or(Corrupt)?;
-        counts.insert(score, (next()?, next()?));
+        let (delta, n, y) = (next()?, next()?, next()?);
+        let before = counts.last().map_or(0, |c| c.score);
+        let score = before.checked_add(delta).ok_or(Corrupt)?;
+        if delta == 0 && !counts.is_empty() {
+            return Err(Corrupt);
+        }
+        counts.push(ScoreCount { score, n, y });
     }
     Ok(Distinct::from_counts(Some(counts)))
 }

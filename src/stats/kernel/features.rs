@@ -9,7 +9,7 @@
 //! order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event, 16·D·K bytes a pane.
 
 use super::vectors::Vectors;
-use crate::stats::fixed::{from_fixed, to_fixed_signed};
+use crate::stats::fixed::{from_fixed, to_fixed};
 use crate::stats::rng::Rng;
 use std::f64::consts::PI;
 
@@ -55,12 +55,12 @@ impl Features {
             let phase: f64 = omega.iter().zip(g).map(|(w, p)| w * p).sum();
             let (sin, cos) = phase.sin_cos();
             for (c, sum) in sums.iter_mut().enumerate() {
-                sum.0 += to_fixed_signed(residual(c) * cos);
-                sum.1 -= to_fixed_signed(residual(c) * sin);
+                sum.0 += i128::from(to_fixed(residual(c) * cos));
+                sum.1 -= i128::from(to_fixed(residual(c) * sin));
             }
         }
         let own: f64 = (0..g.len()).map(|c| residual(c) * residual(c)).sum();
-        self.diagonal += to_fixed_signed(own);
+        self.diagonal += i128::from(to_fixed(own));
         self.n += 1;
     }
 
@@ -149,9 +149,9 @@ impl Pairs {
         };
         let pair = super::skce::pair(self.kernel, (&p, y), (g, outcome));
         self.count += 1;
-        self.sum += to_fixed_signed(pair.h);
-        self.squares += to_fixed_signed(pair.h * pair.h);
-        self.null_variance += to_fixed_signed(pair.null_variance);
+        self.sum += i128::from(to_fixed(pair.h));
+        self.squares += i128::from(to_fixed(pair.h * pair.h));
+        self.null_variance += i128::from(to_fixed(pair.null_variance));
     }
 
     /// Adds the whole pairs of `other`.

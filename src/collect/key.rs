@@ -1,0 +1,214 @@
+//! The key of a subject: names of the model, its version and the segment.
+//!
+//! Every event brings its three names borrowed from the record; most belong to the subject of the event
+//! before or to one of a thousand others. Names are short, so the ends of each, at most sixteen bytes, are
+//! read once as two words: the hash is made of them, and where a name is no longer than that they are the
+//! name. Keys are then compared without a look at the text, which lies elsewhere in memory, and without
+//! calls of `memcmp`, which cost more than the comparison.
+//!
+//! The hash is a folded multiplication of two words, as in wyhash, unkeyed: the cap on streams bounds
+//! what chosen collisions can cost. Equality is always that of all bytes.
+
+/// Bytes of a name that its [`ends`] cover.
+const SHORT: usize = 16;
+
+/// Three names, borrowed, with what is compared first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names<'a> {
+    /// Model, version, segment.
+    text: [&'a str; 3],
+    mark: Mark,
+}
+
+/// Lengths and ends of the names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mark {
+    ends: [(u64, u64); 3],
+    lengths: [usize; 3],
+}
+
+impl Mark {
+    /// Equality word by word: the derived one reads in pieces other than were just written, which
+    /// waits for the writes to reach the cache.
+    #[inline]
+    fn is(&self, o: &Mark) -> bool {
+        let differ = |i: usize| {
+            let ((low, high), (o_low, o_high)) = (self.ends[i], o.ends[i]);
+            (low ^ o_low) | (high ^ o_high) | (self.lengths[i] ^ o.lengths[i]) as u64
+        };
+        differ(0) | differ(1) | differ(2) == 0
+    }
+}
+
+/// Names of a subject. See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    mark: Mark,
+    /// Model, version and segment, one after the other.
+    text: Box<str>,
+}
+
+impl<'a> Names<'a> {
+    /// Takes names as a record has them.
+    #[inline]
+    pub fn new(model: &'a str, version: &'a str, segment: &'a str) -> Names<'a> {
+        Names {
+            text: [model, version, segment],
+            mark: Mark {
+                ends: [ends(model), ends(version), ends(segment)],
+                lengths: [model.len(), version.len(), segment.len()],
+            },
+        }
+    }
+
+    /// Hash of all bytes.
+    #[inline]
+    pub fn hash(&self) -> u32 {
+        let [(a, b), (c, d), (e, f)] = self.mark.ends;
+        let [i, j, k] = self.mark.lengths;
+        let lengths = (i ^ j << 20 ^ k << 40) as u64;
+        let words = fold(a, b) ^ fold(c, d).rotate_left(21) ^ fold(e, f).rotate_left(42);
+        let mut h = fold(words, lengths);
+        if i.max(j).max(k) > SHORT {
+            h = hash_long(h, self.text);
+        }
+        (h >> 32) as u32
+    }
+
+    /// The names as a key of its own.
+    pub fn to_key(&self) -> Key {
+        Key {
+            mark: self.mark,
+            text: self.text.concat().into(),
+        }
+    }
+}
+
+impl Key {
+    /// A key of these names.
+    pub fn new(model: &str, version: &str, segment: &str) -> Key {
+        Names::new(model, version, segment).to_key()
+    }
+
+    /// Name of the model.
+    pub fn model(&self) -> &str {
+        &self.text[..self.mark.lengths[0]]
+    }
+
+    /// Version of the model.
+    pub fn version(&self) -> &str {
+        let [model, version, _] = self.mark.lengths;
+        &self.text[model..model + version]
+    }
+
+    /// Segment.
+    pub fn segment(&self) -> &str {
+        let [model, version, _] = self.mark.lengths;
+        &self.text[model + version..]
+    }
+
+    /// The names.
+    pub fn names(&self) -> Names<'_> {
+        Names::new(self.model(), self.version(), self.segment())
+    }
+
+    /// Whether these are its names.
+    #[inline]
+    pub fn is(&self, names: &Names<'_>) -> bool {
+        let [a, b, c] = self.mark.lengths;
+        let short = a.max(b).max(c) <= SHORT;
+        self.mark.is(&names.mark) && (short || self.names().text == names.text)
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+}
+
+/// The first and last eight bytes, which overlap where there are fewer than sixteen; of fewer than eight
+/// the first and last four, and of fewer than four all.
+#[inline]
+fn ends(name: &str) -> (u64, u64) {
+    let bytes = name.as_bytes();
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        return (u64::from_le_bytes(*first), u64::from_le_bytes(*last));
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
+        return (first.into(), last.into());
+    }
+    match *bytes {
+        [] => (0, 0),
+        [a] => (a.into(), 0),
+        [a, b] => (a.into(), b.into()),
+        [a, b, ref rest @ ..] => (u64::from(a) << 8 | u64::from(b), rest[0].into()),
+    }
+}
+
+#[cold]
+fn hash_long(mut h: u64, names: [&str; 3]) -> u64 {
+    // The last eight bytes of each, whole or not, are among the ends.
+    for eight in names.iter().flat_map(|name| name.as_bytes().as_chunks().0) {
+        h = fold(h, u64::from_le_bytes(*eight));
+    }
+    h
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let (a, b) = (a ^ 0xa076_1d64_78bd_642f, b ^ 0xe703_7ed1_a0b4_28db);
+    let wide = u128::from(a) * u128::from(b);
+    (wide as u64) ^ (wide >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_its_own_names_and_no_others() {
+        let text = "abcdefghijklmnopqrstuvwxyz";
+        let names: Vec<&str> = (0..=text.len()).map(|n| &text[..n]).collect();
+        for a in &names {
+            let key = Key::new(a, "7", "country=de");
+            assert_eq!(
+                (key.model(), key.version(), key.segment()),
+                (*a, "7", "country=de")
+            );
+            for b in &names {
+                assert_eq!(key.is(&Names::new(b, "7", "country=de")), a == b);
+            }
+        }
+        let key = Key::new("ab", "c", "");
+        assert!(!key.is(&Names::new("a", "bc", "")) && !key.is(&Names::new("ab", "", "c")));
+    }
+
+    #[test]
+    fn one_other_byte_makes_other_names_and_another_hash() {
+        for n in 1..40 {
+            let name = "x".repeat(n);
+            let key = Key::new(&name, &name, &name);
+            for i in 0..n {
+                let mut other = name.clone();
+                other.replace_range(i..=i, "y");
+                for [a, b, c] in [
+                    [&other, &name, &name],
+                    [&name, &other, &name],
+                    [&name, &name, &other],
+                ] {
+                    let other = Names::new(a, b, c);
+                    assert!(!key.is(&other) && other.hash() != key.names().hash());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn where_one_part_ends_and_the_next_begins_matters() {
+        let hash = |a, b, c| Names::new(a, b, c).hash();
+        assert_ne!(hash("ab", "c", ""), hash("a", "bc", ""));
+        assert_ne!(hash("a", "", "b"), hash("a", "b", ""));
+        assert_ne!(hash("a", "b", ""), hash("b", "a", ""));
+    }
+}
