@@ -6,7 +6,7 @@
 //! any depth, and with any number of cells through [`Level::from_scores`]), so that the same estimators
 //! serve the daemon and the checks against published values.
 
-use super::sums::Sums;
+use super::sums::{Cell, EVENTS_MAX, Sums};
 
 /// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -36,6 +36,41 @@ pub struct LevelCell {
 }
 
 impl LevelCell {
+    /// The cell of integer sums. Differences are taken in integers, before anything is rounded to a
+    /// float; with fewer than 2³¹ events they fit an i64, whatever wraps on the way to them.
+    #[inline]
+    fn from_sums(index: u32, c: &Cell) -> LevelCell {
+        const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
+        let [u, u2, v] = if c.n <= EVENTS_MAX {
+            let y = c.y << 32;
+            let u = y.wrapping_sub(c.z);
+            let u2 = y.wrapping_sub(c.yz << 1).wrapping_add(c.z2);
+            let v = c.z.wrapping_sub(c.z2);
+            [u, u2, v].map(|sum| sum as i64 as f64)
+        } else {
+            let [y, z, yz, z2] = [c.y, c.z, c.yz, c.z2].map(i128::from);
+            [(y << 32) - z, (y << 32) - 2 * yz + z2, z - z2].map(|sum| sum as f64)
+        };
+        let (n, z) = (c.n as f64, c.z as f64 * UNIT);
+        let mean = z / n;
+        let mean_v = mean * (1.0 - mean);
+        let mean_mu3 = mean_v * (1.0 - 2.0 * mean);
+        LevelCell {
+            index: u64::from(index),
+            n,
+            y: c.y as f64,
+            z,
+            u: u * UNIT,
+            u2: u2 * UNIT,
+            v: v * UNIT,
+            v2: c.v2 as f64 * UNIT,
+            v3: n * mean_v * mean_v * mean_v,
+            mu3: n * mean_mu3,
+            mu3_2: n * mean_mu3 * mean_mu3,
+        }
+    }
+
+    #[inline]
     fn add(&mut self, o: &LevelCell) {
         self.n += o.n;
         self.y += o.y;
@@ -90,46 +125,31 @@ impl Level {
     }
 
     fn from_sums(sums: &Sums) -> Level {
-        const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
-        let occupied = sums.occupied().map(|(index, c)| {
-            // Differences are taken in integers, before anything is rounded to a float.
-            let u = (i128::from(c.y) << 32) - i128::from(c.z);
-            let u2 = (i128::from(c.y) << 32) - 2 * i128::from(c.yz) + i128::from(c.z2);
-            let v = i128::from(c.z) - i128::from(c.z2);
-            let n = c.n as f64;
-            let mean = c.z as f64 * UNIT / n;
-            let mean_v = mean * (1.0 - mean);
-            let mean_mu3 = mean_v * (1.0 - 2.0 * mean);
-            LevelCell {
-                index: u64::from(index),
-                n,
-                y: c.y as f64,
-                z: c.z as f64 * UNIT,
-                u: u as f64 * UNIT,
-                u2: u2 as f64 * UNIT,
-                v: v as f64 * UNIT,
-                v2: c.v2 as f64 * UNIT,
-                v3: n * mean_v * mean_v * mean_v,
-                mu3: n * mean_mu3,
-                mu3_2: n * mean_mu3 * mean_mu3,
-            }
-        });
+        let mut occupied = Vec::with_capacity(sums.occupied().count());
+        sums.occupied()
+            .for_each(|(index, cell)| occupied.push(LevelCell::from_sums(index, cell)));
         Level {
             cells: u64::from(sums.grid().cells()),
-            occupied: occupied.collect(),
+            occupied,
         }
     }
 
+    /// The level of half as many cells. Each of its cells has one child or two, which are neighbours.
     fn parent(&self) -> Level {
-        let mut occupied = Vec::with_capacity(self.occupied.len());
-        for cell in &self.occupied {
-            push(
-                &mut occupied,
-                LevelCell {
-                    index: cell.index / 2,
-                    ..*cell
-                },
-            );
+        let most = self.occupied.len().min(self.cells as usize / 2);
+        let mut occupied = Vec::with_capacity(most);
+        let mut rest = &self.occupied[..];
+        while let [first, others @ ..] = rest {
+            let mut cell = *first;
+            cell.index /= 2;
+            rest = others;
+            if let [second, others @ ..] = rest
+                && second.index / 2 == cell.index
+            {
+                cell.add(second);
+                rest = others;
+            }
+            occupied.push(cell);
         }
         Level {
             cells: self.cells / 2,

@@ -248,12 +248,13 @@ struct Summary {
 }
 
 impl Summary {
-    /// One fused pass, one division a cell: the estimators, the null moments and the correlation with
+    /// One fused pass, one division a cell and one a parent: the estimators, the null moments and the correlation with
     /// the coarser level. The functions of `estimator` and `null` say what each sum is.
     fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
         let ratio = parent.map_or(1, |(p, _)| level.cells / p.cells);
         let mut parents = parent.map_or(&[][..], |(p, _)| &p.occupied).iter();
         let mut above = parents.next();
+        let mut above_w = above.map_or(0.0, |p| 1.0 / p.n);
         let (mut n, mut plug_in, mut debiased) = (0.0, 0.0, 0.0);
         let (mut variance, mut third, mut covariance) = (0.0, 0.0, 0.0);
         let (mut worst, mut worst_cell) = (f64::NEG_INFINITY, 0);
@@ -262,6 +263,7 @@ impl Summary {
                 && (p.index + 1) * ratio <= c.index
             {
                 above = parents.next();
+                above_w = above.map_or(0.0, |p| 1.0 / p.n);
             }
             let w = 1.0 / c.n;
             let part = pairs_u(c) * w;
@@ -271,7 +273,7 @@ impl Summary {
             debiased += part;
             variance += v * w;
             third += third_of(c) * w * w * w;
-            covariance += above.map_or(0.0, |p| v / p.n);
+            covariance += v * above_w;
             if part > worst {
                 (worst, worst_cell) = (part, c.index);
             }
