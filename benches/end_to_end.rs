@@ -1,10 +1,11 @@
 //! From Kafka to verdicts, beside the rate at which bare librdkafka drains the same topic.
 //!
-//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- EVENTS [TURNS]]`; without a
+//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- EVENTS [TURNS [RATE]]]`; without a
 //! bootstrap server it runs on the mock broker, in this process, with fewer events, and says so: the mock
 //! shares the processor with the consumer and its figure is not the one to quote.
 //!
-//! The topic is filled once: events of 200 bytes of JSON in 8 partitions. Then, several times in turn,
+//! The topic is filled once: events of 200 bytes of JSON in 8 partitions, RATE of them in a second of
+//! event time, by which it is decided how often windows slide while they are drained. Then, several times in turn,
 //! *bare*: an assigned librdkafka consumer, one batch call after the other, each message destroyed
 //! unread; *ours*: what `run` does, less the HTTP server: an application bound to a configuration of
 //! three windows, its turns taken one after the other, with decoder, engine, verdicts, publication and
@@ -32,6 +33,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const PARTITIONS: i32 = 8;
 const TURNS: usize = 5;
+/// Events in a second of event time.
+const RATE: usize = 10_000;
 
 fn main() {
     let real = std::env::var("KAFKA_BOOTSTRAP").ok();
@@ -39,6 +42,7 @@ fn main() {
     let usual = if real.is_some() { 1_000_000 } else { 100_000 };
     let n: usize = wanted.next().unwrap_or(usual);
     let turns: usize = wanted.next().unwrap_or(TURNS);
+    let rate: usize = wanted.next().unwrap_or(RATE).max(1);
     let mock = real.is_none().then(|| MockCluster::new(1).ok()).flatten();
     let brokers = match (&real, &mock) {
         (Some(b), _) => b.clone(),
@@ -56,7 +60,7 @@ fn main() {
         None => create(&brokers, &topic),
     }
     let start = Instant::now();
-    fill(&brokers, &topic, n);
+    fill(&brokers, &topic, n, rate);
     println!(
         "{n} events written in {:.1} s",
         start.elapsed().as_secs_f64()
@@ -71,20 +75,20 @@ fn main() {
             let ours = drain_ours(&brokers, &topic, n, turn);
             (drain_bare(&brokers, &topic, n), ours)
         };
-        let rate = |cost: &Cost| n as f64 / cost.seconds;
-        ratios.push(rate(&ours) / rate(&bare));
+        let speed = |cost: &Cost| n as f64 / cost.seconds;
+        ratios.push(speed(&ours) / speed(&bare));
         println!(
             "turn {turn}: bare {:.0} k/s ({:.0} ns of processor an event), trueline {:.0} k/s ({:.0} ns), ratio {:.2}",
-            rate(&bare) / 1e3,
+            speed(&bare) / 1e3,
             bare.cpu / n as f64 * 1e9,
-            rate(&ours) / 1e3,
+            speed(&ours) / 1e3,
             ours.cpu / n as f64 * 1e9,
             ratios[turn]
         );
     }
     ratios.sort_by(f64::total_cmp);
     println!(
-        "end to end: median ratio to bare librdkafka {:.2} over {n} events of 200 bytes, {turns} turns, load {}",
+        "end to end: median ratio to bare librdkafka {:.2} over {n} events of 200 bytes, {rate} a second, {turns} turns, load {}",
         ratios[turns / 2],
         std::fs::read_to_string("/proc/loadavg")
             .unwrap_or_default()
@@ -147,7 +151,7 @@ fn create(brokers: &str, topic: &str) {
         .expect("a topic");
 }
 
-fn fill(brokers: &str, topic: &str, n: usize) {
+fn fill(brokers: &str, topic: &str, n: usize, rate: usize) {
     let producer: BaseProducer = client(brokers)
         .set("linger.ms", "20")
         .set("batch.size", "200000")
@@ -162,7 +166,7 @@ fn fill(brokers: &str, topic: &str, n: usize) {
         let z = (x >> 11) as f64 / (1u64 << 53) as f64;
         let mut r = format!(
             r#"{{"model":"fraud","version":"2026-11-03","country":"de","request_id":"{x:016x}","time_ms":{},"score":{z},"outcome":{},"note":""#,
-            1_760_000_000_000u64 + i as u64,
+            1_760_000_000_000 + i * 1000 / rate,
             x & 1,
         );
         while r.len() < 198 {
