@@ -33,6 +33,7 @@ fn plan() -> Plan {
         WindowSpec::time("24h", 24 * 60 * minute),
     ];
     Plan {
+        joins: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
             views: vec![View::Binary],

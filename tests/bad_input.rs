@@ -30,6 +30,7 @@ fn engine(views: Vec<View>, classes: &[&str], name: &str) -> Engine {
             judge: JudgeOptions::default(),
         }],
         caps: Caps::default(),
+        joins: Vec::new(),
     })
 }
 

@@ -56,6 +56,7 @@ fn plan() -> Plan {
         high: 0.9,
     };
     Plan {
+        joins: Vec::new(),
         models: vec![
             model("one", vec![View::Binary], Axis::Linear),
             model("two", vec![View::TopLabel, View::Class(1)], Axis::Linear),

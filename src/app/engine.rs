@@ -11,9 +11,10 @@
 //! its line are sealed and judged; a snapshot taken now, restored and fed what comes after its offsets
 //! gives what this engine will give, bit for bit.
 
+use crate::collect::join::{JoinPlan, JoinState, JournalDelta};
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Key, ModelShape, Origin, PartitionState,
-    Reason, Subject,
+    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin,
+    PartitionState, Reason, Subject,
 };
 use crate::judge::{
     Change, Judge, JudgeOptions, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
@@ -25,6 +26,10 @@ use std::fmt;
 
 pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use crate::store::Snapshot;
+
+/// Highest slot of a subject that a snapshot may name: far above any cap on streams, and no danger to
+/// memory.
+const SLOT_MAX: usize = 1 << 24;
 
 /// The engine. See the module.
 #[derive(Debug, Clone)]
@@ -68,7 +73,11 @@ impl Engine {
             future_max_ms: plan.caps.future_max_ms,
         };
         Engine {
-            collector: Collector::new(plan.models.iter().map(shape).collect(), bounds),
+            collector: Collector::new(
+                plan.models.iter().map(|m| shape(m, &plan)).collect(),
+                bounds,
+                plan.joins.clone(),
+            ),
             plan,
             judges: Vec::new(),
             changes: Vec::new(),
@@ -81,6 +90,15 @@ impl Engine {
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
         let end = self.collector.observe(origin, event);
+        if self.collector.due() {
+            self.seal();
+        }
+        end
+    }
+
+    /// Takes an outcome that came apart from its prediction.
+    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        let end = self.collector.label(origin, label);
         if self.collector.due() {
             self.seal();
         }
@@ -120,7 +138,8 @@ impl Engine {
             }
             let quiet = now_ms.saturating_sub(subject.seen_ms.unwrap_or(now_ms));
             let (model, newest_ms) = (subject.model, subject.newest_ms);
-            if quiet >= self.plan.caps.expire_after_ms {
+            let waits = subject.pending > 0;
+            if quiet >= self.plan.caps.expire_after_ms && !waits {
                 self.collector.expire(slot);
                 if let Some(judges) = self.judges.get_mut(slot) {
                     judges.clear();
@@ -128,6 +147,8 @@ impl Engine {
                 continue;
             }
             self.make_judges(slot, newest_ms);
+            let due_ms = self.collector.due_ms(model).filter(|_| waits);
+            self.judges[slot].iter_mut().for_each(|j| j.awaits(due_ms));
             let options = &self.plan.models[model].judge;
             if quiet >= options.stale_after_ms {
                 for judge in &mut self.judges[slot] {
@@ -140,6 +161,7 @@ impl Engine {
 
     /// The input has ended: seals and judges everything. Returns all changes since the last tick.
     pub fn finish(&mut self) -> Vec<Change> {
+        self.correct();
         for model in 0..self.plan.models.len() {
             let line = self.collector.last_line(model);
             self.seal_model(model, line);
@@ -249,6 +271,7 @@ impl Engine {
     /// Seals and judges what the watermark has passed.
     #[cold]
     fn seal(&mut self) {
+        self.correct();
         for model in 0..self.plan.models.len() {
             if let Some(line) = self.collector.line(model) {
                 self.seal_model(model, line);
@@ -257,13 +280,32 @@ impl Engine {
         self.count_evaluations();
     }
 
+    /// Seals up to the line, one pending pane after the other, so that few are open at once.
     fn seal_model(&mut self, model: usize, line_ms: i64) {
-        let from_ms = self.collector.closed_ms(model);
-        for (slot, newest_ms) in self.slots_of(model) {
-            self.make_judges(slot, newest_ms);
-            self.seal_subject(model, slot, from_ms, line_ms);
+        let mut at_ms = i64::MIN;
+        while at_ms < line_ms {
+            at_ms = self.collector.mature(model, line_ms);
+            let from_ms = self.collector.closed_ms(model);
+            for (slot, newest_ms) in self.slots_of(model) {
+                self.make_judges(slot, newest_ms);
+                self.seal_subject(model, slot, from_ms, at_ms);
+            }
+            self.collector.close(model, at_ms);
+            // Late outcomes that were there already.
+            self.correct();
         }
-        self.collector.close(model, line_ms);
+        self.collector.orphan();
+    }
+
+    /// Corrects sealed panes by the outcomes that came after their predictions were mature.
+    fn correct(&mut self) {
+        for (slot, corrections) in self.collector.take_corrections() {
+            let judges = self.judges.get_mut(slot).into_iter().flatten();
+            for (judge, correction) in judges.zip(&corrections) {
+                // A pane that cannot be corrected belongs to no window any more.
+                let _ = judge.correct(correction);
+            }
+        }
     }
 
     /// Walks the panes from `from_ms` to `line_ms`. A stretch without open panes is walked too while
@@ -283,9 +325,7 @@ impl Engine {
             let end_ms = at_ms + plan.ladder.pane_ms;
             let delta = self.collector.seal(slot, end_ms);
             for (view, judge) in judges.iter_mut().enumerate() {
-                let pane = delta
-                    .as_ref()
-                    .map(|d| pane_of(d.start_ms, d.end_ms, d.late, &d.views[view]));
+                let pane = delta.as_ref().map(|d| pane_of(d, view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
             }
             at_ms = end_ms;
@@ -320,12 +360,13 @@ impl Engine {
         self.collector.counters_mut().evaluations += made;
     }
 
-    /// All state, to be restored by [`Engine::restore`].
+    /// All state, to be restored by [`Engine::restore`]; where outcomes come apart, together with the
+    /// journals. See [`Engine::take_journals`].
     pub fn snapshot(&self) -> Snapshot {
         let models = self.plan.models.iter().enumerate();
         let slots = (0..self.collector.slots_len()).filter_map(|slot| {
             let judges = self.judges.get(slot).map_or(&[][..], Vec::as_slice);
-            Some(subject_state(self.collector.subject(slot)?, judges))
+            Some(subject_state(slot, self.collector.subject(slot)?, judges))
         });
         Snapshot {
             topics: Vec::new(),
@@ -335,12 +376,39 @@ impl Engine {
                 .map(|(i, m)| model_state(m, self.collector.closed_ms(i)))
                 .collect(),
             subjects: slots.collect(),
+            joins: self.collector.join_states(),
         }
+    }
+
+    /// What happened in joins since the last call, to be written to their journals before the snapshot
+    /// that is taken next: without it the snapshot cannot be restored.
+    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
+        self.correct();
+        self.collector.take_journals()
+    }
+
+    /// Predictions that are held for their outcomes, or for revisions.
+    pub fn held(&self) -> usize {
+        self.collector.held()
     }
 
     /// An engine that goes on from a snapshot. Streams whose views, cells or windows are not the plan's
     /// any more are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
     pub fn restore(plan: Plan, s: Snapshot) -> Result<Engine, RestoreError> {
+        Engine::restore_joined(plan, s, &[])
+    }
+
+    /// The same with the journal segments that the snapshot marks, for each of its joins.
+    pub fn restore_joined(
+        plan: Plan,
+        s: Snapshot,
+        segments: &[Vec<Vec<u8>>],
+    ) -> Result<Engine, RestoreError> {
+        if segments.len() != s.joins.len() {
+            return Err(RestoreError::Corrupt(
+                "its join journals are missing".into(),
+            ));
+        }
         let mut engine = Engine::new(plan);
         let now = engine.plan.models.iter().map(|m| model_state(m, 0));
         let now: Vec<ModelState> = now.collect();
@@ -364,7 +432,7 @@ impl Engine {
                 RestoreError::Corrupt(format!("model {} of {}", subject.model, subject.name))
             })?;
             // A model may have got a plan of its own, or lost it, since.
-            let serving = engine.plan_of(&subject.name);
+            let serving = engine.plan.serves(&subject.name);
             match kept[subject.model as usize].filter(|&m| Some(m) == serving) {
                 Some(model) => engine.put_back(model, subject)?,
                 None => {
@@ -377,12 +445,32 @@ impl Engine {
                 }
             }
         }
+        engine.put_back_joins(&s.joins, segments, &s.models, &kept)?;
         Ok(engine)
     }
 
-    fn plan_of(&self, name: &str) -> Option<usize> {
-        let named = |name: &str| self.plan.models.iter().position(|m| m.name == name);
-        named(name).or_else(|| named(crate::judge::ANY_MODEL))
+    /// Puts back the joiners, and counts as expired what was pending in joins or models that the plan no
+    /// longer has. `kept` says which models of the snapshot are where.
+    fn put_back_joins(
+        &mut self,
+        states: &[JoinState],
+        segments: &[Vec<Vec<u8>>],
+        models: &[ModelState],
+        kept: &[Option<usize>],
+    ) -> Result<(), RestoreError> {
+        let views: Vec<usize> = models.iter().map(|m| m.views.len()).collect();
+        let same = |m: u16| kept.get(usize::from(m)).copied().flatten() == Some(usize::from(m));
+        for (state, segments) in states.iter().zip(segments) {
+            let restored = self
+                .collector
+                .put_back_joiner(state, segments, &views, same);
+            restored.map_err(|e| {
+                let (join, partition) = (state.join, state.partition);
+                RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
+            })?;
+        }
+        self.collector.settle_joins();
+        Ok(())
     }
 
     fn put_back(&mut self, model: usize, s: SubjectState) -> Result<(), RestoreError> {
@@ -408,7 +496,10 @@ impl Engine {
                 judge.seen(s.newest_ms);
             }
         }
-        let slot = self.collector.put_back(subject);
+        let slot = s.slot as usize;
+        if slot > SLOT_MAX || !self.collector.put_back(slot, subject) {
+            return Err(RestoreError::Corrupt(format!("slot of {name}")));
+        }
         if slot >= self.judges.len() {
             self.judges.resize_with(slot + 1, Vec::new);
         }
@@ -417,8 +508,15 @@ impl Engine {
     }
 }
 
-fn shape(m: &ModelPlan) -> ModelShape {
+fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
+    let feeds = |j: &&JoinPlan| {
+        let name = j.model.as_deref();
+        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
+    };
+    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
     ModelShape {
+        maturity_ms: maturity.max().unwrap_or(0),
+        held_ms: m.ladder.held_ms(),
         name: m.name.clone(),
         views: m.views.clone(),
         classes: m.classes.len(),
@@ -451,7 +549,7 @@ fn model_state(m: &ModelPlan, closed_ms: i64) -> ModelState {
     }
 }
 
-fn subject_state(s: &Subject, judges: &[Judge]) -> SubjectState {
+fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
     let bytes = |p: &Packed| p.as_bytes().to_vec();
     let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
     let judge = |j: &Judge| JudgeState {
@@ -466,6 +564,7 @@ fn subject_state(s: &Subject, judges: &[Judge]) -> SubjectState {
         newest_ms: s.newest_ms,
         seen_ms: s.seen_ms,
         late: s.late,
+        slot: slot as u32,
         open: s.packed().into_iter().map(pane).collect(),
         judges: judges.iter().map(judge).collect(),
     }

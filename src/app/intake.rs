@@ -9,7 +9,7 @@
 
 use super::engine::Engine;
 use crate::collect::{Disposition, Origin, Reason};
-use crate::decode::Decoder;
+use crate::decode::{Decoder, LabelDecoder, Rejection};
 use crate::kafka::{DeadLetter, Handler, KafkaError, Partition, Record};
 
 /// What a source keeps from one poll to the next.
@@ -20,6 +20,8 @@ pub struct Intake {
     pub topics: Vec<String>,
     /// Compiled fields.
     pub decoder: Decoder,
+    /// Outcomes that come apart, where they do.
+    pub labels: Option<Labels>,
     /// Where broken records go.
     pub dead: Option<DeadLetter>,
     /// A failure after which the consumer has to be made anew.
@@ -28,6 +30,14 @@ pub struct Intake {
     pub moved: bool,
     /// What went wrong last. Refused credentials are not hidden by the failures that follow from them.
     pub trouble: Option<KafkaError>,
+}
+
+/// How outcomes come that come apart from their predictions.
+pub struct Labels {
+    /// Compiled fields.
+    pub decoder: LabelDecoder,
+    /// Index of the first topic of outcomes; `None` where the topics carry both.
+    pub first: Option<u16>,
 }
 
 impl Intake {
@@ -44,6 +54,17 @@ impl Intake {
             source: self.base + record.topic,
             partition: record.partition,
             offset: record.offset,
+        }
+    }
+
+    fn holds(&self, record: &Record<'_>) -> Holds {
+        match &self.labels {
+            None => Holds::Event,
+            Some(labels) => match labels.first {
+                None => Holds::Either,
+                Some(first) if record.topic >= first => Holds::Outcome,
+                Some(_) => Holds::Event,
+            },
         }
     }
 
@@ -72,26 +93,62 @@ pub struct Lent<'a> {
     engine: &'a mut Engine,
 }
 
+/// What a record can be.
+enum Holds {
+    /// A prediction, maybe with its outcome.
+    Event,
+    /// An outcome alone.
+    Outcome,
+    /// One or the other.
+    Either,
+}
+
+impl Lent<'_> {
+    fn event(&mut self, origin: Origin, record: &Record<'_>) -> Result<Disposition, Rejection> {
+        let (payload, key, time) = (record.payload, record.key, record.timestamp_ms);
+        let event = self.intake.decoder.decode(payload, key, time)?;
+        Ok(self.engine.observe(origin, &event))
+    }
+
+    fn outcome(&mut self, origin: Origin, record: &Record<'_>) -> Result<Disposition, Rejection> {
+        let (payload, key, time) = (record.payload, record.key, record.timestamp_ms);
+        match &mut self.intake.labels {
+            Some(labels) => {
+                let label = labels.decoder.decode(payload, key, time)?;
+                Ok(self.engine.label(origin, &label))
+            }
+            None => Ok(self.engine.reject(origin, Reason::MissingField)),
+        }
+    }
+}
+
 impl Handler for Lent<'_> {
     fn record(&mut self, record: Record<'_>) {
         let origin = self.intake.origin(&record);
-        let decoded = self
-            .intake
-            .decoder
-            .decode(record.payload, record.key, record.timestamp_ms);
-        let (reason, detail) = match decoded {
-            Ok(event) => match self.engine.observe(origin, &event) {
-                Disposition::Rejected(reason) => (reason, reason.words().to_owned()),
-                Disposition::Refused(cap) => {
-                    crate::warn_limited!(
-                        model = event.model,
-                        cap = cap.as_str(),
-                        "good record refused by a cap; see [limits]"
-                    );
-                    return;
+        let taken = match self.intake.holds(&record) {
+            Holds::Outcome => self.outcome(origin, &record),
+            Holds::Event => self.event(origin, &record),
+            Holds::Either => match self.event(origin, &record) {
+                Err(rejection) if !self.intake.decoder.saw_prediction() => {
+                    // Not even the shape of an event: an outcome, or nothing.
+                    let missing = rejection.reason == Reason::MissingField;
+                    if missing {
+                        self.outcome(origin, &record)
+                    } else {
+                        Err(rejection)
+                    }
                 }
-                _ => return,
+                taken => taken,
             },
+        };
+        let (reason, detail) = match taken {
+            Ok(Disposition::Rejected(reason)) => (reason, reason.words().to_owned()),
+            Ok(Disposition::Refused(cap)) => {
+                let cap = cap.as_str();
+                crate::warn_limited!(cap, "good record refused by a cap; see [limits]");
+                return;
+            }
+            Ok(_) => return,
             Err(rejection) => match self.engine.reject(origin, rejection.reason) {
                 // Read again after a restart: its dead letter was written the first time.
                 Disposition::Replayed => return,

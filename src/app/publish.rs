@@ -56,6 +56,7 @@ pub fn size(published: &Published, engine: &Engine) {
         streams_dropped: engine.counters().streams_dropped,
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
+        held: engine.held() as u64,
     };
     published.update(|facts| facts.engine = size);
 }

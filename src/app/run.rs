@@ -15,13 +15,13 @@ use tokio::time::{sleep, timeout};
 
 use super::engine::Engine;
 use super::fault::Fault;
-use super::intake::Intake;
+use super::intake::{Intake, Labels};
 use super::setup::{Setup, Source};
 use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
 use super::work::{Feed, Pace, Work, part};
 use super::{clock, engine::Plan};
-use crate::decode::Decoder;
+use crate::decode::{DecodeOptionsError, Decoder, LabelDecoder};
 use crate::http;
 use crate::kafka::{Consumer, DeadLetter};
 use crate::telemetry::Published;
@@ -61,6 +61,7 @@ impl App {
             snapshot_every: setup.snapshot_every,
             published: Arc::clone(&published),
             pace: Pace::default(),
+            held_back: false,
         };
         Ok(App {
             work,
@@ -173,9 +174,18 @@ fn restore(
     }
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
     let mut snapshot = loaded.snapshot;
+    let before = snapshot.topics.clone();
     let topics = snapshot.rebind(&topics);
-    let mut engine =
-        Engine::restore(plan, snapshot).map_err(|error| Fault::Unavailable(error.to_string()))?;
+    if !snapshot.joins.is_empty() && !topics.starts_with(&before) {
+        return Err(Fault::Config(format!(
+            "the snapshot holds predictions that wait for their outcomes, from the topics {}, which the \
+             configuration names in another order; list them as they were and new ones after them, or \
+             begin with an empty state directory",
+            before.join(", ")
+        )));
+    }
+    let restored = Engine::restore_joined(plan, snapshot, &loaded.segments);
+    let mut engine = restored.map_err(|error| Fault::Unavailable(error.to_string()))?;
     for stream in engine.dropped() {
         tracing::warn!(%stream, "stream of the snapshot dropped");
     }
@@ -194,7 +204,20 @@ fn feeds(sources: Vec<Source>) -> Result<Vec<Feed>, Fault> {
             Fault::Config(format!("source {}: {error}", source.kafka.topics.join(",")))
         };
         let consumer = Consumer::new(&source.kafka).map_err(|error| wrong(error.to_string()))?;
+        let labels = source.join.as_ref().map(|join| {
+            Ok(Labels {
+                decoder: LabelDecoder::new(&join.labels)?,
+                first: match join.topics.len() {
+                    0 => None,
+                    n => Some((source.kafka.topics.len() - n) as u16),
+                },
+            })
+        });
+        let labels: Option<Result<Labels, DecodeOptionsError>> = labels;
         let intake = Intake {
+            labels: labels
+                .transpose()
+                .map_err(|error| wrong(error.to_string()))?,
             base,
             topics: source.kafka.topics.clone(),
             decoder: Decoder::new(&source.decode).map_err(|error| wrong(error.to_string()))?,

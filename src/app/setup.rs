@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::engine::Plan;
-use crate::config::{Config, SourceOptions};
+use crate::config::{Config, JoinOptions, SourceOptions};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
 use crate::telemetry::Limits;
@@ -16,6 +16,8 @@ pub struct Source {
     pub kafka: KafkaOptions,
     /// Shape of the records.
     pub decode: DecodeOptions,
+    /// Outcomes that come apart.
+    pub join: Option<JoinOptions>,
 }
 
 /// Everything [`App::bind`](super::App::bind) needs.
@@ -45,6 +47,7 @@ impl Setup {
         let source = |s: SourceOptions| Source {
             kafka: s.kafka,
             decode: s.decode,
+            join: s.join,
         };
         Setup {
             plan: config.plan,

@@ -3,12 +3,14 @@
 //! The engine's thread takes the snapshot (a copy in memory, at one moment, sums and offsets together);
 //! another thread writes it, since an fsync may take longer than a Kafka session does. At most one is
 //! being written: while the disk is slow, the next interval's is skipped, not queued, so that memory is
-//! bounded by two copies. Only after a snapshot is on disk are its offsets committed to the broker, as a
+//! bounded by two copies. Journals of pending predictions are appended to before the snapshot that marks
+//! them; what could not be written waits for the next. Only after a snapshot is on disk are its offsets committed to the broker, as a
 //! courtesy to lag tools; restarts seek to the snapshot, never to the commit.
 //!
 //! A failure at the start (the directory cannot be made, written or locked) is a fault with a message;
 //! a failure later is an error line and a metric, and everything goes on in memory.
 
+use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -18,7 +20,10 @@ use std::time::{Duration, Instant};
 use super::clock;
 use super::fault::Fault;
 use crate::collect::Origin;
-use crate::store::{self, Loaded, Snapshot};
+use crate::collect::join::JournalDelta;
+use crate::store::file::KEEP;
+use crate::store::journal::{self, Needed};
+use crate::store::{self, Loaded, Snapshot, StoreError};
 
 /// Name of the file whose lock says that a process lives in the directory.
 const LOCK: &str = "lock";
@@ -72,12 +77,15 @@ pub struct Written {
     pub took: Duration,
     /// When it was complete, milliseconds since 1970.
     pub at_ms: i64,
-    /// Size of the newest file in the directory.
+    /// Size of the newest file in the directory, and of all journals.
     pub bytes: u64,
+    /// Bytes of journals that could not be written and wait in memory.
+    pub unwritten: usize,
 }
 
-/// A snapshot and the offsets in it, on the way to the disk.
-type Letter = (Snapshot, Vec<Origin>);
+/// A snapshot, the offsets in it, and what the join journals have since the one before, on the way to
+/// the disk.
+type Letter = (Snapshot, Vec<Origin>, Vec<JournalDelta>);
 
 /// The thread that writes.
 #[derive(Debug)]
@@ -97,8 +105,12 @@ impl Keeper {
         let thread = thread::Builder::new()
             .name("snapshots".to_owned())
             .spawn(move || {
-                for (snapshot, positions) in inbox {
-                    if outbox.send(write(&dir, &snapshot, positions)).is_err() {
+                let mut desk = Desk::new(dir);
+                for (snapshot, positions, deltas) in inbox {
+                    if outbox
+                        .send(desk.write(&snapshot, positions, deltas))
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -118,9 +130,9 @@ impl Keeper {
     }
 
     /// Hands over a snapshot. It is an error to do so while [`busy`](Keeper::busy).
-    pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>) {
+    pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
         if let Some(letters) = &self.letters {
-            self.busy = letters.try_send((snapshot, positions)).is_ok();
+            self.busy = letters.try_send((snapshot, positions, deltas)).is_ok();
         }
     }
 
@@ -155,17 +167,59 @@ impl Drop for Keeper {
     }
 }
 
-fn write(dir: &StateDir, snapshot: &Snapshot, positions: Vec<Origin>) -> Written {
-    let started = Instant::now();
-    let result = store::save(&dir.path, snapshot);
-    Written {
-        result: match result {
-            Ok(_) => Ok(positions),
-            Err(error) => Err(error.to_string()),
-        },
-        took: started.elapsed(),
-        at_ms: clock::now_ms(),
-        bytes: newest_bytes(&dir.path),
+/// What the writing thread keeps from one snapshot to the next.
+#[derive(Debug)]
+struct Desk {
+    dir: StateDir,
+    /// Journal deltas that are not on disk, since writing failed: the next snapshot builds on them.
+    unwritten: Vec<JournalDelta>,
+    /// What the kept snapshots need of the journals, newest last.
+    needed: VecDeque<Needed>,
+}
+
+impl Desk {
+    fn new(dir: StateDir) -> Desk {
+        Desk {
+            dir,
+            unwritten: Vec::new(),
+            needed: VecDeque::new(),
+        }
+    }
+
+    fn write(
+        &mut self,
+        snapshot: &Snapshot,
+        positions: Vec<Origin>,
+        deltas: Vec<JournalDelta>,
+    ) -> Written {
+        let started = Instant::now();
+        self.unwritten.extend(deltas);
+        let result = self.try_write(snapshot);
+        Written {
+            result: match result {
+                Ok(()) => Ok(positions),
+                Err(error) => Err(error.to_string()),
+            },
+            took: started.elapsed(),
+            at_ms: clock::now_ms(),
+            bytes: newest_bytes(&self.dir.path) + journal::bytes(&self.dir.path),
+            unwritten: self.unwritten.iter().map(|d| d.bytes.len()).sum(),
+        }
+    }
+
+    fn try_write(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        journal::append(&self.dir.path, &self.unwritten)?;
+        self.unwritten.clear();
+        store::save(&self.dir.path, snapshot)?;
+        self.needed.push_back(journal::needed(&snapshot.joins));
+        // Snapshots that were there before the start may need more than ours.
+        if self.needed.len() > KEEP {
+            self.needed.pop_front();
+        }
+        if self.needed.len() == KEEP {
+            journal::prune(&self.dir.path, self.needed.iter());
+        }
+        Ok(())
     }
 }
 

@@ -24,6 +24,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SIZES: Duration = Duration::from_millis(500);
 /// Pause before a consumer that could not go on is made anew.
 const ANEW: Duration = Duration::from_secs(5);
+/// Bytes of join journals that may wait in memory for the disk before no more is read.
+const UNWRITTEN_MAX: usize = 256 << 20;
 /// How long the last dead letters may take to leave.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -143,6 +145,8 @@ pub struct Work {
     pub published: Arc<Published>,
     /// When what was done last.
     pub pace: Pace,
+    /// Whether the consumers are paused because the disk does not take what they bring.
+    pub held_back: bool,
 }
 
 /// When the things that are done by the clock were last done.
@@ -201,8 +205,7 @@ impl Work {
         }
         if self.pace.kept.elapsed() >= self.snapshot_every && !self.keeper.busy() {
             self.pace.kept = Instant::now();
-            let snapshot = self.snapshot();
-            self.keeper.write(snapshot, self.engine.positions());
+            self.keep();
         }
         self.pace.records
     }
@@ -227,11 +230,34 @@ impl Work {
         publish::facts(&self.published, &self.engine, &feeds);
     }
 
-    /// The engine's state, with the names of the topics that it numbers.
-    fn snapshot(&self) -> Snapshot {
-        Snapshot {
+    /// Hands the engine's state to the keeper: what the journals have since the last time, and the
+    /// snapshot that builds on it, with the names of the topics that it numbers.
+    fn keep(&mut self) {
+        let deltas = self.engine.take_journals();
+        let snapshot = Snapshot {
             topics: self.topics.clone(),
             ..self.engine.snapshot()
+        };
+        self.keeper.write(snapshot, self.engine.positions(), deltas);
+    }
+
+    /// Stops reading while journals pile up in memory because the disk does not take them.
+    fn hold_back(&mut self, unwritten: usize) {
+        let full = unwritten > UNWRITTEN_MAX;
+        if full == self.held_back {
+            return;
+        }
+        self.held_back = full;
+        tracing::warn!(unwritten, paused = full, "state that is not on disk");
+        for feed in &mut self.feeds {
+            let done = if full {
+                feed.consumer.pause()
+            } else {
+                feed.consumer.resume()
+            };
+            if let Err(error) = done {
+                tracing::error!(%error, "consumer could not be paused or resumed");
+            }
         }
     }
 
@@ -254,7 +280,8 @@ impl Work {
         }
     }
 
-    fn kept(&self, written: &Written) {
+    fn kept(&mut self, written: &Written) {
+        self.hold_back(written.unwritten);
         publish::snapshot(&self.published, written);
         if let Ok(positions) = &written.result {
             for feed in &self.feeds {
@@ -269,8 +296,7 @@ impl Work {
         if let Some(written) = self.keeper.wait() {
             self.kept(&written);
         }
-        let snapshot = self.snapshot();
-        self.keeper.write(snapshot, self.engine.positions());
+        self.keep();
         if let Some(written) = self.keeper.wait() {
             self.kept(&written);
         }

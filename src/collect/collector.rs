@@ -12,15 +12,17 @@
 //! Always: every record is counted once; an event counts for all views of its subject or for none.
 
 use super::counters::Counters;
-use super::event::{Disposition, Event, Origin, Reason, Refusal};
+use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
+use super::join::{JoinPlan, Joins};
+use super::joining::Amendments;
 use super::key::Names;
 use super::partition::Partitions;
 use super::subject::Subject;
 use super::table::Table;
 use crate::stats::axis::Grid;
-use crate::stats::fixed::Scored;
+use crate::stats::fixed::{Score, Scored};
 use crate::stats::view::{Checked, Prediction, View};
-use crate::window::Packed;
+use crate::window::{Packed, Unlabelled};
 
 /// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
 pub const TIME_MIN_MS: i64 = 946_684_800_000;
@@ -46,6 +48,10 @@ pub struct ModelShape {
     pub lateness_ms: i64,
     /// Cells.
     pub grid: Grid,
+    /// How long its predictions wait for their outcomes; 0 where these come together.
+    pub maturity_ms: i64,
+    /// How long a sealed pane is held by some window.
+    pub held_ms: i64,
 }
 
 /// Bounds of the collector.
@@ -70,32 +76,44 @@ pub struct PaneDelta {
     pub late: u64,
     /// Sums for each view, in the order of the model's.
     pub views: Vec<Packed>,
+    /// Predictions whose outcome never came, for each view.
+    pub unlabelled: Vec<Unlabelled>,
 }
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct Collector {
-    models: Vec<ModelShape>,
-    bounds: Bounds,
+    pub(super) models: Vec<ModelShape>,
+    pub(super) bounds: Bounds,
     /// Begin of the oldest pane of each model that is not sealed.
-    closed_ms: Vec<i64>,
+    pub(super) closed_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
     due_ms: i64,
-    partitions: Partitions,
-    counters: Counters,
+    pub(super) partitions: Partitions,
+    pub(super) counters: Counters,
     table: Table,
-    subjects: Vec<Option<Subject>>,
+    pub(super) subjects: Vec<Option<Subject>>,
     streams: usize,
     /// Slot of the subject of the last event.
     last: usize,
     /// Scores and outcomes of the event at hand, by view.
-    seen: Vec<Scored>,
+    pub(super) seen: Vec<Scored>,
+    /// Scores of the prediction at hand with the class that makes their outcome true, by view.
+    pub(super) expected: Vec<(Score, u32)>,
+    pub(super) joins: Joins,
+    /// Number of classes of each model, or 0.
+    pub(super) classes: Vec<u32>,
+    pub(super) amendments: Amendments,
 }
 
 impl Collector {
     /// A collector without state.
-    pub fn new(models: Vec<ModelShape>, bounds: Bounds) -> Collector {
+    pub fn new(models: Vec<ModelShape>, bounds: Bounds, joins: Vec<JoinPlan>) -> Collector {
         Collector {
+            joins: Joins::new(joins),
+            classes: models.iter().map(ModelShape::outcomes).collect(),
+            expected: Vec::new(),
+            amendments: Amendments::default(),
             closed_ms: vec![i64::MIN; models.len()],
             due_ms: i64::MIN,
             models,
@@ -113,10 +131,24 @@ impl Collector {
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = if self.partitions.advance(origin) {
-            self.take(origin.source, event)
-        } else {
+        let end = if !self.partitions.advance(origin) {
             Disposition::Replayed
+        } else if let Some(role) = self.joins.role(origin.source) {
+            self.expect(role, origin, event)
+        } else {
+            self.take(origin.source, event)
+        };
+        self.counters.source_mut(origin.source).count(end);
+        end
+    }
+
+    /// Takes an outcome that came apart from its prediction; one from a source that is not joined is
+    /// rejected, for it says nothing of a prediction.
+    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        let end = match self.joins.role(origin.source) {
+            _ if !self.partitions.advance(origin) => Disposition::Replayed,
+            Some(role) => self.join(role, origin, label),
+            None => Disposition::Rejected(Reason::MissingField),
         };
         self.counters.source_mut(origin.source).count(end);
         end
@@ -135,25 +167,22 @@ impl Collector {
 
     #[inline]
     fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
-        if !self.believes(event) {
+        if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
-        match self.subject_of(event) {
+        match self.subject_of(event, false) {
             Ok(slot) => self.land(source, slot, event),
             Err(end) => end,
         }
     }
 
-    /// Whether the event time is in this century and not too far ahead of the event's arrival.
+    /// The subject of an event, begun if need be; `joined` events need no outcome.
     #[inline]
-    fn believes(&self, event: &Event<'_>) -> bool {
-        let ahead_max = self.bounds.future_max_ms;
-        let ahead = |arrival: i64| event.time_ms > arrival.saturating_add(ahead_max);
-        (TIME_MIN_MS..TIME_MAX_MS).contains(&event.time_ms) && !event.arrival_ms.is_some_and(ahead)
-    }
-
-    #[inline]
-    fn subject_of(&mut self, event: &Event<'_>) -> Result<usize, Disposition> {
+    pub(super) fn subject_of(
+        &mut self,
+        event: &Event<'_>,
+        joined: bool,
+    ) -> Result<usize, Disposition> {
         let names = Names::new(event.model, event.version, event.segment);
         let same = |slot: usize| {
             let subject = self.subjects.get(slot).and_then(Option::as_ref);
@@ -167,7 +196,7 @@ impl Collector {
             self.last = slot;
             return Ok(slot);
         }
-        self.begin(event, &names, h)
+        self.begin(event, &names, h, joined)
     }
 
     /// A subject for the first event of its names.
@@ -177,6 +206,7 @@ impl Collector {
         event: &Event<'_>,
         names: &Names<'_>,
         h: u32,
+        joined: bool,
     ) -> Result<usize, Disposition> {
         let reject = |reason| Err(Disposition::Rejected(reason));
         if event.model.is_empty() {
@@ -190,7 +220,12 @@ impl Collector {
             return reject(Reason::UnknownModel);
         };
         // A subject is not begun for an event that will be turned away.
-        project(&self.models[model], event, &mut self.seen).map_err(Disposition::Rejected)?;
+        let fits = if joined {
+            self.views_of(model, event)
+        } else {
+            project(&self.models[model], event, &mut self.seen)
+        };
+        fits.map_err(Disposition::Rejected)?;
         let views = self.models[model].views.len();
         if self.streams + views > self.bounds.streams_max {
             return Err(Disposition::Refused(Refusal::Streams));
@@ -202,18 +237,22 @@ impl Collector {
     }
 
     fn put(&mut self, subject: Subject, h: u32) -> usize {
-        self.streams += self.models[subject.model].views.len();
         let free = self.subjects.iter().position(Option::is_none);
         let slot = free.unwrap_or(self.subjects.len());
         if slot == self.subjects.len() {
             self.subjects.push(None);
         }
-        self.subjects[slot] = Some(subject);
-        self.table.insert(h, slot);
+        self.put_at(slot, subject, h);
         slot
     }
 
-    fn model_of(&self, name: &str) -> Option<usize> {
+    fn put_at(&mut self, slot: usize, subject: Subject, h: u32) {
+        self.streams += self.models[subject.model].views.len();
+        self.subjects[slot] = Some(subject);
+        self.table.insert(h, slot);
+    }
+
+    pub(super) fn model_of(&self, name: &str) -> Option<usize> {
         let named = |name: &str| self.models.iter().position(|m| m.name == name);
         named(name).or_else(|| named("*"))
     }
@@ -266,7 +305,7 @@ impl Collector {
     /// The line before which `model`'s panes can be sealed, if it has moved.
     pub fn line(&self, model: usize) -> Option<i64> {
         let shape = &self.models[model];
-        let watermark = self.partitions.frontier_ms()? - shape.lateness_ms;
+        let watermark = self.partitions.frontier_ms()? - shape.lateness_ms - shape.maturity_ms;
         let line = watermark - watermark.rem_euclid(shape.pane_ms);
         (line > self.closed_ms[model]).then_some(line)
     }
@@ -275,7 +314,11 @@ impl Collector {
     /// which partition had the event, nor on how far the line has come.
     pub fn last_line(&self, model: usize) -> i64 {
         let pane_ms = self.models[model].pane_ms;
-        let newest = self.partitions.newest_ms();
+        // Outcomes come after the last prediction; nothing is judged for their sake.
+        let newest = match self.joins.plans() {
+            [] => self.partitions.newest_ms(),
+            _ => self.subjects.iter().flatten().map(|s| s.newest_ms).max(),
+        };
         let end = newest.map(|t| t - t.rem_euclid(pane_ms) + pane_ms);
         end.map_or(self.closed_ms[model], |end| end.max(self.closed_ms[model]))
     }
@@ -289,7 +332,7 @@ impl Collector {
     pub fn close(&mut self, model: usize, line_ms: i64) {
         self.closed_ms[model] = self.closed_ms[model].max(line_ms);
         let due = |(shape, closed): (&ModelShape, &i64)| {
-            closed.saturating_add(shape.pane_ms + shape.lateness_ms)
+            closed.saturating_add(shape.pane_ms + shape.lateness_ms + shape.maturity_ms)
         };
         let all = self.models.iter().zip(&self.closed_ms).map(due);
         self.due_ms = all.min().unwrap_or(i64::MAX);
@@ -322,12 +365,13 @@ impl Collector {
         if subject.oldest_ms()? >= line_ms {
             return None;
         }
-        let (start_ms, views) = subject.take_oldest()?;
+        let (start_ms, views, unlabelled) = subject.take_oldest()?;
         Some(PaneDelta {
             start_ms,
             end_ms: start_ms + self.models[subject.model].pane_ms,
             late: std::mem::take(&mut subject.late),
             views,
+            unlabelled,
         })
     }
 
@@ -346,10 +390,17 @@ impl Collector {
         }
     }
 
-    /// Puts back a subject of a snapshot; returns its slot.
-    pub fn put_back(&mut self, subject: Subject) -> usize {
+    /// Puts back a subject of a snapshot into its slot; false where another is there.
+    pub fn put_back(&mut self, slot: usize, subject: Subject) -> bool {
         let h = subject.key.names().hash();
-        self.put(subject, h)
+        if slot >= self.subjects.len() {
+            self.subjects.resize_with(slot + 1, || None);
+        }
+        if self.subjects[slot].is_some() {
+            return false;
+        }
+        self.put_at(slot, subject, h);
+        true
     }
 
     /// Puts back positions, counts and lines of a snapshot.
@@ -393,7 +444,28 @@ impl Collector {
             + self.subjects.capacity() * size_of::<Option<Subject>>()
             + self.table.bytes()
             + self.partitions.bytes()
+            + self.joins.bytes()
     }
+}
+
+impl ModelShape {
+    /// Event time up to which outcomes of a pane's predictions are on time.
+    pub(super) fn due_ms(&self, start_ms: i64, maturity_ms: i64) -> i64 {
+        start_ms + self.pane_ms + maturity_ms
+    }
+
+    /// Number of classes that an outcome may name; 0: any.
+    fn outcomes(&self) -> u32 {
+        let binary = self.views.contains(&View::Binary);
+        if binary { 2 } else { self.classes as u32 }
+    }
+}
+
+/// Whether the event time is in this century and not too far ahead of the event's arrival.
+#[inline]
+pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+    let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
+    (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
 }
 
 /// Takes the score and outcome of the event for each view of the model; returns whether a vector was

@@ -4,13 +4,30 @@
 use super::event::{Disposition, Reason, Refusal};
 use serde::{Deserialize, Serialize};
 
-/// Counts of one source.
+/// Counts of one source. `pending` and `waiting` go down again, when what they count ends; the others
+/// only grow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounters {
     /// Records read.
     pub records: u64,
     /// Records added to the sums.
     pub observed: u64,
+    /// Predictions that are not mature.
+    pub pending: u64,
+    /// Mature predictions that no outcome came for and that are in no sum.
+    pub expired: u64,
+    /// Outcomes whose prediction is or was pending.
+    pub matched: u64,
+    /// Outcomes whose prediction has not come.
+    pub waiting: u64,
+    /// Outcomes whose prediction did not come before it would have been mature.
+    pub orphaned: u64,
+    /// Predictions and outcomes that were there already.
+    pub duplicate: u64,
+    /// Predictions of the id of another, with other scores.
+    pub conflict: u64,
+    /// Outcomes that corrected the sums of a mature prediction.
+    pub revised: u64,
     /// Records for sealed panes.
     pub late: u64,
     /// Records read again.
@@ -21,6 +38,8 @@ pub struct SourceCounters {
     pub refused: [u64; Refusal::ALL.len()],
     /// Observed records whose probabilities were divided by their sum; these are observed too.
     pub renormalised: u64,
+    /// Observed predictions whose outcome was implied when they were mature; these are observed too.
+    pub implied: u64,
 }
 
 impl SourceCounters {
@@ -28,13 +47,46 @@ impl SourceCounters {
     #[inline]
     pub fn count(&mut self, disposition: Disposition) {
         self.records += 1;
+        *self.of(disposition) += 1;
+    }
+
+    /// A record that was pending or waiting ends.
+    pub fn end(&mut self, before: Disposition, after: Disposition) {
+        *self.of(before) -= 1;
+        *self.of(after) += 1;
+    }
+
+    #[inline]
+    fn of(&mut self, disposition: Disposition) -> &mut u64 {
         match disposition {
-            Disposition::Observed => self.observed += 1,
-            Disposition::Late => self.late += 1,
-            Disposition::Replayed => self.replayed += 1,
-            Disposition::Rejected(reason) => self.rejected[reason as usize] += 1,
-            Disposition::Refused(refusal) => self.refused[refusal as usize] += 1,
+            Disposition::Observed => &mut self.observed,
+            Disposition::Pending => &mut self.pending,
+            Disposition::Matched => &mut self.matched,
+            Disposition::Waiting => &mut self.waiting,
+            Disposition::Duplicate => &mut self.duplicate,
+            Disposition::Conflict => &mut self.conflict,
+            Disposition::Revised => &mut self.revised,
+            Disposition::Late => &mut self.late,
+            Disposition::Replayed => &mut self.replayed,
+            Disposition::Rejected(reason) => &mut self.rejected[reason as usize],
+            Disposition::Refused(refusal) => &mut self.refused[refusal as usize],
         }
+    }
+
+    /// Every count that only grows with the name of its state, in a fixed order; rejected and refused are
+    /// left out.
+    pub fn states(&self) -> [(&'static str, u64); 9] {
+        [
+            ("observed", self.observed),
+            ("expired", self.expired),
+            ("matched", self.matched),
+            ("orphaned", self.orphaned),
+            ("duplicate", self.duplicate),
+            ("conflict", self.conflict),
+            ("revised", self.revised),
+            ("late", self.late),
+            ("replayed", self.replayed),
+        ]
     }
 
     /// Records rejected for `reason`.
@@ -49,17 +101,30 @@ impl SourceCounters {
 
     /// Sum of all dispositions; equal to `records`.
     pub fn disposed(&self) -> u64 {
+        let states: u64 = self.states().iter().map(|(_, n)| n).sum();
         let rejected: u64 = self.rejected.iter().sum();
         let refused: u64 = self.refused.iter().sum();
-        self.observed + self.late + self.replayed + rejected + refused
+        states + self.pending + self.waiting + rejected + refused
     }
 
     fn add(&mut self, o: &SourceCounters) {
-        self.records += o.records;
-        self.observed += o.observed;
-        self.late += o.late;
-        self.replayed += o.replayed;
-        self.renormalised += o.renormalised;
+        let pairs = [
+            (&mut self.records, o.records),
+            (&mut self.observed, o.observed),
+            (&mut self.pending, o.pending),
+            (&mut self.expired, o.expired),
+            (&mut self.matched, o.matched),
+            (&mut self.waiting, o.waiting),
+            (&mut self.orphaned, o.orphaned),
+            (&mut self.duplicate, o.duplicate),
+            (&mut self.conflict, o.conflict),
+            (&mut self.revised, o.revised),
+            (&mut self.late, o.late),
+            (&mut self.replayed, o.replayed),
+            (&mut self.renormalised, o.renormalised),
+            (&mut self.implied, o.implied),
+        ];
+        pairs.into_iter().for_each(|(a, b)| *a += b);
         for (a, b) in self.rejected.iter_mut().zip(o.rejected) {
             *a += b;
         }
@@ -132,12 +197,22 @@ mod tests {
             Disposition::Rejected(Reason::UnknownModel),
             Disposition::Refused(Refusal::Sums),
             Disposition::Replayed,
+            Disposition::Pending,
+            Disposition::Matched,
+            Disposition::Waiting,
+            Disposition::Duplicate,
+            Disposition::Conflict,
+            Disposition::Revised,
         ];
         for (source, end) in (0..).zip(ends) {
             counters.source_mut(source).count(end);
         }
         let total = counters.total();
-        assert_eq!((total.records, total.disposed()), (5, 5));
+        assert_eq!((total.records, total.disposed()), (11, 11));
         assert_eq!(total.rejected(Reason::UnknownModel), 1);
+        let mut one = SourceCounters::default();
+        one.count(Disposition::Pending);
+        one.end(Disposition::Pending, Disposition::Observed);
+        assert_eq!((one.pending, one.observed, one.disposed()), (0, 1, 1));
     }
 }

@@ -27,6 +27,31 @@ pub struct Event<'a> {
     pub outcome: Option<Outcome>,
 }
 
+/// A decoded outcome that comes apart from its prediction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Label<'a> {
+    /// Name of the model, where ids are unique within a model only.
+    pub model: Option<&'a str>,
+    /// Id of the prediction; it is an error to leave it empty (the record is rejected).
+    pub id: &'a [u8],
+    /// Event time of the outcome, milliseconds since the epoch.
+    pub time_ms: i64,
+    /// When the broker had the record.
+    pub arrival_ms: Option<i64>,
+    /// What happened.
+    pub outcome: Outcome,
+}
+
+impl Label<'_> {
+    /// The class that happened; of a binary outcome, 0 or 1.
+    pub fn class(&self) -> u32 {
+        match self.outcome {
+            Outcome::Binary(y) => u32::from(y),
+            Outcome::Class(k) => k,
+        }
+    }
+}
+
 /// Where a record was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {
@@ -71,11 +96,13 @@ pub enum Reason {
     BadTime,
     /// A model that the configuration does not name.
     UnknownModel,
+    /// A second outcome of one prediction that says something else, where that is not allowed.
+    Contradiction,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Reason; 15] = [
+    pub const ALL: [Reason; 16] = [
         Reason::Malformed,
         Reason::MissingField,
         Reason::ScoreNotFinite,
@@ -91,6 +118,7 @@ impl Reason {
         Reason::TimeOutOfRange,
         Reason::BadTime,
         Reason::UnknownModel,
+        Reason::Contradiction,
     ];
 
     /// Its name, as in labels, headers and JSON.
@@ -111,6 +139,7 @@ impl Reason {
             Reason::TimeOutOfRange => "time_out_of_range",
             Reason::BadTime => "bad_time",
             Reason::UnknownModel => "unknown_model",
+            Reason::Contradiction => "contradiction",
         }
     }
 }
@@ -145,6 +174,9 @@ impl Reason {
             Reason::UnknownModel => {
                 "no [[model]] has this name, and there is none named \"*\"; add one of them"
             }
+            Reason::Contradiction => {
+                "another outcome of this prediction came before; send one, or set `repeated`"
+            }
         }
     }
 }
@@ -171,11 +203,18 @@ pub enum Refusal {
     Panes,
     /// A sum of its cell is at the end of its integer.
     Sums,
+    /// As many predictions, or outcomes, are waiting for each other as may.
+    Pending,
 }
 
 impl Refusal {
     /// All refusals, in the order of their discriminants.
-    pub const ALL: [Refusal; 3] = [Refusal::Streams, Refusal::Panes, Refusal::Sums];
+    pub const ALL: [Refusal; 4] = [
+        Refusal::Streams,
+        Refusal::Panes,
+        Refusal::Sums,
+        Refusal::Pending,
+    ];
 
     /// Its name, as in labels and JSON.
     pub fn as_str(self) -> &'static str {
@@ -183,15 +222,28 @@ impl Refusal {
             Refusal::Streams => "streams",
             Refusal::Panes => "panes",
             Refusal::Sums => "sums",
+            Refusal::Pending => "pending",
         }
     }
 }
 
-/// How a record ended.
+/// How a record ended, for now: what is pending or waiting ends later, in the state in brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Disposition {
     /// Added to the sums.
     Observed,
+    /// A prediction that is not mature (observed, expired, refused).
+    Pending,
+    /// An outcome whose prediction is pending.
+    Matched,
+    /// An outcome whose prediction has not come (matched, orphaned, rejected).
+    Waiting,
+    /// A prediction or outcome that was there already.
+    Duplicate,
+    /// A prediction of the id of another, with other scores.
+    Conflict,
+    /// An outcome that corrected the sums of a mature prediction.
+    Revised,
     /// Its pane was sealed already.
     Late,
     /// It cannot be used.
@@ -207,6 +259,12 @@ impl Disposition {
     pub fn as_str(self) -> &'static str {
         match self {
             Disposition::Observed => "observed",
+            Disposition::Pending => "pending",
+            Disposition::Matched => "matched",
+            Disposition::Waiting => "waiting",
+            Disposition::Duplicate => "duplicate",
+            Disposition::Conflict => "conflict",
+            Disposition::Revised => "revised",
             Disposition::Late => "late",
             Disposition::Rejected(_) => "rejected",
             Disposition::Refused(_) => "refused",

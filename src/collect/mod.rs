@@ -2,11 +2,14 @@
 //!
 //! [`event`] names what comes in and how each record ends; [`counters`] counts the ends; [`collector`]
 //! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
-//! it, while [`partition`] follows offsets and event time.
+//! it, while [`partition`] follows offsets and event time. Where outcomes come
+//! apart from their predictions, [`join`] holds these until they are mature.
 
 pub mod collector;
 pub mod counters;
 pub mod event;
+pub mod join;
+mod joining;
 pub mod key;
 pub mod partition;
 pub mod subject;
@@ -14,7 +17,7 @@ pub mod table;
 
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
-pub use event::{Disposition, Event, Origin, Reason, Refusal};
+pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
 pub use key::{Key, Names};
 pub use partition::{PartitionState, Partitions};
 pub use subject::Subject;

@@ -13,7 +13,7 @@ use super::key::Key;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
-use crate::window::{PackError, Packed};
+use crate::window::{PackError, Packed, Unlabelled};
 
 /// Hot panes of a subject. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
@@ -32,6 +32,8 @@ pub struct OpenPane {
     /// When it was last turned to, in turns of the subject.
     turn: u64,
     body: Body,
+    /// Predictions without outcome, for each view; empty while there are none.
+    unlabelled: Vec<Unlabelled>,
 }
 
 /// See the module.
@@ -49,6 +51,8 @@ pub struct Subject {
     pub seen_ms: Option<i64>,
     /// Events that came too late since a pane was last sealed.
     pub late: u64,
+    /// Predictions that are not mature.
+    pub pending: u64,
     /// Ascending by start.
     open: Vec<OpenPane>,
     /// Index of the pane that took the last event.
@@ -66,6 +70,7 @@ impl Subject {
             seen: false,
             seen_ms: None,
             late: 0,
+            pending: 0,
             open: Vec::new(),
             current: 0,
             turn: 0,
@@ -98,6 +103,7 @@ impl Subject {
                     start_ms,
                     turn: 0,
                     body: Body::Hot(Pending::new(grid, views)),
+                    unlabelled: Vec::new(),
                 };
                 self.open.insert(at, pane);
                 self.current = at;
@@ -139,15 +145,18 @@ impl Subject {
         self.open.last().map(|p| p.start_ms)
     }
 
-    /// Takes out the oldest pane, packed, one for each view.
-    pub fn take_oldest(&mut self) -> Option<(i64, Vec<Packed>)> {
+    /// Takes out the oldest pane, packed, one for each view, with its predictions without outcome.
+    pub fn take_oldest(&mut self) -> Option<(i64, Vec<Packed>, Vec<Unlabelled>)> {
         if self.open.is_empty() {
             return None;
         }
         // Where the current pane goes, none is current: its neighbour may be parked.
         self.current = self.current.wrapping_sub(1);
         let pane = self.open.remove(0);
-        Some((pane.start_ms, pane.body.packed()))
+        let views = pane.body.packed();
+        let mut unlabelled = pane.unlabelled;
+        unlabelled.resize(views.len(), Unlabelled::default());
+        Some((pane.start_ms, views, unlabelled))
     }
 
     /// All open panes, packed, for a snapshot.
@@ -173,6 +182,7 @@ impl Subject {
                 start_ms,
                 turn: 0,
                 body: Body::Parked(packed),
+                unlabelled: Vec::new(),
             });
         }
         // No pane is current until an event turns to one, for the current one must be hot.
@@ -200,6 +210,15 @@ impl OpenPane {
         match &mut self.body {
             Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
             Body::Parked(_) => Err(Refusal::Panes),
+        }
+    }
+
+    /// Counts a prediction without outcome, one score for each view; `implied` when it was added all the
+    /// same. A pane is sealed in the call that counts into it, so no snapshot need hold the counts.
+    pub fn count_unlabelled(&mut self, seen: &[Scored], implied: bool) {
+        self.unlabelled.resize(seen.len(), Unlabelled::default());
+        for (unlabelled, one) in self.unlabelled.iter_mut().zip(seen) {
+            unlabelled.count(one.score().value(), implied);
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::stats::view::View;
 use crate::telemetry::log::{Format, LogOptions};
 
 use super::document::{Entry, Record};
+use super::join::JoinOptions;
 use super::ladder;
 use super::problem::{Place, Problems};
 use super::value::{Placed, Value};
@@ -36,14 +37,14 @@ const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
 /// Typed reading of a record. The schema decides the kind of every key and the reader keeps to it, so
 /// a value of another kind is a fault of the schema's author; the zero of the kind stands for it.
 impl Record {
-    fn text(&self, key: &str) -> Option<&str> {
+    pub(super) fn text(&self, key: &str) -> Option<&str> {
         match &self.entry(key).value {
             Value::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    fn owned(&self, key: &str) -> Option<String> {
+    pub(super) fn owned(&self, key: &str) -> Option<String> {
         self.text(key).map(str::to_owned)
     }
 
@@ -54,7 +55,7 @@ impl Record {
         }
     }
 
-    fn milliseconds(&self, key: &str) -> i64 {
+    pub(super) fn milliseconds(&self, key: &str) -> i64 {
         match self.entry(key).value {
             Value::Duration(ms) => ms,
             _ => 0,
@@ -76,7 +77,7 @@ impl Record {
     }
 
     /// A count, as wide as the machine allows.
-    fn count(&self, key: &str) -> usize {
+    pub(super) fn count(&self, key: &str) -> usize {
         let i = self.integer(key).unwrap_or(0);
         usize::try_from(i).unwrap_or(usize::MAX)
     }
@@ -88,14 +89,19 @@ impl Record {
         }
     }
 
-    fn list(&self, key: &str) -> &[Placed<String>] {
+    /// A switch.
+    pub(super) fn truth(&self, key: &str) -> bool {
+        self.entry(key).value == Value::Truth(true)
+    }
+
+    pub(super) fn list(&self, key: &str) -> &[Placed<String>] {
         match &self.entry(key).value {
             Value::List(items) => items,
             _ => &[],
         }
     }
 
-    fn strings(&self, key: &str) -> Vec<String> {
+    pub(super) fn strings(&self, key: &str) -> Vec<String> {
         self.list(key).iter().map(|p| p.value.clone()).collect()
     }
 }
@@ -128,6 +134,7 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
             expire_after_ms: limits.milliseconds("stream_expiry"),
             future_max_ms: limits.milliseconds("future_max"),
         },
+        joins: Vec::new(),
     }
 }
 
@@ -289,6 +296,7 @@ fn judge(test: &Record, alert: &Record, problems: &mut Problems<'_>) -> JudgeOpt
             },
             reliability_level: u32::try_from(test.count("reliability_level")).unwrap_or(1),
         },
+        coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),
         tolerance,
         pending_ms: alert.milliseconds("for"),
@@ -332,10 +340,15 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
             let remedy = "correct the paths of [source.fields]";
             problems.add(record.child("source.fields").at, error.to_string(), remedy);
         }
+        let join = JoinOptions::of(record, &decode, problems);
+        if let Some(join) = &join {
+            kafka.topics.extend(join.topics.iter().cloned());
+        }
         out.push(SourceOptions {
             name,
             kafka,
             decode,
+            join,
         });
     }
     out
@@ -358,7 +371,8 @@ fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
             let at = record.entry("topics").at;
             problems.add(at, "`topics` is empty", "name at least one topic");
         }
-        for topic in topics {
+        let outcomes = record.child("source.outcomes").list("topics");
+        for topic in topics.iter().chain(outcomes) {
             if let Some(first) = read.insert(&topic.value, topic.at) {
                 let what = format!(
                     "topic `{}` is read twice, first in line {}: every event would count twice",
@@ -487,25 +501,35 @@ fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Decode
         version: constant("model_version")
             .or_else(|| fields.owned("version").map(FieldOrConst::Field)),
         segments: fields.strings("segments"),
-        id: fields.owned("id").map(|path| match path.as_str() {
-            "@key" => IdField::Key,
-            _ => IdField::Path(path),
-        }),
-        time: fields.owned("time").map(|path| TimeField {
-            path,
-            unit: match fields.text("time_unit") {
-                Some("s") => TimeUnit::Seconds,
-                Some("us") => TimeUnit::Microseconds,
-                Some("rfc3339") => TimeUnit::Rfc3339,
-                _ => TimeUnit::Milliseconds,
-            },
-        }),
+        id: fields.owned("id").map(id_field),
+        time: fields.owned("time").map(|path| time_field(fields, path)),
         prediction: prediction(fields, problems),
         outcome: fields.owned("outcome").unwrap_or_default(),
         classes: classes(root, source, problems),
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),
         ..DecodeOptions::default()
+    }
+}
+
+/// Where an id lies.
+pub fn id_field(path: String) -> IdField {
+    match path.as_str() {
+        "@key" => IdField::Key,
+        _ => IdField::Path(path),
+    }
+}
+
+/// Where an event time lies; its unit stands beside it.
+pub fn time_field(record: &Record, path: String) -> TimeField {
+    TimeField {
+        path,
+        unit: match record.text("time_unit") {
+            Some("s") => TimeUnit::Seconds,
+            Some("us") => TimeUnit::Microseconds,
+            Some("rfc3339") => TimeUnit::Rfc3339,
+            _ => TimeUnit::Milliseconds,
+        },
     }
 }
 

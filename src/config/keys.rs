@@ -74,6 +74,13 @@ pub const SECTIONS: &[Section] = &[
         keys: FIELDS,
     },
     Section {
+        path: "source.outcomes",
+        repeated: false,
+        about: "Outcomes that come apart from their predictions, and later: they are joined by id, and a \
+                prediction is counted once it is mature. In force when `maturity` is set.",
+        keys: OUTCOMES,
+    },
+    Section {
         path: "model",
         repeated: true,
         about: "How a model is watched. A model named `*` stands for every model without a section of \
@@ -334,6 +341,81 @@ const FIELDS: &[Key] = &[
     ),
 ];
 
+const OUTCOMES: &[Key] = &[
+    key(
+        "maturity",
+        Kind::Duration,
+        Unset("\"30m\""),
+        "Time after a prediction by which its outcome is in, if it ever comes. Only then is the \
+         prediction counted, so that every window holds whole cohorts and not only the outcomes that \
+         were quick. Verdicts are as much later.",
+    ),
+    key(
+        "topics",
+        Kind::List,
+        Unset("[\"outcomes\"]"),
+        "Topics of the outcomes, one for each of the source's, with as many partitions and keyed alike. \
+         Unset: the source's own topics carry both, and a record without a prediction is an outcome.",
+    ),
+    key(
+        "id",
+        Kind::Text,
+        Unset("\"request_id\""),
+        "Path of the prediction's id, or `@key` for the record's key. Unset: as in [source.fields].",
+    ),
+    key(
+        "model",
+        Kind::Text,
+        Unset("\"model\""),
+        "Path of the model's name, where two models may use one id. Unset: ids are unique.",
+    ),
+    key(
+        "time",
+        Kind::Text,
+        Unset("\"time_ms\""),
+        "Path of the outcome's event time. Unset: the record's timestamp.",
+    ),
+    key(
+        "time_unit",
+        Kind::Choice(&["ms", "s", "us", "rfc3339"]),
+        Value("\"ms\""),
+        "How it is written.",
+    ),
+    key(
+        "outcome",
+        Kind::Text,
+        Value("\"outcome\""),
+        "Path of what happened: a boolean, 0 or 1, a class name or a class index.",
+    ),
+    key(
+        "on_missing",
+        Kind::Text,
+        Value("\"drop\""),
+        "What a mature prediction without outcome means: `drop` (it is counted as expired and in no \
+         sum), `negative` (it did not happen: a click that never came), or a class.",
+    ),
+    key(
+        "repeated",
+        Kind::Choice(&["first", "last", "reject"]),
+        Value("\"first\""),
+        "Which of two outcomes of one prediction holds: the first or the last in event time, or the one \
+         that arrived first, with another that contradicts it rejected.",
+    ),
+    key(
+        "revise",
+        Kind::Truth,
+        Value("false"),
+        "Whether an outcome that comes after maturity still corrects the windows that hold its \
+         prediction. Keeps predictions in memory for as long as the widest window.",
+    ),
+    key(
+        "pending_max",
+        COUNT,
+        Value("10000000"),
+        "Most predictions held, and most outcomes that wait for theirs; about 64 bytes each.",
+    ),
+];
+
 const MODEL: &[Key] = &[
     key(
         "name",
@@ -418,6 +500,13 @@ const TEST: &[Key] = &[
         Value("500"),
         "Fewer events than this in a window give no verdict: `undecided(too_few)`. 500 is the least at \
          which the level of the default test was measured to hold.",
+    ),
+    key(
+        "coverage_min",
+        SHARE,
+        Value("0.5"),
+        "Share of a window's mature predictions that must be counted, where those without outcome are \
+         dropped; below it: `undecided(coverage)`.",
     ),
     key(
         "critical",

@@ -19,6 +19,7 @@ mod bind;
 pub mod bounds;
 pub mod document;
 pub mod interpolate;
+mod join;
 pub mod keys;
 mod ladder;
 pub mod problem;
@@ -37,6 +38,7 @@ use crate::kafka::KafkaOptions;
 use crate::telemetry::log::LogOptions;
 
 pub use bounds::MemoryBound;
+pub use join::JoinOptions;
 use problem::Problems;
 pub use problem::{Place, Problem};
 use value::Outside;
@@ -66,6 +68,8 @@ pub struct SourceOptions {
     pub kafka: KafkaOptions,
     /// The shape of its records.
     pub decode: DecodeOptions,
+    /// Outcomes that come apart.
+    pub join: Option<JoinOptions>,
 }
 
 /// The HTTP server.
@@ -126,8 +130,9 @@ impl Config {
             return Err(problems.into_sorted());
         }
         bind::settle_models(&mut document, document::any_model);
-        let plan = bind::plan(&document, &mut problems);
+        let mut plan = bind::plan(&document, &mut problems);
         let sources = bind::sources(&document, &mut problems);
+        plan.joins = join::plans(&sources);
         let state = bind::state(&document, &outside.directory, &mut problems);
         let http = bind::http(&document);
         let log = bind::log(&document, &mut problems);

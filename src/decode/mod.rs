@@ -23,10 +23,10 @@ mod shape;
 mod time;
 pub mod vectors;
 
-pub use decoder::Decoder;
+pub use decoder::{Decoder, LabelDecoder};
 pub use file::{FileError, FileReader, Row};
 pub use options::{
-    AHEAD_MS_MAX, DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, PredictionField,
-    RECORD_BYTES_MAX, TIME_EARLIEST_MS, TIME_LATEST_MS, TimeField, TimeUnit,
+    AHEAD_MS_MAX, DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, LabelOptions,
+    PredictionField, RECORD_BYTES_MAX, TIME_EARLIEST_MS, TIME_LATEST_MS, TimeField, TimeUnit,
 };
 pub use rejection::Rejection;

@@ -87,6 +87,49 @@ pub struct DecodeOptions {
     pub ahead_ms_max: Option<i64>,
 }
 
+/// The shape of records that are outcomes alone, to be joined with predictions by their id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LabelOptions {
+    /// Path of the model's name, where ids are unique within a model only.
+    pub model: Option<String>,
+    /// Id of the prediction.
+    pub id: IdField,
+    /// Event time of the outcome; the record's Kafka timestamp when `None`.
+    pub time: Option<TimeField>,
+    /// Path of the outcome: a boolean, 0 or 1, a class name or a class index; it must be there.
+    pub outcome: String,
+    /// Names of the classes in index order; may be empty when outcomes are booleans or indices.
+    pub classes: Vec<String>,
+    /// Longest record that is looked at.
+    pub record_bytes_max: usize,
+    /// Earliest event time believed, milliseconds since 1970.
+    pub time_earliest_ms: i64,
+    /// Latest event time believed, milliseconds since 1970.
+    pub time_latest_ms: i64,
+    /// How far an event time may lie after the record's Kafka timestamp.
+    pub ahead_ms_max: Option<i64>,
+}
+
+impl Default for LabelOptions {
+    /// Flat records `{"id", "time_ms", "outcome"}`.
+    fn default() -> LabelOptions {
+        LabelOptions {
+            model: None,
+            id: IdField::Path("id".into()),
+            time: Some(TimeField {
+                path: "time_ms".into(),
+                unit: TimeUnit::Milliseconds,
+            }),
+            outcome: "outcome".into(),
+            classes: Vec::new(),
+            record_bytes_max: RECORD_BYTES_MAX,
+            time_earliest_ms: TIME_EARLIEST_MS,
+            time_latest_ms: TIME_LATEST_MS,
+            ahead_ms_max: Some(AHEAD_MS_MAX),
+        }
+    }
+}
+
 /// 1 MiB, the broker's own default of `message.max.bytes`.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 /// 2000-01-01: later than every way of writing "unknown" (0, −1) and every unit mistaken for a larger one.

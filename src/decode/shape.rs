@@ -6,13 +6,14 @@
 
 use super::number;
 use super::options::{
-    DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, PredictionField, TimeUnit,
+    DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, LabelOptions, PredictionField,
+    TimeUnit,
 };
 use super::path::Paths;
 use super::rejection::{Rejection, shorten};
 use super::scan::{Kind, Scanner, unescape};
 use super::time;
-use crate::collect::{Event, Reason};
+use crate::collect::{Event, Label, Reason};
 use crate::stats::view::{Outcome, Prediction, SUM_TOLERANCE};
 use std::collections::HashMap;
 
@@ -49,6 +50,8 @@ enum Id {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
+    /// The record is an outcome alone.
+    Absent,
     Score,
     Vector,
     ClassMap,
@@ -63,7 +66,7 @@ pub(super) struct Shape {
     id: Id,
     time: Option<(usize, TimeUnit)>,
     form: Form,
-    /// Slot of the prediction.
+    /// Slot of the prediction; in a shape of outcomes, none has this number.
     pub prediction: usize,
     outcome: usize,
     /// Paths of the slots.
@@ -126,10 +129,69 @@ impl Shape {
             prediction,
             outcome,
             names: paths.names.clone(),
-            classes: classes(o, form)?,
+            classes: classes(&o.classes, form)?,
             time_earliest_ms: o.time_earliest_ms,
             time_latest_ms: o.time_latest_ms,
             ahead_ms_max: o.ahead_ms_max,
+        })
+    }
+
+    /// The same for records that are outcomes alone.
+    pub fn of_labels(o: &LabelOptions, paths: &mut Paths) -> Result<Shape, DecodeOptionsError> {
+        let id = match &o.id {
+            IdField::Key => Id::Key,
+            IdField::Path(p) => Id::Slot(paths.slot(p)?),
+        };
+        let time = match &o.time {
+            None => None,
+            Some(t) => Some((paths.slot(&t.path)?, t.unit)),
+        };
+        let model = match &o.model {
+            None => Source::Const(String::new()),
+            Some(p) => Source::Slot(paths.slot(p)?),
+        };
+        let outcome = paths.slot(&o.outcome)?;
+        Ok(Shape {
+            model,
+            version: Source::Const(String::new()),
+            segments: Vec::new(),
+            id,
+            time,
+            form: Form::Absent,
+            prediction: usize::MAX,
+            outcome,
+            names: paths.names.clone(),
+            classes: classes(&o.classes, Form::Absent)?,
+            time_earliest_ms: o.time_earliest_ms,
+            time_latest_ms: o.time_latest_ms,
+            ahead_ms_max: o.ahead_ms_max,
+        })
+    }
+
+    /// The outcome that the values make.
+    #[inline]
+    pub fn label<'a>(
+        &'a self,
+        value: impl Fn(usize) -> Value<'a>,
+        key: Option<&'a [u8]>,
+        timestamp_ms: Option<i64>,
+    ) -> Checked<Label<'a>> {
+        let model = match self.model {
+            Source::Const(_) => None,
+            Source::Slot(_) => Some(self.name(&self.model, &value)?),
+        };
+        let id = self.id(&value, key)?;
+        let time_ms = self.time(&value, timestamp_ms)?;
+        let outcome = value(self.outcome);
+        let Some(class) = self.class(outcome, usize::MAX)? else {
+            return Err(Rejection::missing(&self.names[self.outcome], "the outcome"));
+        };
+        Ok(Label {
+            model,
+            id,
+            time_ms,
+            arrival_ms: timestamp_ms,
+            outcome: Outcome::Class(class),
         })
     }
 
@@ -155,7 +217,9 @@ impl Shape {
         let time_ms = self.time(&value, timestamp_ms)?;
         let prediction = value(self.prediction);
         let prediction = match self.form {
-            Form::Score => Prediction::Score(self.score(self.prediction, prediction)?),
+            Form::Score | Form::Absent => {
+                Prediction::Score(self.score(self.prediction, prediction)?)
+            }
             Form::Vector => {
                 self.vector(prediction, &mut buffers.vector)?;
                 Prediction::Vector(&buffers.vector)
@@ -547,29 +611,9 @@ impl Shape {
             Prediction::Score(_) => 2,
             Prediction::Vector(p) => p.len(),
         };
-        let class = match value {
-            Value::Missing | Value::Null => return Ok(None),
-            Value::Bool(b) if classes == 2 => Ok(u32::from(b)),
-            Value::Bool(b) => Err(if b { "true" } else { "false" }),
-            Value::Number(t) => index(t).ok_or(t),
-            Value::Text(t) => match self.classes.get(t) {
-                Some(&k) => Ok(k),
-                None => return Err(self.unknown_class(slot, t)),
-            },
-            Value::Cell(t) => match self.classes.get(t) {
-                Some(&k) => Ok(k),
-                None => cell_outcome(t, classes).ok_or(t),
-            },
-            Value::Array(t) | Value::Object(t) | Value::NotFinite(t) => Err(t),
+        let Some(class) = self.class(value, classes)? else {
+            return Ok(None);
         };
-        let class = class.map_err(|shown| {
-            let remedy = if classes == 2 {
-                "an outcome is true, false, 0, 1 or a class"
-            } else {
-                "an outcome is the name or the index of a class"
-            };
-            Rejection::value(Reason::BadOutcome, &self.names[slot], shown, remedy)
-        })?;
         match prediction {
             Prediction::Score(_) if class <= 1 => Ok(Some(Outcome::Binary(class == 1))),
             Prediction::Vector(p) if (class as usize) < p.len() => Ok(Some(Outcome::Class(class))),
@@ -582,6 +626,37 @@ impl Shape {
             Prediction::Vector(_) => Err(self.unknown_class(slot, &class.to_string())),
         }
     }
+
+    /// The class that an outcome names, among `classes`; `usize::MAX` where their number is not known.
+    #[inline]
+    fn class(&self, value: Value<'_>, classes: usize) -> Checked<Option<u32>> {
+        let slot = self.outcome;
+        let two = classes == 2 || classes == usize::MAX;
+        let class = match value {
+            Value::Missing | Value::Null => return Ok(None),
+            Value::Bool(b) if two => Ok(u32::from(b)),
+            Value::Bool(b) => Err(if b { "true" } else { "false" }),
+            Value::Number(t) => index(t).ok_or(t),
+            Value::Text(t) => match self.classes.get(t) {
+                Some(&k) => Ok(k),
+                None => return Err(self.unknown_class(slot, t)),
+            },
+            Value::Cell(t) => match self.classes.get(t) {
+                Some(&k) => Ok(k),
+                None => cell_outcome(t, two).ok_or(t),
+            },
+            Value::Array(t) | Value::Object(t) | Value::NotFinite(t) => Err(t),
+        };
+        let class = class.map_err(|shown| {
+            let remedy = if two {
+                "an outcome is true, false, 0, 1 or a class"
+            } else {
+                "an outcome is the name or the index of a class"
+            };
+            Rejection::value(Reason::BadOutcome, &self.names[slot], shown, remedy)
+        })?;
+        Ok(Some(class))
+    }
 }
 
 fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsError> {
@@ -591,9 +666,9 @@ fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsEr
     })
 }
 
-fn classes(o: &DecodeOptions, form: Form) -> Result<HashMap<String, u32>, DecodeOptionsError> {
+fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeOptionsError> {
     let mut map = HashMap::new();
-    for (k, name) in (0u32..).zip(&o.classes) {
+    for (k, name) in (0u32..).zip(names) {
         if map.insert(name.clone(), k).is_some() {
             return Err(DecodeOptionsError(format!(
                 "class `{name}` comes twice in `classes`; name each once"
@@ -638,11 +713,11 @@ fn index(t: &str) -> Option<u32> {
     }
 }
 
-fn cell_outcome(t: &str, classes: usize) -> Option<u32> {
+fn cell_outcome(t: &str, two: bool) -> Option<u32> {
     let t = t.trim();
-    if classes == 2 && t.eq_ignore_ascii_case("true") {
+    if two && t.eq_ignore_ascii_case("true") {
         Some(1)
-    } else if classes == 2 && t.eq_ignore_ascii_case("false") {
+    } else if two && t.eq_ignore_ascii_case("false") {
         Some(0)
     } else {
         index(t)

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::path::encode_id;
-use crate::judge::{StreamReport, Verdict, WindowReport, report};
+use crate::judge::{Coverage, StreamReport, Verdict, WindowReport, report};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -81,6 +81,8 @@ fn identity(report: &StreamReport) -> Value {
         "view": id.view.to_string(),
         "last_event_ms": report.last_event_ms,
         "last_event": rfc3339(report.last_event_ms),
+        "due_ms": report.due_ms,
+        "due": report.due_ms.map(rfc3339),
         "links": {
             "self": format!("/api/v1/streams/{path}"),
             "reliability": format!("/api/v1/streams/{path}/reliability"),
@@ -105,6 +107,33 @@ fn window_facts(window: &WindowReport) -> Value {
         "reason": reason,
         "alert": window.alert.as_str(),
         "alert_since_ms": window.alert_since_ms,
+        "coverage": window.coverage.as_deref().map(coverage),
+    })
+}
+
+/// How many predictions have an outcome, over all and by score.
+fn coverage(c: &Coverage) -> Value {
+    let width = 1.0 / c.cells.len() as f64;
+    let cells = c
+        .cells
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| cell.predictions > 0);
+    let cells = cells.map(|(k, cell)| {
+        json!({
+            "low": k as f64 * width,
+            "high": (k + 1) as f64 * width,
+            "predictions": cell.predictions,
+            "labelled": cell.labelled,
+        })
+    });
+    json!({
+        "share": c.share(),
+        "predictions": c.predictions,
+        "labelled": c.labelled,
+        "dropped": c.dropped,
+        "implied": c.implied,
+        "cells": cells.collect::<Value>(),
     })
 }
 

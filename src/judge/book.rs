@@ -1,5 +1,6 @@
 //! What a stream's judge has to say: one report per window, and the changes from one to the next.
 
+use super::coverage::Coverage;
 use super::stream::StreamId;
 use super::verdict::Verdict;
 use crate::alert::AlertState;
@@ -20,6 +21,8 @@ pub struct WindowReport {
     pub since_ms: i64,
     /// Number of events.
     pub n: u64,
+    /// How many predictions have an outcome; `None` where none was missing.
+    pub coverage: Option<Box<Coverage>>,
     /// The verdict.
     pub verdict: Verdict,
     /// State of the window's alert.
@@ -39,6 +42,8 @@ pub struct StreamReport {
     pub id: StreamId,
     /// Newest event time.
     pub last_event_ms: i64,
+    /// Event time at which the oldest predictions that wait for outcomes are mature.
+    pub due_ms: Option<i64>,
     /// One report for each window of the ladder, in its order.
     pub windows: Vec<WindowReport>,
 }

@@ -16,14 +16,17 @@
 //! alert stay as they were judged, and the next slide makes all of it whole.
 
 use super::book::{Change, Step, StreamReport, WindowReport};
+use super::coverage::Coverage;
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, AlertState, Holds};
+use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::{Evaluation, evaluate};
+use crate::stats::pyramid::Level;
 use crate::stats::sums::Sums;
-use crate::window::{Ladder, PackError, Packed, Pane, Ring, Windows};
+use crate::window::{Correction, Ladder, PackError, Pane, Ring, Windows};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -67,6 +70,7 @@ impl Judge {
             end_ms: 0,
             since_ms: 0,
             n: 0,
+            coverage: None,
             verdict: Verdict::Undecided(Undecided::TooFew),
             alert: AlertState::Inactive,
             alert_since_ms: None,
@@ -79,6 +83,7 @@ impl Judge {
             report: StreamReport {
                 id,
                 last_event_ms: 0,
+                due_ms: None,
                 windows: ladder.windows.iter().map(|w| blank(&w.name)).collect(),
             },
             evaluations: 0,
@@ -105,6 +110,22 @@ impl Judge {
     /// Tells the newest event time.
     pub fn seen(&mut self, last_event_ms: i64) {
         self.report.last_event_ms = last_event_ms;
+    }
+
+    /// Tells when the oldest predictions that wait for outcomes are mature; a window that was never judged
+    /// is immature until then.
+    pub fn awaits(&mut self, due_ms: Option<i64>) {
+        self.report.due_ms = due_ms;
+        for report in &mut self.report.windows {
+            if due_ms.is_some() && report.end_ms == 0 {
+                report.verdict = Verdict::Undecided(Undecided::Immature);
+            }
+        }
+    }
+
+    /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide.
+    pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
+        self.windows.correct(c)
     }
 
     /// Whether time alone can change a window: one by time holds panes, or its last judgement does not
@@ -172,17 +193,28 @@ impl Judge {
             Ok(weighed) => weighed,
             Err(_) => (Verdict::Undecided(Undecided::Capacity), None),
         };
+        let coverage = self.coverage(index, end_ms).map(Box::new);
         let report = &mut self.report.windows[index];
         report.start_ms = self.windows.start_ms(index, end_ms);
         report.end_ms = end_ms;
         report.since_ms = self.windows.since_ms(index, end_ms);
         report.n = self.windows.n(index, end_ms);
+        report.coverage = coverage;
         report.evaluated_at_ms = end_ms;
         self.evaluations += u64::from(evaluation.is_some());
         if let (Some(now), Some(begun), true) = (self.stopwatch, begun, evaluation.is_some()) {
             self.nanos.push(now().saturating_sub(begun));
         }
         self.publish(index, end_ms, verdict, evaluation, options, changes);
+    }
+
+    fn coverage(&self, index: usize, end_ms: i64) -> Option<Coverage> {
+        let unlabelled = self.windows.unlabelled(index, end_ms);
+        if unlabelled.is_empty() {
+            return None;
+        }
+        let total = self.windows.total(index, end_ms).ok()?;
+        Coverage::of(&Level::from_sums(&total), &unlabelled)
     }
 
     /// The verdict on a window as it stands.
@@ -194,6 +226,11 @@ impl Judge {
     ) -> Result<(Verdict, Option<Evaluation>), PackError> {
         let undecided = |why| Ok((Verdict::Undecided(why), None));
         let n = self.windows.n(index, end_ms);
+        let dropped = self.windows.unlabelled(index, end_ms).dropped();
+        let due = n + dropped.iter().sum::<u64>();
+        if due >= options.min_events && (n as f64) < options.coverage_min * due as f64 {
+            return undecided(Undecided::Coverage);
+        }
         if n < options.min_events.max(1) {
             return undecided(Undecided::TooFew);
         }
@@ -308,11 +345,13 @@ impl Judge {
                 _ => self.weigh(index, end_ms, options)?.1,
             };
             let since_ms = self.windows.since_ms(index, end_ms);
+            let coverage = self.coverage(index, end_ms);
             self.alerts[index] = memory.alert;
             let report = &mut self.report.windows[index];
             report.end_ms = end_ms;
             report.evaluated_at_ms = end_ms;
             report.n = memory.n;
+            report.coverage = coverage.map(Box::new);
             report.since_ms = since_ms;
             report.start_ms = memory.start_ms;
             report.verdict = memory.verdict;
@@ -356,11 +395,12 @@ pub fn seed(id: &StreamId, window: &str, end_ms: i64, base: u64) -> u64 {
 }
 
 /// The pane of one view, from what the collector sealed.
-pub fn pane_of(start_ms: i64, end_ms: i64, late: u64, packed: &Packed) -> Pane {
+pub fn pane_of(delta: &PaneDelta, view: usize) -> Pane {
     Pane {
-        start_ms,
-        end_ms,
-        late,
-        packed: packed.clone(),
+        start_ms: delta.start_ms,
+        end_ms: delta.end_ms,
+        late: delta.late,
+        packed: delta.views[view].clone(),
+        unlabelled: delta.unlabelled[view].clone(),
     }
 }

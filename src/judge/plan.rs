@@ -1,6 +1,7 @@
 //! What to monitor: read-only, made by the configuration, taken by the engine.
 
 use super::verdict::JudgeOptions;
+use crate::collect::join::JoinPlan;
 use crate::stats::axis::Grid;
 use crate::stats::view::View;
 use crate::window::Ladder;
@@ -58,4 +59,19 @@ pub struct Plan {
     pub models: Vec<ModelPlan>,
     /// Bounds.
     pub caps: Caps,
+    /// Sources whose outcomes come apart from their predictions.
+    pub joins: Vec<JoinPlan>,
+}
+
+impl Plan {
+    /// Index of the plan that serves models of this name.
+    pub fn serves(&self, name: &str) -> Option<usize> {
+        let named = |name: &str| self.models.iter().position(|m| m.name == name);
+        named(name).or_else(|| named(ANY_MODEL))
+    }
+
+    /// The plan that serves models of this name.
+    pub fn serving(&self, name: &str) -> Option<&ModelPlan> {
+        self.serves(name).map(|at| &self.models[at])
+    }
 }

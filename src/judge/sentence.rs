@@ -25,7 +25,11 @@ fn because(report: &WindowReport) -> String {
     match (report.verdict, &report.evaluation) {
         (Verdict::Undecided(why), _) => match why {
             Undecided::TooFew => format!("only {n} events"),
-            Undecided::Immature => format!("outcomes of too many of {n} events are missing"),
+            Undecided::Immature => "its predictions still wait for their outcomes".to_owned(),
+            Undecided::Coverage => {
+                let dropped = report.coverage.as_ref().map_or(0, |c| c.dropped);
+                format!("{dropped} predictions have no outcome, beside {n} that have one")
+            }
             Undecided::Stale => "no events have come for a while".to_owned(),
             Undecided::Late => format!("more events came late than the {n} in time"),
             Undecided::Capacity => "its sums are at the end of their range".to_owned(),

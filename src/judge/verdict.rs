@@ -15,7 +15,7 @@ use std::fmt;
 pub enum Undecided {
     /// Fewer events than the configured least number.
     TooFew,
-    /// Too many outcomes are still missing.
+    /// Its predictions still wait for their outcomes.
     Immature,
     /// No event came for a while.
     Stale,
@@ -23,6 +23,8 @@ pub enum Undecided {
     Late,
     /// A sum reached the end of its integer.
     Capacity,
+    /// Too many predictions have no outcome.
+    Coverage,
 }
 
 /// What is known of a window.
@@ -38,12 +40,13 @@ pub enum Verdict {
 
 impl Undecided {
     /// All reasons.
-    pub const ALL: [Undecided; 5] = [
+    pub const ALL: [Undecided; 6] = [
         Undecided::TooFew,
         Undecided::Immature,
         Undecided::Stale,
         Undecided::Late,
         Undecided::Capacity,
+        Undecided::Coverage,
     ];
 
     /// Its name, as in labels and JSON.
@@ -54,6 +57,7 @@ impl Undecided {
             Undecided::Stale => "stale",
             Undecided::Late => "late",
             Undecided::Capacity => "capacity",
+            Undecided::Coverage => "coverage",
         }
     }
 }
@@ -104,6 +108,8 @@ pub struct JudgeOptions {
     pub evaluation: Options,
     /// Fewer events than this are `too_few`.
     pub min_events: u64,
+    /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an outcome.
+    pub coverage_min: f64,
     /// τ, the ℓ2-ECE that is tolerated, in [0, 1].
     pub tolerance: f64,
     /// A verdict must be bad this long before its alert fires.
@@ -121,6 +127,7 @@ impl Default for JudgeOptions {
         JudgeOptions {
             evaluation: Options::default(),
             min_events: 500,
+            coverage_min: 0.5,
             tolerance: 0.0,
             pending_ms: 0,
             keep_firing_ms: 0,

@@ -124,7 +124,8 @@ impl Level {
         Level { cells: m, occupied }
     }
 
-    fn from_sums(sums: &Sums) -> Level {
+    /// The finest cells of a window's sums.
+    pub fn from_sums(sums: &Sums) -> Level {
         let mut occupied = Vec::with_capacity(sums.occupied().count());
         sums.occupied()
             .for_each(|(index, cell)| occupied.push(LevelCell::from_sums(index, cell)));

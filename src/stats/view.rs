@@ -119,6 +119,27 @@ impl<'a> Checked<'a> {
     }
 }
 
+impl Checked<'_> {
+    /// The score that `view` tests, and the class that makes its outcome true: for outcomes that are not
+    /// known yet. Of a binary outcome the classes are 0 and 1.
+    pub fn expect(&self, view: View) -> Result<(Score, u32), ViewError> {
+        match (*self, view) {
+            (Checked::Score(z), View::Binary) => Ok((z, 1)),
+            (Checked::Score(_), _) => Err(ViewError::Shape),
+            (Checked::Vector { entries, sum }, _) => {
+                let class = match view {
+                    View::Binary => 1,
+                    View::TopLabel => top_label(entries) as u32,
+                    View::Class(k) => k,
+                };
+                // Any class will do: the score does not depend on what happened.
+                let any = Outcome::Class(0);
+                Ok((project_vector(entries, sum, view, any)?.0, class))
+            }
+        }
+    }
+}
+
 fn project_vector(
     p: &[f64],
     sum: f64,

@@ -13,6 +13,7 @@
 //! A file with another magic is foreign, one with a newer version is from the future; neither is ever
 //! overwritten, since numbers only grow.
 
+use super::journal;
 use super::snapshot::Snapshot;
 use std::fmt;
 use std::fs::{self, File};
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 pub const KEEP: usize = 3;
 
 /// Version of the format that is written; older ones are not read, for there are none.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
@@ -39,6 +40,8 @@ pub enum Fault {
     Foreign,
     /// Written by a newer version.
     Future(u32),
+    /// Written by a version whose format is no longer read.
+    Past(u32),
     /// The checksum does not fit the body.
     Checksum,
     /// The body cannot be decoded.
@@ -68,6 +71,8 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// Its file.
     pub path: PathBuf,
+    /// The journal segments that it marks, for each of its joins.
+    pub segments: Vec<Vec<Vec<u8>>>,
     /// Newer files that were refused.
     pub refused: Vec<(PathBuf, Fault)>,
 }
@@ -104,15 +109,24 @@ pub fn load_named(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     let mut refused = Vec::new();
     for (_, path) in list(dir)?.into_iter().rev() {
         let bytes = fs::read(&path).map_err(at("reading snapshot", &path))?;
-        match decode(&bytes) {
-            Ok(snapshot) => {
+        let snapshot = match decode(&bytes) {
+            Ok(snapshot) => snapshot,
+            Err(fault) => {
+                refused.push((path, fault));
+                continue;
+            }
+        };
+        let segments = snapshot.joins.iter().map(|j| journal::read(dir, j));
+        match segments.collect() {
+            Ok(segments) => {
                 return Ok(Some(Loaded {
                     snapshot,
                     path,
+                    segments,
                     refused,
                 }));
             }
-            Err(fault) => refused.push((path, fault)),
+            Err(fault) => refused.push(fault),
         }
     }
     if refused.is_empty() {
@@ -122,7 +136,10 @@ pub fn load_named(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     }
 }
 
-fn at<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> StoreError + 'a {
+pub(super) fn at<'a>(
+    doing: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> StoreError + 'a {
     move |source| StoreError::Io {
         doing,
         path: path.to_owned(),
@@ -177,6 +194,7 @@ fn decode(bytes: &[u8]) -> Result<Snapshot, Fault> {
     match u32::from_le_bytes(*version) {
         VERSION => {}
         0 => return Err(Fault::Foreign),
+        older if older < VERSION => return Err(Fault::Past(older)),
         newer => return Err(Fault::Future(newer)),
     }
     let (length, rest) = rest.split_first_chunk::<8>().ok_or(Fault::Torn)?;
@@ -198,6 +216,10 @@ impl fmt::Display for Fault {
             Fault::Future(v) => write!(
                 f,
                 "from the future: format {v}, this program reads {VERSION}; upgrade it"
+            ),
+            Fault::Past(v) => write!(
+                f,
+                "from the past: format {v}, this program reads {VERSION}; start afresh in another directory"
             ),
             Fault::Checksum => f.write_str("damaged: the checksum does not fit"),
             Fault::Body(why) => write!(f, "undecodable: {why}"),

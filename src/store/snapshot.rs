@@ -12,10 +12,11 @@
 //! and [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was
 //! added, removed or moved in it does not lend its offsets to another.
 
+use crate::collect::join::JoinState;
 use crate::collect::{Counters, Partitions};
 use crate::judge::Memory;
 use crate::stats::axis::{Axis, Grid};
-use crate::window::{Ladder, PackError, Packed, Pane, Ring};
+use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
 use serde::{Deserialize, Serialize};
 
 /// Everything that an engine needs to go on as if it had never stopped.
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub models: Vec<ModelState>,
     /// Subjects with their open panes, and the judges of their views.
     pub subjects: Vec<SubjectState>,
+    /// How much of the join journals is part of this snapshot.
+    pub joins: Vec<JoinState>,
 }
 
 impl Snapshot {
@@ -108,6 +111,8 @@ pub struct SubjectState {
     pub seen_ms: Option<i64>,
     /// Late events since a pane was last sealed.
     pub late: u64,
+    /// Its slot, under which join journals know it.
+    pub slot: u32,
     /// Open panes: begin, and packed sums for each view.
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
     /// Judges, by view.
@@ -143,6 +148,8 @@ pub struct PaneState {
     pub late: u64,
     /// Packed sums.
     pub sums: Vec<u8>,
+    /// Predictions whose outcome never came.
+    pub unlabelled: Unlabelled,
 }
 
 impl From<&Pane> for PaneState {
@@ -152,6 +159,7 @@ impl From<&Pane> for PaneState {
             end_ms: p.end_ms,
             late: p.late,
             sums: p.packed.as_bytes().to_vec(),
+            unlabelled: p.unlabelled.clone(),
         }
     }
 }
@@ -165,6 +173,7 @@ impl TryFrom<PaneState> for Pane {
             end_ms: p.end_ms,
             late: p.late,
             packed: Packed::from_bytes(&p.sums)?,
+            unlabelled: p.unlabelled,
         })
     }
 }

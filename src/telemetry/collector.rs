@@ -241,6 +241,16 @@ fn status(report: &StreamReport, window: &WindowReport, draft: &mut Draft) {
         let name = state.as_str().to_owned();
         draft.push((Id::Alert, Some(name), one_if(state == window.alert)));
     }
+    if let Some(coverage) = &window.coverage {
+        draft.push((Id::Coverage, None, coverage.share()));
+        for (k, cell) in coverage.cells.iter().enumerate() {
+            if cell.predictions > 0 {
+                let low = (k as f64 / coverage.cells.len() as f64).to_string();
+                let share = cell.labelled as f64 / cell.predictions as f64;
+                draft.push((Id::CoverageCell, Some(low), share));
+            }
+        }
+    }
     if let Some(since) = window.alert_since_ms {
         draft.push((Id::AlertSince, None, seconds(since)));
     }
@@ -330,12 +340,17 @@ fn input(published: &Published, sink: &mut Sink) {
 fn records(source: &str, counters: &SourceCounters, sink: &mut Sink) {
     sink.put(Id::RecordsRead, &[source], counters.records as f64);
     sink.put(Id::Renormalised, &[source], counters.renormalised as f64);
+    let open = [("pending", counters.pending), ("waiting", counters.waiting)];
+    for (state, count) in open {
+        sink.put(Id::RecordsOpen, &[source, state], count as f64);
+    }
+    sink.put(Id::Implied, &[source], counters.implied as f64);
     let mut put = |disposition, reason, count: u64| {
         sink.put(Id::Records, &[source, disposition, reason], count as f64);
     };
-    put("observed", "", counters.observed);
-    put("late", "", counters.late);
-    put("replayed", "", counters.replayed);
+    for (state, count) in counters.states() {
+        put(state, "", count);
+    }
     for reason in Reason::ALL {
         put("rejected", reason.as_str(), counters.rejected(reason));
     }
@@ -352,6 +367,7 @@ fn state(published: &Published, sink: &mut Sink) {
     sink.put(Id::StreamsDropped, &[], facts.engine.streams_dropped as f64);
     sink.put(Id::Panes, &[], facts.engine.panes as f64);
     sink.put(Id::StateBytes, &[], facts.engine.state_bytes as f64);
+    sink.put(Id::Held, &[], facts.engine.held as f64);
     sink.put(Id::SnapshotErrors, &[], facts.snapshot.errors as f64);
     sink.put(Id::SnapshotsRefused, &[], facts.snapshot.refused as f64);
     if let Some(ms) = facts.snapshot.last_ms {

@@ -137,9 +137,13 @@ table! {
     Verdict Window Gauge "trueline_verdict" "0 or 1" ["state"]
         "1 for the present verdict, 0 for the others: calibrated, miscalibrated, undecided.";
     Undecided Window Gauge "trueline_undecided" "1" ["reason"]
-        "Present while undecided, with the reason: too_few, immature, stale, late, capacity.";
+        "Present while undecided, with the reason: too_few, immature, stale, late, capacity, coverage.";
     Alert Window Gauge "trueline_alert" "0 or 1" ["state"]
         "1 for the present state of the window's alert, 0 for the others: inactive, pending, firing, resolved.";
+    Coverage Window Gauge "trueline_coverage" "1" []
+        "Share of the window's mature predictions that have an outcome of their own; absent where none was missing.";
+    CoverageCell Window Gauge "trueline_coverage_cell" "1" ["cell"]
+        "The same for predictions whose score lies in the cell; the label is the cell's lower edge.";
     AlertSince Window Gauge "trueline_alert_since_timestamp_seconds" "seconds" []
         "When the alert entered its present state.";
 
@@ -208,7 +212,13 @@ table! {
     RecordsRead Input Counter "trueline_records_read_total" "records" ["source"]
         "Records read.";
     Records Input Counter "trueline_records_total" "records" ["source", "disposition", "reason"]
-        "Records by where they went: observed, late, replayed, rejected, refused; over all dispositions this adds up to the records read.";
+        "Records by where they went: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused; with trueline_records_open this adds up to the records read.";
+    RecordsOpen Input Gauge "trueline_records_open" "records" ["source", "state"]
+        "Records whose end is not known yet: predictions that are pending, outcomes that are waiting.";
+    Implied Input Counter "trueline_records_implied_total" "records" ["source"]
+        "Observed predictions whose outcome never came and was implied.";
+    Held Process Gauge "trueline_predictions_held" "records" []
+        "Predictions in memory: pending ones, and mature ones that are kept for revisions.";
     Renormalised Input Counter "trueline_records_renormalised_total" "records" ["source"]
         "Observed records whose probabilities were divided by their sum, which was off 1 by rounding.";
     DeadLetters Input Counter "trueline_dead_letters_total" "records" ["source", "result"]

@@ -105,6 +105,8 @@ pub struct EngineFacts {
     pub panes: u64,
     /// Bytes of all streams' state.
     pub state_bytes: u64,
+    /// Predictions that are held for their outcomes.
+    pub held: u64,
 }
 
 /// Snapshots on disk.

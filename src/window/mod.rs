@@ -1,13 +1,16 @@
 //! Floor 1: event time. Which panes there are, and what each window keeps of them.
 //!
 //! [`width`] says what windows a stream has and how they are cut; [`pack`] keeps a sealed pane in few
-//! [`bits`]; [`ring`] holds the panes of all windows of a stream.
+//! [`bits`], and beside it how many predictions had no outcome ([`unlabelled`]); [`ring`] holds the panes of
+//! all windows of a stream.
 
 pub mod bits;
 pub mod pack;
 pub mod ring;
+pub mod unlabelled;
 pub mod width;
 
 pub use pack::{PackError, Packed};
-pub use ring::{Pane, Ring, Windows};
+pub use ring::{Correction, Pane, Ring, Windows};
+pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
 pub use width::{Ladder, LadderError, Width, WindowSpec};

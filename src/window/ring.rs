@@ -22,6 +22,7 @@
 //! then part of it. So a day need not wait four hours for its first verdict.
 
 use super::pack::{PackError, Packed};
+use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::axis::Grid;
 use crate::stats::sums::Sums;
@@ -47,18 +48,50 @@ pub struct Pane {
     pub late: u64,
     /// The sums.
     pub packed: Packed,
+    /// Predictions whose outcome never came.
+    pub unlabelled: Unlabelled,
+}
+
+/// What late outcomes change in a pane that was sealed: the same events leave and come back with other
+/// outcomes, or come for the first time.
+#[derive(Debug, Clone)]
+pub struct Correction {
+    /// Begin of the base pane.
+    pub start_ms: i64,
+    /// What is taken out.
+    pub minus: Sums,
+    /// What is put in.
+    pub plus: Sums,
+    /// Scores whose outcome has come, and whether one had been implied.
+    pub labelled: Vec<(f64, bool)>,
 }
 
 impl Pane {
     fn merged(&self, newer: &Pane, grid: Grid) -> Result<Pane, PackError> {
         let mut sums = self.packed.unpack(grid)?;
         newer.packed.merge_into(&mut sums)?;
+        let mut unlabelled = self.unlabelled.clone();
+        unlabelled.merge(&newer.unlabelled);
         Ok(Pane {
             start_ms: self.start_ms,
             end_ms: newer.end_ms,
             late: self.late + newer.late,
             packed: Packed::new(&sums),
+            unlabelled,
         })
+    }
+
+    fn correct(&mut self, c: &Correction, grid: Grid) -> Result<(), PackError> {
+        let mut sums = self.packed.unpack(grid)?;
+        // What was never there cannot be taken out; the pane is then another's.
+        // It is put in first: an event that changed twice is in both.
+        sums.merge(&c.plus).map_err(|_| PackError::Corrupt)?;
+        sums.retract(&c.minus).map_err(|_| PackError::Corrupt)?;
+        self.packed = Packed::new(&sums);
+        for &(z, implied) in &c.labelled {
+            self.unlabelled.uncount(z, implied);
+        }
+        Ok(())
     }
 }
 
@@ -197,6 +230,26 @@ impl Windows {
         self.rings[index].panes.is_empty() && self.rings[index].gathering.is_some()
     }
 
+    /// Corrects the panes that hold the base pane of `c`, in every window.
+    pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
+        for ring in &mut self.rings {
+            let mut panes = ring.panes.iter_mut().chain(&mut ring.gathering);
+            if let Some(pane) = panes.find(|p| (p.start_ms..p.end_ms).contains(&c.start_ms)) {
+                pane.correct(c, self.grid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Predictions without outcome in the window that ends at `end_ms`.
+    pub fn unlabelled(&self, index: usize, end_ms: i64) -> Unlabelled {
+        let mut all = Unlabelled::default();
+        for pane in self.held(index, end_ms) {
+            all.merge(&pane.unlabelled);
+        }
+        all
+    }
+
     /// Number of events in the slide under way, as far as it has been gathered.
     pub fn gathered(&self, index: usize) -> u64 {
         let gathering = self.rings[index].gathering.as_ref();
@@ -248,7 +301,7 @@ impl Windows {
 
     /// Heap bytes held. Panes that windows share are counted for each.
     pub fn bytes(&self) -> usize {
-        let pane = |p: &Pane| size_of::<Pane>() + p.packed.bytes();
+        let pane = |p: &Pane| size_of::<Pane>() + p.packed.bytes() + p.unlabelled.bytes();
         let ring = |r: &Ring| r.panes.iter().chain(&r.gathering).map(pane).sum::<usize>();
         self.rings.iter().map(ring).sum::<usize>()
             + self.rings.len() * (size_of::<Ring>() + size_of::<Width>() + 16)

@@ -105,6 +105,15 @@ pub enum LadderError {
 }
 
 impl Ladder {
+    /// How long after its begin a pane may still be in a window by time; a day where there is none.
+    pub fn held_ms(&self) -> i64 {
+        let held = self.windows.iter().filter_map(|w| match w.width {
+            Width::Time { width_ms, slide_ms } => Some(width_ms + slide_ms + self.pane_ms),
+            Width::Count { .. } => None,
+        });
+        held.max().unwrap_or(86_400_000)
+    }
+
     /// Checks the windows and sorts them by slide.
     pub fn new(mut windows: Vec<WindowSpec>, lateness_ms: i64) -> Result<Ladder, LadderError> {
         if windows.is_empty() {

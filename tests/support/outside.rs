@@ -11,7 +11,9 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::AlertState;
 use trueline::collect::{Disposition, Reason, Refusal};
-use trueline::judge::{StreamId, StreamReport, Undecided, Verdict, WindowReport};
+use trueline::judge::{
+    Coverage, CoverageCell, StreamId, StreamReport, Undecided, Verdict, WindowReport,
+};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
@@ -19,6 +21,7 @@ use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::published::{Facts, PartitionFacts, SourceFacts};
+use trueline::window::COVERAGE_CELLS;
 
 /// A running server; stops when dropped.
 pub struct Server {
@@ -187,6 +190,7 @@ pub fn window(
         end_ms,
         since_ms: end_ms - 300_000,
         n: evaluation.as_ref().map_or(12, |e| e.n),
+        coverage: Some(Box::new(coverage())),
         verdict,
         alert,
         alert_since_ms: (alert != AlertState::Inactive).then_some(end_ms),
@@ -195,11 +199,27 @@ pub fn window(
     }
 }
 
+/// Nine of ten predictions have an outcome.
+fn coverage() -> Coverage {
+    let cell = CoverageCell {
+        predictions: 10,
+        labelled: 9,
+    };
+    Coverage {
+        predictions: 160,
+        labelled: 144,
+        dropped: 16,
+        implied: 0,
+        cells: [cell; COVERAGE_CELLS],
+    }
+}
+
 /// Publishes a stream.
 pub fn publish(published: &Published, id: StreamId, windows: Vec<WindowReport>) {
     published.publish(Arc::new(StreamReport {
         id,
         last_event_ms: now_ms(),
+        due_ms: None,
         windows,
     }));
 }

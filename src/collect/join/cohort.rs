@@ -1,0 +1,184 @@
+//! The predictions of one model in one pane that wait for their outcomes.
+//!
+//! 44 bytes for each, and 10 to 20 in the joiner's index, for a model with one view: a row of 32 bytes and, in
+//! columns of their own, 12 for each view. Columns grow by an eighth and not by doubling, and are cut to
+//! size when the watermark leaves the pane, for it is these that fill the memory.
+//!
+//! What is kept of a prediction is what its views need: the score, and the class that makes the outcome
+//! true. A vector of a thousand probabilities is not kept.
+
+use super::key::Key;
+use crate::stats::fixed::Score;
+
+/// An outcome that has not come.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// A row whose prediction went to another pane.
+const GONE: u32 = u32::MAX;
+
+/// Zero of [`Row::lag`]: outcomes may come before their predictions by the clocks.
+const LAG_ZERO: i64 = 1 << 31;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub key: Key,
+    /// Slot of the subject.
+    pub subject: u32,
+    /// Event time after the begin of the pane.
+    pub offset_ms: u32,
+    /// Class that happened, or [`NONE`].
+    pub outcome: u32,
+    /// Event time of the outcome after that of the prediction, from −24 to 24 days; further ones are not
+    /// told apart when the first or last of two outcomes is looked for.
+    lag: u32,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Cohort {
+    pub model: u16,
+    pub start_ms: i64,
+    /// Event time up to which outcomes are on time.
+    pub due_ms: i64,
+    /// Whether it has matured and is kept for revisions.
+    pub settled: bool,
+    views: usize,
+    rows: Vec<Row>,
+    scores: Vec<f64>,
+    classes: Vec<u32>,
+    live: usize,
+}
+
+/// A prediction that has become mature.
+#[derive(Debug, Clone, Copy)]
+pub struct Matured<'a> {
+    /// Index of the model's plan.
+    pub model: u16,
+    /// Slot of its subject.
+    pub subject: u32,
+    /// Begin of its pane.
+    pub start_ms: i64,
+    /// Class that happened, if any outcome came.
+    pub outcome: Option<u32>,
+    scores: &'a [f64],
+    classes: &'a [u32],
+}
+
+impl Matured<'_> {
+    /// For each view the score, and whether `class` makes its outcome true.
+    pub fn against(&self, class: u32) -> impl Iterator<Item = (Score, bool)> {
+        let both = self.scores.iter().zip(self.classes);
+        // Scores were checked when they came.
+        both.filter_map(move |(&z, &k)| Some((Score::new(z).ok()?, k == class)))
+    }
+}
+
+impl Cohort {
+    pub fn new(model: u16, start_ms: i64, due_ms: i64, views: usize) -> Cohort {
+        Cohort {
+            model,
+            start_ms,
+            due_ms,
+            settled: false,
+            views,
+            rows: Vec::new(),
+            scores: Vec::new(),
+            classes: Vec::new(),
+            live: 0,
+        }
+    }
+
+    /// Adds a prediction without outcome; returns its row.
+    pub fn push(&mut self, key: Key, subject: u32, time_ms: i64, views: &[(Score, u32)]) -> u32 {
+        reserve(&mut self.rows, 1);
+        reserve(&mut self.scores, views.len());
+        reserve(&mut self.classes, views.len());
+        self.rows.push(Row {
+            key,
+            subject,
+            offset_ms: u32::try_from(time_ms - self.start_ms).unwrap_or(u32::MAX),
+            outcome: NONE,
+            lag: 0,
+        });
+        self.scores.extend(views.iter().map(|(z, _)| z.value()));
+        self.classes.extend(views.iter().map(|(_, k)| *k));
+        self.live += 1;
+        (self.rows.len() - 1) as u32
+    }
+
+    pub fn row(&self, row: u32) -> &Row {
+        &self.rows[row as usize]
+    }
+
+    pub fn time_ms(&self, row: u32) -> i64 {
+        self.start_ms + i64::from(self.row(row).offset_ms)
+    }
+
+    /// The outcome with its event time, which is exact within 24 days of the prediction's.
+    pub fn outcome(&self, row: u32) -> Option<(i64, u32)> {
+        let r = self.row(row);
+        let time = self.time_ms(row) + i64::from(r.lag) - LAG_ZERO;
+        (r.outcome != NONE).then_some((time, r.outcome))
+    }
+
+    pub fn set_outcome(&mut self, row: u32, time_ms: i64, outcome: u32) {
+        let lag = time_ms - self.time_ms(row) + LAG_ZERO;
+        let r = &mut self.rows[row as usize];
+        r.outcome = outcome;
+        r.lag = lag.clamp(0, i64::from(u32::MAX)) as u32;
+    }
+
+    /// Takes a prediction out, for it has come again with an earlier time; its row stays, empty.
+    pub fn remove(&mut self, row: u32) {
+        self.rows[row as usize].subject = GONE;
+        self.live -= 1;
+    }
+
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    pub fn scores(&self, row: u32) -> &[f64] {
+        let first = row as usize * self.views;
+        &self.scores[first..first + self.views]
+    }
+
+    pub fn matured(&self, row: u32) -> Matured<'_> {
+        let r = self.row(row);
+        let first = row as usize * self.views;
+        Matured {
+            model: self.model,
+            subject: r.subject,
+            start_ms: self.start_ms,
+            outcome: (r.outcome != NONE).then_some(r.outcome),
+            scores: self.scores(row),
+            classes: &self.classes[first..first + self.views],
+        }
+    }
+
+    /// Its rows, but those that are gone.
+    pub fn rows(&self) -> impl Iterator<Item = u32> {
+        let all = (0u32..).zip(&self.rows);
+        all.filter(|(_, r)| r.subject != GONE).map(|(i, _)| i)
+    }
+
+    /// Gives back what growth left over.
+    pub fn shrink(&mut self) {
+        self.rows.shrink_to_fit();
+        self.scores.shrink_to_fit();
+        self.classes.shrink_to_fit();
+    }
+
+    pub fn bytes(&self) -> usize {
+        size_of::<Cohort>()
+            + self.rows.capacity() * size_of::<Row>()
+            + self.scores.capacity() * 8
+            + self.classes.capacity() * 4
+    }
+}
+
+fn reserve<T>(v: &mut Vec<T>, more: usize) {
+    if v.capacity() - v.len() < more {
+        v.reserve_exact(v.len() / 8 + 16 * more);
+    }
+}

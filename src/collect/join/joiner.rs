@@ -1,0 +1,752 @@
+//! The joiner of one partition of predictions and the partition of outcomes beside it.
+//!
+//! An index from key to cohort and row finds a pending prediction in one probe and its row; it is cut
+//! into shards, so that growth moves a sixty-fourth of it at a time. Nothing is done by the clock: rows
+//! leave when [`Joiner::mature`] is told that the line has passed their pane.
+//!
+//! Always: a key is in the index exactly while its row is live; `pending` counts live rows of cohorts that
+//! have not settled; replaying the journal gives the same joiner.
+//!
+//! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses.
+
+use super::cohort::{Cohort, Matured};
+use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader};
+use super::key::Key;
+use super::plan::{JoinPlan, Repeated};
+use crate::stats::fixed::Score;
+use hashbrown::HashTable;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+
+const SHARDS: usize = 64;
+
+/// Any model, in a waiting outcome.
+const ANY: u16 = u16::MAX;
+
+/// A prediction to be held.
+#[derive(Debug, Clone, Copy)]
+pub struct Expect<'a> {
+    /// Its name.
+    pub key: Key,
+    /// Index of the model's plan.
+    pub model: u16,
+    /// Slot of its subject.
+    pub subject: u32,
+    /// Begin of its pane.
+    pub start_ms: i64,
+    /// Event time.
+    pub time_ms: i64,
+    /// Event time up to which its outcome is on time; the same for all of a pane.
+    pub due_ms: i64,
+    /// For each view the score and the class that makes its outcome true.
+    pub views: &'a [(Score, u32)],
+    /// Number of classes an outcome of it may have; 0: any.
+    pub classes: u32,
+}
+
+/// How a prediction ended up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Predicted {
+    /// It is held.
+    Pending {
+        /// What became of an outcome that was waiting for it.
+        met: Option<Labelled>,
+        /// It took the place of a later prediction of the same id, held for this subject; whether the
+        /// two had other scores.
+        instead: Option<(u32, bool)>,
+    },
+    /// An earlier prediction of the same id is held, with the same scores.
+    Duplicate,
+    /// An earlier prediction of the same id is held, with other scores.
+    Conflict,
+    /// Too many are held.
+    Refused,
+}
+
+/// How an outcome ended up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labelled {
+    /// Its prediction has it.
+    Matched,
+    /// Its prediction has not come yet, or was due before it.
+    Waiting,
+    /// Its prediction has another, or this one already.
+    Duplicate,
+    /// Its prediction has another, and that is not allowed.
+    Contradiction,
+    /// Its prediction has no such class.
+    UnknownClass,
+    /// Its prediction was mature: the sums are to be corrected.
+    Revised,
+    /// Too many are waiting.
+    Refused,
+}
+
+/// A correction of a mature prediction.
+#[derive(Debug, Clone, Copy)]
+pub struct Revision<'a> {
+    /// The prediction, with the outcome that it has now.
+    pub now: Matured<'a>,
+    /// The class that it was counted with, if it was.
+    pub before: Option<u32>,
+}
+
+/// What happens when a pane is mature.
+#[derive(Debug, Clone, Copy)]
+pub enum Ripe<'a> {
+    /// A prediction, with what is known of its outcome.
+    Mature(Matured<'a>),
+    /// It has a late outcome already.
+    Revised(Revision<'a>),
+    /// How that late outcome, which was waiting, ended.
+    Ended(Labelled),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    cohort: u32,
+    row: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    time_ms: i64,
+    class: u32,
+    model: u16,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Joiner {
+    shards: Vec<HashTable<Place>>,
+    cohorts: Vec<Option<Cohort>>,
+    /// Cohort by model and begin.
+    places: BTreeMap<(u16, i64), u32>,
+    waiting: HashMap<Key, Waiting>,
+    /// Keys of waiting outcomes by event time, to let them go in order.
+    queue: BTreeMap<i64, Vec<Key>>,
+    journal: Journal,
+    pending: usize,
+    settled: usize,
+    /// Cohort of the last prediction, cut to size when another begins.
+    last: u32,
+}
+
+impl Default for Joiner {
+    fn default() -> Joiner {
+        Joiner {
+            shards: vec![HashTable::new(); SHARDS],
+            cohorts: Vec::new(),
+            places: BTreeMap::new(),
+            waiting: HashMap::new(),
+            queue: BTreeMap::new(),
+            journal: Journal::default(),
+            pending: 0,
+            settled: 0,
+            last: 0,
+        }
+    }
+}
+
+impl Joiner {
+    /// Predictions that wait for their maturity.
+    pub fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Mature predictions that are kept for revisions.
+    pub fn settled(&self) -> usize {
+        self.settled
+    }
+
+    /// Outcomes that wait for their predictions.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Tells the slot of the subject and the number of its pending predictions, for each pane.
+    pub fn each_pending(&self, mut each: impl FnMut(u32, u64)) {
+        for cohort in self.cohorts.iter().flatten().filter(|c| !c.settled) {
+            let mut subjects: BTreeMap<u32, u64> = BTreeMap::new();
+            for row in cohort.rows() {
+                *subjects.entry(cohort.row(row).subject).or_default() += 1;
+            }
+            subjects
+                .into_iter()
+                .for_each(|(subject, n)| each(subject, n));
+        }
+    }
+
+    /// Begin of the oldest pane that is pending for `model`.
+    pub fn oldest_ms(&self, model: u16) -> Option<i64> {
+        let mine = self.places.range((model, i64::MIN)..=(model, i64::MAX));
+        mine.map(|((_, start), &c)| (*start, c))
+            .find(|&(_, c)| self.cohort(c).is_some_and(|c| !c.settled))
+            .map(|(start, _)| start)
+    }
+
+    /// Takes a prediction whose pane is not mature. `held` is what all joiners of the plan hold.
+    pub fn predict(&mut self, plan: &JoinPlan, e: &Expect<'_>, held: usize) -> Predicted {
+        let end = self.place(plan, e, held);
+        if let Predicted::Pending { .. } = end {
+            let views: Vec<u8> = e
+                .views
+                .iter()
+                .flat_map(|(z, k)| view_bytes(*z, *k))
+                .collect();
+            let op = Op::Predict {
+                model: e.model,
+                start_ms: e.start_ms,
+                offset_ms: u32::try_from(e.time_ms - e.start_ms).unwrap_or(u32::MAX),
+                subject: e.subject,
+                key: e.key,
+                views: &views,
+            };
+            self.journal.write(&op, e.time_ms);
+        }
+        match end {
+            Predicted::Pending { instead, .. } => Predicted::Pending {
+                met: self.meet(plan, e),
+                instead,
+            },
+            other => other,
+        }
+    }
+
+    fn place(&mut self, plan: &JoinPlan, e: &Expect<'_>, held: usize) -> Predicted {
+        let theirs = self.find(e.key).and_then(|at| {
+            let cohort = self.cohort(at.cohort)?;
+            let scores = cohort.scores(at.row);
+            let same = scores
+                .iter()
+                .zip(e.views)
+                .all(|(a, (b, _))| *a == b.value());
+            let first = cohort.settled || before(cohort.time_ms(at.row), scores, e);
+            Some((first, same, cohort.row(at.row).subject))
+        });
+        match theirs {
+            Some((true, true, _)) => Predicted::Duplicate,
+            Some((true, false, _)) => Predicted::Conflict,
+            None if held >= plan.pending_max => Predicted::Refused,
+            _ => {
+                self.put(e);
+                Predicted::Pending {
+                    met: None,
+                    instead: theirs.map(|(_, same, subject)| (subject, !same)),
+                }
+            }
+        }
+    }
+
+    /// Holds a prediction, in the place of any other of its id, whose outcome it takes over.
+    fn put(&mut self, e: &Expect<'_>) {
+        let outcome = self.take_out(e.key);
+        let at = self.cohort_of(e);
+        if let Some(cohort) = self.cohorts[at as usize].as_mut() {
+            let row = cohort.push(e.key, e.subject, e.time_ms, e.views);
+            if let Some((time, class)) = outcome {
+                cohort.set_outcome(row, time, class);
+            }
+            self.pending += 1;
+            self.index(e.key, Place { cohort: at, row });
+        }
+    }
+
+    /// Lets go of the prediction of this key; returns its outcome.
+    fn take_out(&mut self, key: Key) -> Option<(i64, u32)> {
+        let at = self.find(key)?;
+        let cohort = self.cohorts[at.cohort as usize].as_mut()?;
+        let outcome = cohort.outcome(at.row);
+        cohort.remove(at.row);
+        self.pending -= 1;
+        self.unindex(key);
+        outcome
+    }
+
+    /// Gives a new prediction the outcome that was waiting for it.
+    fn meet(&mut self, plan: &JoinPlan, e: &Expect<'_>) -> Option<Labelled> {
+        let waiting = self.waiting.remove(&e.key)?;
+        self.unqueue(waiting.time_ms, e.key);
+        self.journal
+            .write(&Op::Forget { key: e.key }, waiting.time_ms);
+        if e.classes > 0 && waiting.class >= e.classes {
+            return Some(Labelled::UnknownClass);
+        }
+        let end = self.label(
+            plan,
+            e.key,
+            None,
+            waiting.time_ms,
+            waiting.class,
+            &[],
+            0,
+            |_| (),
+        );
+        Some(end)
+    }
+
+    /// Takes an outcome. `classes` has for each model the number of its classes, or 0; `model` is the one
+    /// that the outcome names. `revised` is called when sums that were made must be corrected.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the facts of an outcome, and where it goes"
+    )]
+    pub fn label(
+        &mut self,
+        plan: &JoinPlan,
+        key: Key,
+        model: Option<u16>,
+        time_ms: i64,
+        class: u32,
+        classes: &[u32],
+        waiting: usize,
+        revised: impl FnOnce(Revision<'_>),
+    ) -> Labelled {
+        // One that happened after its prediction was due is not on time though it arrived early: it waits,
+        // to revise the mature prediction, or in vain, like one that arrived too late. So the order of
+        // arrival does not matter.
+        let late = |cohort: &Cohort| time_ms > cohort.due_ms && !cohort.settled;
+        let at = self.find(key);
+        let Some(at) = at.filter(|at| !self.cohort(at.cohort).is_some_and(late)) else {
+            return self.wait(plan, key, model.unwrap_or(ANY), time_ms, class, waiting);
+        };
+        let Some(cohort) = self.cohorts[at.cohort as usize].as_mut() else {
+            return Labelled::Duplicate;
+        };
+        let most = classes.get(usize::from(cohort.model)).copied().unwrap_or(0);
+        if most > 0 && class >= most {
+            return Labelled::UnknownClass;
+        }
+        let before = cohort.outcome(at.row);
+        let replaces = before.is_none_or(|held| match plan.repeated {
+            Repeated::First => (time_ms, class) < held,
+            Repeated::Last => (time_ms, class) > held,
+            Repeated::Reject => false,
+        });
+        if !replaces {
+            let contradicts = before.is_some_and(|(_, c)| c != class);
+            return match plan.repeated {
+                Repeated::Reject if contradicts => Labelled::Contradiction,
+                _ => Labelled::Duplicate,
+            };
+        }
+        cohort.set_outcome(at.row, time_ms, class);
+        let op = Op::Outcome {
+            model: cohort.model,
+            start_ms: cohort.start_ms,
+            key,
+            class,
+            time_ms,
+        };
+        self.journal.write(&op, cohort.time_ms(at.row));
+        if !cohort.settled {
+            return if before.is_none() {
+                Labelled::Matched
+            } else {
+                Labelled::Duplicate
+            };
+        }
+        revised(Revision {
+            now: cohort.matured(at.row),
+            before: before.map(|(_, c)| c),
+        });
+        Labelled::Revised
+    }
+
+    fn wait(
+        &mut self,
+        plan: &JoinPlan,
+        key: Key,
+        model: u16,
+        time_ms: i64,
+        class: u32,
+        waiting: usize,
+    ) -> Labelled {
+        if let Some(held) = self.waiting.get(&key).copied() {
+            let ours = (time_ms, class);
+            let theirs = (held.time_ms, held.class);
+            let replaces = match plan.repeated {
+                Repeated::First => ours < theirs,
+                Repeated::Last => ours > theirs,
+                Repeated::Reject if class != held.class => return Labelled::Contradiction,
+                Repeated::Reject => false,
+            };
+            if !replaces {
+                return Labelled::Duplicate;
+            }
+            self.unqueue(held.time_ms, key);
+            self.keep_waiting(key, model, time_ms, class);
+            return Labelled::Duplicate;
+        }
+        if waiting >= plan.pending_max {
+            return Labelled::Refused;
+        }
+        self.keep_waiting(key, model, time_ms, class);
+        Labelled::Waiting
+    }
+
+    fn keep_waiting(&mut self, key: Key, model: u16, time_ms: i64, class: u32) {
+        let op = Op::Wait {
+            key,
+            class,
+            time_ms,
+            model,
+        };
+        self.journal.write(&op, time_ms);
+        self.queue.entry(time_ms).or_default().push(key);
+        let waiting = Waiting {
+            time_ms,
+            class,
+            model,
+        };
+        self.waiting.insert(key, waiting);
+    }
+
+    /// Hands over the predictions of `model` in panes that begin before `line_ms`, oldest pane first, and
+    /// lets them go, or keeps them for revisions, of which those come at once whose outcome is there.
+    pub fn mature(
+        &mut self,
+        plan: &JoinPlan,
+        model: u16,
+        line_ms: i64,
+        classes: &[u32],
+        mut each: impl FnMut(Ripe<'_>),
+    ) {
+        let due = self.places.range((model, i64::MIN)..(model, line_ms));
+        let due: Vec<u32> = due.map(|(_, &at)| at).collect();
+        for at in due {
+            let Some(cohort) = self.cohorts[at as usize].as_mut().filter(|c| !c.settled) else {
+                continue;
+            };
+            for row in cohort.rows() {
+                each(Ripe::Mature(cohort.matured(row)));
+            }
+            let live = cohort.live();
+            self.pending -= live;
+            if plan.revise {
+                self.settled += live;
+                cohort.settled = true;
+                cohort.shrink();
+                let keys = cohort.rows().map(|row| cohort.row(row).key);
+                let met: Vec<Key> = keys.filter(|k| self.waiting.contains_key(k)).collect();
+                for key in met {
+                    self.revise(plan, key, classes, &mut each);
+                }
+            } else {
+                self.drop_cohort(at);
+            }
+        }
+    }
+
+    /// Gives a mature prediction the late outcome that was waiting for its maturity.
+    fn revise(
+        &mut self,
+        plan: &JoinPlan,
+        key: Key,
+        classes: &[u32],
+        each: &mut impl FnMut(Ripe<'_>),
+    ) {
+        let Some(Waiting { time_ms, class, .. }) = self.waiting.remove(&key) else {
+            return;
+        };
+        self.unqueue(time_ms, key);
+        self.journal.write(&Op::Forget { key }, time_ms);
+        let end = self.label(plan, key, None, time_ms, class, classes, 0, |r| {
+            each(Ripe::Revised(r));
+        });
+        each(Ripe::Ended(end));
+    }
+
+    /// Lets go of mature predictions of `model` in panes that begin before `floor_ms`: no window holds
+    /// their panes any more.
+    pub fn forget(&mut self, model: u16, floor_ms: i64) {
+        let gone = self.places.range((model, i64::MIN)..(model, floor_ms));
+        let gone: Vec<u32> = gone.map(|(_, &at)| at).collect();
+        for at in gone {
+            if let Some(cohort) = self.cohort(at).filter(|c| c.settled) {
+                self.settled -= cohort.live();
+                self.drop_cohort(at);
+            }
+        }
+    }
+
+    /// Lets go of waiting outcomes whose predictions can only come too late: `line_of` says for a model,
+    /// or for `None` over all models, up to where panes are mature. Returns how many.
+    pub fn orphan(&mut self, line_of: impl Fn(Option<u16>) -> i64) -> usize {
+        let before = self.waiting.len();
+        let lines: BTreeMap<u16, i64> = self
+            .waiting_models()
+            .map(|m| (m, line_of((m != ANY).then_some(m))))
+            .collect();
+        let Some(newest) = lines.values().max().copied() else {
+            return 0;
+        };
+        let mut empty = Vec::new();
+        for (&time_ms, keys) in self.queue.range_mut(..newest) {
+            keys.retain(|key| {
+                let over = self
+                    .waiting
+                    .get(key)
+                    .is_none_or(|w| lines.get(&w.model).is_some_and(|line| time_ms < *line));
+                if over {
+                    self.waiting.remove(key);
+                }
+                !over
+            });
+            if keys.is_empty() {
+                empty.push(time_ms);
+            }
+        }
+        for time_ms in empty {
+            self.queue.remove(&time_ms);
+        }
+        before - self.waiting.len()
+    }
+
+    /// Models that the oldest waiting outcomes name; few, since sources carry few models.
+    fn waiting_models(&self) -> impl Iterator<Item = u16> {
+        let mut models: Vec<u16> = self.waiting.values().map(|w| w.model).collect();
+        models.sort_unstable();
+        models.dedup();
+        models.into_iter()
+    }
+
+    /// What the journal has that no snapshot has taken; then lets go of segments that are older than
+    /// `floor_ms`, before which nothing is held.
+    pub fn take_journal(&mut self, join: u16, partition: i32, floor_ms: i64) -> Vec<JournalDelta> {
+        let deltas = self.journal.take(join, partition);
+        self.journal.release(floor_ms);
+        deltas
+    }
+
+    /// How far the journal goes, for a snapshot.
+    pub fn marks(&self) -> Vec<JournalMark> {
+        self.journal.marks()
+    }
+
+    /// The joiner that wrote these segments. `views` has for each model the number of its views; panes
+    /// before `floor_of` a model are no longer held, those before `line_of` it, or of all models for
+    /// `None`, are mature; `due_of` says up to when outcomes of a model's pane are on time.
+    pub fn replay<'s>(
+        segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
+        views: &[usize],
+        line_of: impl Fn(Option<u16>) -> i64,
+        floor_of: impl Fn(u16) -> i64,
+        due_of: impl Fn(u16, i64) -> i64,
+    ) -> Result<Joiner, JournalError> {
+        let mut joiner = Joiner::default();
+        let mut marks = Vec::new();
+        for (mark, bytes) in segments {
+            marks.push(*mark);
+            let mut reader = Reader::new(bytes, mark, views)?;
+            while let Some(op) = reader.next()? {
+                joiner.redo(op, &floor_of, &due_of)?;
+            }
+        }
+        for cohort in joiner.cohorts.iter_mut().flatten() {
+            cohort.shrink();
+            if cohort.start_ms < line_of(Some(cohort.model)) {
+                cohort.settled = true;
+                joiner.pending -= cohort.live();
+                joiner.settled += cohort.live();
+            }
+        }
+        joiner.orphan(line_of);
+        joiner.journal = Journal::resume(&marks);
+        Ok(joiner)
+    }
+
+    fn redo(
+        &mut self,
+        op: Op<'_>,
+        floor_of: impl Fn(u16) -> i64,
+        due_of: impl Fn(u16, i64) -> i64,
+    ) -> Result<(), JournalError> {
+        match op {
+            Op::Predict {
+                model,
+                start_ms,
+                offset_ms,
+                subject,
+                key,
+                views,
+            } => {
+                if start_ms < floor_of(model) {
+                    // Mature and gone, and so is a later one that it took the place of.
+                    self.take_out(key);
+                    return Ok(());
+                }
+                let views: Result<Vec<_>, _> = views.chunks_exact(12).map(view_of).collect();
+                let e = Expect {
+                    key,
+                    model,
+                    subject,
+                    start_ms,
+                    time_ms: start_ms + i64::from(offset_ms),
+                    due_ms: due_of(model, start_ms),
+                    views: &views?,
+                    classes: 0,
+                };
+                self.put(&e);
+            }
+            Op::Outcome {
+                model,
+                start_ms,
+                key,
+                class,
+                time_ms,
+            } => {
+                if start_ms >= floor_of(model)
+                    && let Some(at) = self.find(key)
+                    && let Some(cohort) = self.cohorts[at.cohort as usize].as_mut()
+                {
+                    cohort.set_outcome(at.row, time_ms, class);
+                }
+            }
+            Op::Wait {
+                key,
+                class,
+                time_ms,
+                model,
+            } => {
+                if let Some(held) = self.waiting.get(&key).copied() {
+                    self.unqueue(held.time_ms, key);
+                }
+                self.keep_waiting(key, model, time_ms, class);
+            }
+            Op::Forget { key } => {
+                if let Some(held) = self.waiting.remove(&key) {
+                    self.unqueue(held.time_ms, key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let index: usize = self.shards.iter().map(HashTable::allocation_size).sum();
+        let cohorts: usize = self.cohorts.iter().flatten().map(Cohort::bytes).sum();
+        // A hash map entry with its control byte at three quarters full, and the key in the queue.
+        let waiting = (size_of::<(Key, Waiting)>() + 1) * 4 / 3 + size_of::<Key>();
+        index
+            + cohorts
+            + self.waiting.capacity() * waiting
+            + self.places.len() * 2 * size_of::<((u16, i64), u32)>()
+            + self.journal.fresh_bytes()
+            + size_of::<Joiner>()
+    }
+
+    fn cohort(&self, at: u32) -> Option<&Cohort> {
+        self.cohorts.get(at as usize)?.as_ref()
+    }
+
+    fn cohort_of(&mut self, e: &Expect<'_>) -> u32 {
+        let (model, start_ms) = (e.model, e.start_ms);
+        if let Some(&at) = self.places.get(&(model, start_ms)) {
+            return at;
+        }
+        if let Some(last) = self
+            .cohorts
+            .get_mut(self.last as usize)
+            .and_then(Option::as_mut)
+        {
+            last.shrink();
+        }
+        let free = self.cohorts.iter().position(Option::is_none);
+        let at = free.unwrap_or(self.cohorts.len());
+        if at == self.cohorts.len() {
+            self.cohorts.push(None);
+        }
+        self.cohorts[at] = Some(Cohort::new(model, start_ms, e.due_ms, e.views.len()));
+        self.places.insert((model, start_ms), at as u32);
+        self.last = at as u32;
+        at as u32
+    }
+
+    fn drop_cohort(&mut self, at: u32) {
+        let Some(cohort) = self.cohorts[at as usize].take() else {
+            return;
+        };
+        self.places.remove(&(cohort.model, cohort.start_ms));
+        for row in cohort.rows() {
+            let key = cohort.row(row).key;
+            if let Ok(entry) =
+                self.shards[shard(key)].find_entry(hash(key), |p| p.cohort == at && p.row == row)
+            {
+                entry.remove();
+            }
+        }
+    }
+
+    fn find(&self, key: Key) -> Option<Place> {
+        let is = |p: &Place| {
+            let cohort = self.cohorts[p.cohort as usize].as_ref();
+            cohort.is_some_and(|c| c.row(p.row).key == key)
+        };
+        self.shards[shard(key)].find(hash(key), is).copied()
+    }
+
+    fn index(&mut self, key: Key, place: Place) {
+        let cohorts = &self.cohorts;
+        let rehash = |p: &Place| {
+            let cohort = cohorts[p.cohort as usize].as_ref();
+            cohort.map_or(0, |c| hash(c.row(p.row).key))
+        };
+        self.shards[shard(key)].insert_unique(hash(key), place, rehash);
+    }
+
+    fn unindex(&mut self, key: Key) {
+        let cohorts = &self.cohorts;
+        let is = |p: &Place| {
+            let cohort = cohorts[p.cohort as usize].as_ref();
+            cohort.is_some_and(|c| c.row(p.row).key == key)
+        };
+        if let Ok(entry) = self.shards[shard(key)].find_entry(hash(key), is) {
+            entry.remove();
+        }
+    }
+
+    fn unqueue(&mut self, time_ms: i64, key: Key) {
+        if let Some(keys) = self.queue.get_mut(&time_ms) {
+            keys.retain(|k| *k != key);
+            if keys.is_empty() {
+                self.queue.remove(&time_ms);
+            }
+        }
+    }
+}
+
+/// The keys are hashes already: one half picks the place in a shard, the other the shard.
+fn hash(key: Key) -> u64 {
+    key.0[0]
+}
+
+fn shard(key: Key) -> usize {
+    (key.0[1] % SHARDS as u64) as usize
+}
+
+/// Whether a held prediction goes before another of its id: by event time, then by its scores.
+fn before(time_ms: i64, scores: &[f64], other: &Expect<'_>) -> bool {
+    let theirs = other.views.iter().map(|(z, _)| z.value());
+    let by_scores = || scores.iter().copied().partial_cmp(theirs);
+    match time_ms.cmp(&other.time_ms) {
+        Ordering::Equal => by_scores() != Some(Ordering::Greater),
+        order => order == Ordering::Less,
+    }
+}
+
+fn view_bytes(z: Score, class: u32) -> impl Iterator<Item = u8> {
+    z.value()
+        .to_le_bytes()
+        .into_iter()
+        .chain(class.to_le_bytes())
+}
+
+fn view_of(bytes: &[u8]) -> Result<(Score, u32), JournalError> {
+    let (z, k) = bytes.split_at_checked(8).ok_or(JournalError::Corrupt)?;
+    let z = z.try_into().map_err(|_| JournalError::Corrupt)?;
+    let k = k.try_into().map_err(|_| JournalError::Corrupt)?;
+    let z = Score::new(f64::from_le_bytes(z)).map_err(|_| JournalError::Corrupt)?;
+    Ok((z, u32::from_le_bytes(k)))
+}

@@ -1,0 +1,454 @@
+//! The collector's side of joins: predictions in, outcomes in, mature cohorts to their subjects' panes.
+
+use super::collector::{Collector, ModelShape, believes};
+use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
+use super::join::{
+    Expect, JoinPlan, JoinState, JournalDelta, JournalError, Key, Labelled, Matured, Missing,
+    Predicted, Revision, Ripe, Role,
+};
+use crate::stats::fixed::{Score, Scored};
+use crate::stats::sums::Sums;
+use crate::stats::view::{Checked, Outcome, Prediction};
+use crate::window::Correction;
+use std::collections::BTreeMap;
+
+/// A prediction that was counted and gets another outcome, for one view.
+#[derive(Debug, Clone, Copy)]
+struct Amended {
+    score: Score,
+    before: Option<bool>,
+    now: bool,
+    /// Whether the outcome before was implied.
+    implied: bool,
+}
+
+/// Amended predictions by subject and pane, one list for each; views of one prediction in a row.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Amendments(BTreeMap<(usize, i64), Vec<Amended>>);
+
+impl Collector {
+    /// Takes a prediction of a joined source: it is held until it is mature.
+    pub(super) fn expect(&mut self, role: Role, origin: Origin, event: &Event<'_>) -> Disposition {
+        if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
+            return Disposition::Rejected(Reason::TimeOutOfRange);
+        }
+        if event.id.is_empty() {
+            return Disposition::Rejected(Reason::EmptyKey);
+        }
+        let slot = match self.subject_of(event, true) {
+            Ok(slot) => slot,
+            Err(end) => return end,
+        };
+        let Some(model) = self.subject(slot).map(|s| s.model) else {
+            return Disposition::Refused(Refusal::Streams);
+        };
+        let renormalised = match self.views_of(model, event) {
+            Ok(renormalised) => renormalised,
+            Err(reason) => return Disposition::Rejected(reason),
+        };
+        let (time, pane_ms) = (event.time_ms, self.models[model].pane_ms);
+        let start_ms = time - time.rem_euclid(pane_ms);
+        let late = start_ms < self.closed_ms[model];
+        if let Some(subject) = &mut self.subjects[slot] {
+            subject.seen = true;
+            subject.late += u64::from(late);
+        }
+        self.partitions.observe(time);
+        if late {
+            return Disposition::Late;
+        }
+        let plan = self.joins.plan(role.join);
+        let key = Key::new(plan.by_model.then_some(event.model), event.id);
+        let expect = Expect {
+            key,
+            model: model as u16,
+            subject: slot as u32,
+            start_ms,
+            time_ms: time,
+            due_ms: self.models[model].due_ms(start_ms, plan.maturity_ms),
+            views: &self.expected,
+            classes: self.classes[model],
+        };
+        let end = self.joins.predict(role.join, origin.partition, &expect);
+        self.predicted(role, slot, end);
+        if let Predicted::Pending { .. } = end {
+            if let Some(subject) = &mut self.subjects[slot] {
+                subject.newest_ms = subject.newest_ms.max(time);
+            }
+            if renormalised {
+                self.counters.source_mut(origin.source).renormalised += 1;
+            }
+            if let Some(outcome) = event.outcome {
+                // The record carries its outcome: it is one record, whatever becomes of the outcome.
+                self.attach(role, origin, key, time, class_of(outcome));
+            }
+        }
+        match end {
+            Predicted::Pending { .. } => Disposition::Pending,
+            Predicted::Duplicate => Disposition::Duplicate,
+            Predicted::Conflict => Disposition::Conflict,
+            Predicted::Refused => Disposition::Refused(Refusal::Pending),
+        }
+    }
+
+    /// Counts what a prediction changed besides itself.
+    fn predicted(&mut self, role: Role, slot: usize, end: Predicted) {
+        let Predicted::Pending { met, instead } = end else {
+            return;
+        };
+        let plan = self.joins.plan(role.join);
+        let (predictions, outcomes) = (plan.predictions, plan.outcomes);
+        if let Some(subject) = &mut self.subjects[slot] {
+            subject.pending += 1;
+        }
+        if let Some(met) = met {
+            let source = self.counters.source_mut(outcomes);
+            source.end(Disposition::Waiting, labelled(met));
+        }
+        if let Some((other, differs)) = instead {
+            if let Some(Some(subject)) = self.subjects.get_mut(other as usize) {
+                subject.pending -= 1;
+            }
+            let after = if differs {
+                Disposition::Conflict
+            } else {
+                Disposition::Duplicate
+            };
+            let source = self.counters.source_mut(predictions);
+            source.end(Disposition::Pending, after);
+        }
+    }
+
+    fn attach(&mut self, role: Role, origin: Origin, key: Key, time_ms: i64, class: u32) {
+        let (join, partition) = (role.join, origin.partition);
+        let classes = std::mem::take(&mut self.classes);
+        self.joins.label(
+            join,
+            partition,
+            key,
+            None,
+            time_ms,
+            class,
+            &classes,
+            |_, _| (),
+        );
+        self.classes = classes;
+    }
+
+    /// Takes an outcome that came apart from its prediction.
+    pub(super) fn join(&mut self, role: Role, origin: Origin, label: &Label<'_>) -> Disposition {
+        if !believes(label.time_ms, label.arrival_ms, self.bounds.future_max_ms) {
+            return Disposition::Rejected(Reason::TimeOutOfRange);
+        }
+        if label.id.is_empty() {
+            return Disposition::Rejected(Reason::EmptyKey);
+        }
+        let plan = self.joins.plan(role.join);
+        let (by_model, missing) = (plan.by_model, plan.missing);
+        let name = by_model.then_some(label.model.unwrap_or_default());
+        let fixed = self.joins.plan(role.join).model.as_deref();
+        let model = label.model.or(fixed).and_then(|name| self.model_of(name));
+        let key = Key::new(name, label.id);
+        let (class, amendments) = (label.class(), &mut self.amendments);
+        let end = self.joins.label(
+            role.join,
+            origin.partition,
+            key,
+            model.map(|m| m as u16),
+            label.time_ms,
+            class,
+            &self.classes,
+            |_, revision| amendments.add(missing, revision),
+        );
+        self.partitions.observe(label.time_ms);
+        labelled(end)
+    }
+
+    /// Makes observations of the predictions of `model` in its oldest pending pane, if that ends before
+    /// `line_ms`; returns the end of the pane, or the line when nothing else is pending before it.
+    pub fn mature(&mut self, model: usize, line_ms: i64) -> i64 {
+        if self.joins.plans().is_empty() {
+            return line_ms;
+        }
+        let pane_ms = self.models[model].pane_ms;
+        let oldest = self.joins.oldest_ms(model as u16);
+        let line_ms = oldest.map_or(line_ms, |oldest| line_ms.min(oldest + pane_ms));
+        let mut joins = std::mem::take(&mut self.joins);
+        let classes = std::mem::take(&mut self.classes);
+        joins.mature(model as u16, line_ms, &classes, |plan, ripe| match ripe {
+            Ripe::Mature(matured) => self.ripen(plan, &matured),
+            Ripe::Revised(revision) => self.amendments.add(plan.missing, revision),
+            Ripe::Ended(end) => {
+                let source = self.counters.source_mut(plan.outcomes);
+                source.end(Disposition::Waiting, labelled(end));
+            }
+        });
+        self.classes = classes;
+        let floor_ms = line_ms.saturating_sub(self.models[model].held_ms);
+        joins.forget(model as u16, floor_ms);
+        self.joins = joins;
+        line_ms
+    }
+
+    fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>) {
+        let (end, implied) = self.settle(plan.missing, matured);
+        let source = self.counters.source_mut(plan.predictions);
+        source.implied += u64::from(implied);
+        match end {
+            Some(end) => source.end(Disposition::Pending, end),
+            None => {
+                source.pending -= 1;
+                source.expired += 1;
+            }
+        }
+    }
+
+    /// Adds one mature prediction to its subject's pane; `None` where it expired. Whether its outcome
+    /// was implied comes with it.
+    fn settle(&mut self, missing: Missing, m: &Matured<'_>) -> (Option<Disposition>, bool) {
+        let refused = |refusal| (Some(Disposition::Refused(refusal)), false);
+        let slot = m.subject as usize;
+        let Some(Some(subject)) = self.subjects.get_mut(slot) else {
+            return refused(Refusal::Streams);
+        };
+        subject.pending -= 1;
+        let implied = match missing {
+            Missing::Drop => None,
+            Missing::Class(class) => Some(class),
+        };
+        let class = m.outcome.or(implied);
+        self.seen.clear();
+        // Without outcome the scores alone are looked at.
+        let scored = m.against(class.unwrap_or(0));
+        self.seen.extend(scored.map(|(z, y)| Scored::new(z, y)));
+        let shape = &self.models[subject.model];
+        let turned = subject.turn_to(
+            m.start_ms,
+            self.seen.len(),
+            shape.grid,
+            self.bounds.open_panes_max,
+        );
+        let pane = match turned {
+            Ok(pane) => pane,
+            Err(refusal) => return refused(refusal),
+        };
+        if class.is_some()
+            && let Err(refusal) = pane.observe(&self.seen)
+        {
+            return refused(refusal);
+        }
+        if m.outcome.is_none() {
+            pane.count_unlabelled(&self.seen, class.is_some());
+        }
+        let unlabelled = m.outcome.is_none();
+        (
+            class.map(|_| Disposition::Observed),
+            unlabelled && class.is_some(),
+        )
+    }
+
+    /// Outcomes that can no longer find a prediction that is not late.
+    pub fn orphan(&mut self) {
+        let mut joins = std::mem::take(&mut self.joins);
+        let least = self.closed_ms.iter().copied().min().unwrap_or(i64::MIN);
+        let line_of = |model: Option<u16>| {
+            let line = model.and_then(|m| self.closed_ms.get(usize::from(m)).copied());
+            line.unwrap_or(least)
+        };
+        let mut gone = Vec::new();
+        joins.orphan(line_of, |source, n| gone.push((source, n as u64)));
+        for (source, n) in gone {
+            let source = self.counters.source_mut(source);
+            source.waiting -= n;
+            source.orphaned += n;
+        }
+        self.joins = joins;
+    }
+
+    /// What the join journals have that was not taken before.
+    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
+        let floors = self.closed_ms.iter().zip(&self.models);
+        let floor = |(closed, shape): (&i64, &ModelShape)| closed.saturating_sub(shape.held_ms);
+        let least = floors.map(floor).min().unwrap_or(i64::MIN);
+        self.joins.take_journals(least)
+    }
+
+    /// How far the join journals go.
+    pub fn join_states(&self) -> Vec<JoinState> {
+        self.joins.states()
+    }
+
+    /// Predictions that are held.
+    pub fn held(&self) -> usize {
+        self.joins.held()
+    }
+
+    /// Puts back one joiner, without the predictions of models that are not the `same` as those of the
+    /// snapshot. The lines must be back. A join that the plan no longer has is left out.
+    pub fn put_back_joiner(
+        &mut self,
+        state: &JoinState,
+        segments: &[Vec<u8>],
+        views: &[usize],
+        same: impl Fn(u16) -> bool,
+    ) -> Result<(), JournalError> {
+        let Some(plan) = self.joins.plans().get(usize::from(state.join)) else {
+            return Ok(());
+        };
+        let (revise, closed) = (plan.revise, self.closed_ms.clone());
+        let held = self
+            .models
+            .iter()
+            .map(|m| if revise { m.held_ms } else { 0 });
+        let held: Vec<i64> = held.collect();
+        let least = closed.iter().copied().min().unwrap_or(i64::MIN);
+        let line_of = |m: Option<u16>| m.map_or(least, |m| closed[usize::from(m)]);
+        let floor_of = |m: u16| match same(m) {
+            true => closed[usize::from(m)].saturating_sub(held[usize::from(m)]),
+            false => i64::MAX,
+        };
+        let maturity = plan.maturity_ms;
+        let models = self.models.clone();
+        let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
+        let segments = segments.iter().map(Vec::as_slice);
+        self.joins
+            .restore(state, segments, views, line_of, floor_of, due_of)
+    }
+
+    /// After all joiners are back: tells subjects what they wait for, and counts as expired or orphaned
+    /// what did not come back.
+    pub fn settle_joins(&mut self) {
+        let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
+        let subjects = &mut self.subjects;
+        self.joins.each_pending(|source, slot, n| {
+            *pending.entry(source).or_default() += n;
+            if let Some(Some(subject)) = subjects.get_mut(slot as usize) {
+                subject.pending += n;
+            }
+        });
+        let mut waiting: BTreeMap<u16, u64> = BTreeMap::new();
+        self.joins
+            .each_waiting(|source, n| *waiting.entry(source).or_default() += n);
+        let sources: Vec<u16> = self.counters.sources().map(|(source, _)| source).collect();
+        for source in sources {
+            let counts = self.counters.source_mut(source);
+            let (p, w) = (pending.get(&source), waiting.get(&source));
+            let gone = counts.pending.saturating_sub(p.copied().unwrap_or(0));
+            counts.pending -= gone;
+            counts.expired += gone;
+            let gone = counts.waiting.saturating_sub(w.copied().unwrap_or(0));
+            counts.waiting -= gone;
+            counts.orphaned += gone;
+        }
+    }
+
+    /// What late outcomes change in sealed panes, by slot, one correction for each view.
+    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
+        let all = std::mem::take(&mut self.amendments);
+        let correct = |((slot, start_ms), amended): ((usize, i64), Vec<Amended>)| {
+            let shape = &self.models[self.subject(slot)?.model];
+            let views = shape.views.len();
+            let correction = |view| {
+                let mine = amended.iter().skip(view).step_by(views);
+                correction(start_ms, mine, Sums::new(shape.grid))
+            };
+            Some((slot, (0..views).map(correction).collect()))
+        };
+        all.0.into_iter().filter_map(correct).collect()
+    }
+
+    /// Event time at which the oldest predictions of `model` that wait are mature.
+    pub fn due_ms(&self, model: usize) -> Option<i64> {
+        let shape = &self.models[model];
+        let oldest = self.joins.oldest_ms(model as u16)?;
+        Some(oldest + shape.pane_ms + shape.lateness_ms + shape.maturity_ms)
+    }
+
+    /// For each view of the model the score and the class that makes its outcome true; returns whether a
+    /// vector was divided by its sum.
+    pub(super) fn views_of(&mut self, model: usize, event: &Event<'_>) -> Result<bool, Reason> {
+        let shape = &self.models[model];
+        let checked = Checked::new(event.prediction)?;
+        if let Prediction::Vector(p) = event.prediction
+            && shape.classes > 0
+            && p.len() != shape.classes
+        {
+            return Err(Reason::VectorLength);
+        }
+        self.expected.clear();
+        for view in &shape.views {
+            self.expected.push(checked.expect(*view)?);
+        }
+        Ok(checked.renormalised())
+    }
+}
+
+impl Amendments {
+    fn add(&mut self, missing: Missing, r: Revision<'_>) {
+        let implied = match missing {
+            Missing::Class(class) if r.before.is_none() => Some(class),
+            _ => None,
+        };
+        let before = r.before.or(implied);
+        let now = r.now.outcome.unwrap_or_default();
+        let old = r.now.against(before.unwrap_or(now));
+        let list = self
+            .0
+            .entry((r.now.subject as usize, r.now.start_ms))
+            .or_default();
+        for ((score, now), (_, was)) in r.now.against(now).zip(old) {
+            list.push(Amended {
+                score,
+                before: before.map(|_| was),
+                now,
+                implied: implied.is_some(),
+            });
+        }
+    }
+}
+
+fn correction<'a>(
+    start_ms: i64,
+    amended: impl Iterator<Item = &'a Amended>,
+    empty: Sums,
+) -> Correction {
+    let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
+    for a in amended {
+        // A pane has as many events as its subject could take, and this no more than the pane.
+        let _ = plus.observe(a.score, a.now);
+        match a.before {
+            Some(before) => {
+                let _ = minus.observe(a.score, before);
+                if a.implied {
+                    labelled.push((a.score.value(), true));
+                }
+            }
+            None => labelled.push((a.score.value(), false)),
+        }
+    }
+    Correction {
+        start_ms,
+        minus,
+        plus,
+        labelled,
+    }
+}
+
+fn class_of(outcome: Outcome) -> u32 {
+    match outcome {
+        Outcome::Binary(y) => u32::from(y),
+        Outcome::Class(k) => k,
+    }
+}
+
+fn labelled(end: Labelled) -> Disposition {
+    match end {
+        Labelled::Matched => Disposition::Matched,
+        Labelled::Waiting => Disposition::Waiting,
+        Labelled::Duplicate => Disposition::Duplicate,
+        Labelled::Contradiction => Disposition::Rejected(Reason::Contradiction),
+        Labelled::UnknownClass => Disposition::Rejected(Reason::UnknownClass),
+        Labelled::Revised => Disposition::Revised,
+        Labelled::Refused => Disposition::Refused(Refusal::Pending),
+    }
+}

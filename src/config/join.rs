@@ -1,0 +1,158 @@
+//! `[source.outcomes]`: how predictions of a source are joined with outcomes that come apart.
+//!
+//! The section is in force when it names a `maturity`. With `topics` of its own the outcomes are read from
+//! those, the first beside the source's first topic and so on; without, the source's topics carry both
+//! kinds of records, and one without a prediction is an outcome.
+
+use crate::collect::join::{JoinPlan, Missing, Repeated};
+use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions};
+
+use super::SourceOptions;
+use super::bind::{id_field, time_field};
+use super::document::Record;
+use super::problem::Problems;
+
+/// The joins of one source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JoinOptions {
+    /// Topics of the outcomes, one for each of the source's; empty when these carry both.
+    pub topics: Vec<String>,
+    /// Shape of the outcomes.
+    pub labels: LabelOptions,
+    /// Everything else; its source numbers are those of no source yet.
+    plan: JoinPlan,
+}
+
+impl JoinOptions {
+    /// The section of a source, where it is in force.
+    pub fn of(
+        source: &Record,
+        decode: &DecodeOptions,
+        problems: &mut Problems<'_>,
+    ) -> Option<JoinOptions> {
+        let record = source.child("source.outcomes");
+        if !record.entry("maturity").given {
+            // What has a default may be written out without being meant.
+            let meant = ["topics", "id", "model", "time"].map(|key| record.entry(key));
+            if let Some(entry) = meant.into_iter().find(|e| e.given) {
+                let what = "[source.outcomes] has no `maturity`, so nothing would be joined";
+                problems.add(
+                    entry.at,
+                    what,
+                    "add `maturity = \"30m\"`: when outcomes are in",
+                );
+            }
+            return None;
+        }
+        let id = record
+            .owned("id")
+            .map(id_field)
+            .or_else(|| decode.id.clone());
+        if decode.id.is_none() {
+            let what = "predictions that are joined need an id, and [source.fields] has none";
+            let remedy = "add `id = \"request_id\"` to [source.fields], or `id = \"@key\"`";
+            problems.add(record.at, what, remedy);
+        }
+        let topics = record.strings("topics");
+        let theirs = source.list("topics").len();
+        if !topics.is_empty() && topics.len() != theirs {
+            let what = format!(
+                "[source.outcomes] has {} topics and the source has {theirs}",
+                topics.len()
+            );
+            let remedy = "name one topic of outcomes for each of predictions, in the same order";
+            problems.add(record.entry("topics").at, what, remedy);
+        }
+        let labels = LabelOptions {
+            model: record.owned("model"),
+            id: id.unwrap_or(IdField::Key),
+            time: record.owned("time").map(|path| time_field(record, path)),
+            outcome: record.owned("outcome").unwrap_or_default(),
+            classes: decode.classes.clone(),
+            record_bytes_max: decode.record_bytes_max,
+            ahead_ms_max: decode.ahead_ms_max,
+            ..LabelOptions::default()
+        };
+        if let Err(error) = LabelDecoder::new(&labels) {
+            problems.add(
+                record.at,
+                error.to_string(),
+                "correct the paths of [source.outcomes]",
+            );
+        }
+        Some(JoinOptions {
+            plan: plan(record, &labels, decode, problems),
+            topics,
+            labels,
+        })
+    }
+
+    /// The joins of the source's topics, whose numbers begin at `base`; `topics` of them carry
+    /// predictions.
+    pub fn plans(&self, base: u16, topics: u16) -> impl Iterator<Item = JoinPlan> {
+        let apart = if self.topics.is_empty() { 0 } else { topics };
+        (base..base + topics).map(move |predictions| JoinPlan {
+            predictions,
+            outcomes: predictions + apart,
+            ..self.plan.clone()
+        })
+    }
+}
+
+fn plan(
+    record: &Record,
+    labels: &LabelOptions,
+    decode: &DecodeOptions,
+    problems: &mut Problems<'_>,
+) -> JoinPlan {
+    let missing = match record.text("on_missing") {
+        None | Some("drop") => Missing::Drop,
+        Some("negative") => Missing::Class(0),
+        Some(class) => match class_of(class, &decode.classes) {
+            Some(k) => Missing::Class(k),
+            None => {
+                let what = format!("`on_missing` is \"{class}\", which is no class");
+                let remedy = "write \"drop\", \"negative\", or the name or number of a class";
+                problems.add(record.entry("on_missing").at, what, remedy);
+                Missing::Drop
+            }
+        },
+    };
+    JoinPlan {
+        predictions: 0,
+        outcomes: 0,
+        maturity_ms: record.milliseconds("maturity"),
+        missing,
+        repeated: match record.text("repeated") {
+            Some("last") => Repeated::Last,
+            Some("reject") => Repeated::Reject,
+            _ => Repeated::First,
+        },
+        revise: record.truth("revise"),
+        by_model: labels.model.is_some(),
+        model: match &decode.model {
+            crate::decode::FieldOrConst::Const(name) => Some(name.clone()),
+            crate::decode::FieldOrConst::Field(_) => None,
+        },
+        pending_max: record.count("pending_max"),
+    }
+}
+
+fn class_of(text: &str, classes: &[String]) -> Option<u32> {
+    let named = classes.iter().position(|c| c == text);
+    let named = named.and_then(|i| u32::try_from(i).ok());
+    named.or_else(|| text.parse().ok())
+}
+
+/// The joins of all sources, whose topics are numbered over all of them in order.
+pub fn plans(sources: &[SourceOptions]) -> Vec<JoinPlan> {
+    let (mut base, mut all) = (0u16, Vec::new());
+    for source in sources {
+        let topics = source.kafka.topics.len() as u16;
+        if let Some(join) = &source.join {
+            all.extend(join.plans(base, topics - join.topics.len() as u16));
+        }
+        base += topics;
+    }
+    all
+}

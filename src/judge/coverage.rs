@@ -1,0 +1,71 @@
+//! How many of a window's predictions have an outcome of their own, over all and by score.
+//!
+//! A calibrated model looks miscalibrated when outcomes are missing where they would have been good, or bad;
+//! no test on the labelled part can see that. So the share is shown by score, and below a configured floor
+//! there is no verdict.
+
+use crate::stats::pyramid::Level;
+use crate::window::{COVERAGE_CELLS, Unlabelled};
+
+/// Predictions of one cell of the score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CoverageCell {
+    /// Mature predictions.
+    pub predictions: u64,
+    /// Those with an outcome that came.
+    pub labelled: u64,
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Coverage {
+    /// Mature predictions in the window.
+    pub predictions: u64,
+    /// Those with an outcome that came.
+    pub labelled: u64,
+    /// Those that were left out for want of one.
+    pub dropped: u64,
+    /// Those that were counted with an implied one.
+    pub implied: u64,
+    /// By score, in equal cells of [0, 1].
+    pub cells: [CoverageCell; COVERAGE_CELLS],
+}
+
+impl Coverage {
+    /// Of a window with these finest cells and these unlabelled predictions; `None` where outcomes do
+    /// not come apart, or none was missing. A cell of the sums counts where its mean score lies.
+    pub fn of(finest: &Level, unlabelled: &Unlabelled) -> Option<Coverage> {
+        if unlabelled.is_empty() {
+            return None;
+        }
+        let (dropped, implied) = (unlabelled.dropped(), unlabelled.implied());
+        let mut cells = [CoverageCell::default(); COVERAGE_CELLS];
+        for cell in &finest.occupied {
+            let at = (cell.z / cell.n * COVERAGE_CELLS as f64) as usize;
+            cells[at.min(COVERAGE_CELLS - 1)].predictions += cell.n as u64;
+        }
+        for (k, cell) in cells.iter_mut().enumerate() {
+            // A cell at a border may have its mean beside it; what is implied is then not all there.
+            cell.labelled = cell.predictions.saturating_sub(implied[k]);
+            cell.predictions += dropped[k];
+        }
+        let sum = |of: fn(&CoverageCell) -> u64| cells.iter().map(of).sum();
+        Some(Coverage {
+            predictions: sum(|c| c.predictions),
+            labelled: sum(|c| c.labelled),
+            dropped: dropped.iter().sum(),
+            implied: implied.iter().sum(),
+            cells,
+        })
+    }
+
+    /// Share of the predictions that are counted, in [0, 1]: those that were not dropped.
+    pub fn counted(&self) -> f64 {
+        1.0 - self.dropped as f64 / self.predictions.max(1) as f64
+    }
+
+    /// Share of the predictions that have an outcome of their own, in [0, 1].
+    pub fn share(&self) -> f64 {
+        self.labelled as f64 / self.predictions.max(1) as f64
+    }
+}

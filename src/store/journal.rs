@@ -1,0 +1,180 @@
+//! Segments of join journals on disk, beside the snapshots that mark how much of them is theirs.
+//!
+//! ```text
+//! journal/JOIN-PARTITION-SEGMENT.log      operations as of collect::join::journal, nothing else
+//! ```
+//!
+//! A segment is appended to and synced before the snapshot that marks it is written; so a snapshot on disk
+//! never marks more than is there. What a segment holds behind a mark is of a later time than the mark's
+//! snapshot and is written over when the program goes on from that snapshot. A segment is removed when
+//! none of the kept snapshots marks it.
+
+use super::file::{Fault, StoreError, at};
+use crate::collect::join::{JoinState, JournalDelta};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+const FOLDER: &str = "journal";
+const SUFFIX: &str = "log";
+
+/// First segment that is needed, by join and partition.
+pub type Needed = BTreeMap<(u16, i32), u64>;
+
+/// Writes what is new and syncs it. To write the same again does nothing more.
+pub fn append(dir: &Path, deltas: &[JournalDelta]) -> Result<(), StoreError> {
+    if deltas.is_empty() {
+        return Ok(());
+    }
+    let folder = dir.join(FOLDER);
+    fs::create_dir_all(&folder).map_err(at("creating the journal directory", &folder))?;
+    for delta in deltas {
+        let path = path_of(dir, delta.join, delta.partition, delta.segment);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(at("opening journal", &path))?;
+        file.seek(SeekFrom::Start(delta.offset))
+            .and_then(|_| file.write_all(&delta.bytes))
+            .and_then(|()| file.sync_data())
+            .map_err(at("writing journal", &path))?;
+    }
+    let synced = File::open(&folder).and_then(|d| d.sync_all());
+    synced.map_err(at("syncing the journal directory", &folder))
+}
+
+/// The segments that a snapshot marks, as far as it marks them and checked; a fault names the file.
+pub fn read(dir: &Path, state: &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, Fault)> {
+    let segment = |mark: &crate::collect::join::JournalMark| {
+        let path = path_of(dir, state.join, state.partition, mark.segment);
+        let mut bytes = Vec::new();
+        let read = File::open(&path).and_then(|f| f.take(mark.len).read_to_end(&mut bytes));
+        match read {
+            Ok(n) if n as u64 == mark.len && crc32fast::hash(&bytes) == mark.crc => Ok(bytes),
+            Ok(n) if n as u64 == mark.len => Err((path, Fault::Checksum)),
+            Ok(_) | Err(_) => Err((path, Fault::Torn)),
+        }
+    };
+    state.marks.iter().map(segment).collect()
+}
+
+/// The first segment that each state needs.
+pub fn needed(states: &[JoinState]) -> Needed {
+    let first = |s: &JoinState| Some(((s.join, s.partition), s.marks.first()?.segment));
+    states.iter().filter_map(first).collect()
+}
+
+/// Removes the segments that come before all of the needed ones. One that stays is in nobody's way.
+pub fn prune<'n>(dir: &Path, needed: impl Iterator<Item = &'n Needed> + Clone) {
+    let Ok(entries) = fs::read_dir(dir.join(FOLDER)) else {
+        return;
+    };
+    for path in entries.flatten().map(|e| e.path()) {
+        let Some((join, partition, segment)) = parse(&path) else {
+            continue;
+        };
+        let mut first = needed.clone().map(|n| n.get(&(join, partition)).copied());
+        // A snapshot that does not know the journal needs nothing of it.
+        if first.all(|first| first.is_none_or(|first| segment < first)) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Bytes of all segments.
+pub fn bytes(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir.join(FOLDER)).into_iter().flatten();
+    let files = entries.flatten().filter_map(|e| e.metadata().ok());
+    files.map(|m| m.len()).sum()
+}
+
+fn path_of(dir: &Path, join: u16, partition: i32, segment: u64) -> PathBuf {
+    dir.join(FOLDER)
+        .join(format!("{join}-{partition}-{segment:010}.{SUFFIX}"))
+}
+
+fn parse(path: &Path) -> Option<(u16, i32, u64)> {
+    let name = path
+        .file_name()?
+        .to_str()?
+        .strip_suffix(&format!(".{SUFFIX}"))?;
+    let mut parts = name.splitn(3, '-');
+    let join = parts.next()?.parse().ok()?;
+    let partition = parts.next()?.parse().ok()?;
+    Some((join, partition, parts.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::join::JournalMark;
+
+    fn scratch(name: &str) -> PathBuf {
+        let dir =
+            std::env::temp_dir().join(format!("trueline-journal-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&dir);
+        dir
+    }
+
+    fn delta(segment: u64, offset: u64, bytes: &[u8]) -> JournalDelta {
+        JournalDelta {
+            join: 1,
+            partition: 2,
+            segment,
+            offset,
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    fn state(segment: u64, bytes: &[u8]) -> JoinState {
+        JoinState {
+            join: 1,
+            partition: 2,
+            marks: vec![JournalMark {
+                segment,
+                len: bytes.len() as u64,
+                crc: crc32fast::hash(bytes),
+                until_ms: 0,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_mark_reads_its_part_whatever_was_written_behind_it() {
+        let dir = scratch("mark");
+        append(&dir, &[delta(0, 0, b"abc")]).unwrap();
+        append(&dir, &[delta(0, 3, b"defgh")]).unwrap();
+        assert_eq!(read(&dir, &state(0, b"abc")).unwrap(), [b"abc".to_vec()]);
+        // The program went on from the first mark: what lay behind it is written over.
+        append(&dir, &[delta(0, 3, b"XY")]).unwrap();
+        assert_eq!(
+            read(&dir, &state(0, b"abcXY")).unwrap(),
+            [b"abcXY".to_vec()]
+        );
+        let fault = read(&dir, &state(0, b"abcdefghijkl")).unwrap_err();
+        assert_eq!(fault.1, Fault::Torn);
+        assert_eq!(
+            read(&dir, &state(0, b"abd")).unwrap_err().1,
+            Fault::Checksum
+        );
+        let _ = fs::remove_dir_all(&dir);
+    }
+
+    #[test]
+    fn only_segments_that_no_snapshot_needs_are_removed() {
+        let dir = scratch("prune");
+        let all = [delta(0, 0, b"a"), delta(1, 0, b"b"), delta(2, 0, b"c")];
+        append(&dir, &all).unwrap();
+        let (old, new) = (needed(&[state(1, b"b")]), needed(&[state(2, b"c")]));
+        prune(&dir, [&old, &new].into_iter());
+        assert!(read(&dir, &state(0, b"a")).is_err());
+        assert!(read(&dir, &state(1, b"b")).is_ok());
+        prune(&dir, [&new].into_iter());
+        assert!(read(&dir, &state(1, b"b")).is_err());
+        assert!(read(&dir, &state(2, b"c")).is_ok());
+        let _ = fs::remove_dir_all(&dir);
+    }
+}

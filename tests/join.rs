@@ -1,0 +1,319 @@
+//! The joiner against an oracle that sees all records at once, in any order of arrival, with replays of
+//! the journal in between.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use trueline::collect::join::{
+    Expect, JoinPlan, Joiner, JournalDelta, Key, Labelled, Missing, Predicted, Repeated, Ripe,
+};
+use trueline::stats::fixed::Score;
+
+const PANE_MS: i64 = 1000;
+const END_MS: i64 = 8000;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Record {
+    Prediction { id: u8, time_ms: i64, score: u8 },
+    Outcome { id: u8, time_ms: i64, class: u32 },
+}
+
+fn plan(repeated: Repeated, revise: bool) -> JoinPlan {
+    JoinPlan {
+        predictions: 0,
+        outcomes: 1,
+        maturity_ms: 0,
+        missing: Missing::Drop,
+        repeated,
+        revise,
+        by_model: false,
+        model: None,
+        pending_max: 1000,
+    }
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    let prediction = (0..12u8, 0..END_MS, 0..3u8)
+        .prop_map(|(id, time_ms, score)| Record::Prediction { id, time_ms, score });
+    let outcome = (0..12u8, 0..END_MS, 0..2u32).prop_map(|(id, time_ms, class)| Record::Outcome {
+        id,
+        time_ms,
+        class,
+    });
+    prop_oneof![prediction, outcome]
+}
+
+/// By id: time and score of its prediction, and the class that happened.
+type Joined = BTreeMap<u8, (i64, u8, Option<u32>)>;
+
+fn oracle(records: &[Record], repeated: Repeated) -> Joined {
+    let mut joined = Joined::new();
+    let mut outcomes: BTreeMap<u8, (i64, u32)> = BTreeMap::new();
+    for record in records {
+        match *record {
+            Record::Prediction { id, time_ms, score } => {
+                let held = joined.entry(id).or_insert((time_ms, score, None));
+                *held = (*held).min((time_ms, score, None));
+            }
+            Record::Outcome { id, time_ms, class } => {
+                let held = outcomes.entry(id).or_insert((time_ms, class));
+                *held = match repeated {
+                    Repeated::Last => (*held).max((time_ms, class)),
+                    _ => (*held).min((time_ms, class)),
+                };
+            }
+        }
+    }
+    for (id, held) in &mut joined {
+        held.2 = outcomes.get(id).map(|o| o.1);
+    }
+    joined
+}
+
+fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
+    match *record {
+        Record::Prediction { id, time_ms, score } => {
+            let z = Score::new(f64::from(score) / 4.0).unwrap();
+            let expect = Expect {
+                key: Key::new(None, &[id]),
+                model: 0,
+                subject: u32::from(id),
+                start_ms: time_ms - time_ms.rem_euclid(PANE_MS),
+                time_ms,
+                due_ms: i64::MAX,
+                views: &[(z, 1)],
+                classes: 2,
+            };
+            let held = joiner.pending() + joiner.settled();
+            assert_ne!(joiner.predict(plan, &expect, held), Predicted::Refused);
+        }
+        Record::Outcome { id, time_ms, class } => {
+            let (key, waiting) = (Key::new(None, &[id]), joiner.waiting());
+            joiner.label(plan, key, None, time_ms, class, &[2], waiting, |_| ());
+        }
+    }
+}
+
+fn mature(joiner: &mut Joiner, plan: &JoinPlan, line_ms: i64) -> Joined {
+    let mut out = Joined::new();
+    joiner.mature(plan, 0, line_ms, &[2], |ripe| {
+        let Ripe::Mature(m) = ripe else {
+            return;
+        };
+        let (z, _) = m.against(1).next().unwrap();
+        let score = (z.value() * 4.0) as u8;
+        let before = out.insert(m.subject as u8, (m.start_ms, score, m.outcome));
+        assert_eq!(before, None, "one id matured twice");
+    });
+    out
+}
+
+/// Segments as a store would hold them.
+#[derive(Default)]
+struct Disk(BTreeMap<u64, Vec<u8>>);
+
+impl Disk {
+    fn append(&mut self, deltas: Vec<JournalDelta>) {
+        for delta in deltas {
+            let segment = self.0.entry(delta.segment).or_default();
+            segment.truncate(delta.offset as usize);
+            segment.extend(delta.bytes);
+        }
+    }
+
+    fn replay(&self, joiner: &Joiner, line_ms: i64, floor_ms: i64) -> Joiner {
+        let marks = joiner.marks();
+        let segments = marks.iter().map(|m| (m, self.0[&m.segment].as_slice()));
+        Joiner::replay(segments, &[1], |_| line_ms, |_| floor_ms, |_, _| i64::MAX)
+            .expect("a sound journal")
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_order_of_arrival_joins_the_same(
+        records in proptest::collection::vec(record(), 0..60),
+        last: bool,
+        cuts in proptest::collection::vec(any::<bool>(), 60),
+    ) {
+        let repeated = if last { Repeated::Last } else { Repeated::First };
+        let plan = plan(repeated, false);
+        let (mut joiner, mut disk) = (Joiner::default(), Disk::default());
+        for (record, cut) in records.iter().zip(&cuts) {
+            feed(&mut joiner, &plan, record);
+            if *cut {
+                disk.append(joiner.take_journal(0, 0, i64::MIN));
+                joiner = disk.replay(&joiner, i64::MIN, i64::MIN);
+            }
+        }
+        let expected = oracle(&records, repeated);
+        prop_assert_eq!(joiner.pending(), expected.len());
+        let pane = |t: i64| t - t.rem_euclid(PANE_MS);
+        let expected: Joined = expected
+            .into_iter()
+            .map(|(id, (t, z, y))| (id, (pane(t), z, y)))
+            .collect();
+        prop_assert_eq!(mature(&mut joiner, &plan, END_MS), expected);
+        prop_assert_eq!(joiner.pending(), 0);
+        joiner.orphan(|_| END_MS);
+        prop_assert_eq!(joiner.waiting(), 0);
+    }
+
+    #[test]
+    fn a_replayed_joiner_goes_on_as_the_one_that_wrote_the_journal(
+        records in proptest::collection::vec(record(), 0..60),
+        lines in proptest::collection::vec(0..8i64, 60),
+        cut in 0..60usize,
+        revise: bool,
+    ) {
+        let plan = plan(Repeated::First, revise);
+        let (mut written, mut disk) = (Joiner::default(), Disk::default());
+        let mut line_ms = i64::MIN;
+        let mut twin: Option<Joiner> = None;
+        for (i, (record, line)) in records.iter().zip(&lines).enumerate() {
+            if i == cut {
+                disk.append(written.take_journal(0, 0, i64::MIN));
+                let floor_ms = if revise { i64::MIN } else { line_ms };
+                twin = Some(disk.replay(&written, line_ms, floor_ms));
+            }
+            // What comes for a mature pane is late, and never gets to the joiner.
+            let late = matches!(record, Record::Prediction { time_ms, .. } if *time_ms < line_ms);
+            line_ms = line_ms.max(line * PANE_MS - 4 * PANE_MS);
+            for joiner in [Some(&mut written), twin.as_mut()].into_iter().flatten() {
+                if !late {
+                    feed(joiner, &plan, record);
+                }
+                joiner.orphan(|_| line_ms);
+            }
+            let matured = mature(&mut written, &plan, line_ms);
+            if let Some(twin) = &mut twin {
+                prop_assert_eq!(mature(twin, &plan, line_ms), matured);
+                prop_assert_eq!(twin.pending(), written.pending());
+                prop_assert_eq!(twin.settled(), written.settled());
+                prop_assert_eq!(twin.waiting(), written.waiting());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_outcome_after_maturity_revises_while_the_prediction_is_kept() {
+    let plan = plan(Repeated::First, true);
+    let mut joiner = Joiner::default();
+    let prediction = Record::Prediction {
+        id: 7,
+        time_ms: 1500,
+        score: 2,
+    };
+    feed(&mut joiner, &plan, &prediction);
+    assert_eq!(mature(&mut joiner, &plan, 2000)[&7], (1000, 2, None));
+    assert_eq!((joiner.pending(), joiner.settled()), (0, 1));
+    let key = Key::new(None, &[7]);
+    let mut told = None;
+    let end = joiner.label(&plan, key, None, 9000, 1, &[2], 0, |r| {
+        told = Some((r.before, r.now.outcome, r.now.start_ms));
+    });
+    assert_eq!(end, Labelled::Revised);
+    assert_eq!(told, Some((None, Some(1), 1000)));
+    joiner.forget(0, 2000);
+    assert_eq!(joiner.settled(), 0);
+    let end = joiner.label(&plan, key, None, 9100, 1, &[2], 0, |_| ());
+    assert_eq!(end, Labelled::Waiting);
+}
+
+#[test]
+fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
+    let plan = plan(Repeated::First, false);
+    let mut joiner = Joiner::default();
+    feed(
+        &mut joiner,
+        &plan,
+        &Record::Outcome {
+            id: 1,
+            time_ms: 10,
+            class: 5,
+        },
+    );
+    let z = Score::new(0.5).unwrap();
+    let expect = Expect {
+        key: Key::new(None, &[1]),
+        model: 0,
+        subject: 0,
+        start_ms: 0,
+        time_ms: 5,
+        due_ms: i64::MAX,
+        views: &[(z, 1)],
+        classes: 2,
+    };
+    let met = Some(Labelled::UnknownClass);
+    assert_eq!(
+        joiner.predict(&plan, &expect, 0),
+        Predicted::Pending { met, instead: None }
+    );
+    let end = joiner.label(&plan, expect.key, None, 20, 2, &[2], 0, |_| ());
+    assert_eq!(end, Labelled::UnknownClass);
+    assert_eq!(joiner.waiting(), 0);
+}
+
+#[test]
+fn caps_refuse_and_are_told() {
+    let plan = JoinPlan {
+        pending_max: 2,
+        ..plan(Repeated::First, false)
+    };
+    let mut joiner = Joiner::default();
+    for id in 0..2 {
+        feed(
+            &mut joiner,
+            &plan,
+            &Record::Prediction {
+                id,
+                time_ms: 5,
+                score: 1,
+            },
+        );
+    }
+    let z = Score::new(0.5).unwrap();
+    let expect = Expect {
+        key: Key::new(None, &[9]),
+        model: 0,
+        subject: 0,
+        start_ms: 0,
+        time_ms: 5,
+        due_ms: i64::MAX,
+        views: &[(z, 1)],
+        classes: 2,
+    };
+    assert_eq!(joiner.predict(&plan, &expect, 2), Predicted::Refused);
+    let end = joiner.label(&plan, Key::new(None, &[10]), None, 20, 1, &[2], 2, |_| ());
+    assert_eq!(end, Labelled::Refused);
+}
+
+#[test]
+fn a_pending_prediction_takes_less_than_64_bytes() {
+    let plan = JoinPlan {
+        pending_max: usize::MAX,
+        ..plan(Repeated::First, false)
+    };
+    let z = Score::new(0.25).unwrap();
+    for n in [200_000u64, 300_000] {
+        let mut joiner = Joiner::default();
+        for i in 0..n {
+            let time_ms = i as i64;
+            let expect = Expect {
+                key: Key::new(None, &i.to_le_bytes()),
+                model: 0,
+                subject: 0,
+                start_ms: time_ms - time_ms.rem_euclid(PANE_MS),
+                time_ms,
+                due_ms: i64::MAX,
+                views: &[(z, 1)],
+                classes: 2,
+            };
+            joiner.predict(&plan, &expect, 0);
+        }
+        joiner.take_journal(0, 0, i64::MIN);
+        let each = joiner.bytes() as f64 / n as f64;
+        println!("{each:.1} bytes a pending prediction, {n} of them");
+        assert!(each < 64.0, "{each}");
+    }
+}
