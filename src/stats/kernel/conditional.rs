@@ -3,9 +3,9 @@
 //! Under the null and given the predictions, outcomes are independent draws from them. So the moments of every
 //! estimator are known exactly, without limits and without bounds on h (derived; numbers from [`super::skce`]):
 //!
-//! * E[SKCE_b] = n⁻²Σ(1 − ‖g‖²), Var[n²SKCE_b] = ΣVar h_ii + 2Σ_{i≠j}φ² tr(S_i S_j); cross terms are odd in some
+//! * E(SKCE_b) = n⁻²Σ(1 − ‖g‖²), Var(n²SKCE_b) = ΣVar h_ii + 2Σ_{i≠j}φ² tr(S_i S_j); cross terms are odd in some
 //!   independent residual of mean 0 and vanish;
-//! * E[SKCE_uq] = 0, Var = 2Σ_{i≠j}φ² tr(S_i S_j)/(n(n−1))²; blocks likewise.
+//! * E(SKCE_uq) = 0, Var = 2Σ_{i≠j}φ² tr(S_i S_j)/(n(n−1))²; blocks likewise.
 //!
 //! n²SKCE_b is a positive quadratic form, close to a gamma law with these two moments: at n = 250 it rejects 4.5 %
 //! of calibrated samples at 5 %, and all samples of the paper's models M2 and M3, where the distribution-free

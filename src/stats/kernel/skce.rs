@@ -3,7 +3,7 @@
 //! With δ = e_y − g the residual vector of a prediction g and outcome y, and independent copies,
 //! SKCE = E[φ(g, g′) δ·δ′] (Widmann, Lindsten, Zachariah 2019, section 4): the largest squared correlation of
 //! residuals with a function in the unit ball of the kernel's space; 0 exactly for a calibrated model. Written
-//! out, h_ij = φ_ij·(1[y_i = y_j] − g_i[y_j] − g_j[y_i] + g_i·g_j), and (Table 1)
+//! out, h_ij = φ_ij·(1{y_i = y_j} − g_i(y_j) − g_j(y_i) + g_i·g_j), and (Table 1)
 //!
 //! | estimator | formula | bias | cost |
 //! |---|---|---|---|
