@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{self, Exit};
-use super::{distances, kernel, table};
+use super::{classes, distances, kernel, table};
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
@@ -15,6 +15,7 @@ use crate::stats::evaluation::{
     Critical, DiscreteMode, Evaluation, NullReach, Options, Sharing, TCalOptions, evaluate_scores,
 };
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
+use crate::stats::multiclass::{self, VectorView};
 use crate::stats::view::View;
 
 const EXAMPLES: &str = "\
@@ -57,14 +58,27 @@ pub enum FileView {
     Scalar(View),
     /// Whole vectors, by the kernel test.
     Kernel,
+    /// Several probabilities at once, by cells.
+    Cells(VectorView),
+    /// Every class against the rest, with one error for all.
+    Classes,
 }
 
 fn file_view(text: &str) -> Result<FileView, String> {
-    if text == "kernel" {
-        return Ok(FileView::Kernel);
+    match text {
+        "kernel" => return Ok(FileView::Kernel),
+        "classes" => return Ok(FileView::Classes),
+        "full" => return Ok(FileView::Cells(VectorView::Full)),
+        _ => {}
+    }
+    let count = text.strip_prefix("top_k:").and_then(|k| k.parse().ok());
+    if let Some(k) = count.filter(|k| *k >= 1) {
+        return Ok(FileView::Cells(VectorView::TopK(k)));
     }
     let view = text.parse().map_err(|_| {
-        format!("unknown view {text:?}: use binary, top_label, class:<index> or kernel")
+        format!(
+            "unknown view {text:?}: use binary, top_label, class:<index>, classes, top_k:<count>, full or kernel"
+        )
     })?;
     Ok(FileView::Scalar(view))
 }
@@ -81,8 +95,9 @@ pub struct Args {
     /// CSV file with the columns score and label, also .gz and .zst
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What of the file is tested: binary, top_label, class:<index> or kernel (whole vectors); without it binary
-    /// for scores, top_label for vectors
+    /// What of the file is tested: binary; top_label, class:<index>, classes (each against the rest), top_k:<count>
+    /// (the largest probabilities), full (all of them) or kernel; without it binary for scores, top_label for
+    /// vectors
     #[arg(long, value_name = "VIEW", value_parser = file_view)]
     pub view: Option<FileView>,
     /// Print one JSON object in place of the table
@@ -199,7 +214,7 @@ impl Args {
 pub fn run(args: &Args) -> Exit {
     match read(args).and_then(|table| see(args, table)) {
         Ok(Seen::Scores(sample)) => run_scores(args, &sample),
-        Ok(Seen::Vectors(sample)) => run_kernel(args, &sample),
+        Ok(Seen::Vectors(sample, view)) => run_vectors(args, &sample, view),
         Err((exit, message)) => {
             eprintln!("trueline evaluate: {message}");
             exit
@@ -210,7 +225,7 @@ pub fn run(args: &Args) -> Exit {
 /// What is tested of the file.
 enum Seen {
     Scores(Vec<(f64, bool)>),
-    Vectors(Vectors),
+    Vectors(Vectors, FileView),
 }
 
 /// Takes the view of the table that was asked for.
@@ -226,9 +241,9 @@ fn see(args: &Args, table: Table) -> Result<Seen, (Exit, String)> {
                 "{name} holds scores of one class; this view needs the columns p0, p1, … of all"
             ),
         )),
-        (Table::Vectors(mut sample), Some(FileView::Kernel)) => {
+        (Table::Vectors(mut sample), Some(view)) if !matches!(view, FileView::Scalar(_)) => {
             sample.normalise();
-            Ok(Seen::Vectors(sample))
+            Ok(Seen::Vectors(sample, view))
         }
         (Table::Vectors(sample), view) => {
             let view = match view {
@@ -262,6 +277,49 @@ fn run_scores(args: &Args, sample: &[(f64, bool)]) -> Exit {
     };
     print(&text);
     args.exit(miscalibrated(&e))
+}
+
+fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Exit {
+    match view {
+        FileView::Cells(view) => run_cells(args, sample, view),
+        FileView::Classes => run_classes(args, sample),
+        FileView::Kernel | FileView::Scalar(_) => run_kernel(args, sample),
+    }
+}
+
+fn run_cells(args: &Args, sample: &Vectors, view: VectorView) -> Exit {
+    let slices = args
+        .interval_cells
+        .map(|m| u32::try_from(m).unwrap_or(u32::MAX));
+    let e = multiclass::evaluate(sample, view, args.alpha, args.confidence, slices);
+    // A sample that was read has at least one event, so there is always an evaluation.
+    let Some(e) = e else {
+        return Exit::Data;
+    };
+    let text = if args.json {
+        format!("{:#}\n", judge::classes::json(&e))
+    } else {
+        classes::render(&e)
+    };
+    print(&text);
+    args.exit(e.tcal.reject)
+}
+
+fn run_classes(args: &Args, sample: &Vectors) -> Exit {
+    // The views were checked as the rows were read.
+    let Ok(c) = multiclass::classwise(sample, &args.options().tcal) else {
+        return Exit::Data;
+    };
+    let text = if args.json {
+        format!(
+            "{:#}\n",
+            judge::classes::classwise(&c, sample.len(), args.alpha)
+        )
+    } else {
+        classes::classwise(&c, args.alpha)
+    };
+    print(&text);
+    args.exit(c.reject)
 }
 
 fn run_kernel(args: &Args, sample: &Vectors) -> Exit {

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod check;
+mod classes;
 mod demo;
 mod distances;
 mod evaluate;

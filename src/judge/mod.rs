@@ -6,6 +6,7 @@
 //! leaves, [`sentence`] the same in words, [`report`] its numbers as JSON.
 
 pub mod book;
+pub mod classes;
 pub mod coverage;
 pub mod distances;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]

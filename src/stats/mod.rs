@@ -21,6 +21,7 @@ pub mod kernel;
 pub mod ks;
 pub mod ln;
 mod monte_carlo;
+pub mod multiclass;
 pub mod null;
 pub mod pending;
 pub mod pyramid;

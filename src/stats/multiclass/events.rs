@@ -1,0 +1,104 @@
+//! Events as a vector view sees them: a point z in R^k and which of its k labels happened, if any.
+//!
+//! `full`: z is the whole probability vector, k = K, and some label always happened. `top_k:k`: z holds the k
+//! largest probabilities in descending order and the labels are those k classes, so none may have happened
+//! (Sun, Chaudhari, Barnett, Dobriban 2024, section 2.1). In both u = e_y − z (−z where none happened), and given
+//! z under the null Cov u = S = diag(z) − zzᵀ. A tie is broken for the class that comes first.
+
+use crate::stats::kernel::Vectors;
+
+/// Which vector of the prediction is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VectorView {
+    /// The whole vector.
+    Full,
+    /// The k largest probabilities, 1 ≤ k ≤ K.
+    TopK(usize),
+}
+
+impl std::fmt::Display for VectorView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VectorView::Full => f.write_str("full"),
+            VectorView::TopK(k) => write!(f, "top_k:{k}"),
+        }
+    }
+}
+
+/// No label happened.
+pub const NONE: u32 = u32::MAX;
+
+/// n points of k coordinates with their labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Events {
+    /// The view.
+    pub view: VectorView,
+    /// K.
+    pub classes: usize,
+    /// k.
+    pub dimension: usize,
+    points: Vec<f64>,
+    labels: Vec<u32>,
+}
+
+impl Events {
+    /// The events of a sample; k of `top_k` is cut to K.
+    pub fn of(sample: &Vectors, view: VectorView) -> Events {
+        let classes = sample.classes();
+        let dimension = match view {
+            VectorView::Full => classes,
+            VectorView::TopK(k) => k.clamp(1, classes),
+        };
+        let (mut points, mut labels) = (Vec::new(), Vec::new());
+        let mut order: Vec<u32> = Vec::with_capacity(classes);
+        for (row, y) in sample.events() {
+            if view == VectorView::Full {
+                points.extend_from_slice(row);
+                labels.push(y);
+                continue;
+            }
+            order.clear();
+            order.extend(0..classes as u32);
+            // Stable, so that equal probabilities keep the order of classes.
+            order.sort_by(|&a, &b| row[b as usize].total_cmp(&row[a as usize]));
+            points.extend(order[..dimension].iter().map(|&c| row[c as usize]));
+            let place = order[..dimension].iter().position(|&c| c == y);
+            labels.push(place.map_or(NONE, |p| p as u32));
+        }
+        Events {
+            view,
+            classes,
+            dimension,
+            points,
+            labels,
+        }
+    }
+
+    /// n.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// No events.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// z of event `i` < n.
+    pub fn point(&self, i: usize) -> &[f64] {
+        &self.points[i * self.dimension..(i + 1) * self.dimension]
+    }
+
+    /// Label of event `i`, an index of its point, or [`NONE`].
+    pub fn label(&self, i: usize) -> u32 {
+        self.labels[i]
+    }
+
+    /// d, the dimension that cells divide: k for cubes, K − 1 for simplices, whose points lie in a plane.
+    pub fn free_dimension(&self) -> usize {
+        match self.view {
+            VectorView::Full => (self.dimension - 1).max(1),
+            VectorView::TopK(_) => self.dimension,
+        }
+    }
+}

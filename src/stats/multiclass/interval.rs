@@ -1,0 +1,140 @@
+//! The interval for the ℓ2-ECE of vectors, with covariances.
+//!
+//! Sun, Chaudhari, Barnett, Dobriban (2024), Algorithm 1, as [`crate::stats::interval`] has it for scalars. With e
+//! the mean and C the covariance of U in a cell,
+//! σ̂₁² = Σ(N/n)‖e‖⁴ − (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed.
+//!
+//! The paper's null has σ₀² = 2∫_{Δ(K,k)}(‖z‖² − 2‖z‖₃³ + ‖z‖⁴)dz over the truncated chamber z_1 ≥ … ≥ z_k,
+//! 0 ≤ 1 − Σz ≤ (K − k)z_k. For k = 1 that is an integral from 1/K to 1; for k = 2, 3 it is nested, its inner limits
+//! linear and its integrand a polynomial of degree 4, so Gauss–Legendre on each smooth piece is exact
+//! ([`sigma0_squared`]); beyond, only the conditional null is offered. It assumes points that fill the chamber.
+//!
+//! Valid for n^(1/4s) ≪ m ≪ n^(1/min(k, K−1)) slices: `median_count` under 5 says that cells are too fine.
+
+use super::estimate;
+use super::events::Events;
+use super::level::VectorLevel;
+use crate::stats::interval::{Estimate, squared_ends};
+
+/// The interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VectorInterval {
+    /// m, slices of an axis.
+    pub slices: u32,
+    /// Confidence asked for.
+    pub confidence: f64,
+    /// T; may be negative.
+    pub estimate_squared: f64,
+    /// σ̂₁².
+    pub sigma1_squared: f64,
+    /// Lower end, on the ℓ2-ECE scale.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// 0 belongs to it, by the null given the predictions.
+    pub contains_zero: bool,
+    /// Median count of occupied cells.
+    pub median_count: f64,
+}
+
+/// Slices by default: the largest power of two not above max(2, n^(2/(4+d))), at which binning error and noise
+/// balance for a Lipschitz curve; at most what a name can hold.
+pub fn default_slices(n: usize, d: usize) -> u32 {
+    let target = (n as f64).powf(2.0 / (4.0 + d as f64)).clamp(2.0, 32_768.0);
+    1 << target.log2().floor() as u32
+}
+
+/// The interval of a sample at `slices` slices. `None` without events.
+pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorInterval> {
+    if events.is_empty() {
+        return None;
+    }
+    let level = VectorLevel::of(events, slices);
+    let (n, alpha) = (level.n, 1.0 - confidence);
+    let (mut second, mut fourth, mut mixed) = (0.0, 0.0, 0.0);
+    for c in &level.cells {
+        let e2 = c.u.iter().map(|u| u * u).sum::<f64>() / (c.n * c.n);
+        second += c.n / n * e2;
+        fourth += c.n / n * e2 * e2;
+        mixed += c.along / n - c.n / n * e2 * e2;
+    }
+    let m = estimate::moments_of_unbiased(&level);
+    let e = Estimate {
+        t: estimate::unbiased(&level),
+        sigma1_squared: fourth - second * second + 4.0 * mixed,
+        null: m,
+    };
+    let within = m.survival(e.t) > alpha;
+    let ends = squared_ends(&e, n, alpha, within);
+    let mut counts: Vec<f64> = level.cells.iter().map(|c| c.n).collect();
+    counts.sort_by(f64::total_cmp);
+    let middle = counts.len() / 2;
+    let median = if counts.len().is_multiple_of(2) {
+        0.5 * (counts[middle - 1] + counts[middle])
+    } else {
+        counts[middle]
+    };
+    Some(VectorInterval {
+        slices,
+        confidence,
+        estimate_squared: e.t,
+        sigma1_squared: e.sigma1_squared,
+        lower: ends.lower.sqrt(),
+        upper: ends.upper.sqrt(),
+        contains_zero: ends.contains_zero,
+        median_count: median,
+    })
+}
+
+/// σ₀² of the paper's null for K classes and k from 1 to 3, k < K; `None` otherwise.
+pub fn sigma0_squared(classes: usize, k: usize) -> Option<f64> {
+    if k == 0 || k > 3 || k >= classes {
+        return None;
+    }
+    Some(2.0 * chamber(&mut Vec::new(), classes as f64, k))
+}
+
+/// Integral over the next coordinate, z_i from its least to its largest value given those before.
+///
+/// With r left of the unit and j coordinates to come including this, the others (K − i + 1 classes from here) are at
+/// most z_i each, so z_i ≥ r/(K − i + 1); and z_i ≤ min(z_{i−1}, r). The pieces join where the minimum or a later
+/// one changes sides: z_i = r/j for the later upper limits to meet.
+fn chamber(z: &mut Vec<f64>, classes: f64, k: usize) -> f64 {
+    if z.len() == k {
+        let power = |p: i32| z.iter().map(|z| z.powi(p)).sum::<f64>();
+        let two = power(2);
+        return two - 2.0 * power(3) + two * two;
+    }
+    let left = 1.0 - z.iter().sum::<f64>();
+    let to_come = (k - z.len()) as f64;
+    let low = left / (classes - z.len() as f64);
+    let high = z.last().map_or(left, |&before| before.min(left));
+    // Kinks of the inner integral, as a function of this coordinate: where min(z_i, left − z_i) changes.
+    let kinks = [left / 2.0, left / to_come, left / 3.0];
+    let mut cuts: Vec<f64> = kinks
+        .into_iter()
+        .filter(|c| low < *c && *c < high)
+        .collect();
+    cuts.extend([low, high]);
+    cuts.sort_by(f64::total_cmp);
+    let mut sum = 0.0;
+    for w in cuts.windows(2) {
+        for (x, weight) in GAUSS {
+            for sign in [-1.0, 1.0] {
+                let half = 0.5 * (w[1] - w[0]);
+                z.push(0.5 * (w[0] + w[1]) + sign * x * half);
+                sum += weight * half * chamber(z, classes, k);
+                z.pop();
+            }
+        }
+    }
+    sum
+}
+
+/// Gauss–Legendre nodes and weights of eight points on [−1, 1], the positive half: exact to degree 15.
+const GAUSS: [(f64, f64); 4] = [
+    (0.183_434_642_495_649_8, 0.362_683_783_378_362),
+    (0.525_532_409_916_329, 0.313_706_645_877_887_3),
+    (0.796_666_477_413_626_7, 0.222_381_034_453_374_48),
+    (0.960_289_856_497_536_3, 0.101_228_536_290_376_26),
+];

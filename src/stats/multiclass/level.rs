@@ -1,0 +1,306 @@
+//! One level of a vector view: its occupied cells with the sums that estimators and null laws need.
+//!
+//! Per cell, N events with points z and residuals u in R^k: ΣU, Σ‖U‖², Σz, and Σ_{a≠b} tr(S_a S_b), the null
+//! variance of Σ_{a≠b} U_a·U_b over 2 (S = diag(z) − zzᵀ). The last is a sum over pairs or a matrix: with
+//! A = Σz, Q = Σz² and M = Σzzᵀ, Σ_{a,b} tr(S_a S_b) = ‖A‖² − 2A·Q + ‖M‖², and the cheaper of N²k and Nk² is taken;
+//! beyond [`EXACT_STEPS`] steps the cell's mean vector stands for each z.
+//!
+//! Cells are sparse: those that events meet, in order of their names. Built from the events, offline; the scalar
+//! views, which are the hot path, have integer sums of their own.
+
+use super::cell::Name;
+use super::events::{Events, NONE};
+use std::collections::BTreeMap;
+
+/// One occupied cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorCell {
+    /// Its name.
+    pub name: Name,
+    /// N.
+    pub n: f64,
+    /// ΣU.
+    pub u: Vec<f64>,
+    /// Σ‖U‖².
+    pub u2: f64,
+    /// Σ(e·U)² with e = ΣU/N, for the interval.
+    pub along: f64,
+    /// Σz.
+    pub z: Vec<f64>,
+    /// Σ_{a≠b} tr(S_a S_b).
+    pub pairs: f64,
+    /// Σ_{a≠b≠c} tr(S_a S_b S_c); beyond [`THIRD_EXACT`] coordinates at the cell's mean vector, scaled.
+    pub triples: f64,
+    /// Σ_{a≠b} E(U_a·U_b)³ under the null, likewise.
+    pub cubes: f64,
+}
+
+/// The occupied cells of one level.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorLevel {
+    /// m: slices of an axis, or the root of the number of simplices.
+    pub slices: u32,
+    /// n.
+    pub n: f64,
+    /// Occupied cells in the order of their names.
+    pub cells: Vec<VectorCell>,
+}
+
+/// Multiplications that one cell's pair sum may cost.
+pub const EXACT_STEPS: f64 = 1e9;
+
+impl VectorLevel {
+    /// Cuts the events into cells of `slices` slices, 1 to [`super::cell::SLICES_MAX`].
+    pub fn of(events: &Events, slices: u32) -> VectorLevel {
+        let mut groups: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+        for i in 0..events.len() {
+            groups
+                .entry(Name::of(events, i, slices))
+                .or_default()
+                .push(i);
+        }
+        let cells = groups
+            .into_iter()
+            .map(|(name, group)| VectorCell::of(events, name, &group));
+        VectorLevel {
+            slices,
+            n: events.len() as f64,
+            cells: cells.collect(),
+        }
+    }
+}
+
+impl VectorCell {
+    fn of(events: &Events, name: Name, group: &[usize]) -> VectorCell {
+        let k = events.dimension;
+        let n = group.len() as f64;
+        let (mut u, mut z, mut u2) = (vec![0.0; k], vec![0.0; k], 0.0);
+        for &i in group {
+            let p = events.point(i);
+            let norm: f64 = p.iter().map(|p| p * p).sum();
+            for c in 0..k {
+                z[c] += p[c];
+                u[c] -= p[c];
+            }
+            u2 += norm;
+            if events.label(i) != NONE {
+                let y = events.label(i) as usize;
+                u[y] += 1.0;
+                u2 += 1.0 - 2.0 * p[y];
+            }
+        }
+        let along = group.iter().map(|&i| {
+            let dot: f64 = events.point(i).iter().zip(&u).map(|(p, u)| p * u).sum();
+            let hit = u.get(events.label(i) as usize).copied().unwrap_or(0.0);
+            ((hit - dot) / n).powi(2)
+        });
+        let along = along.sum();
+        let mean: Vec<f64> = z.iter().map(|z| z / n).collect();
+        let law = Law::of(&mean);
+        let pairs = pairs(events, group, &law);
+        let (triples, cubes) = if group.len() < 2 {
+            (0.0, 0.0)
+        } else if k <= THIRD_EXACT {
+            thirds(events, group)
+        } else {
+            // The pairs are exact and give the scale that the mean vector overstates.
+            let scale = (pairs / (n * (n - 1.0) * law.trace2()).max(f64::MIN_POSITIVE)).sqrt();
+            let triples = n * (n - 1.0) * (n - 2.0) * law.trace3() * scale.powi(3);
+            (triples, n * (n - 1.0) * law.cube(&mean) * scale * scale)
+        };
+        VectorCell {
+            pairs,
+            triples,
+            cubes,
+            name,
+            n,
+            u,
+            u2,
+            along,
+            z,
+        }
+    }
+
+    /// Σ_{a≠b} U_a·U_b = ‖ΣU‖² − Σ‖U‖²; exactly 0 for one event.
+    pub fn pairs_u(&self) -> f64 {
+        if self.n < 2.0 {
+            return 0.0;
+        }
+        self.u.iter().map(|u| u * u).sum::<f64>() - self.u2
+    }
+}
+
+fn pairs(events: &Events, group: &[usize], mean: &Law) -> f64 {
+    let (n, k) = (group.len() as f64, events.dimension as f64);
+    if group.len() < 2 {
+        0.0
+    } else if n * k * n.min(k) > EXACT_STEPS {
+        n * (n - 1.0) * mean.trace2()
+    } else if n <= k {
+        let mut sum = 0.0;
+        for (at, &i) in group.iter().enumerate() {
+            for &j in &group[..at] {
+                let (mut dot, mut cross) = (0.0, 0.0);
+                for (a, b) in events.point(i).iter().zip(events.point(j)) {
+                    dot += a * b;
+                    cross += a * b * (1.0 - a - b);
+                }
+                sum += 2.0 * (cross + dot * dot);
+            }
+        }
+        sum
+    } else {
+        pairs_by_matrix(events, group)
+    }
+}
+
+/// Coordinates up to which third moments are exact: k³ steps an event.
+pub const THIRD_EXACT: usize = 12;
+
+/// Exact Σ_{a≠b≠c} tr(S_a S_b S_c) = tr(ΣS)³ − 3tr(ΣS·ΣS²) + 2Σtr S³, and Σ_{a≠b} E(U_a·U_b)³ = ‖ΣT‖² − Σ‖T‖², T the
+/// tensor of third central moments: T_ijl = [i=j=l]z_i − [i=j]z_i z_l − [i=l]z_i z_j − [j=l]z_i z_j + 2z_i z_j z_l.
+fn thirds(events: &Events, group: &[usize]) -> (f64, f64) {
+    let k = events.dimension;
+    let (mut s, mut s2, mut t) = (vec![0.0; k * k], vec![0.0; k * k], vec![0.0; k * k * k]);
+    let (mut own3, mut own_cube) = (0.0, 0.0);
+    for &i in group {
+        let z = events.point(i);
+        let law = Law::of(z);
+        own3 += law.trace3();
+        own_cube += law.cube(z);
+        for (at, (s, s2)) in s.iter_mut().zip(&mut s2).enumerate() {
+            let (r, c) = (at / k, at % k);
+            let both = z[r] * z[c];
+            *s -= both;
+            *s2 += both * (law.s2 - z[r] - z[c]);
+            if r == c {
+                *s += z[r];
+                *s2 += z[r] * z[r];
+            }
+            for (l, t) in t[at * k..(at + 1) * k].iter_mut().enumerate() {
+                *t += 2.0 * both * z[l];
+            }
+            // [r = c] z_r z_l for each l, and the two like it.
+            t[(r * k + r) * k + c] -= both;
+            t[(r * k + c) * k + r] -= both;
+            t[(c * k + r) * k + r] -= both;
+        }
+        for (r, z) in z.iter().enumerate() {
+            t[(r * k + r) * k + r] += z;
+        }
+    }
+    let (mut cube, mut mixed) = (0.0, 0.0);
+    for r in 0..k {
+        for c in 0..k {
+            let square: f64 = (0..k).map(|l| s[r * k + l] * s[l * k + c]).sum();
+            cube += square * s[c * k + r];
+            mixed += s[r * k + c] * s2[c * k + r];
+        }
+    }
+    let triples = cube - 3.0 * mixed + 2.0 * own3;
+    let norm: f64 = t.iter().map(|t| t * t).sum();
+    let triples = if group.len() < 3 {
+        0.0
+    } else {
+        triples.max(0.0)
+    };
+    (triples, norm - own_cube)
+}
+
+fn pairs_by_matrix(events: &Events, group: &[usize]) -> f64 {
+    let k = events.dimension;
+    let (mut a, mut q, mut m) = (vec![0.0; k], vec![0.0; k], vec![0.0; k * k]);
+    let mut own = 0.0;
+    for &i in group {
+        let p = events.point(i);
+        own += Law::of(p).trace2();
+        for (r, &x) in p.iter().enumerate() {
+            a[r] += x;
+            q[r] += x * x;
+            for (m, y) in m[r * k..].iter_mut().zip(p) {
+                *m += x * y;
+            }
+        }
+    }
+    let plain: f64 = a.iter().zip(&q).map(|(a, q)| a * a - 2.0 * a * q).sum();
+    (plain + m.iter().map(|m| m * m).sum::<f64>() - own).max(0.0)
+}
+
+/// Power sums of a vector, from which the traces of powers of S = diag(z) − zzᵀ follow.
+struct Law {
+    s1: f64,
+    s2: f64,
+    s3: f64,
+    s4: f64,
+}
+
+impl Law {
+    fn of(z: &[f64]) -> Law {
+        let power = |k: i32| z.iter().map(|z| z.powi(k)).sum();
+        Law {
+            s1: power(1),
+            s2: power(2),
+            s3: power(3),
+            s4: power(4),
+        }
+    }
+
+    /// tr S².
+    fn trace2(&self) -> f64 {
+        (self.s2 - 2.0 * self.s3 + self.s2 * self.s2).max(0.0)
+    }
+
+    /// tr S³.
+    fn trace3(&self) -> f64 {
+        self.s3 - 3.0 * self.s4 + 3.0 * self.s2 * self.s3 - self.s2.powi(3)
+    }
+
+    /// E(U·U′)³ of two independent residuals at z: U·U′ = 1[y = y′] + a_y + a_y′, a_y = ‖z‖²/2 − z_y, and where
+    /// no label happened a = ‖z‖²/2 and no indicator.
+    fn cube(&self, z: &[f64]) -> f64 {
+        let a = |p: f64| 0.5 * self.s2 - p;
+        let rest = (1.0 - self.s1).max(0.0);
+        let moment =
+            |k: i32| z.iter().map(|&p| p * a(p).powi(k)).sum::<f64>() + rest * a(0.0).powi(k);
+        let same = |p: f64| p * p * (12.0 * a(p) * a(p) + 6.0 * a(p) + 1.0);
+        2.0 * moment(3) + 6.0 * moment(2) * moment(1) + z.iter().map(|&p| same(p)).sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_moments_of_a_vector_are_those_of_all_outcomes() {
+        for z in [vec![0.5, 0.3, 0.2], vec![0.4, 0.25], vec![0.9, 0.1]] {
+            let law = Law::of(&z);
+            let k = z.len();
+            let s = |i: usize, j: usize| {
+                if i == j {
+                    z[i] * (1.0 - z[i])
+                } else {
+                    -z[i] * z[j]
+                }
+            };
+            let (mut two, mut three) = (0.0, 0.0);
+            for a in 0..k {
+                for b in 0..k {
+                    two += s(a, b) * s(b, a);
+                    three += (0..k).map(|c| s(a, b) * s(b, c) * s(c, a)).sum::<f64>();
+                }
+            }
+            assert!((law.trace2() - two).abs() < 1e-15 && (law.trace3() - three).abs() < 1e-15);
+            let chance = |y: usize| z.get(y).copied().unwrap_or(1.0 - law.s1);
+            let u = |y: usize, c: usize| f64::from(u8::from(c == y)) - z[c];
+            let mut cube = 0.0;
+            for y in 0..=k {
+                for x in 0..=k {
+                    let dot: f64 = (0..k).map(|c| u(y, c) * u(x, c)).sum();
+                    cube += chance(y) * chance(x) * dot.powi(3);
+                }
+            }
+            assert!((law.cube(&z) - cube).abs() < 1e-14, "{z:?}");
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Calibration of several classes at once, by cells in k dimensions.
+//!
+//! | part | holds |
+//! |---|---|
+//! | [`events`] | the vector views `full` and `top_k:k` |
+//! | [`cell`] | cubes over the truncated chamber; equal-volume simplices; how they nest |
+//! | [`level`], [`estimate`] | occupied cells; estimators and exact null moments |
+//! | [`tcal`](mod@tcal), [`interval`](mod@interval) | the adaptive test; the interval with covariances |
+//! | [`classwise`](mod@classwise) | every class against the rest with one error |
+//!
+//! Sources: Lee, Huang, Hassani, Dobriban, *T-Cal* (2022), appendix 8.2; Sun, Chaudhari, Barnett, Dobriban (2024).
+//! With K classes there are m^(K−1) cells, so beyond a few classes and fine levels hardly any cell holds two
+//! events and the test loses its power (its rate is n^(−2s/(4s+K−1))): `shared` in the report says how many
+//! do. Prefer `top_k` of a small k, `classwise`, or the kernel tests.
+
+pub mod cell;
+pub mod classwise;
+pub mod estimate;
+pub mod events;
+pub mod interval;
+pub mod level;
+pub mod tcal;
+
+pub use classwise::{ClassResult, Classwise, classwise};
+pub use events::{Events, VectorView};
+pub use interval::{VectorInterval, interval};
+pub use level::{VectorCell, VectorLevel};
+pub use tcal::{VectorTCal, tcal};
+
+use super::kernel::Vectors;
+
+/// What is said of a vector view.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// The view.
+    pub view: VectorView,
+    /// n.
+    pub n: usize,
+    /// K.
+    pub classes: usize,
+    /// k.
+    pub dimension: usize,
+    /// The adaptive test.
+    pub tcal: VectorTCal,
+    /// α of the test.
+    pub alpha: f64,
+    /// The interval.
+    pub interval: VectorInterval,
+    /// ℓ1-ECE in total variation at the interval's level.
+    pub ece_l1: f64,
+}
+
+/// Evaluates a vector view; `None` without events. `slices`: of the interval, or its default.
+pub fn evaluate(
+    sample: &Vectors,
+    view: VectorView,
+    alpha: f64,
+    confidence: f64,
+    slices: Option<u32>,
+) -> Option<Evaluation> {
+    let events = Events::of(sample, view);
+    let d = events.free_dimension();
+    let slices = slices.unwrap_or(interval::default_slices(events.len(), d));
+    let slices = slices.clamp(1, cell::SLICES_MAX);
+    Some(Evaluation {
+        view,
+        n: events.len(),
+        classes: events.classes,
+        dimension: events.dimension,
+        interval: interval::interval(&events, slices, confidence)?,
+        tcal: tcal::tcal(&events, alpha),
+        alpha,
+        ece_l1: estimate::ece_l1(&VectorLevel::of(&events, slices)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! `trueline evaluate` as a process, on files of class probabilities: every view answers, and says what it lacks.
+
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use trueline::stats::rng::Rng;
+
+/// A file of `n` vectors of three classes; `pushed` of the outcomes are class 0 whatever was said.
+fn file(name: &str, n: usize, pushed: f64) -> PathBuf {
+    let mut rng = Rng::new(4);
+    let mut text = String::from("p0,p1,p2,label\n");
+    for _ in 0..n {
+        let p: Vec<f64> = (0..3).map(|_| -(1.0 - rng.uniform()).ln()).collect();
+        let sum: f64 = p.iter().sum();
+        let (a, b) = (p[0] / sum, p[1] / sum);
+        let x = rng.uniform();
+        let y = if rng.uniform() < pushed || x < a {
+            0
+        } else if x < a + b {
+            1
+        } else {
+            2
+        };
+        text += &format!("{a},{b},{},{y}\n", 1.0 - a - b);
+    }
+    let path = std::env::temp_dir().join(format!("trueline-{}-{name}.csv", std::process::id()));
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn evaluate(path: &PathBuf, args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trueline"));
+    command
+        .arg("evaluate")
+        .args(args)
+        .arg(path)
+        .output()
+        .unwrap()
+}
+
+fn json(path: &PathBuf, view: &str) -> Value {
+    let out = evaluate(path, &["--json", "--view", view]);
+    assert!(
+        out.status.success(),
+        "{view}: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+#[test]
+fn every_view_of_a_file_of_vectors_finds_what_is_wrong_and_nothing_else() {
+    let (good, bad) = (file("good", 2000, 0.0), file("bad", 2000, 0.3));
+    for view in [
+        "top_label",
+        "class:0",
+        "classes",
+        "top_k:2",
+        "full",
+        "kernel",
+    ] {
+        assert_eq!(json(&bad, view)["reject"], true, "{view}");
+        assert_eq!(json(&good, view)["reject"], false, "{view}");
+        let table = evaluate(&bad, &["--view", view]);
+        let text = String::from_utf8(table.stdout).unwrap();
+        assert!(text.starts_with("calibration rejected"), "{view}: {text}");
+    }
+    // Without a view: the top label, with its distances.
+    let out = evaluate(&bad, &["--json"]);
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(report["distances"]["smooth"]["value"].as_f64().unwrap() > 0.0);
+    let failed = evaluate(&bad, &["--view", "kernel", "--fail-on-miscalibrated"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let missing = evaluate(&bad, &["--view", "class:3"]);
+    let said = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(
+        !missing.status.success() && said.contains("its classes are 0 to 2"),
+        "{said}"
+    );
+    let unknown = evaluate(&bad, &["--view", "best"]);
+    assert!(!unknown.status.success());
+    for path in [good, bad] {
+        let _ = std::fs::remove_file(path);
+    }
+}
