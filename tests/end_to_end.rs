@@ -235,6 +235,8 @@ fn last_state(service: &Service) -> (BTreeMap<i32, i64>, BTreeMap<String, Subjec
     let offsets = snapshot.partitions.positions();
     let subjects = snapshot.subjects.into_iter().map(|mut subject| {
         subject.seen_ms = None;
+        // Which model came first is the brokers' affair.
+        subject.slot = 0;
         (subject.name.clone(), subject)
     });
     (
