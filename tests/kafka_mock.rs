@@ -253,14 +253,15 @@ fn a_broker_that_is_down_is_told_once_and_waited_for() {
 fn a_topic_that_is_missing_is_named() {
     let mock = mock(&[("events", 1)]);
     let mut o = options(&mock, &["events"]);
-    assert_eq!(probe(&o, Duration::from_secs(5)), []);
+    let found = probe(&o, Duration::from_secs(5));
+    assert_eq!(found.faults, []);
     mock.topic_error(
         "evnets",
         rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
     )
     .unwrap();
     o.topics = vec!["evnets".into()];
-    let problems = probe(&o, Duration::from_secs(5));
+    let problems = probe(&o, Duration::from_secs(5)).faults;
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().contains("`evnets`"), "{problems:?}");
     let mut log = Log::default();
@@ -281,7 +282,7 @@ fn a_probe_of_a_broker_that_is_not_there_says_so_within_its_time() {
         ..KafkaOptions::default()
     };
     let start = Instant::now();
-    let problems = probe(&o, Duration::from_millis(800));
+    let problems = probe(&o, Duration::from_millis(800)).faults;
     assert!(
         matches!(&problems[..], [KafkaError::Unreachable { .. }]),
         "{problems:?}"

@@ -169,9 +169,22 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
 
 /// What is wrong between a source and its brokers.
 fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
-    let faults = kafka::probe(&source.kafka, timeout);
+    let probe = kafka::probe(&source.kafka, timeout);
     let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
-    faults.iter().map(named).collect()
+    let mut faults: Vec<String> = probe.faults.iter().map(named).collect();
+    let outcomes = source.join.as_ref().map_or(&[][..], |j| &j.topics);
+    for (ours, theirs) in source.kafka.topics.iter().zip(outcomes) {
+        if let (Some(a), Some(b)) = (probe.partitions.get(ours), probe.partitions.get(theirs))
+            && a != b
+        {
+            faults.push(format!(
+                "source {}: topic `{ours}` has {a} partitions and `{theirs}` {b}; outcomes are joined within \
+                 partitions: give both as many, with the prediction's id as the key of every record",
+                source.name
+            ));
+        }
+    }
+    faults
 }
 
 /// Whether a file can be made in the state directory; one that does not exist yet is looked for in the

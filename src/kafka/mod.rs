@@ -14,4 +14,4 @@ pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
 pub use input::{Handler, Partition, Record};
 pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, is_secret};
-pub use probe::probe;
+pub use probe::{Probe, probe};

@@ -6,6 +6,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -26,24 +27,37 @@ impl ClientContext for Errors {
 
 impl ConsumerContext for Errors {}
 
-/// What is wrong between these options and the broker; empty when a consumer would start. Takes at most
-/// about `timeout`; joins no group and reads no record.
-pub fn probe(options: &KafkaOptions, timeout: Duration) -> Vec<KafkaError> {
+/// What the broker said.
+#[derive(Debug, Default)]
+pub struct Probe {
+    /// What is wrong; empty when a consumer would start.
+    pub faults: Vec<KafkaError>,
+    /// Partitions of each topic that is there.
+    pub partitions: BTreeMap<String, usize>,
+}
+
+/// Whether a consumer of these options would start. Takes at most about `timeout`; joins no group and reads
+/// no record.
+pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
+    let mut probe = Probe::default();
+    if let Err(fault) = ask(options, timeout, &mut probe) {
+        probe.faults.push(fault);
+    }
+    probe
+}
+
+fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(), KafkaError> {
     if let Some((name, why)) = options.refused_option() {
-        return vec![KafkaError::Option {
+        return Err(KafkaError::Option {
             name: name.to_string(),
             detail: format!("may not be set: {why}; remove it"),
-        }];
+        });
     }
     let created = options
         .consumer_config()
         .create_with_context(Errors::default());
-    let client: BaseConsumer<Errors> = match created {
-        Ok(client) => client,
-        Err(error) => return vec![KafkaError::from_native(error)],
-    };
+    let client: BaseConsumer<Errors> = created.map_err(KafkaError::from_native)?;
     let start = Instant::now();
-    let mut problems = Vec::new();
     let wanted = options.topics.iter().chain(&options.dead_letter);
     for topic in wanted {
         let left = timeout
@@ -53,21 +67,20 @@ pub fn probe(options: &KafkaOptions, timeout: Duration) -> Vec<KafkaError> {
             Ok(metadata) => {
                 let found = metadata.topics().iter().find(|t| t.name() == topic);
                 let error = found.and_then(|t| t.error()).map(RDKafkaErrorCode::from);
-                if error.is_some() || found.is_none_or(|t| t.partitions().is_empty()) {
-                    problems.push(KafkaError::Topic {
+                let partitions = found.map_or(0, |t| t.partitions().len());
+                probe.partitions.insert(topic.clone(), partitions);
+                if error.is_some() || partitions == 0 {
+                    probe.faults.push(KafkaError::Topic {
                         topic: topic.clone(),
                         detail: error
                             .map_or_else(|| "has no partitions".to_string(), |e| e.to_string()),
                     });
                 }
             }
-            Err(error) => {
-                problems.push(unreachable(&client, options, &error));
-                break;
-            }
+            Err(error) => return Err(unreachable(&client, options, &error)),
         }
     }
-    problems
+    Ok(())
 }
 
 /// Why no metadata came: what the client was told, where it was told anything.
@@ -104,7 +117,6 @@ fn unreachable(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn an_option_that_librdkafka_does_not_know_is_named() {
@@ -112,7 +124,7 @@ mod tests {
             options: BTreeMap::from([("fetch.wait.maximum".into(), "1".into())]),
             ..KafkaOptions::default()
         };
-        let problems = probe(&o, Duration::from_millis(100));
+        let problems = probe(&o, Duration::from_millis(100)).faults;
         assert!(
             problems[0].to_string().contains("`fetch.wait.maximum`"),
             "{problems:?}"
