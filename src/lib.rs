@@ -11,7 +11,7 @@
 //! | 3 | [`telemetry`], [`http`] | published state, metrics, logs; the pages that show them |
 //! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
 //! | 4 | [`config`] | one file to the options of every floor |
-//! | 5 | [`cli`], [`app`], [`demo`] | wiring, the loops, the verbs |
+//! | 5 | [`cli`], [`app`], [`demo`], [`reproduce`] | wiring, the loops, the verbs, the papers' experiments |
 
 pub mod alert;
 pub mod app;
@@ -23,6 +23,7 @@ pub mod demo;
 pub mod http;
 pub mod judge;
 pub mod kafka;
+pub mod reproduce;
 pub mod stats;
 pub mod store;
 pub mod telemetry;

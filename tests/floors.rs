@@ -41,6 +41,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("app", 5),
     ("cli", 5),
     ("demo", 5),
+    ("reproduce", 5),
 ];
 
 /// Imports against the floors that are allowed by name, each with its reason.

@@ -20,6 +20,7 @@ mod evaluate;
 mod exit;
 mod kernel;
 mod replay;
+mod reproduce;
 mod run;
 mod table;
 
@@ -50,6 +51,8 @@ enum Verb {
     Replay(replay::Args),
     /// Evaluate a file of scored outcomes as one sample
     Evaluate(evaluate::Args),
+    /// Run the papers' experiments and print the published numbers beside ours
+    Reproduce(reproduce::Args),
 }
 
 /// Parses the process's arguments, runs the verb, and says how to end.
@@ -64,6 +67,7 @@ pub fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Replay(args) => replay::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
+        Verb::Reproduce(args) => reproduce::run(&args),
     };
     exit.into()
 }

@@ -1,0 +1,163 @@
+//! Sun, Chaudhari, Barnett, Dobriban (2024), Figures 3 and 5: coverage of the 90 % interval, and its power.
+//!
+//! As the authors' program draws them, n = 1000. Settings 1 and 2: two classes, the class-0 probability p uniform,
+//! or Beta(5, ½) for a class chosen evenly; its true probability is σ(1 + β logit p); top label, 50 cells. (The
+//! program's exponent has the intercept 1, so β = 1 is not calibrated; no β is.) Setting 3: ten classes,
+//! uniform on the simplex, the truth is β less for the largest and β more for the second; top two, 20 slices.
+//!
+//! True squared errors: 2β² in setting 3; in the others an integral over the confidence c of
+//! (½[q(c) + 1 − q(1−c)] − c)², because a confidence is seen of either class alike.
+
+use super::draw;
+use super::{Cell, Effort, Row, Table};
+use crate::stats::evaluation::Options;
+use crate::stats::interval::{self, NullReach};
+use crate::stats::kernel::Vectors;
+use crate::stats::kernel::conditional::draw as draw_class;
+use crate::stats::multiclass::{self, Events, VectorView};
+use crate::stats::pyramid::{Level, Pyramid};
+use crate::stats::rng::Rng;
+use crate::stats::tcal::{TCalOptions, tcal};
+
+const N: usize = 1000;
+const CONFIDENCE: f64 = 0.9;
+
+/// The table of coverages.
+pub fn run(effort: &Effort) -> Vec<Table> {
+    let steps: u32 = if effort.quick { 5 } else { 20 };
+    let sets = effort.data_sets * if effort.quick { 5 } else { 1 };
+    let mut tables = Vec::new();
+    for setting in 1..=2 {
+        let mut rows = Vec::new();
+        for step in 0..=steps {
+            let beta = f64::from(step) / f64::from(steps);
+            rows.push(scalar(effort.seed, setting, beta, sets));
+        }
+        let columns = ["coverage", "0 left out", "T-Cal rejects"];
+        tables.push(table(setting, &columns, rows, sets));
+    }
+    let mut rows = Vec::new();
+    for step in 0..steps {
+        rows.push(two_of_ten(
+            effort.seed,
+            0.1 * f64::from(step) / f64::from(steps),
+            sets,
+        ));
+    }
+    tables.push(table(3, &["coverage"], rows, sets));
+    tables
+}
+
+fn table(setting: u32, columns: &[&str], rows: Vec<Row>, sets: u32) -> Table {
+    Table {
+        title: format!("Interval paper, Figures 3 and 5, setting {setting}: the 90 % interval"),
+        note: format!(
+            "n = {N}, {sets} data sets a point; beside: the nominal level; more is no fault"
+        ),
+        x: "β (true ℓ2-ECE)".to_owned(),
+        columns: columns.iter().map(|c| (*c).to_owned()).collect(),
+        rows,
+    }
+}
+
+/// A coverage beside the nominal one; only too little is a difference.
+fn coverage(hits: usize, sets: u32) -> Cell {
+    let cell = Cell::share(hits, sets as usize);
+    cell.beside(CONFIDENCE, (cell.ours - CONFIDENCE).max(0.0))
+}
+
+fn truth(beta: f64, p: f64) -> f64 {
+    1.0 / (1.0 + (-1.0 - beta * (p / (1.0 - p)).ln()).exp())
+}
+
+fn first_class(rng: &mut Rng, setting: u32) -> f64 {
+    let p = if setting == 1 {
+        rng.uniform()
+    } else {
+        let top = draw::beta(rng, 5.0, 0.5);
+        if rng.uniform() < 0.5 { top } else { 1.0 - top }
+    };
+    p.clamp(1e-12, 1.0 - 1e-12)
+}
+
+/// By quadrature over the law of p: uniform, or t = √(1−x) for x ~ Beta(5, ½), whose density is smooth in t.
+fn true_error(setting: u32, beta: f64) -> f64 {
+    let off = |c: f64| (0.5 * (truth(beta, c) + 1.0 - truth(beta, 1.0 - c)) - c).powi(2);
+    let (steps, mut sum, mut mass) = (20_000, 0.0, 0.0);
+    for i in 0..steps {
+        let t = (f64::from(i) + 0.5) / f64::from(steps);
+        let (x, weight) = if setting == 1 {
+            (t, 1.0)
+        } else {
+            (1.0 - t * t, (1.0 - t * t).powi(4))
+        };
+        sum += weight * off(x.max(1.0 - x));
+        mass += weight;
+    }
+    (sum / mass).sqrt()
+}
+
+fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
+    let mut rng = Rng::new(seed ^ (u64::from(setting) << 32) ^ (beta * 1000.0) as u64);
+    let error = true_error(setting, beta);
+    let mut hits = [0; 3];
+    let options = TCalOptions {
+        alpha: 1.0 - CONFIDENCE,
+        ..Options::default().tcal
+    };
+    for _ in 0..sets {
+        let mut one = || {
+            let p = first_class(&mut rng, setting);
+            let first = rng.uniform() < truth(beta, p);
+            (p.max(1.0 - p), first == (p >= 0.5))
+        };
+        let sample: Vec<_> = (0..N).map(|_| one()).collect();
+        let level = Level::from_scores(&sample, 50);
+        let i = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
+        let rejects = tcal(&Pyramid::from_scores(&sample, 12), &options).reject;
+        let seen = [
+            i.lower <= error && error <= i.upper,
+            !i.contains_zero,
+            rejects,
+        ];
+        hits.iter_mut()
+            .zip(seen)
+            .for_each(|(hit, s)| *hit += usize::from(s));
+    }
+    let share = |k: usize| Cell::share(k, sets as usize);
+    Row {
+        label: format!("{beta:.2} ({error:.4})"),
+        cells: vec![coverage(hits[0], sets), share(hits[1]), share(hits[2])],
+    }
+}
+
+fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {
+    let mut rng = Rng::new(seed ^ (3 << 32) ^ (beta * 10_000.0) as u64);
+    let error = beta * std::f64::consts::SQRT_2;
+    let mut hits = 0;
+    for _ in 0..sets {
+        let mut sample = Vectors::new(10);
+        let mut row = [0.0; 10];
+        while sample.len() < N {
+            draw::dirichlet(&mut rng, 1.0, &mut row);
+            let mut order: Vec<usize> = (0..10).collect();
+            order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+            let mut truth = row;
+            truth[order[0]] -= beta;
+            truth[order[1]] += beta;
+            let y = draw_class(&truth, rng.uniform());
+            // Rows of a Dirichlet law sum to 1 within rounding, so none is refused.
+            let _ = sample.push(&row, y);
+        }
+        let events = Events::of(&sample, VectorView::TopK(2));
+        let covers = multiclass::interval(&events, 20, CONFIDENCE).is_some_and(|i| {
+            let inside = i.lower <= error && error <= i.upper;
+            if beta > 0.0 { inside } else { i.contains_zero }
+        });
+        hits += usize::from(covers);
+    }
+    Row {
+        label: format!("{beta:.3} ({error:.4})"),
+        cells: vec![coverage(hits, sets)],
+    }
+}

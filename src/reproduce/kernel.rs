@@ -1,0 +1,230 @@
+//! Widmann, Lindsten, Zachariah (2019), Figures 1 and 2, and their table of networks on CIFAR-10.
+//!
+//! n = 250 predictions from Dirichlet(0.1) over ten classes; M1 calibrated, M2 half of the outcomes class 1, M3 all
+//! outcomes uniform; total variation kernel with the median heuristic, binned error with 10 cells a class, 1000
+//! bootstrap resamples (200 in a quick run). Published: means and rejection rates at 0.05 of 10⁴ data sets.
+
+use super::draw;
+use super::{Cell, Effort, Row, Table};
+use crate::stats::kernel::asymptotic::{Matrix, block_test};
+use crate::stats::kernel::conditional::{self, draw as draw_class};
+use crate::stats::kernel::{Blocks, Kernel, Quadratic, Vectors, binned, distribution_free, phi};
+use crate::stats::rng::Rng;
+use std::path::Path;
+
+const N: usize = 250;
+const ALPHA: f64 = 0.05;
+
+/// Means of binned error, SKCE biased, unbiased, linear; rejections of D_b, D_uq, D_ul, A_uq, A_l.
+const PUBLISHED: [(&str, [f64; 4], [f64; 5]); 3] = [
+    (
+        "M1 calibrated",
+        [0.43952, 0.0017911, -8.62e-6, 1.604e-4],
+        [0.0, 0.0, 0.0, 0.0347, 0.0455],
+    ),
+    (
+        "M2 half class 1",
+        [0.66331, 0.099766, 0.096551, 0.096656],
+        [0.629, 0.0, 0.0, 1.0, 1.0],
+    ),
+    (
+        "M3 all uniform",
+        [0.89178, 0.020511, 0.015170, 0.015051],
+        [0.0, 0.0, 0.0, 1.0, 0.186],
+    ),
+];
+
+/// The tables; the networks' only where the folder of data is given.
+pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
+    let sets = effort.data_sets * if effort.quick { 4 } else { 1 };
+    let resamples = if effort.quick { 200 } else { 1000 };
+    let (mut means, mut rates) = (Vec::new(), Vec::new());
+    for (model, (name, estimates, rejections)) in PUBLISHED.into_iter().enumerate() {
+        let mut rng = Rng::new(effort.seed ^ ((model as u64) << 40));
+        let mut drawn: [Vec<f64>; 4] = Default::default();
+        let mut rejected = [0usize; 6];
+        for set in 0..sets {
+            let one = data_set(&mut rng, model, resamples, u64::from(set));
+            drawn.iter_mut().zip(one.0).for_each(|(d, v)| d.push(v));
+            rejected
+                .iter_mut()
+                .zip(one.1)
+                .for_each(|(r, p)| *r += usize::from(p <= ALPHA));
+        }
+        let digits = [5e-6, 5e-7, 2e-6, 5e-5];
+        let mean = drawn.iter().zip(estimates.into_iter().zip(digits));
+        means.push(Row {
+            label: name.to_owned(),
+            cells: mean
+                .map(|(d, (p, digit))| Cell::mean(d).beside(p, digit))
+                .collect(),
+        });
+        let share = |k: usize| Cell::share(k, sets as usize);
+        let beside = rejected
+            .iter()
+            .zip(rejections)
+            .map(|(&k, p)| share(k).beside(p, 5e-4));
+        rates.push(Row {
+            label: name.to_owned(),
+            cells: beside.chain([share(rejected[5])]).collect(),
+        });
+    }
+    let note = format!("n = {N}, {sets} data sets; beside: means over 10⁴ data sets");
+    let mut tables = vec![
+        table(
+            "Figure 1: estimates",
+            &note,
+            &["binned ECE", "SKCE biased", "SKCE unbiased", "SKCE linear"],
+            means,
+        ),
+        table(
+            "Figure 2: rejection rates at 0.05",
+            &format!("{note}; the last column is ours, given the predictions"),
+            &["D_b", "D_uq", "D_ul", "A_uq", "A_l", "conditional"],
+            rates,
+        ),
+    ];
+    if let Some(data) = &effort.data {
+        tables.push(networks(&data.join("cifar10_multiclass"))?);
+    }
+    Ok(tables)
+}
+
+fn table(title: &str, note: &str, columns: &[&str], rows: Vec<Row>) -> Table {
+    Table {
+        title: format!("Kernel paper, {title}"),
+        note: note.to_owned(),
+        x: "model".to_owned(),
+        columns: columns.iter().map(|c| (*c).to_owned()).collect(),
+        rows,
+    }
+}
+
+/// Estimates and p-values of one data set, in the order of the columns.
+fn data_set(rng: &mut Rng, model: usize, resamples: u32, seed: u64) -> ([f64; 4], [f64; 6]) {
+    let mut v = Vectors::new(10);
+    let mut row = [0.0; 10];
+    while v.len() < N {
+        draw::dirichlet(rng, 0.1, &mut row);
+        let y = match model {
+            1 if rng.uniform() < 0.5 => 0,
+            2 => (rng.uniform() * 10.0) as u32,
+            _ => draw_class(&row, rng.uniform()),
+        };
+        // Rows of a Dirichlet law sum to 1 within rounding, so none is refused.
+        let _ = v.push(&row, y);
+    }
+    let nu = phi::median_bandwidth(&v).unwrap_or(1.0);
+    let kernel = Kernel::TotalVariation { nu };
+    let (q, pairs) = (Quadratic::of(&v, kernel), Blocks::of(&v, kernel, 2));
+    let unbiased = q.unbiased().unwrap_or(0.0);
+    let linear = pairs.estimate().unwrap_or(0.0);
+    let p_values = [
+        distribution_free::biased_p_value(q.biased(), q.n),
+        distribution_free::unbiased_p_value(unbiased, N),
+        distribution_free::unbiased_p_value(linear, N),
+        Matrix::of(&v, kernel)
+            .p_value(resamples, seed)
+            .unwrap_or(1.0),
+        // The published test divides by the number of pairs.
+        block_test(&pairs, 0.0).map_or(1.0, |t| t.1),
+        conditional::biased_p_value(&q).unwrap_or(1.0),
+    ];
+    let ece = binned::ece(&v, &binned::uniform(&v, 10));
+    ([ece, q.biased(), unbiased, linear], p_values)
+}
+
+/// Published values of the networks: binned error by uniform and data-dependent cells, the three estimates.
+const NETWORKS: [(&str, [f64; 5]); 4] = [
+    (
+        "densenet121",
+        [
+            0.06607267260685921,
+            0.029532869835646354,
+            0.00014200255937238076,
+            0.00013014214272447108,
+            -0.00034300214660923725,
+        ],
+    ),
+    (
+        "googlenet",
+        [
+            0.0701184185770028,
+            0.02272709769525614,
+            2.7592939340394272e-5,
+            1.6866938444902392e-5,
+            -0.00040512499082590156,
+        ],
+    ),
+    (
+        "resnet_orig",
+        [
+            0.09817285190958805,
+            0.04414388945292799,
+            0.0004270270957092768,
+            0.00040901304129217786,
+            0.0004082206858650098,
+        ],
+    ),
+    (
+        "resnet18",
+        [
+            0.07488154767161395,
+            0.03644622574154899,
+            0.00027614450993714907,
+            0.0002625240589747678,
+            0.0003565449804289092,
+        ],
+    ),
+];
+
+fn networks(folder: &Path) -> Result<Table, String> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        std::fs::read_to_string(&path).map_err(|e| format!("cannot read {} ({e})", path.display()))
+    };
+    let labels = read("labels.csv")?;
+    let mut rows = Vec::new();
+    for (name, published) in NETWORKS {
+        let text = read(&format!("{name}.csv"))?;
+        let mut v = Vectors::new(10);
+        for (i, (row, label)) in text.lines().zip(labels.lines()).enumerate() {
+            let row: Result<Vec<f64>, _> = row.split(',').map(str::parse).collect();
+            let label = label.trim().parse::<f64>().map(|l| l as u32);
+            let pushed = match (row, label) {
+                (Ok(row), Ok(label)) if label >= 1 => v.push(&row, label - 1).is_ok(),
+                _ => false,
+            };
+            if !pushed {
+                return Err(format!(
+                    "{name}.csv:{}: no vector of ten classes with its label",
+                    i + 1
+                ));
+            }
+        }
+        let nu = phi::median_bandwidth(&v).unwrap_or(1.0);
+        let kernel = Kernel::TotalVariation { nu };
+        let q = Quadratic::of(&v, kernel);
+        let ours = [
+            binned::ece(&v, &binned::uniform(&v, 10)),
+            binned::ece(&v, &binned::median_variance(&v, 100)),
+            q.biased(),
+            q.unbiased().unwrap_or(0.0),
+            Blocks::of(&v, kernel, 2).estimate().unwrap_or(0.0),
+        ];
+        let cell = |(o, p): (f64, f64)| Cell::plain(o).beside(p, 1e-9 * p.abs());
+        rows.push(Row {
+            label: name.to_owned(),
+            cells: ours.into_iter().zip(published).map(cell).collect(),
+        });
+    }
+    let columns = [
+        "ECE uniform",
+        "ECE dynamic",
+        "SKCE biased",
+        "SKCE unbiased",
+        "SKCE linear",
+    ];
+    let note = "10⁴ images; beside: the stored values; marked beyond 1e-9 relative";
+    Ok(table("networks on CIFAR-10", note, &columns, rows))
+}

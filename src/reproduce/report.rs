@@ -1,0 +1,193 @@
+//! Tables of reproduced numbers: ours with its Monte Carlo error, and the published one beside it.
+
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// One number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cell {
+    /// Ours.
+    pub ours: f64,
+    /// Its Monte Carlo standard error; 0 where nothing was drawn.
+    pub error: f64,
+    /// The published one.
+    pub published: Option<f64>,
+    /// What the published one's rounding and own drawing leave open.
+    pub slack: f64,
+}
+
+/// Standard errors beyond which ours is called different.
+const FAR: f64 = 3.0;
+
+impl Cell {
+    /// A number without error or counterpart.
+    pub fn plain(ours: f64) -> Cell {
+        Cell {
+            ours,
+            error: 0.0,
+            published: None,
+            slack: 0.0,
+        }
+    }
+
+    /// Mean of drawn values with its standard error.
+    pub fn mean(values: &[f64]) -> Cell {
+        let n = values.len().max(1) as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let square: f64 = values.iter().map(|v| (v - mean) * (v - mean)).sum();
+        Cell {
+            ours: mean,
+            error: (square / n / (n - 1.0).max(1.0)).sqrt(),
+            ..Cell::plain(0.0)
+        }
+    }
+
+    /// Share of hits among `n` draws. At 0 and 1 the error is that of one hit, not 0.
+    pub fn share(hits: usize, n: usize) -> Cell {
+        let (n, hits) = (n.max(1) as f64, hits as f64);
+        let near = ((hits + 0.5) / (n + 1.0)).clamp(0.0, 1.0);
+        Cell {
+            ours: hits / n,
+            error: (near * (1.0 - near) / n).sqrt(),
+            ..Cell::plain(0.0)
+        }
+    }
+
+    /// With the published number beside it, known to `slack`.
+    pub fn beside(self, published: f64, slack: f64) -> Cell {
+        Cell {
+            published: Some(published),
+            slack,
+            ..self
+        }
+    }
+
+    /// More than three errors off the published number.
+    pub fn far(&self) -> bool {
+        self.published
+            .is_some_and(|p| (self.ours - p).abs() > FAR * self.error + self.slack)
+    }
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What the line is of.
+    pub label: String,
+    /// A number a column.
+    pub cells: Vec<Cell>,
+}
+
+/// One experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// Paper and figure.
+    pub title: String,
+    /// How it was run and what the published numbers are.
+    pub note: String,
+    /// What labels are.
+    pub x: String,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// The lines.
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// Numbers that are more than three errors off.
+    pub fn far(&self) -> usize {
+        self.rows
+            .iter()
+            .flat_map(|r| &r.cells)
+            .filter(|c| c.far())
+            .count()
+    }
+
+    /// As text: each number, ± its error, the published one in brackets, ! where they differ.
+    pub fn text(&self) -> String {
+        let mut out = format!("{}\n{}\n\n{:<28}", self.title, self.note, self.x);
+        // Writing to a string cannot fail.
+        for name in &self.columns {
+            let _ = write!(out, " {name:>26}");
+        }
+        out.push('\n');
+        for row in &self.rows {
+            let _ = write!(out, "{:<28}", row.label);
+            for cell in &row.cells {
+                let _ = write!(out, " {:>26}", cell_text(cell));
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> Value {
+        let cell = |c: &Cell| {
+            json!({
+                "ours": c.ours,
+                "standard_error": c.error,
+                "published": c.published,
+                "differs": c.far(),
+            })
+        };
+        let row = |r: &Row| json!({"label": r.label, "cells": r.cells.iter().map(cell).collect::<Vec<_>>()});
+        json!({
+            "title": self.title,
+            "note": self.note,
+            "x": self.x,
+            "columns": self.columns,
+            "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
+            "differing": self.far(),
+        })
+    }
+}
+
+fn number(x: f64) -> String {
+    if x != 0.0 && x.abs() < 0.01 {
+        format!("{x:.2e}")
+    } else {
+        format!("{x:.4}")
+    }
+}
+
+fn cell_text(c: &Cell) -> String {
+    let mut text = number(c.ours);
+    if c.error > 0.0 {
+        text += &format!("±{}", number(c.error));
+    }
+    if let Some(p) = c.published {
+        text += &format!(" ({})", number(p));
+    }
+    if c.far() {
+        text += "!";
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_marked_beyond_three_errors_of_the_published_one() {
+        let c = Cell::share(50, 100);
+        assert!((c.error - 0.05).abs() < 1e-3);
+        assert!(!c.beside(0.6, 0.0).far() && c.beside(0.7, 0.0).far());
+        assert!(!c.beside(0.7, 0.1).far());
+        assert!(Cell::share(0, 100).error > 0.0);
+        let table = Table {
+            title: "t".into(),
+            note: "n".into(),
+            x: "x".into(),
+            columns: vec!["a".into()],
+            rows: vec![Row {
+                label: "1".into(),
+                cells: vec![c.beside(0.7, 0.0)],
+            }],
+        };
+        assert_eq!(table.far(), 1);
+        assert!(table.text().contains("(0.7000)!"));
+        assert_eq!(table.json()["rows"][0]["cells"][0]["differs"], true);
+    }
+}
