@@ -1,6 +1,6 @@
 //! From Kafka to verdicts, beside the rate at which bare librdkafka drains the same topic.
 //!
-//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- EVENTS [TURNS [RATE]]]`; without a
+//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- [joined] [EVENTS [TURNS [RATE]]]]`; without a
 //! bootstrap server it runs on the mock broker, in this process, with fewer events, and says so: the mock
 //! shares the processor with the consumer and its figure is not the one to quote.
 //!
@@ -12,6 +12,9 @@
 //! snapshots. Both clients have the same fetch settings and the same allocator. The time of each begins
 //! with its first record, so that joining a group is not counted, and each turn says how much processor
 //! time the whole process took for an event, librdkafka's threads included.
+//!
+//! With `joined` half of the records are predictions and half their outcomes, a second of event time
+//! later and on a topic of their own, with a maturity of a minute.
 
 #![allow(unsafe_code)]
 
@@ -41,6 +44,7 @@ fn main() {
     let mut wanted = std::env::args().skip(1).filter_map(|a| a.parse().ok());
     let usual = if real.is_some() { 1_000_000 } else { 100_000 };
     let n: usize = wanted.next().unwrap_or(usual);
+    let joined = std::env::args().any(|a| a == "joined");
     let turns: usize = wanted.next().unwrap_or(TURNS);
     let rate: usize = wanted.next().unwrap_or(RATE).max(1);
     let mock = real.is_none().then(|| MockCluster::new(1).ok()).flatten();
@@ -52,15 +56,20 @@ fn main() {
         }
         (None, None) => return println!("no broker"),
     };
-    let topic = format!("trueline-bench-{}", std::process::id());
-    match &mock {
-        Some(m) => m
-            .create_topic(&topic, PARTITIONS, 1)
-            .unwrap_or_else(|e| println!("{e}")),
-        None => create(&brokers, &topic),
+    let mut topics = vec![format!("trueline-bench-{}", std::process::id())];
+    if joined {
+        topics.push(format!("{}-outcomes", topics[0]));
+    }
+    for topic in &topics {
+        match &mock {
+            Some(m) => m
+                .create_topic(topic, PARTITIONS, 1)
+                .unwrap_or_else(|e| println!("{e}")),
+            None => create(&brokers, topic),
+        }
     }
     let start = Instant::now();
-    fill(&brokers, &topic, n, rate);
+    fill(&brokers, &topics, n, rate);
     println!(
         "{n} events written in {:.1} s",
         start.elapsed().as_secs_f64()
@@ -69,11 +78,11 @@ fn main() {
     for turn in 0..turns {
         // Whoever comes second finds a broker that has just read the topic.
         let (bare, ours) = if turn % 2 == 0 {
-            let bare = drain_bare(&brokers, &topic, n);
-            (bare, drain_ours(&brokers, &topic, n, turn))
+            let bare = drain_bare(&brokers, &topics, n);
+            (bare, drain_ours(&brokers, &topics, n, turn))
         } else {
-            let ours = drain_ours(&brokers, &topic, n, turn);
-            (drain_bare(&brokers, &topic, n), ours)
+            let ours = drain_ours(&brokers, &topics, n, turn);
+            (drain_bare(&brokers, &topics, n), ours)
         };
         let speed = |cost: &Cost| n as f64 / cost.seconds;
         ratios.push(speed(&ours) / speed(&bare));
@@ -151,7 +160,41 @@ fn create(brokers: &str, topic: &str) {
         .expect("a topic");
 }
 
-fn fill(brokers: &str, topic: &str, n: usize, rate: usize) {
+/// The `i`th record, of 200 bytes, and the number of its topic and of its event.
+fn record(i: usize, joined: bool, x: u64, rate: usize) -> (String, usize, usize) {
+    let event = if joined { i / 2 } else { i };
+    let time_ms = 1_760_000_000_000 + event * 1000 / rate;
+    let z = (x >> 11) as f64 / (1u64 << 53) as f64;
+    let outcome = x & 1;
+    let (mut r, topic) = match (joined, i % 2) {
+        (true, 1) => {
+            let later = time_ms + 1000;
+            let r = format!(
+                r#"{{"request_id":"{event:016x}","time_ms":{later},"outcome":{outcome},"note":""#
+            );
+            (r, 1)
+        }
+        (true, _) => (
+            format!(
+                r#"{{"model":"fraud","version":"2026-11-03","country":"de","request_id":"{event:016x}","time_ms":{time_ms},"score":{z},"note":""#
+            ),
+            0,
+        ),
+        (false, _) => (
+            format!(
+                r#"{{"model":"fraud","version":"2026-11-03","country":"de","request_id":"{x:016x}","time_ms":{time_ms},"score":{z},"outcome":{outcome},"note":""#
+            ),
+            0,
+        ),
+    };
+    while r.len() < 198 {
+        r.push('x');
+    }
+    r.push_str("\"}");
+    (r, topic, event)
+}
+
+fn fill(brokers: &str, topics: &[String], n: usize, rate: usize) {
     let producer: BaseProducer = client(brokers)
         .set("linger.ms", "20")
         .set("batch.size", "200000")
@@ -163,19 +206,11 @@ fn fill(brokers: &str, topic: &str, n: usize, rate: usize) {
         x ^= x << 13;
         x ^= x >> 7;
         x ^= x << 17;
-        let z = (x >> 11) as f64 / (1u64 << 53) as f64;
-        let mut r = format!(
-            r#"{{"model":"fraud","version":"2026-11-03","country":"de","request_id":"{x:016x}","time_ms":{},"score":{z},"outcome":{},"note":""#,
-            1_760_000_000_000 + i * 1000 / rate,
-            x & 1,
-        );
-        while r.len() < 198 {
-            r.push('x');
-        }
-        r.push_str("\"}");
-        let p = i as i32 / 64 % PARTITIONS;
+        let (r, topic, event) = record(i, topics.len() > 1, x, rate);
+        let p = event as i32 / 64 % PARTITIONS;
+        let to = &topics[topic];
         while producer
-            .send(BaseRecord::<(), str>::to(topic).partition(p).payload(&r))
+            .send(BaseRecord::<(), str>::to(to).partition(p).payload(&r))
             .is_err()
         {
             producer.poll(Duration::from_millis(10));
@@ -187,7 +222,7 @@ fn fill(brokers: &str, topic: &str, n: usize, rate: usize) {
 }
 
 /// Takes all messages and looks at none.
-fn drain_bare(brokers: &str, topic: &str, n: usize) -> Cost {
+fn drain_bare(brokers: &str, topics: &[String], n: usize) -> Cost {
     // The fetch settings are those of `KafkaOptions`.
     let c: BaseConsumer = client(brokers)
         .set("group.id", "bare")
@@ -199,9 +234,11 @@ fn drain_bare(brokers: &str, topic: &str, n: usize) -> Cost {
         .create()
         .expect("a consumer");
     let mut list = TopicPartitionList::new();
-    for p in 0..PARTITIONS {
-        list.add_partition_offset(topic, p, Offset::Beginning)
-            .expect("an offset");
+    for topic in topics {
+        for p in 0..PARTITIONS {
+            list.add_partition_offset(topic, p, Offset::Beginning)
+                .expect("an offset");
+        }
     }
     c.assign(&list).expect("an assignment");
     let mut messages = vec![std::ptr::null_mut(); 1024];
@@ -224,7 +261,14 @@ fn drain_bare(brokers: &str, topic: &str, n: usize) -> Cost {
 }
 
 /// The same by what `run` does, each record decoded, counted and judged.
-fn drain_ours(brokers: &str, topic: &str, n: usize, turn: usize) -> Cost {
+fn drain_ours(brokers: &str, topics: &[String], n: usize, turn: usize) -> Cost {
+    let topic = &topics[0];
+    let outcomes = topics.get(1).map_or(String::new(), |outcomes| {
+        format!(
+            "id = \"request_id\"\n[source.outcomes]\ntopics = [\"{outcomes}\"]\nmaturity = \"1m\"\n\
+             time = \"time_ms\"\n"
+        )
+    });
     let state = std::env::temp_dir().join(format!("{topic}-{turn}"));
     let text = format!(
         r#"
@@ -238,6 +282,7 @@ topics = ["{topic}"]
 score = "score"
 version = "version"
 time = "time_ms"
+{outcomes}
 [[model]]
 name = "*"
 [http]
@@ -261,7 +306,12 @@ directory = "{}"
     }
     let cost = clock.cost();
     let counted = work.engine.counters().total();
-    assert_eq!((counted.records, counted.observed), (n as u64, n as u64));
+    let landed = counted.observed + counted.pending + counted.matched + counted.waiting;
+    assert_eq!(
+        (counted.records, landed),
+        (n as u64, n as u64),
+        "{counted:?}"
+    );
     drop(work);
     let _ = std::fs::remove_dir_all(state);
     cost

@@ -262,6 +262,93 @@ fn a_state_directory_that_goes_away_is_told_and_counted_and_everything_else_goes
     assert!(terminate(child).success());
 }
 
+/// Sum of the samples of a metric.
+fn sum(metrics: &str, name: &str) -> f64 {
+    let lines = metrics.lines().filter(|line| line.starts_with(name));
+    let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    values.sum()
+}
+
+#[test]
+fn a_full_disk_loses_no_pending_prediction_and_once_there_is_room_all_is_saved() {
+    let dir = scratch("full");
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    cluster.create_topic("events", 3, 1).expect("a topic");
+    let brokers = cluster.bootstrap_servers();
+    let port = free_port();
+    let path = config(&dir, &brokers, port, &dir.join("state"));
+    let text = fs::read_to_string(&path).expect("the configuration");
+    let joined = text.replace(
+        "fields = { time = \"ts\", score = \"score\", outcome = \"outcome\" }",
+        "fields = { time = \"ts\", score = \"score\", id = \"id\" }\n[source.outcomes]\nmaturity = \"10m\"",
+    );
+    assert_ne!(joined, text);
+    fs::write(&path, joined).expect("a configuration file");
+
+    // No file may grow beyond 8 KiB: to the process, a full disk.
+    let limited = Command::new("bash")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -S -f 8; exec \"$0\" run --config \"$1\"",
+        ])
+        .arg(env!("CARGO_BIN_EXE_trueline"))
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let limited = Guard(limited.expect("bash"));
+    let pid = limited.0.id().to_string();
+    await_answer(port, "/ready", |a| a.starts_with("HTTP/1.1 200"));
+    let now_ms = std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("a clock")
+        .as_millis() as i64;
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", &brokers)
+        .create()
+        .expect("a producer");
+    for i in 0..3000 {
+        let payload = format!(
+            r#"{{"model":"m","id":{i},"ts":{},"score":0.25}}"#,
+            now_ms + i
+        );
+        let record = BaseRecord::<(), str>::to("events").payload(&payload);
+        producer
+            .send(record.partition((i % 3) as i32))
+            .expect("room in the queue");
+    }
+    producer.flush(Duration::from_secs(10)).expect("delivered");
+    await_answer(port, "/metrics", |a| {
+        sum(a, "trueline_records_open{") == 3000.0
+            && sum(a, "trueline_snapshot_errors_total") >= 2.0
+    });
+
+    // Room again, without a restart: the journals catch up.
+    let lifted = Command::new("prlimit")
+        .args(["--fsize=unlimited:", "--pid", &pid])
+        .status();
+    assert!(lifted.expect("prlimit").success());
+    let before = sum(
+        &get(port, "/metrics").expect("an answer"),
+        "trueline_snapshot_errors_total",
+    );
+    await_answer(port, "/metrics", |a| {
+        sum(a, "trueline_snapshot_bytes") > 3000.0 * 40.0
+            && sum(a, "trueline_snapshot_errors_total") <= before + 1.0
+    });
+    // The guard kills it.
+    drop(limited);
+
+    let second = start(&path);
+    await_answer(port, "/metrics", |a| {
+        sum(a, "trueline_records_open{") == 3000.0
+            && sum(a, "trueline_records_read_total{") == 3000.0
+    });
+    let log = fs::read_to_string(path.with_extension("log")).expect("a log");
+    assert!(log.contains("restored from a snapshot"), "{log}");
+    assert!(terminate(second).success());
+}
+
 #[test]
 fn two_processes_do_not_share_a_state_directory() {
     let dir = scratch("lock");

@@ -190,7 +190,7 @@ pub fn window(
         end_ms,
         since_ms: end_ms - 300_000,
         n: evaluation.as_ref().map_or(12, |e| e.n),
-        coverage: Some(Box::new(coverage())),
+        coverage: (name == "5m").then(|| Box::new(coverage())),
         verdict,
         alert,
         alert_since_ms: (alert != AlertState::Inactive).then_some(end_ms),
