@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use trueline::stats::distance::{
-    Effort, Points, interval, laplace, lower, of_cells, random_interval, smooth, smooth_ece,
+    Effort, Extent, Points, interval, laplace, lower, of_cells, random_interval, smooth, smooth_ece,
 };
 use trueline::stats::kernel::{self, Vectors};
 use trueline::stats::pyramid::Level;
@@ -76,8 +76,11 @@ fn main() {
         best("  smECE", 20, || {
             black_box(smooth_ece::smooth_ece(black_box(&p)));
         });
+        best("  cheap ones", 50, || {
+            black_box(of_cells(black_box(&level), edges, true, Extent::Cheap));
+        });
         best("  all", 5, || {
-            black_box(of_cells(black_box(&level), edges, true));
+            black_box(of_cells(black_box(&level), edges, true, Extent::All));
         });
     }
 }

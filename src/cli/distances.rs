@@ -23,29 +23,31 @@ pub fn render(d: &Distances) -> String {
         .upper
         .map_or(String::new(), |u| format!(", upper distance {u:.5}"));
     let at_most = if d.interval_exact { "" } else { "at most " };
+    let lower = d
+        .lower
+        .map(|l| format!("{:.5}{}{upper}", l.value, plus(l.error)));
+    let interval = match d.interval {
+        Some(i) => format!("{at_most}{i:.5}; surrogate {:.5}", d.surrogate),
+        None => format!("at most {:.5}", d.surrogate),
+    };
+    let (low, high) = (d.distance.low, d.distance.high);
     let rows = [
         (
             "true distance",
-            format!(
-                "{:.5} to {:.5}, whatever the features",
-                d.distance.low, d.distance.high
-            ),
+            Some(format!("{low:.5} to {high:.5}, whatever the features")),
         ),
-        (
-            "lower distance",
-            format!("{:.5}{}{upper}", d.lower.value, plus(d.lower.error)),
-        ),
+        ("lower distance", lower),
         (
             "smooth error",
-            format!("{:.5}{}", d.smooth, plus(d.smooth_error)),
+            Some(format!("{:.5}{}", d.smooth, plus(d.smooth_error))),
         ),
-        (
-            "interval error",
-            format!("{at_most}{:.5}; surrogate {:.5}", d.interval, d.surrogate),
-        ),
-        ("Laplace kernel error", format!("{:.5}{p}", k.error())),
-        ("smECE", format!("{:.5}", d.smooth_ece.value)),
+        ("interval error", Some(interval)),
+        ("Laplace kernel error", Some(format!("{:.5}{p}", k.error()))),
+        ("smECE", d.smooth_ece.map(|s| format!("{:.5}", s.value))),
     ];
+    let rows = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)));
     for (name, value) in rows {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{name:<22}{value}");
@@ -59,7 +61,10 @@ mod tests {
 
     #[test]
     fn each_measure_has_a_line_of_its_own() {
-        let d = crate::stats::distance::of_scores(&[(0.3, true), (0.5, false)]);
+        let d = crate::stats::distance::of_scores(
+            &[(0.3, true), (0.5, false)],
+            crate::stats::distance::Extent::All,
+        );
         let text = d.map_or(String::new(), |d| render(&d));
         for name in [
             "true distance",

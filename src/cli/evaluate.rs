@@ -10,9 +10,9 @@ use super::{classes, distances, kernel, table};
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
-use crate::stats::distance;
 use crate::stats::evaluation::{
-    Critical, DiscreteMode, Evaluation, NullReach, Options, Sharing, TCalOptions, evaluate_scores,
+    Critical, DiscreteMode, Evaluation, Extent, NullReach, Options, Sharing, TCalOptions,
+    evaluate_scores,
 };
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, VectorView};
@@ -205,6 +205,7 @@ impl Args {
                 Discrete::On => DiscreteMode::On,
                 Discrete::Off => DiscreteMode::Off,
             },
+            distances: Extent::All,
             ..Options::default()
         }
     }
@@ -267,13 +268,13 @@ fn run_scores(args: &Args, sample: &[(f64, bool)]) -> Exit {
     let Some(e) = evaluate_scores(sample, &args.options()) else {
         return Exit::Data;
     };
-    let far = distance::of_scores(sample);
     let text = if args.json {
-        let mut all = report::json(&e);
-        all["distances"] = far.map_or(serde_json::Value::Null, |d| judge::distances::json(&d, e.n));
-        format!("{all:#}\n")
+        format!("{:#}\n", report::json(&e))
     } else {
-        table::render(&e) + &far.as_ref().map_or(String::new(), distances::render)
+        table::render(&e)
+            + &e.distances
+                .as_ref()
+                .map_or(String::new(), distances::render)
     };
     print(&text);
     args.exit(miscalibrated(&e))

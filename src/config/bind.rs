@@ -15,6 +15,7 @@ use crate::judge::{Caps, JudgeOptions, ModelPlan, Plan};
 use crate::kafka::{KafkaOptions, OWNED, Security, StartAt};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
+use crate::stats::distance::Extent;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::NullReach;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
@@ -295,6 +296,11 @@ fn judge(test: &Record, alert: &Record, problems: &mut Problems<'_>) -> JudgeOpt
                 _ => DiscreteMode::Auto,
             },
             reliability_level: u32::try_from(test.count("reliability_level")).unwrap_or(1),
+            distances: match test.text("distances") {
+                Some("off") => Extent::Off,
+                Some("all") => Extent::All,
+                _ => Extent::Cheap,
+            },
         },
         coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),

@@ -579,6 +579,14 @@ const TEST: &[Key] = &[
         Value("4"),
         "Level of the reliability diagram: 2^level cells.",
     ),
+    key(
+        "distances",
+        Kind::Choice(&["off", "cheap", "all"]),
+        Value("\"cheap\""),
+        "Distances from calibration in the report of a window: none; smooth, Laplace kernel and \
+         surrogate interval error (under a millisecond a window); or also interval error, lower \
+         distance and smECE (10 to 35 milliseconds).",
+    ),
 ];
 
 const ALERT: &[Key] = &[

@@ -1,4 +1,5 @@
-//! The distances from calibration as JSON: the key `distances` of `trueline evaluate --json`.
+//! The distances from calibration as JSON: the key `distances` of an evaluation. Measures that were not wanted are
+//! null.
 //!
 //! Every measure is on the scale of scores. `error` is how far a value may be off that of the raw scores
 //! because cells stood for them (0 where they did not); `low` and `high` are proved ends; `sampling_95` is how far
@@ -16,14 +17,14 @@ pub fn json(d: &Distances, n: u64) -> Value {
     let k = &d.laplace;
     json!({
         "smooth": {"value": d.smooth, "error": d.smooth_error, "sampling_95": sampling.smooth},
-        "lower": {
-            "value": d.lower.value,
-            "low": d.lower.low,
-            "high": d.lower.high,
-            "error": d.lower.error,
+        "lower": d.lower.map(|l| json!({
+            "value": l.value,
+            "low": l.low,
+            "high": l.high,
+            "error": l.error,
             "sampling_95": sampling.lower,
-        },
-        "interval": {"value": d.interval, "exact": d.interval_exact},
+        })),
+        "interval": d.interval.map(|i| json!({"value": i, "exact": d.interval_exact})),
         "surrogate_interval": {"value": d.surrogate},
         "upper": d.upper,
         "true_distance": {"low": d.distance.low, "high": d.distance.high},
@@ -38,18 +39,18 @@ pub fn json(d: &Distances, n: u64) -> Value {
             "p_value_bound": k.p_value_bound,
             "sampling_95": sampling.laplace,
         },
-        "smooth_ece": {"value": d.smooth_ece.value, "error": d.smooth_ece.error},
+        "smooth_ece": d.smooth_ece.map(|s| json!({"value": s.value, "error": s.error})),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::distance::of_scores;
+    use crate::stats::distance::{Extent, of_scores};
 
     #[test]
     fn every_measure_has_its_value_and_what_is_undefined_is_null() {
-        let d = of_scores(&[(0.3, true), (0.5, false)]);
+        let d = of_scores(&[(0.3, true), (0.5, false)], Extent::All);
         let v = d.map_or(Value::Null, |d| json(&d, 2));
         for key in [
             "smooth",
@@ -62,8 +63,9 @@ mod tests {
             assert!(v[key]["value"].is_number(), "{key}: {v}");
         }
         assert!(v["upper"].is_number() && v["interval"]["exact"] == true);
-        let d = of_scores(&[(1.0, true)]);
+        let d = of_scores(&[(1.0, true)], Extent::Cheap);
         let v = d.map_or(Value::Null, |d| json(&d, 1));
         assert!(v["laplace"]["p_value"].is_null() && v["laplace"]["unbiased_squared"].is_null());
+        assert!(v["lower"].is_null() && v["smooth"]["value"] == 0.0);
     }
 }

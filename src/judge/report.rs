@@ -85,6 +85,10 @@ fn further(e: &Evaluation) -> Map<String, Value> {
         ("ks", path(&e.ks)),
         ("kuiper", path(&e.kuiper)),
         ("reliability", reliability(&e.reliability)),
+        (
+            "distances",
+            (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
+        ),
     ])
 }
 

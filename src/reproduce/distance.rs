@@ -5,7 +5,7 @@
 //! trials of an independent program (numpy, HiGHS), so they have their own noise, allowed for at 4 %.
 
 use super::{Cell, Effort, Row, Table};
-use crate::stats::distance::of_scores;
+use crate::stats::distance::{Extent, of_scores};
 use crate::stats::estimator::ece_l1;
 use crate::stats::pyramid::Level;
 use crate::stats::rng::Rng;
@@ -33,7 +33,7 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         let mut drawn: [Vec<f64>; 5] = Default::default();
         for _ in 0..trials {
             let sample = sample(&mut rng, t);
-            let Some(d) = of_scores(&sample) else {
+            let Some(d) = of_scores(&sample, Extent::All) else {
                 continue;
             };
             let binned = ece_l1(&Level::from_scores(&sample, 20));
@@ -42,7 +42,7 @@ pub fn run(effort: &Effort) -> Vec<Table> {
                 d.laplace.error(),
                 d.surrogate,
                 binned,
-                d.lower.value,
+                d.lower.map_or(0.0, |l| l.value),
             ];
             drawn.iter_mut().zip(values).for_each(|(d, v)| d.push(v));
         }

@@ -15,16 +15,18 @@
 pub use super::companions::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
 pub use super::direction::Direction;
 pub use super::discrete::{DiscreteMode, DiscreteTest};
+pub use super::distance::{Distances, Extent};
 pub use super::interval::{Interval, NullReach};
 pub use super::ks::Path;
 pub use super::reliability::ReliabilityCell;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
 
+use super::axis::Axis;
 use super::companions::{self, Totals};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::pyramid::{Level, Pyramid};
 use super::sums::Sums;
-use super::{detectable, direction, interval, ks, reliability, tcal};
+use super::{detectable, direction, distance, interval, ks, reliability, tcal};
 
 /// What to compute and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +46,8 @@ pub struct Options {
     pub discrete: DiscreteMode,
     /// The reliability diagram has 2^this cells; at most 5.
     pub reliability_level: u32,
+    /// Which distances from calibration are computed.
+    pub distances: Extent,
 }
 
 impl Default for Options {
@@ -63,6 +67,7 @@ impl Default for Options {
             tolerance: 0.0,
             discrete: DiscreteMode::Auto,
             reliability_level: 4,
+            distances: Extent::Off,
         }
     }
 }
@@ -126,6 +131,8 @@ pub struct Evaluation {
     pub direction: Direction,
     /// Cells of the reliability diagram.
     pub reliability: Vec<ReliabilityCell>,
+    /// Distances from calibration, where wanted.
+    pub distances: Option<Distances>,
 }
 
 /// Level of the ℓ1-ECE live: 16 cells, the dyadic number nearest to the customary 15.
@@ -164,6 +171,12 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
         ece: at(ECE_LEVEL),
         pyramid: &pyramid,
         discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha),
+        distances: distance::of_cells(
+            pyramid.finest(),
+            |i| grid.edges(grid.level(), i as u32),
+            grid.axis() == Axis::Linear,
+            o.distances,
+        ),
     };
     let level = o
         .reliability_level
@@ -200,6 +213,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         ece: &ece,
         pyramid: &pyramid,
         discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha),
+        distances: distance::of_scores(sample, o.distances),
     };
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
@@ -214,6 +228,7 @@ struct Sample<'a> {
     interval: &'a Level,
     ece: &'a Level,
     discrete: Option<DiscreteTest>,
+    distances: Option<Distances>,
 }
 
 impl Sample<'_> {
@@ -253,6 +268,7 @@ impl Sample<'_> {
             },
             reliability: reliability::reliability(diagram, edges),
             discrete: self.discrete,
+            distances: self.distances,
             tcal,
             tcal_options: o.tcal,
             interval,

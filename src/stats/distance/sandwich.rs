@@ -11,7 +11,6 @@
 //! 0.02 that fail and one 0.03 that succeeds have smCE 0.000394 and upper distance 0.000200).
 
 use super::laplace::Laplace;
-use super::lower::Lower;
 
 /// An interval that holds a quantity of the raw scores for certain.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,12 +39,12 @@ pub fn of_lower(smooth: Bounds, laplace: &Laplace) -> Bounds {
 }
 
 /// Where the true distance lies: at least the lower distance, at most the interval error and at most 6√ of the
-/// lower distance. `interval` is any value that is at least intCE of the raw scores.
-pub fn of_true(lower: &Lower, interval: f64) -> Bounds {
-    let high = lower.high + lower.error;
+/// lower distance. `lower` holds the lower distance of the raw scores; `interval` is any value that is at least
+/// their intCE.
+pub fn of_true(lower: Bounds, interval: f64) -> Bounds {
     Bounds {
-        low: (lower.low - lower.error).max(0.0),
-        high: interval.min(6.0 * high.sqrt()),
+        low: lower.low.max(0.0),
+        high: interval.min(6.0 * lower.high.max(0.0).sqrt()),
     }
 }
 

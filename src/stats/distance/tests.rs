@@ -30,7 +30,38 @@ fn samples(n: usize) -> Vec<Vec<(f64, bool)>> {
     all.collect()
 }
 
-fn window(sample: &[(f64, bool)], axis: Axis) -> Distances {
+/// All distances with nothing left out.
+#[derive(Debug)]
+struct Whole {
+    lower: Lower,
+    interval: f64,
+    smooth_ece: SmoothEce,
+    rest: Distances,
+}
+
+impl std::ops::Deref for Whole {
+    type Target = Distances;
+
+    fn deref(&self) -> &Distances {
+        &self.rest
+    }
+}
+
+fn whole(d: Option<Distances>) -> Whole {
+    let rest = d.unwrap();
+    Whole {
+        lower: rest.lower.unwrap(),
+        interval: rest.interval.unwrap(),
+        smooth_ece: rest.smooth_ece.unwrap(),
+        rest,
+    }
+}
+
+fn all(sample: &[(f64, bool)]) -> Whole {
+    whole(of_scores(sample, Extent::All))
+}
+
+fn window(sample: &[(f64, bool)], axis: Axis) -> Whole {
     let grid = Grid::new(axis, 12);
     let mut sums = Sums::new(grid);
     for &(z, y) in sample {
@@ -38,13 +69,19 @@ fn window(sample: &[(f64, bool)], axis: Axis) -> Distances {
     }
     let pyramid = Pyramid::from_sums(&sums);
     let edges = |i: u64| grid.edges(12, i as u32);
-    of_cells(pyramid.finest(), edges, axis == Axis::Linear).unwrap()
+    let linear = axis == Axis::Linear;
+    let cheap = of_cells(pyramid.finest(), edges, linear, Extent::Cheap).unwrap();
+    let got = whole(of_cells(pyramid.finest(), edges, linear, Extent::All));
+    // The cheap ones are the same, and their bounds hold the sharper ones.
+    assert!(cheap.smooth == got.smooth && cheap.lower.is_none());
+    assert!(cheap.distance.low <= got.distance.high && got.distance.low <= cheap.distance.high);
+    got
 }
 
 #[test]
 fn every_proved_inequality_holds_between_the_measured_distances() {
     for sample in samples(400) {
-        let d = of_scores(&sample).unwrap();
+        let d = all(&sample);
         let k = d.laplace.error();
         let (l, t) = (d.lower.value, 1e-9);
         assert!(d.lower.high - d.lower.low < 1e-8, "{:?}", d.lower);
@@ -73,7 +110,7 @@ fn a_window_says_what_raw_scores_say_within_its_errors() {
         high: 0.5,
     };
     for sample in samples(1500) {
-        let want = of_scores(&sample).unwrap();
+        let want = all(&sample);
         for axis in [Axis::Linear, logit] {
             let got = window(&sample, axis);
             assert!(
@@ -103,7 +140,7 @@ fn a_window_says_what_raw_scores_say_within_its_errors() {
 #[test]
 fn large_samples_are_measured_from_cells_and_say_so() {
     let sample = &samples(6000)[0];
-    let d = of_scores(sample).unwrap();
+    let d = all(sample);
     assert!(!d.interval_exact && d.lower.error > 0.0 && d.smooth_error == 0.0);
     let exact = Points::from_scores(sample).unwrap();
     assert!(d.interval >= interval::interval(&exact));
@@ -111,5 +148,6 @@ fn large_samples_are_measured_from_cells_and_say_so() {
 
 #[test]
 fn no_events_have_no_distance() {
-    assert_eq!(of_scores(&[]), None);
+    assert_eq!(of_scores(&[], Extent::All), None);
+    assert_eq!(of_scores(&[(0.5, true)], Extent::Off), None);
 }
