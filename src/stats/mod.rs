@@ -27,6 +27,7 @@ pub mod pending;
 pub mod pyramid;
 pub mod reliability;
 pub mod rng;
+pub mod sequential;
 pub mod sums;
 pub mod tcal;
 pub mod view;

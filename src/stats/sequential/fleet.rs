@@ -1,0 +1,54 @@
+//! Which streams of a fleet to call miscalibrated at once: e-BH on their detectors.
+//!
+//! A single threshold A on each of N streams allows N false alarms per budget; A·N (Bonferroni) allows one and
+//! waits for it. Between them: with k* the largest k for which the k-th largest M is at least N·A/k, call the k*
+//! largest. At any stopping time the expected share of false ones among those called is at most (1/N) of the
+//! capital staked on calibrated streams, over A, whatever the dependence between streams, since a called
+//! stream has 1/k* ≤ M/(N·A). (`sequential.md` §7; Dandapanthula, Ramdas, *Multiple testing in multi-stream
+//! sequential change detection*, 2025; Wang, Ramdas, *False discovery rate control with e-values*, 2022.)
+//!
+//! [`online`] is for hypotheses that come one by one with shares γ_i of a level α, Σγ ≤ 1, each with an e-value:
+//! call those with E_i ≥ 1/(α·γ_i·k), k the largest number that so many satisfy (Xu, Ramdas; Fischer and others, 2024).
+//!
+//! Ties are called together. Logarithms in, so no M is too large. Indices out, ascending.
+
+/// Streams called by e-BH from the log M of all of them and log A.
+pub fn called(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
+    let all = log_worths.len() as f64;
+    largest(log_worths, log_threshold + all.ln())
+}
+
+/// Hypotheses called by online e-BH: `log_e` with their shares `gamma` of `alpha`.
+pub fn online(log_e: &[f64], gamma: &[f64], alpha: f64) -> Vec<usize> {
+    let worth: Vec<f64> = log_e.iter().zip(gamma).map(|(e, g)| e + g.ln()).collect();
+    largest(&worth, -alpha.ln())
+}
+
+/// Indices of the k largest, k the largest with the k-th at least `threshold` − ln k.
+fn largest(worths: &[f64], threshold: f64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..worths.len()).collect();
+    order.sort_by(|&a, &b| worths[b].total_cmp(&worths[a]));
+    let reaches = |k: &usize| worths[order[k - 1]] + (*k as f64).ln() >= threshold;
+    let k = (1..=order.len()).rev().find(reaches).unwrap_or(0);
+    order.truncate(k);
+    order.sort_unstable();
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_streams_with_some_evidence_are_called_where_one_would_not_be() {
+        let log_a = 1e6f64.ln();
+        let mut all = vec![0.0; 10];
+        all[3] = 3e6f64.ln();
+        assert!(called(&all, log_a).is_empty());
+        all[5] = all[3];
+        all[6] = all[3];
+        all[8] = all[3];
+        assert_eq!(called(&all, log_a), [3, 5, 6, 8]);
+        assert!(called(&[], log_a).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! Log-likelihood ratios of one pane under every bet: what the detector is fed.
+//!
+//! They add over events, panes, partitions and workers, so the order inside a pane is irrelevant and a pane is one
+//! event of the sequence ("super-event", `sequential.md` §6).
+
+use super::mixture::{CELLS, DIRECTED, LEARNT, SCALES, Scale};
+
+/// Sums over the events of a pane.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Likelihoods {
+    /// Number of events.
+    pub n: u64,
+    /// Log-likelihood ratio of each one-parameter bet: intercept, then slope.
+    pub directed: [f64; 2 * DIRECTED],
+    /// For each cell of each scale.
+    pub cells: Vec<CellLikelihood>,
+}
+
+/// Of one cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CellLikelihood {
+    /// Log-likelihood ratio of +c for each amplitude.
+    pub plus: [f64; LEARNT],
+    /// The same of −c.
+    pub minus: [f64; LEARNT],
+    /// Σ z(1 − z): 0 where no event fell whose outcome could be in doubt.
+    pub variance: f64,
+    /// Number of events, as far as bets go: 0 leaves the cell out.
+    pub n: u64,
+}
+
+impl CellLikelihood {
+    /// Adds what fell into a part of the cell.
+    #[inline]
+    pub fn merge(&mut self, o: &CellLikelihood) {
+        for j in 0..LEARNT {
+            self.plus[j] += o.plus[j];
+            self.minus[j] += o.minus[j];
+        }
+        self.variance += o.variance;
+        self.n += o.n;
+    }
+}
+
+impl Default for Likelihoods {
+    fn default() -> Likelihoods {
+        Likelihoods {
+            n: 0,
+            directed: [0.0; 2 * DIRECTED],
+            cells: vec![CellLikelihood::default(); CELLS],
+        }
+    }
+}
+
+impl Likelihoods {
+    /// Fills the coarser scales from the finest one of either axis: cells nest by halves.
+    pub fn fold(&mut self) {
+        for k in (0..SCALES - 1).rev() {
+            let (coarse, fine) = (Scale::of(k), Scale::of(k + 1));
+            if fine.cells != 2 * coarse.cells {
+                continue;
+            }
+            for cell in 0..coarse.cells {
+                let mut sum = self.cells[fine.first + 2 * cell];
+                sum.merge(&self.cells[fine.first + 2 * cell + 1]);
+                self.cells[coarse.first + cell] = sum;
+            }
+        }
+    }
+}

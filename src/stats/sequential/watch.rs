@@ -1,0 +1,239 @@
+//! The watch over one stream: detector, budget, alarm, all-clear and confidence sequences.
+//!
+//! ```text
+//!             M ≥ A                     M ≥ A (a second alarm confirms)
+//!   quiet ───────────► alarmed ◄──────────┐
+//!     ▲                   │ └─────────────┘
+//!     └───────────────────┘
+//!       since the last alarm max(10 000, 4 × its delay) events,
+//!       and the mean residual since then may lie within the tolerance
+//! ```
+//!
+//! At an alarm the evidence is told, and detector and sequences begin anew; the guarantee covers any rule
+//! of restarting. If nothing was mended the next alarm comes after about the same delay, so four times that
+//! without one is a sign that something was. The clearing rule is a heuristic and has no error rate of its own.
+//! "May lie": the confidence sequence of the mean and the tolerated means meet. `sequential.md` §7 asks for
+//! it to lie *inside*; with a tolerance of 0 that never happens, and for click rates not within millions of events.
+//!
+//! It is an error to feed corrections of a pane that has been taken: an outcome that comes late joins
+//! reports, never the detector. Always: state is a function of budget, tolerance and the panes taken, in order.
+//! [`Watch::from_parts`] goes on with the same bits.
+
+use super::budget::Budget;
+use super::detector::{Detector, NotADetector, Parts};
+use super::evidence::Evidence;
+use super::odds::Odds;
+use super::sequences::{Bounds, Sequences};
+use crate::stats::sums::Sums;
+
+/// No all-clear before this many events.
+const CLEAR_EVENTS_MIN: u64 = 10_000;
+
+/// No all-clear before so many times the delay of the alarm.
+const CLEAR_DELAYS: f64 = 4.0;
+
+/// What a watch is told.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rules {
+    /// False alarms that are allowed.
+    pub budget: Budget,
+    /// Share of the budget, above 0 and at most 1; those of all streams that share a budget sum to 1.
+    pub share: f64,
+    /// 1 − confidence of each of the sequences.
+    pub alpha: f64,
+}
+
+impl Default for Rules {
+    /// All of the default budget; confidence 95 %.
+    fn default() -> Rules {
+        Rules {
+            budget: Budget::default(),
+            share: 1.0,
+            alpha: 0.05,
+        }
+    }
+}
+
+/// The latest alarm, as long as the stream is not clear again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alarm {
+    /// End of the pane that raised it.
+    pub at_ms: i64,
+    /// End of the pane that raised the first one since the stream was clear.
+    pub since_ms: i64,
+    /// Alarms since the stream was clear; a second one confirms.
+    pub times: u64,
+    /// Events between onset, as estimated, and alarm.
+    pub delay_events: f64,
+    /// What the detector held.
+    pub evidence: Evidence,
+}
+
+/// What a pane led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Nothing new.
+    Quiet,
+    /// An alarm, see [`Watch::alarm`].
+    Alarm,
+    /// The alarm is over.
+    Clear,
+}
+
+/// All state of a [`Watch`], for a snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WatchParts {
+    /// Of the detector.
+    pub detector: Parts,
+    /// The sequences.
+    pub sequences: Sequences,
+    /// Events since the stream began.
+    pub events: u64,
+    /// Alarms since the stream began.
+    pub alarms: u64,
+    /// Capital staked since the stream began: divided by A, the false alarms to expect at most.
+    pub staked: f64,
+    /// The alarm, if the stream is not clear.
+    pub alarm: Option<Alarm>,
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Watch {
+    detector: Detector,
+    sequences: Sequences,
+    events: u64,
+    alarms: u64,
+    staked: f64,
+    alarm: Option<Alarm>,
+}
+
+impl Watch {
+    /// Puts back what [`Watch::parts`] gave.
+    pub fn from_parts(parts: WatchParts) -> Result<Watch, NotADetector> {
+        if parts.sequences.bins.len() != Sequences::default().bins.len()
+            || parts.sequences.epoch == 0
+        {
+            return Err(NotADetector);
+        }
+        Ok(Watch {
+            detector: Detector::from_parts(parts.detector)?,
+            sequences: parts.sequences,
+            events: parts.events,
+            alarms: parts.alarms,
+            staked: parts.staked,
+            alarm: parts.alarm,
+        })
+    }
+
+    /// All of its state.
+    pub fn parts(&self) -> WatchParts {
+        WatchParts {
+            detector: self.detector.parts().clone(),
+            sequences: self.sequences.clone(),
+            events: self.events,
+            alarms: self.alarms,
+            staked: self.staked,
+            alarm: self.alarm.clone(),
+        }
+    }
+
+    /// Takes the sealed, mature pane from `start_ms` to `end_ms`; panes come in order of time.
+    pub fn observe(
+        &mut self,
+        odds: &Odds,
+        rules: &Rules,
+        pane: &Sums,
+        (start_ms, end_ms): (i64, i64),
+    ) -> Outcome {
+        if pane.n() == 0 {
+            return Outcome::Quiet;
+        }
+        let seconds = (end_ms - start_ms).max(0) as f64 / 1000.0;
+        let capital = rules.share * rules.budget.capital(pane.n(), self.events, seconds);
+        let likelihoods = odds.likelihoods(pane);
+        let log_worth = self
+            .detector
+            .observe(&likelihoods, capital, start_ms as f64);
+        self.sequences.observe(pane);
+        self.events += pane.n();
+        self.staked += capital;
+        if log_worth >= rules.budget.log_threshold() {
+            self.raise(end_ms);
+            Outcome::Alarm
+        } else if self.is_over(rules, odds.tolerance()) {
+            self.alarm = None;
+            Outcome::Clear
+        } else {
+            Outcome::Quiet
+        }
+    }
+
+    fn raise(&mut self, at_ms: i64) {
+        let Some(evidence) = Evidence::of(&self.detector) else {
+            return;
+        };
+        let before = self.alarm.as_ref();
+        self.alarm = Some(Alarm {
+            at_ms,
+            since_ms: before.map_or(at_ms, |a| a.since_ms),
+            times: before.map_or(0, |a| a.times) + 1,
+            delay_events: self.detector.events() as f64 - evidence.onset.event,
+            evidence,
+        });
+        self.alarms += 1;
+        self.detector = Detector::default();
+        self.sequences.restart();
+    }
+
+    fn is_over(&self, rules: &Rules, tolerance: f64) -> bool {
+        let Some(alarm) = &self.alarm else {
+            return false;
+        };
+        let since = self.detector.events();
+        if since < CLEAR_EVENTS_MIN || (since as f64) < CLEAR_DELAYS * alarm.delay_events {
+            return false;
+        }
+        let (low, high) = self.sequences.mean(rules.alpha);
+        let (least, most) = self.sequences.tolerated(tolerance);
+        low <= most && least <= high
+    }
+
+    /// The latest alarm, until the stream is clear again.
+    pub fn alarm(&self) -> Option<&Alarm> {
+        self.alarm.as_ref()
+    }
+
+    /// The evidence since the last restart; `None` before the first pane.
+    pub fn evidence(&self) -> Option<Evidence> {
+        Evidence::of(&self.detector)
+    }
+
+    /// log M.
+    pub fn log_worth(&self) -> f64 {
+        self.detector.log_worth()
+    }
+
+    /// The confidence sequences since the last restart.
+    pub fn bounds(&self, odds: &Odds, rules: &Rules) -> Bounds {
+        self.sequences.bounds(odds.grid(), rules.alpha)
+    }
+
+    /// Alarms since the stream began.
+    pub fn alarms(&self) -> u64 {
+        self.alarms
+    }
+
+    /// Most false alarms to expect of the events so far: the capital staked over A.
+    pub fn expected_false_alarms(&self, rules: &Rules) -> f64 {
+        self.staked / rules.budget.log_threshold().exp()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let parts = self.detector.parts();
+        size_of_val::<[_]>(&parts.components)
+            + size_of_val::<[_]>(&parts.signs)
+            + size_of_val::<[_]>(&self.sequences.bins)
+    }
+}
