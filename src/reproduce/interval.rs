@@ -1,4 +1,4 @@
-//! Sun, Chaudhari, Barnett, Dobriban (2024), Figures 3 and 5: coverage of the 90 % interval, and its power.
+//! Sun, Chaudhari, Barnett, Dobriban (2024), Figures 3 to 5: coverage of the 90 % interval, of others, and its power.
 //!
 //! As the authors' program draws them, n = 1000. Settings 1 and 2: two classes, the class-0 probability p uniform,
 //! or Beta(5, ½) for a class chosen evenly; its true probability is σ(1 + β logit p); top label, 50 cells. (The
@@ -10,6 +10,7 @@
 
 use super::draw;
 use super::{Cell, Effort, Row, Table};
+use crate::stats::comparison::intervals::Cut;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::{self, NullReach};
 use crate::stats::kernel::Vectors;
@@ -36,6 +37,7 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         let columns = ["coverage", "0 left out", "T-Cal rejects"];
         tables.push(table(setting, &columns, rows, sets));
     }
+    tables.push(compared(effort));
     let mut rows = Vec::new();
     for step in 0..steps {
         rows.push(two_of_ten(
@@ -106,12 +108,7 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
         ..Options::default().tcal
     };
     for _ in 0..sets {
-        let mut one = || {
-            let p = first_class(&mut rng, setting);
-            let first = rng.uniform() < truth(beta, p);
-            (p.max(1.0 - p), first == (p >= 0.5))
-        };
-        let sample: Vec<_> = (0..N).map(|_| one()).collect();
+        let sample = scalar_sample(&mut rng, setting, beta);
         let level = Level::from_scores(&sample, 50);
         let i = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
         let rejects = tcal(&Pyramid::from_scores(&sample, 12), &options).reject;
@@ -129,6 +126,61 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
         label: format!("{beta:.2} ({error:.4})"),
         cells: vec![coverage(hits[0], sets), share(hits[1]), share(hits[2])],
     }
+}
+
+/// Figure 4: coverage of other intervals in setting 1.
+fn compared(effort: &Effort) -> Table {
+    let sets = if effort.quick { effort.data_sets } else { 300 };
+    let (bootstraps, subsets) = if effort.quick { (100, 200) } else { (200, 500) };
+    let mut rows = Vec::new();
+    for step in 0..=4 {
+        let beta = f64::from(step) / 4.0;
+        let mut rng = Rng::new(effort.seed ^ (4 << 32) ^ step as u64);
+        let error = true_error(1, beta);
+        let mut hits = [0; 4];
+        for _ in 0..sets {
+            let sample = scalar_sample(&mut rng, 1, beta);
+            let level = Level::from_scores(&sample, 50);
+            let own = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
+            let Some(cut) = Cut::new(&sample, 50) else {
+                continue;
+            };
+            let seen = [
+                own.lower <= error && error <= own.upper,
+                cut.bootstrap(bootstraps, CONFIDENCE, &mut rng)
+                    .contains(error),
+                cut.subsampling(subsets, CONFIDENCE, &mut rng)
+                    .contains(error),
+                cut.hulc(subsets, CONFIDENCE, &mut rng).contains(error),
+            ];
+            hits.iter_mut()
+                .zip(seen)
+                .for_each(|(hit, s)| *hit += usize::from(s));
+        }
+        let others = hits[1..].iter().map(|&h| Cell::share(h, sets as usize));
+        let cells = [coverage(hits[0], sets)]
+            .into_iter()
+            .chain(others)
+            .collect();
+        rows.push(Row {
+            label: format!("{beta:.2} ({error:.4})"),
+            cells,
+        });
+    }
+    let columns = ["ours", "bootstrap", "subsampling", "HulC"];
+    Table {
+        title: "Interval paper, Figure 4, setting 1: coverage of other 90 % intervals".to_owned(),
+        ..table(1, &columns, rows, sets)
+    }
+}
+
+fn scalar_sample(rng: &mut Rng, setting: u32, beta: f64) -> Vec<(f64, bool)> {
+    let mut one = || {
+        let p = first_class(rng, setting);
+        let first = rng.uniform() < truth(beta, p);
+        (p.max(1.0 - p), first == (p >= 0.5))
+    };
+    (0..N).map(|_| one()).collect()
 }
 
 fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {

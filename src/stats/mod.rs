@@ -7,6 +7,7 @@
 pub mod axis;
 mod binomial;
 pub mod companions;
+pub mod comparison;
 pub mod detectable;
 pub mod direction;
 pub mod discrete;

@@ -38,10 +38,10 @@ impl Effort {
         rounds_max: 60,
         gap_max: 1.0,
     };
-    /// For a window: the cells' own error is some 10⁻⁵, so 10⁻⁶ is enough, and nodes 2⁻⁹ apart make the first
-    /// round nearly always the last (h²/2 = 2·10⁻⁶).
+    /// For a window: the cells' own error is some 10⁻⁵ to 10⁻⁴, so 4·10⁻⁶ is enough, and nodes 2⁻⁹ apart make the
+    /// first round nearly always the last (h²/2 = 2·10⁻⁶).
     pub const WINDOW: Effort = Effort {
-        tolerance: 1e-6,
+        tolerance: 4e-6,
         rounds_max: 3,
         gap_max: 1.0 / 512.0,
     };
@@ -200,7 +200,7 @@ mod tests {
                     l.low <= want + 1e-12 && want <= l.high + 1e-12,
                     "{l:?} {want}"
                 );
-                assert!((l.value - want).abs() < 3e-6, "{l:?} {want}");
+                assert!((l.value - want).abs() < 5e-6, "{l:?} {want}");
             }
         }
     }

@@ -1,0 +1,104 @@
+//! The debiased estimator of Kumar, Liang and Ma, and the consistency resampling test of the ℓ1-ECE.
+
+use crate::stats::estimator::ece_l1;
+use crate::stats::pyramid::Level;
+use crate::stats::rng::Rng;
+
+/// Debiased squared ℓ2 error of binned scores: Σ(N/n)[(s − ȳ)² − ȳ(1−ȳ)/(N−1)], s the mean score of a cell
+/// (Kumar, Liang, Ma, *Verified uncertainty calibration*, 2019, Definition 3.4).
+///
+/// Mean 0 over calibrated samples of discrete scores, may be negative. It differs from
+/// [`crate::stats::estimator::unbiased`] by treating the scores of a cell as one, so it is for calibrators that
+/// output few values. Cells of one event are left out; 0 when there are no others.
+///
+/// Four events of score 0.5, three positive: (0.0625 − 0.1875/3) = 0.
+pub fn debiased_l2(level: &Level) -> f64 {
+    let (mut n, mut sum) = (0.0, 0.0);
+    for c in &level.occupied {
+        n += c.n;
+        if c.n >= 2.0 {
+            let (s, y) = (c.z / c.n, c.y / c.n);
+            sum += c.n * ((s - y) * (s - y) - y * (1.0 - y) / (c.n - 1.0));
+        }
+    }
+    if n > 0.0 { sum / n } else { 0.0 }
+}
+
+/// Consistency resampling (Bröcker, Smith 2007; Vaicenavicius et al. 2019): p-value of the ℓ1-ECE over `cells`
+/// equal cells by redrawing scores with replacement and outcomes from them, (1 + #{ECE* ≥ ECE})/(1 + R).
+///
+/// Scores are redrawn too, so the test is not conditional; the bias of the ℓ1-ECE is in both. `None` without
+/// events. It is one level of what T-Cal tests over all.
+pub fn consistency_p_value(
+    sample: &[(f64, bool)],
+    cells: u64,
+    replicates: u32,
+    seed: u64,
+) -> Option<f64> {
+    if sample.is_empty() {
+        return None;
+    }
+    let observed = ece_l1(&Level::from_scores(sample, cells));
+    let mut rng = Rng::new(seed);
+    let mut above = 0;
+    let mut residuals = vec![0.0; cells as usize];
+    for _ in 0..replicates {
+        residuals.fill(0.0);
+        for _ in 0..sample.len() {
+            let at = ((rng.uniform() * sample.len() as f64) as usize).min(sample.len() - 1);
+            let z = sample[at].0;
+            let y = if rng.uniform() < z { 1.0 } else { 0.0 };
+            residuals[((z * cells as f64) as usize).min(cells as usize - 1)] += y - z;
+        }
+        let drawn = residuals.iter().map(|r| r.abs()).sum::<f64>() / sample.len() as f64;
+        above += u32::from(drawn >= observed);
+    }
+    Some((1.0 + f64::from(above)) / (1.0 + f64::from(replicates)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_events_give_the_number_of_the_documentation() {
+        let sample = [(0.5, true), (0.5, true), (0.5, true), (0.5, false)];
+        assert!(debiased_l2(&Level::from_scores(&sample, 10)).abs() < 1e-15);
+    }
+
+    #[test]
+    fn the_debiased_estimator_has_mean_zero_on_calibrated_discrete_scores() {
+        let mut rng = Rng::new(4);
+        let (mut sum, mut squares, sets) = (0.0, 0.0, 2000);
+        for _ in 0..sets {
+            let mut one = || {
+                let z = (rng.uniform() * 5.0).floor() / 5.0 + 0.1;
+                (z, rng.uniform() < z)
+            };
+            let sample: Vec<_> = (0..100).map(|_| one()).collect();
+            let e = debiased_l2(&Level::from_scores(&sample, 5));
+            sum += e;
+            squares += e * e;
+        }
+        let n = f64::from(sets);
+        assert!((sum / n).abs() < 4.0 * (squares / n).sqrt() / n.sqrt());
+    }
+
+    #[test]
+    fn consistency_resampling_keeps_its_level_and_finds_a_push() {
+        let mut rng = Rng::new(6);
+        let (mut level, mut power, sets) = (0, 0, 100);
+        for set in 0..sets {
+            for (push, hits) in [(0.0, &mut level), (0.25, &mut power)] {
+                let mut one = || {
+                    let z = rng.uniform();
+                    (z, rng.uniform() < z * (1.0 - push))
+                };
+                let sample: Vec<_> = (0..400).map(|_| one()).collect();
+                *hits += u32::from(consistency_p_value(&sample, 15, 99, set).unwrap() <= 0.05);
+            }
+        }
+        assert!(level <= 13 && power > 90, "{level} {power}");
+        assert_eq!(consistency_p_value(&[], 15, 99, 1), None);
+    }
+}

@@ -1,0 +1,222 @@
+//! Intervals for the ℓ2-ECE by resampling: bootstrap, subsampling, HulC.
+//!
+//! All take T, the unbiased estimator at m cells (Sun, Chaudhari, Barnett, Dobriban 2024, (4)), for a black box and
+//! draw from the sample; the paper's Figure 4 shows why its own interval is needed.
+//!
+//! * Bootstrap: quantiles of T over samples drawn with replacement. An event drawn twice pairs with itself and adds
+//!   U² to the cross products, so T* is off by about (cells/n)·mean U² and the interval sits too high.
+//! * Subsampling (Politis, Romano 1994): √b(T_b − T) over subsets of b = ⌊√n⌋ stands for √n(T − ECE²). At b = 31 and
+//!   50 cells hardly two events share a cell.
+//! * HulC (Kuchibhotla, Balakrishnan, Wasserman 2024): the range of T over B disjoint parts, B from the median bias
+//!   Δ of T, estimated by subsampling: ((½−Δ)^B + (½+Δ)^B) ≤ α, drawn between B − 1 and B so as to be exact.
+//!
+//! Ends are on the ℓ2-ECE scale, roots of ends cut at 0. Cost: replicates times n, no sorting.
+
+use crate::stats::rng::Rng;
+
+/// An interval on the ℓ2-ECE scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ends {
+    /// Lower end.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+}
+
+impl Ends {
+    fn of_squares(low: f64, high: f64) -> Ends {
+        Ends {
+            lower: low.max(0.0).sqrt(),
+            upper: high.max(0.0).sqrt(),
+        }
+    }
+
+    /// The value lies in it.
+    pub fn contains(&self, x: f64) -> bool {
+        self.lower <= x && x <= self.upper
+    }
+}
+
+/// A sample cut into m cells once, from which T of any part is one pass.
+#[derive(Debug, Clone)]
+pub struct Cut {
+    cells: Vec<u32>,
+    residuals: Vec<f64>,
+    m: usize,
+}
+
+impl Cut {
+    /// Cuts scores in [0, 1] into `m` ≥ 1 equal cells, the last closed. At least two events, or `None`.
+    pub fn new(sample: &[(f64, bool)], m: u32) -> Option<Cut> {
+        let cell = |z: f64| ((z * f64::from(m)) as u32).min(m - 1);
+        (sample.len() >= 2).then(|| Cut {
+            cells: sample.iter().map(|s| cell(s.0)).collect(),
+            residuals: sample
+                .iter()
+                .map(|&(z, y)| f64::from(u8::from(y)) - z)
+                .collect(),
+            m: m as usize,
+        })
+    }
+
+    fn n(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// T of the events at `indices`, repeated ones counted as often; 0 of none.
+    pub fn estimate(&self, indices: impl Iterator<Item = usize>) -> f64 {
+        let mut sums = vec![(0.0, 0.0, 0.0); self.m];
+        let mut n = 0.0;
+        for i in indices {
+            let (cell, u) = (&mut sums[self.cells[i] as usize], self.residuals[i]);
+            *cell = (cell.0 + 1.0, cell.1 + u, cell.2 + u * u);
+            n += 1.0;
+        }
+        let pairs = sums.iter().filter(|c| c.0 >= 2.0);
+        let sum: f64 = pairs.map(|c| (c.1 * c.1 - c.2) / (c.0 - 1.0)).sum();
+        if n > 0.0 { sum / n } else { 0.0 }
+    }
+
+    /// Bootstrap percentile interval.
+    pub fn bootstrap(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
+        let n = self.n();
+        let mut drawn: Vec<f64> = (0..replicates.max(1))
+            .map(|_| self.estimate((0..n).map(|_| below(rng, n))))
+            .collect();
+        let (low, high) = quantiles(&mut drawn, confidence);
+        Ends::of_squares(low, high)
+    }
+
+    /// T of random subsets of ⌊√n⌋ events.
+    fn subsets(&self, replicates: u32, rng: &mut Rng) -> (f64, Vec<f64>) {
+        let n = self.n();
+        let size = (n as f64).sqrt().floor().max(1.0) as usize;
+        let mut order: Vec<usize> = (0..n).collect();
+        let mut one = || {
+            // The first `size` places of a shuffle.
+            for i in 0..size {
+                let j = i + below(rng, n - i);
+                order.swap(i, j);
+            }
+            self.estimate(order[..size].iter().copied())
+        };
+        (size as f64, (0..replicates.max(1)).map(|_| one()).collect())
+    }
+
+    /// Subsampling interval: T − quantiles of √(b/n)(T_b − T).
+    pub fn subsampling(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
+        let whole = self.estimate(0..self.n());
+        let (size, drawn) = self.subsets(replicates, rng);
+        let scale = (size / self.n() as f64).sqrt();
+        let mut off: Vec<f64> = drawn.iter().map(|t| scale * (t - whole)).collect();
+        let (low, high) = quantiles(&mut off, confidence);
+        Ends::of_squares(whole - high, whole - low)
+    }
+
+    /// HulC interval with the median bias estimated by `replicates` subsets.
+    pub fn hulc(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
+        let whole = self.estimate(0..self.n());
+        let (_, drawn) = self.subsets(replicates, rng);
+        let below_whole = drawn.iter().filter(|t| **t < whole).count() as f64 / drawn.len() as f64;
+        // With a bias of ½ no number of parts is enough; a sample has at most n/2 useful ones.
+        let bias = (below_whole - 0.5).abs().min(0.499);
+        let parts = hulc_parts(bias, 1.0 - confidence, rng.uniform())
+            .min(self.n() / 2)
+            .max(1);
+        let size = self.n() / parts;
+        let part = |k: usize| {
+            let end = if k + 1 == parts {
+                self.n()
+            } else {
+                (k + 1) * size
+            };
+            self.estimate(k * size..end)
+        };
+        let (low, high) = (0..parts)
+            .map(part)
+            .fold((f64::MAX, f64::MIN), |(a, b), t| (a.min(t), b.max(t)));
+        Ends::of_squares(low, high)
+    }
+}
+
+/// Number of parts for median bias `bias` < ½: the least B with (½−Δ)^B + (½+Δ)^B ≤ α, or with a chance that makes
+/// the error α on average, B − 1.
+pub fn hulc_parts(bias: f64, alpha: f64, uniform: f64) -> usize {
+    let miss = |b: i32| (0.5 - bias).powi(b) + (0.5 + bias).powi(b);
+    let mut parts = 1;
+    while miss(parts) > alpha && parts < 10_000 {
+        parts += 1;
+    }
+    let (with, without) = (miss(parts), miss(parts - 1));
+    let fewer = parts > 1 && uniform <= (alpha - with) / (without - with);
+    (parts - i32::from(fewer)) as usize
+}
+
+fn below(rng: &mut Rng, n: usize) -> usize {
+    ((rng.uniform() * n as f64) as usize).min(n - 1)
+}
+
+/// The equal-tailed quantiles of drawn values, by linear interpolation between order statistics.
+fn quantiles(drawn: &mut [f64], confidence: f64) -> (f64, f64) {
+    drawn.sort_by(f64::total_cmp);
+    let at = |q: f64| {
+        let place = q * (drawn.len() - 1) as f64;
+        let low = place.floor() as usize;
+        let high = (low + 1).min(drawn.len() - 1);
+        drawn[low] + (place - low as f64) * (drawn[high] - drawn[low])
+    };
+    let tail = 0.5 * (1.0 - confidence);
+    (at(tail), at(1.0 - tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::estimator::unbiased;
+    use crate::stats::pyramid::Level;
+
+    fn sample(n: usize, push: f64, rng: &mut Rng) -> Vec<(f64, bool)> {
+        let mut one = || {
+            let z = rng.uniform();
+            (z, rng.uniform() < z * (1.0 - push))
+        };
+        (0..n).map(|_| one()).collect()
+    }
+
+    #[test]
+    fn the_black_box_is_the_products_estimator() {
+        let sample = sample(500, 0.2, &mut Rng::new(1));
+        let cut = Cut::new(&sample, 20).unwrap();
+        let want = unbiased(&Level::from_scores(&sample, 20));
+        assert!((cut.estimate(0..500) - want).abs() < 1e-13);
+        assert!(Cut::new(&sample[..1], 20).is_none());
+    }
+
+    #[test]
+    fn hulc_uses_five_parts_or_four_without_bias_and_more_with_it() {
+        // ½^(B−1) ≤ 0.1 needs B = 5; B = 4 with chance (0.1 − 0.0625)/(0.125 − 0.0625) = 0.6.
+        assert_eq!(hulc_parts(0.0, 0.1, 0.59), 4);
+        assert_eq!(hulc_parts(0.0, 0.1, 0.61), 5);
+        assert!(hulc_parts(0.3, 0.1, 0.99) > 8);
+    }
+
+    #[test]
+    fn far_from_calibration_the_intervals_hold_about_the_truth() {
+        let mut rng = Rng::new(2);
+        // E(0.4z)² = 0.16/3.
+        let truth = (0.16f64 / 3.0).sqrt();
+        let (mut hits, sets) = ([0; 3], 60);
+        for _ in 0..sets {
+            let cut = Cut::new(&sample(2000, 0.4, &mut rng), 20).unwrap();
+            let ends = [
+                cut.bootstrap(100, 0.9, &mut rng),
+                cut.subsampling(100, 0.9, &mut rng),
+                cut.hulc(100, 0.9, &mut rng),
+            ];
+            hits.iter_mut()
+                .zip(ends)
+                .for_each(|(h, e)| *h += u32::from(e.contains(truth)));
+        }
+        assert!(hits.iter().all(|h| *h > 40), "{hits:?}");
+    }
+}
