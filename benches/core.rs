@@ -9,7 +9,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
-use trueline::collect::{Event, Origin};
+use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -36,6 +36,7 @@ fn plan() -> Plan {
         joins: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
+            segmenting: Segmenting::default(),
             views: vec![View::Binary],
             classes: Vec::new(),
             ladder: Ladder::new(windows, 10_000).expect("a valid ladder"),

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
-use trueline::collect::{Disposition, Origin, Reason};
+use trueline::collect::{Disposition, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
 use trueline::judge::JudgeOptions;
 use trueline::stats::axis::{Axis, Grid};
@@ -23,6 +23,7 @@ fn engine(views: Vec<View>, classes: &[&str], name: &str) -> Engine {
     Engine::new(Plan {
         models: vec![ModelPlan {
             name: name.to_owned(),
+            segmenting: Segmenting::default(),
             views,
             classes: classes.iter().map(|&c| c.to_owned()).collect(),
             ladder: Ladder::new(vec![WindowSpec::time("5m", 300_000)], 10_000).expect("a ladder"),

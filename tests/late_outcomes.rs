@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, JournalDelta, Missing, Repeated};
-use trueline::collect::{Event, Label, Origin};
+use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{JudgeOptions, Step, Undecided, Verdict};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
@@ -22,6 +22,7 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
     Plan {
         models: vec![ModelPlan {
             name: "*".to_owned(),
+            segmenting: Segmenting::default(),
             views: vec![View::Binary],
             classes: Vec::new(),
             ladder: Ladder::new(windows, 10_000).expect("a valid ladder"),

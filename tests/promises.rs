@@ -7,7 +7,7 @@
 use proptest::prelude::*;
 use trueline::alert::AlertState;
 use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
-use trueline::collect::{Disposition, Event, Origin, Reason};
+use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::judge::{Change, JudgeOptions, StreamReport, WindowReport, seed};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::evaluate;
@@ -40,6 +40,7 @@ fn plan() -> Plan {
     ];
     let model = |name: &str, views: Vec<View>, axis| ModelPlan {
         name: name.to_owned(),
+        segmenting: Segmenting::default(),
         views,
         classes: Vec::new(),
         ladder: Ladder::new(windows.clone(), LATENESS_MS).unwrap(),

@@ -13,8 +13,8 @@
 
 use crate::collect::join::{JoinPlan, JoinState, JournalDelta};
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin,
-    PartitionState, Reason, Subject,
+    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Part,
+    PartitionState, ROLL_UP, Reason, Subject,
 };
 use crate::judge::{
     Change, Judge, JudgeOptions, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
@@ -129,6 +129,7 @@ impl Engine {
     /// Tells the time: withdraws what is stale, lets go of what expired. Returns all changes since
     /// the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        self.collector.tell_rollups();
         for slot in 0..self.collector.slots_len() {
             let Some(subject) = self.collector.subject_mut(slot) else {
                 continue;
@@ -139,7 +140,8 @@ impl Engine {
             let quiet = now_ms.saturating_sub(subject.seen_ms.unwrap_or(now_ms));
             let (model, newest_ms) = (subject.model, subject.newest_ms);
             let waits = subject.pending > 0;
-            if quiet >= self.plan.caps.expire_after_ms && !waits {
+            let unused = quiet >= self.plan.caps.expire_after_ms && !waits;
+            if unused && self.collector.may_expire(slot) {
                 self.collector.expire(slot);
                 if let Some(judges) = self.judges.get_mut(slot) {
                     judges.clear();
@@ -285,6 +287,7 @@ impl Engine {
         let mut at_ms = i64::MIN;
         while at_ms < line_ms {
             at_ms = self.collector.mature(model, line_ms);
+            at_ms = self.collector.next_pour(model, at_ms);
             let from_ms = self.collector.closed_ms(model);
             for (slot, newest_ms) in self.slots_of(model) {
                 self.make_judges(slot, newest_ms);
@@ -300,10 +303,13 @@ impl Engine {
     /// Corrects sealed panes by the outcomes that came after their predictions were mature.
     fn correct(&mut self) {
         for (slot, corrections) in self.collector.take_corrections() {
-            let judges = self.judges.get_mut(slot).into_iter().flatten();
-            for (judge, correction) in judges.zip(&corrections) {
-                // A pane that cannot be corrected belongs to no window any more.
-                let _ = judge.correct(correction);
+            let rollup = self.collector.rollup_of(slot);
+            for slot in [Some(slot), rollup].into_iter().flatten() {
+                let judges = self.judges.get_mut(slot).into_iter().flatten();
+                for (judge, correction) in judges.zip(&corrections) {
+                    // A pane that cannot be corrected belongs to no window any more.
+                    let _ = judge.correct(correction);
+                }
             }
         }
     }
@@ -324,6 +330,9 @@ impl Engine {
             }
             let end_ms = at_ms + plan.ladder.pane_ms;
             let delta = self.collector.seal(slot, end_ms);
+            if let Some(delta) = &delta {
+                self.collector.pour(slot, delta);
+            }
             for (view, judge) in judges.iter_mut().enumerate() {
                 let pane = delta.as_ref().map(|d| pane_of(d, view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
@@ -332,9 +341,14 @@ impl Engine {
         }
     }
 
+    /// Slots of a model with their newest event time, roll-ups last: they seal what the others poured.
     fn slots_of(&self, model: usize) -> Vec<(usize, i64)> {
-        let slots = self.collector.slots(model);
-        slots.map(|(slot, s)| (slot, s.newest_ms)).collect()
+        let of = |rollups: bool| {
+            let slots = self.collector.slots(model);
+            let wanted = slots.filter(move |(_, s)| (s.part == Part::RollUp) == rollups);
+            wanted.map(|(slot, s)| (slot, s.newest_ms))
+        };
+        of(false).chain(of(true)).collect()
     }
 
     /// The judges of a subject, made on first use, told of its newest event.
@@ -431,20 +445,23 @@ impl Engine {
             let before = s.models.get(subject.model as usize).ok_or_else(|| {
                 RestoreError::Corrupt(format!("model {} of {}", subject.model, subject.name))
             })?;
-            // A model may have got a plan of its own, or lost it, since.
+            // A model may have got a plan of its own, or lost it, since; or its roll-up.
             let serving = engine.plan.serves(&subject.name);
+            let rolls = |m: &usize| engine.plan.models[*m].segmenting.rollup;
+            let serving = serving.filter(|m| subject.segment != ROLL_UP || rolls(m));
             match kept[subject.model as usize].filter(|&m| Some(m) == serving) {
                 Some(model) => engine.put_back(model, subject)?,
                 None => {
                     let streams = before.views.len() as u64;
                     engine.collector.counters_mut().streams_dropped += streams;
                     engine.dropped.push(format!(
-                        "{}/{}/{}: views, cells, windows or lateness of the model changed",
+                        "{}/{}/{}: views, cells, windows, lateness or roll-up of the model changed",
                         subject.name, subject.version, subject.segment
                     ));
                 }
             }
         }
+        engine.collector.settle_groups();
         engine.put_back_joins(&s.joins, segments, &s.models, &kept)?;
         Ok(engine)
     }
@@ -517,6 +534,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
     ModelShape {
         maturity_ms: maturity.max().unwrap_or(0),
         held_ms: m.ladder.held_ms(),
+        segmenting: m.segmenting,
         name: m.name.clone(),
         views: m.views.clone(),
         classes: m.classes.len(),

@@ -140,10 +140,11 @@ pub fn summary(path: &Path, config: &Config) -> String {
     }
     let bound = MemoryBound::of(config);
     lines.push(format!(
-        "  memory: at most {} = {} streams x {} + {} of fetched records",
+        "  memory: at most {} = {} streams x {} + {} of what waits for outcomes + {} of fetched records",
         human(bound.total()),
         bound.streams_max,
         human(bound.stream_bytes),
+        human(bound.pending_bytes),
         human(bound.queue_bytes),
     ));
     lines.push(format!("  series: at most {}", config.http.series_max));

@@ -17,6 +17,7 @@ use super::join::{JoinPlan, Joins};
 use super::joining::Amendments;
 use super::key::Names;
 use super::partition::Partitions;
+use super::segments::{Groups, Part, Segmenting};
 use super::subject::Subject;
 use super::table::Table;
 use crate::stats::axis::Grid;
@@ -52,6 +53,8 @@ pub struct ModelShape {
     pub maturity_ms: i64,
     /// How long a sealed pane is held by some window.
     pub held_ms: i64,
+    /// Its segments.
+    pub segmenting: Segmenting,
 }
 
 /// Bounds of the collector.
@@ -91,11 +94,14 @@ pub struct Collector {
     due_ms: i64,
     pub(super) partitions: Partitions,
     pub(super) counters: Counters,
-    table: Table,
+    pub(super) table: Table,
     pub(super) subjects: Vec<Option<Subject>>,
-    streams: usize,
+    /// Slots without a subject.
+    pub(super) vacant: usize,
+    pub(super) groups: Groups,
+    pub(super) streams: usize,
     /// Slot of the subject of the last event.
-    last: usize,
+    pub(super) last: usize,
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
     /// Scores of the prediction at hand with the class that makes their outcome true, by view.
@@ -122,6 +128,8 @@ impl Collector {
             counters: Counters::default(),
             table: Table::default(),
             subjects: Vec::new(),
+            vacant: 0,
+            groups: Groups::default(),
             streams: 0,
             last: 0,
             seen: Vec::new(),
@@ -199,59 +207,6 @@ impl Collector {
         self.begin(event, &names, h, joined)
     }
 
-    /// A subject for the first event of its names.
-    #[cold]
-    fn begin(
-        &mut self,
-        event: &Event<'_>,
-        names: &Names<'_>,
-        h: u32,
-        joined: bool,
-    ) -> Result<usize, Disposition> {
-        let reject = |reason| Err(Disposition::Rejected(reason));
-        if event.model.is_empty() {
-            return reject(Reason::EmptyKey);
-        }
-        let long = |s: &str| s.len() > NAME_MAX;
-        if long(event.model) || long(event.version) || long(event.segment) {
-            return reject(Reason::TooLarge);
-        }
-        let Some(model) = self.model_of(event.model) else {
-            return reject(Reason::UnknownModel);
-        };
-        // A subject is not begun for an event that will be turned away.
-        let fits = if joined {
-            self.views_of(model, event)
-        } else {
-            project(&self.models[model], event, &mut self.seen)
-        };
-        fits.map_err(Disposition::Rejected)?;
-        let views = self.models[model].views.len();
-        if self.streams + views > self.bounds.streams_max {
-            return Err(Disposition::Refused(Refusal::Streams));
-        }
-        let subject = Subject::new(model, names.to_key());
-        let slot = self.put(subject, h);
-        self.last = slot;
-        Ok(slot)
-    }
-
-    fn put(&mut self, subject: Subject, h: u32) -> usize {
-        let free = self.subjects.iter().position(Option::is_none);
-        let slot = free.unwrap_or(self.subjects.len());
-        if slot == self.subjects.len() {
-            self.subjects.push(None);
-        }
-        self.put_at(slot, subject, h);
-        slot
-    }
-
-    fn put_at(&mut self, slot: usize, subject: Subject, h: u32) {
-        self.streams += self.models[subject.model].views.len();
-        self.subjects[slot] = Some(subject);
-        self.table.insert(h, slot);
-    }
-
     pub(super) fn model_of(&self, name: &str) -> Option<usize> {
         let named = |name: &str| self.models.iter().position(|m| m.name == name);
         named(name).or_else(|| named("*"))
@@ -287,8 +242,11 @@ impl Collector {
             return Disposition::Refused(refusal);
         }
         subject.newest_ms = subject.newest_ms.max(time);
-        if renormalised {
-            self.counters.source_mut(source).renormalised += 1;
+        let other = subject.part == Part::Other;
+        if renormalised || other {
+            let source = self.counters.source_mut(source);
+            source.renormalised += u64::from(renormalised);
+            source.other += u64::from(other);
         }
         self.partitions.observe(time);
         Disposition::Observed
@@ -375,34 +333,6 @@ impl Collector {
         })
     }
 
-    /// Lets a subject go, with its open panes.
-    pub fn expire(&mut self, slot: usize) {
-        if let Some(gone) = self.subjects.get_mut(slot).and_then(Option::take) {
-            let views = self.models[gone.model].views.len();
-            self.streams -= views;
-            self.counters.streams_expired += views as u64;
-            self.table.clear();
-            for (slot, subject) in self.subjects.iter().enumerate() {
-                if let Some(s) = subject {
-                    self.table.insert(s.key.names().hash(), slot);
-                }
-            }
-        }
-    }
-
-    /// Puts back a subject of a snapshot into its slot; false where another is there.
-    pub fn put_back(&mut self, slot: usize, subject: Subject) -> bool {
-        let h = subject.key.names().hash();
-        if slot >= self.subjects.len() {
-            self.subjects.resize_with(slot + 1, || None);
-        }
-        if self.subjects[slot].is_some() {
-            return false;
-        }
-        self.put_at(slot, subject, h);
-        true
-    }
-
     /// Puts back positions, counts and lines of a snapshot.
     pub fn restore(&mut self, partitions: Partitions, counters: Counters, closed: &[(usize, i64)]) {
         self.partitions = partitions;
@@ -445,6 +375,7 @@ impl Collector {
             + self.table.bytes()
             + self.partitions.bytes()
             + self.joins.bytes()
+            + self.group_bytes()
     }
 }
 
@@ -471,7 +402,11 @@ pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64)
 /// Takes the score and outcome of the event for each view of the model; returns whether a vector was
 /// divided by its sum.
 #[inline]
-fn project(shape: &ModelShape, event: &Event<'_>, seen: &mut Vec<Scored>) -> Result<bool, Reason> {
+pub(super) fn project(
+    shape: &ModelShape,
+    event: &Event<'_>,
+    seen: &mut Vec<Scored>,
+) -> Result<bool, Reason> {
     let outcome = event.outcome.ok_or(Reason::MissingField)?;
     let checked = Checked::new(event.prediction)?;
     if let Prediction::Vector(p) = event.prediction

@@ -40,6 +40,8 @@ pub struct SourceCounters {
     pub renormalised: u64,
     /// Observed predictions whose outcome was implied when they were mature; these are observed too.
     pub implied: u64,
+    /// Observed records of segments that are too many, in segment `other`; these are observed too.
+    pub other: u64,
 }
 
 impl SourceCounters {
@@ -123,6 +125,7 @@ impl SourceCounters {
             (&mut self.replayed, o.replayed),
             (&mut self.renormalised, o.renormalised),
             (&mut self.implied, o.implied),
+            (&mut self.other, o.other),
         ];
         pairs.into_iter().for_each(|(a, b)| *a += b);
         for (a, b) in self.rejected.iter_mut().zip(o.rejected) {

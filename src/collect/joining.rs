@@ -6,6 +6,7 @@ use super::join::{
     Expect, JoinPlan, JoinState, JournalDelta, JournalError, Key, Labelled, Matured, Missing,
     Predicted, Revision, Ripe, Role,
 };
+use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sums::Sums;
 use crate::stats::view::{Checked, Outcome, Prediction};
@@ -192,8 +193,10 @@ impl Collector {
 
     fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>) {
         let (end, implied) = self.settle(plan.missing, matured);
+        let other = end == Some(Disposition::Observed) && self.is_other(matured.subject as usize);
         let source = self.counters.source_mut(plan.predictions);
         source.implied += u64::from(implied);
+        source.other += u64::from(other);
         match end {
             Some(end) => source.end(Disposition::Pending, end),
             None => {
@@ -201,6 +204,10 @@ impl Collector {
                 source.expired += 1;
             }
         }
+    }
+
+    fn is_other(&self, slot: usize) -> bool {
+        self.subject(slot).is_some_and(|s| s.part == Part::Other)
     }
 
     /// Adds one mature prediction to its subject's pane; `None` where it expired. Whether its outcome

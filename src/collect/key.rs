@@ -75,6 +75,16 @@ impl<'a> Names<'a> {
         (h >> 32) as u32
     }
 
+    /// Model, version and segment.
+    pub fn text(&self) -> [&'a str; 3] {
+        self.text
+    }
+
+    /// Model and version, without the segment.
+    pub fn group(&self) -> Names<'a> {
+        Names::new(self.text[0], self.text[1], "")
+    }
+
     /// The names as a key of its own.
     pub fn to_key(&self) -> Key {
         Key {

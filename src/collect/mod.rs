@@ -2,8 +2,8 @@
 //!
 //! [`event`] names what comes in and how each record ends; [`counters`] counts the ends; [`collector`]
 //! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
-//! it, while [`partition`] follows offsets and event time. Where outcomes come
-//! apart from their predictions, [`join`] holds these until they are mature.
+//! it, while [`partition`] follows offsets and event time; [`segments`] says which subjects there may be,
+//! and keeps the roll-ups over them. Where outcomes come apart from their predictions, [`join`] holds these until they are mature.
 
 pub mod collector;
 pub mod counters;
@@ -12,6 +12,7 @@ pub mod join;
 mod joining;
 pub mod key;
 pub mod partition;
+pub mod segments;
 pub mod subject;
 pub mod table;
 
@@ -20,4 +21,5 @@ pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
 pub use key::{Key, Names};
 pub use partition::{PartitionState, Partitions};
+pub use segments::{OTHER, Part, ROLL_UP, Segmenting};
 pub use subject::Subject;

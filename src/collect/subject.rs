@@ -8,11 +8,14 @@
 //! *hot*, that is unpacked; the others are parked, packed like sealed ones, and unpacked again when an
 //! event lands in them. A cap on open panes bounds the rest.
 
+use super::collector::PaneDelta;
 use super::event::Refusal;
 use super::key::Key;
+use super::segments::Part;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
+use crate::stats::sums::Sums;
 use crate::window::{PackError, Packed, Unlabelled};
 
 /// Hot panes of a subject. Disorder across a pane's boundary touches two; a third absorbs a straggler.
@@ -22,6 +25,8 @@ pub const HOT_MAX: usize = 3;
 enum Body {
     Hot(Pending),
     Parked(Vec<Packed>),
+    /// Sums of sealed panes, in a roll-up.
+    Poured(Vec<Sums>),
 }
 
 /// A pane that still takes events.
@@ -43,6 +48,10 @@ pub struct Subject {
     pub model: usize,
     /// Names as they came; the model's differs from the plan's for the default plan.
     pub key: Key,
+    /// What it is among the segments of its version.
+    pub part: Part,
+    /// Index of the group of these.
+    pub group: usize,
     /// Newest event time.
     pub newest_ms: i64,
     /// Whether an event came since the last tick.
@@ -65,6 +74,8 @@ impl Subject {
     pub fn new(model: usize, key: Key) -> Subject {
         Subject {
             model,
+            part: Part::of(key.segment()),
+            group: usize::MAX,
             key,
             newest_ms: i64::MIN,
             seen: false,
@@ -159,6 +170,43 @@ impl Subject {
         Some((pane.start_ms, views, unlabelled))
     }
 
+    /// Merges a sealed pane of a segment into the pane of this roll-up.
+    pub fn pour(&mut self, delta: &PaneDelta, grid: Grid) -> Result<(), PackError> {
+        let views = delta.views.len();
+        let at = match self
+            .open
+            .binary_search_by_key(&delta.start_ms, |p| p.start_ms)
+        {
+            Ok(at) => at,
+            Err(at) => {
+                let pane = OpenPane {
+                    start_ms: delta.start_ms,
+                    turn: 0,
+                    body: Body::Poured(vec![Sums::new(grid); views]),
+                    unlabelled: vec![Unlabelled::default(); views],
+                };
+                self.open.insert(at, pane);
+                at
+            }
+        };
+        let pane = &mut self.open[at];
+        pane.unlabelled.resize(views, Unlabelled::default());
+        for (ours, theirs) in pane.unlabelled.iter_mut().zip(&delta.unlabelled) {
+            ours.merge(theirs);
+        }
+        if !matches!(pane.body, Body::Poured(_)) {
+            let packed = pane.body.clone().packed();
+            let sums: Result<_, _> = packed.iter().map(|p| p.unpack(grid)).collect();
+            pane.body = Body::Poured(sums?);
+        }
+        if let Body::Poured(sums) = &mut pane.body {
+            for (sums, packed) in sums.iter_mut().zip(&delta.views) {
+                packed.merge_into(sums)?;
+            }
+        }
+        Ok(())
+    }
+
     /// All open panes, packed, for a snapshot.
     pub fn packed(&self) -> Vec<(i64, Vec<Packed>)> {
         let pane = |p: &OpenPane| (p.start_ms, p.body.clone().packed());
@@ -195,6 +243,7 @@ impl Subject {
         let pane = |p: &OpenPane| match &p.body {
             Body::Hot(pending) => pending.bytes(),
             Body::Parked(all) => all.iter().map(Packed::bytes).sum(),
+            Body::Poured(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()
@@ -209,7 +258,7 @@ impl OpenPane {
     pub fn observe(&mut self, seen: &[Scored]) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
-            Body::Parked(_) => Err(Refusal::Panes),
+            Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
         }
     }
 
@@ -228,6 +277,7 @@ impl Body {
         match self {
             Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
             Body::Parked(packed) => packed,
+            Body::Poured(sums) => sums.iter().map(Packed::new).collect(),
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::collect::Segmenting;
 use crate::decode::{
     DecodeOptions, Decoder, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
 };
@@ -125,7 +126,7 @@ pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
 pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let records = root.all("model");
     no_name_twice(records, problems);
-    let models = records.iter().map(|m| model(m, problems)).collect();
+    let models = records.iter().map(|m| model(m, root, problems)).collect();
     let limits = root.child("limits");
     Plan {
         models,
@@ -158,7 +159,7 @@ fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
     }
 }
 
-fn model(record: &Record, problems: &mut Problems<'_>) -> ModelPlan {
+fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPlan {
     let classes = record.strings("classes");
     let views = views(record, &classes, problems);
     let level = u32::try_from(record.count("level")).unwrap_or(1);
@@ -184,6 +185,27 @@ fn model(record: &Record, problems: &mut Problems<'_>) -> ModelPlan {
         ),
         grid: Grid::new(axis(record, problems), level.clamp(1, 16)),
         judge: judge(test, record.child("model.alert"), problems),
+        segmenting: segmenting(record, root),
+    }
+}
+
+/// How the segments of a model are kept; it has a roll-up where a source that feeds it has segments,
+/// unless it says.
+fn segmenting(record: &Record, root: &Record) -> Segmenting {
+    let name = record.text("name");
+    let feeds = |s: &&Record| {
+        let fixed = s.text("model");
+        fixed.is_none() || name == Some(ANY) || fixed == name
+    };
+    let mut sources = root.all("source").iter().filter(feeds);
+    let split = sources.any(|s| !s.child("source.fields").list("segments").is_empty());
+    Segmenting {
+        rollup: match record.entry("rollup").given {
+            true => record.truth("rollup"),
+            false => split,
+        },
+        max: record.count("segments_max"),
+        other: record.text("segments_beyond") != Some("refused"),
     }
 }
 

@@ -10,6 +10,10 @@
 //! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
 //! ```
 //!
+//! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
+//! view above one, and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
+//! since the last snapshot waits for its journal beside that.
+//!
 //! 16 bytes is above what a packed cell was measured to take (5 to 11 bytes, see the window floor); 48
 //! is the size of an unpacked one. The bound holds while the partitions of a topic move in step; one
 //! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
@@ -29,6 +33,12 @@ const LONE_EVENT_BYTES: u64 = 80;
 /// Names, reports and bookkeeping of a stream, and the events that wait before its open panes' cells.
 const STREAM_BYTES: u64 = 16 * 1024;
 
+/// A prediction that is held, with one view: a row, its score, its place in the index, with the room that
+/// these grow into.
+pub const PENDING_BYTES: u64 = 80;
+/// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
+pub const WAITING_BYTES: u64 = 160;
+
 /// The bound, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBound {
@@ -36,6 +46,8 @@ pub struct MemoryBound {
     pub stream_bytes: u64,
     /// Most streams.
     pub streams_max: u64,
+    /// Predictions and outcomes that wait for each other, bytes.
+    pub pending_bytes: u64,
     /// Fetched records that wait, bytes.
     pub queue_bytes: u64,
 }
@@ -51,15 +63,31 @@ impl MemoryBound {
         MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
             streams_max: config.plan.caps.streams_max as u64,
+            pending_bytes: pending_bytes(config),
             queue_bytes: queues.fold(0, u64::saturating_add),
         }
     }
 
+    /// The engine's part of it, bytes.
+    pub fn state(&self) -> u64 {
+        let streams = self.stream_bytes.saturating_mul(self.streams_max);
+        streams.saturating_add(self.pending_bytes)
+    }
+
     /// All of it, bytes.
     pub fn total(&self) -> u64 {
-        let streams = self.stream_bytes.saturating_mul(self.streams_max);
-        streams.saturating_add(self.queue_bytes)
+        self.state().saturating_add(self.queue_bytes)
     }
+}
+
+/// What may wait in all joins.
+fn pending_bytes(config: &Config) -> u64 {
+    let views = config.plan.models.iter().map(|m| m.views.len() as u64);
+    let views = views.max().unwrap_or(1).max(1);
+    let each = views * PENDING_BYTES + WAITING_BYTES;
+    let joins = config.plan.joins.iter();
+    let most = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
+    most.fold(0, u64::saturating_add)
 }
 
 /// State of one stream, bytes.

@@ -477,6 +477,27 @@ const MODEL: &[Key] = &[
         "How far the watermark stays behind the newest event; what comes later is counted as late. \
          Longer loses fewer stragglers and delays every verdict by as much.",
     ),
+    key(
+        "rollup",
+        Kind::Truth,
+        Unset("true"),
+        "Whether each version has a stream over all its segments beside theirs, segment `*`. Unset: \
+         where a source of the model has `segments`.",
+    ),
+    key(
+        "segments_max",
+        COUNT,
+        Value("250"),
+        "Segments of one version at once, roll-up and `other` not counted. The default is enough for \
+         the countries of the world.",
+    ),
+    key(
+        "segments_beyond",
+        Kind::Choice(&["other", "refused"]),
+        Value("\"other\""),
+        "What becomes of events of a new segment when there are `segments_max`, or no room under \
+         `streams_max`: they count in segment `other` (and in the roll-up), or are refused.",
+    ),
 ];
 
 const TEST: &[Key] = &[

@@ -1,6 +1,7 @@
 //! What to monitor: read-only, made by the configuration, taken by the engine.
 
 use super::verdict::JudgeOptions;
+use crate::collect::Segmenting;
 use crate::collect::join::JoinPlan;
 use crate::stats::axis::Grid;
 use crate::stats::view::View;
@@ -24,6 +25,8 @@ pub struct ModelPlan {
     pub grid: Grid,
     /// Verdicts and alerts.
     pub judge: JudgeOptions,
+    /// Segments, and what becomes of too many.
+    pub segmenting: Segmenting,
 }
 
 /// Bounds on memory and time.

@@ -217,6 +217,8 @@ table! {
         "Records whose end is not known yet: predictions that are pending, outcomes that are waiting.";
     Implied Input Counter "trueline_records_implied_total" "records" ["source"]
         "Observed predictions whose outcome never came and was implied.";
+    Other Input Counter "trueline_records_other_total" "records" ["source"]
+        "Observed records of segments that are too many for a stream of their own, counted in segment other.";
     Held Process Gauge "trueline_predictions_held" "records" []
         "Predictions in memory: pending ones, and mature ones that are kept for revisions.";
     Renormalised Input Counter "trueline_records_renormalised_total" "records" ["source"]
