@@ -13,7 +13,7 @@
 
 use crate::collect::join::{JoinPlan, JoinState, JournalDelta};
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Part,
+    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair, Part,
     PartitionState, ROLL_UP, Reason, Subject,
 };
 use crate::judge::{
@@ -202,6 +202,29 @@ impl Engine {
     /// What is monitored.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Takes over what may change in a plan while it is at work: tests, tolerances and hold times from the
+    /// next judgement of each window on, caps at once. What else differs is left as it was.
+    pub fn live(&mut self, new: &Plan) {
+        for (index, model) in self.plan.models.iter_mut().enumerate() {
+            if let Some(theirs) = new.models.iter().find(|m| m.name == model.name) {
+                let (max, other) = (theirs.segmenting.max, theirs.segmenting.other);
+                model.judge = theirs.judge.clone();
+                model.segmenting.max = max;
+                model.segmenting.other = other;
+                self.collector.segment_anew(index, max, other);
+            }
+        }
+        self.plan.caps.streams_max = new.caps.streams_max;
+        self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
+        self.collector.streams_max(new.caps.streams_max);
+    }
+
+    /// Gives room for so many pairs of prediction and outcome until the next call; see
+    /// [`Collector::tap`].
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        self.collector.tap(room)
     }
 
     /// Streams that the snapshot had and the plan no longer fits, each with the reason.

@@ -16,6 +16,7 @@ pub mod engine;
 mod fault;
 pub mod intake;
 mod publish;
+mod reload;
 pub mod replay;
 mod run;
 mod setup;
@@ -25,6 +26,7 @@ pub mod table;
 pub mod work;
 
 pub use fault::Fault;
+pub use reload::Reloader;
 pub use run::App;
 pub use setup::{Setup, Source};
 pub use stop::Stop;

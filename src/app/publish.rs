@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
+use super::clock;
 use super::engine::Engine;
 use super::intake::Intake;
 use super::snapshots::Written;
 use crate::alert::AlertState;
-use crate::collect::{Origin, PartitionState};
+use crate::collect::{Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
 use crate::telemetry::Published;
@@ -46,6 +49,31 @@ pub fn facts(published: &Published, engine: &Engine, feeds: &[(&Intake, &Consume
         facts.sources = sources;
         facts.partitions = partitions;
     });
+}
+
+/// Offers pairs to who listens, a line of JSON each.
+pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
+    let line = |p: &Pair| {
+        let scores: serde_json::Map<String, Value> = p
+            .scores
+            .iter()
+            .map(|(view, score)| (view.to_string(), json!(score)))
+            .collect();
+        let line = json!({
+            "model": p.model,
+            "version": p.version,
+            "segment": p.segment,
+            "id": p.id,
+            "time_ms": p.time_ms,
+            "outcome_ms": p.outcome_ms,
+            "scores": scores,
+            "outcome": p.outcome,
+            "how": p.how.as_str(),
+        });
+        (p.model.clone(), format!("{line}\n"))
+    };
+    let lines: Vec<(String, String)> = pairs.iter().map(line).collect();
+    published.taps.offer(&lines, passed, seconds);
 }
 
 /// Publishes sizes, for which all state is walked.
@@ -89,7 +117,7 @@ fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
 
 /// A partition's watermark is that of the model with the most lateness: what is older is complete for all.
 fn partition_facts(engine: &Engine, intake: &Intake, consumer: &Consumer) -> Vec<PartitionFacts> {
-    let (lag, positions) = (consumer.lag(), engine.positions());
+    let (lag, positions, now_ms) = (consumer.lag(), engine.positions(), clock::now_ms());
     let states: Vec<PartitionState> = engine.partitions().collect();
     let one = |partition: Partition| {
         let number = intake.base + partition.topic;
@@ -98,6 +126,8 @@ fn partition_facts(engine: &Engine, intake: &Intake, consumer: &Consumer) -> Vec
             .iter()
             .find(|s| s.source == number && s.partition == partition.partition);
         let newest_ms = state.and_then(|s| s.newest_ms);
+        let mut all = lag.iter();
+        let records = all.find(|(p, _)| *p == partition).map(|(_, lag)| *lag);
         PartitionFacts {
             topic: intake
                 .topics
@@ -106,10 +136,12 @@ fn partition_facts(engine: &Engine, intake: &Intake, consumer: &Consumer) -> Vec
                 .unwrap_or_default(),
             partition: partition.partition,
             position: positions.iter().find(here).map_or(0, |o| o.offset),
-            lag: lag
-                .iter()
-                .find(|(p, _)| *p == partition)
-                .map(|(_, lag)| *lag),
+            lag: records,
+            lag_ms: match (records, newest_ms) {
+                (Some(0), _) => Some(0),
+                (Some(_), Some(newest_ms)) => Some(now_ms.saturating_sub(newest_ms).max(0)),
+                _ => None,
+            },
             watermark_ms: newest_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
             idle: state.is_some_and(|s| s.idle),
         }

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::engine::Engine;
 use super::fault::Fault;
 use super::intake::{Intake, Labels};
+use super::reload::Reloader;
 use super::setup::{Setup, Source};
 use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
@@ -31,6 +32,7 @@ pub struct App {
     work: Work,
     listener: TcpListener,
     published: Arc<Published>,
+    reloader: Option<Arc<Reloader>>,
     linger: Duration,
     shutdown_within: Duration,
 }
@@ -49,8 +51,20 @@ impl App {
         let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
         let (engine, topics) = restore(setup.plan, topics.collect(), &dir, &published)?;
         published.ready("state");
+        let hash = setup.keys.hash();
+        let (reloader, letters) = match setup.file {
+            Some(file) => {
+                let made = Reloader::new(file, setup.keys, Arc::clone(&published));
+                (Some(Arc::new(made.0)), Some(made.1))
+            }
+            None => (None, None),
+        };
+        if let Some(reloader) = reloader.clone() {
+            published.control.on_reload(move || reloader.reload());
+        }
         published.update(|facts| {
             facts.config.loaded = true;
+            facts.config.hash = hash;
             facts.config.loaded_ms = Some(clock::now_ms());
         });
         let work = Work {
@@ -62,10 +76,12 @@ impl App {
             published: Arc::clone(&published),
             pace: Pace::default(),
             held_back: false,
+            letters,
         };
         Ok(App {
             work,
             listener,
+            reloader,
             published,
             linger: setup.linger,
             shutdown_within: setup.shutdown_within,
@@ -75,6 +91,11 @@ impl App {
     /// What the application shows, readable before, while and after it runs.
     pub fn published(&self) -> Arc<Published> {
         Arc::clone(&self.published)
+    }
+
+    /// Who reads the configuration again, where there is a file.
+    pub fn reloader(&self) -> Option<Arc<Reloader>> {
+        self.reloader.clone()
     }
 
     /// Address of the HTTP server.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::engine::Plan;
+use crate::config::live::Keys;
 use crate::config::{Config, JoinOptions, SourceOptions};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
@@ -31,6 +32,10 @@ pub struct Setup {
     pub listen: String,
     /// Directory of the snapshots; created when missing, locked while running.
     pub state: PathBuf,
+    /// Values of all keys of the configuration.
+    pub keys: Keys,
+    /// Its file, where it may be read again.
+    pub file: Option<PathBuf>,
     /// Time between two snapshots.
     pub snapshot_every: Duration,
     /// Limits of what is published.
@@ -49,7 +54,10 @@ impl Setup {
             decode: s.decode,
             join: s.join,
         };
+        let keys = config.keys();
         Setup {
+            keys,
+            file: None,
             plan: config.plan,
             sources: config.sources.into_iter().map(source).collect(),
             listen: config.http.listen.to_string(),

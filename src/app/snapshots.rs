@@ -68,6 +68,12 @@ impl StateDir {
     }
 }
 
+/// Whether a process lives in the directory; asked without disturbing it.
+pub fn in_use(path: &Path) -> bool {
+    let lock = File::open(path.join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 /// What became of a snapshot.
 #[derive(Debug)]
 pub struct Written {

@@ -6,11 +6,13 @@
 //! happen between polls; what a tick finds has been decided by event time.
 
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::engine::{Engine, Snapshot};
 use super::intake::Intake;
 use super::publish;
+use super::reload::Letter;
 use super::snapshots::{Keeper, Written};
 use super::stop::Stop;
 use super::{clock, setup::Source};
@@ -147,6 +149,8 @@ pub struct Work {
     pub pace: Pace,
     /// Whether the consumers are paused because the disk does not take what they bring.
     pub held_back: bool,
+    /// New configurations.
+    pub letters: Option<Receiver<Letter>>,
 }
 
 /// When the things that are done by the clock were last done.
@@ -195,6 +199,7 @@ impl Work {
             self.pace.records += feed.poll(&mut self.engine, wait);
         }
         self.ready();
+        self.read_letters();
         if self.pace.ticked.elapsed() >= TICK {
             self.pace.ticked = Instant::now();
             self.tick();
@@ -210,9 +215,30 @@ impl Work {
         self.pace.records
     }
 
+    /// Takes over new configurations.
+    fn read_letters(&mut self) {
+        let Some(letters) = &self.letters else { return };
+        while let Ok(letter) = letters.try_recv() {
+            self.engine.live(&letter.plan);
+            self.snapshot_every = letter.snapshot_every;
+            letter.taken();
+        }
+    }
+
+    /// Offers what was tapped since the last tick to who listens, and taps on while somebody does.
+    fn tap(&mut self) {
+        let seconds = TICK.as_secs_f64();
+        let wanted = self.published.taps.wanted(seconds);
+        let (pairs, passed) = self.engine.tap(wanted);
+        if !pairs.is_empty() || passed > 0 {
+            publish::pairs(&self.published, &pairs, passed, seconds);
+        }
+    }
+
     fn tick(&mut self) {
         let changes = self.engine.tick(clock::now_ms());
         publish::log(&changes);
+        self.tap();
         self.tell();
         publish::reports(&self.published, &self.engine);
         publish::evaluations(&self.published, &mut self.engine);

@@ -22,7 +22,10 @@ mod kernel;
 mod replay;
 mod reproduce;
 mod run;
+mod state;
 mod table;
+mod tap;
+mod top;
 
 pub use exit::Exit;
 
@@ -49,6 +52,12 @@ enum Verb {
     Check(check::Args),
     /// Put files of events through the same engine, in event time
     Replay(replay::Args),
+    /// Watch the streams of a running trueline, worst first
+    Top(top::Args),
+    /// See pairs of prediction and outcome as a running trueline counts them
+    Tap(tap::Args),
+    /// Look into a state directory, or carry its state elsewhere
+    State(state::Args),
     /// Evaluate a file of scored outcomes as one sample
     Evaluate(evaluate::Args),
     /// Run the papers' experiments and print the published numbers beside ours
@@ -66,6 +75,9 @@ pub fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Replay(args) => replay::run(&args),
+        Verb::Top(args) => top::run(&args),
+        Verb::Tap(args) => tap::run(&args),
+        Verb::State(args) => state::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
     };

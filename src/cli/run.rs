@@ -1,10 +1,11 @@
 //! `trueline run`: from a configuration file to a service.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::exit::{self, Exit};
-use crate::app::{App, Fault, Setup, Stop};
+use crate::app::{App, Fault, Reloader, Setup, Stop};
 use crate::config::Config;
 use crate::telemetry;
 
@@ -15,7 +16,10 @@ Examples:
 
 On SIGTERM or SIGINT it stops consuming, writes a last snapshot, commits its offsets, answers 503 on
 /ready, and ends. Started again with the same state directory it goes on where the snapshot stands:
-nothing is lost and nothing counted twice.";
+nothing is lost and nothing counted twice.
+
+On SIGHUP or POST /-/reload it reads the configuration again: what may change while it runs changes,
+what needs a restart is named, and a file that is not sound changes nothing.";
 
 /// Consume from Kafka and serve verdicts until stopped.
 #[derive(Debug, clap::Args)]
@@ -52,9 +56,28 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
+/// Reads the configuration again at each SIGHUP; what became of it stands in the log.
+#[cfg(unix)]
+async fn reload_on_hangup(reloader: Arc<Reloader>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else {
+        tracing::warn!("SIGHUP cannot be handled; use POST /-/reload");
+        return;
+    };
+    while hangup.recv().await.is_some() {
+        let reloader = Arc::clone(&reloader);
+        // A panic there is printed; the old configuration goes on.
+        let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
+    }
+}
+
+#[cfg(not(unix))]
+async fn reload_on_hangup(_: Arc<Reloader>) {}
+
 fn start(args: &Args, config: Config) -> Result<(), Fault> {
     telemetry::log::start(&config.log).map_err(Fault::Config)?;
     let mut setup = Setup::of(config);
+    setup.file = Some(args.config.clone());
     setup.linger = args.linger;
     setup.shutdown_within = args.shutdown_timeout;
     if let Some(listen) = &args.listen {
@@ -71,6 +94,9 @@ fn start(args: &Args, config: Config) -> Result<(), Fault> {
         .map_err(|error| Fault::Unavailable(format!("cannot start the runtime: {error}")))?;
     let stop = Stop::new();
     runtime.spawn(stop.clone().on_signals());
+    if let Some(reloader) = app.reloader() {
+        runtime.spawn(reload_on_hangup(reloader));
+    }
     let ended = runtime.block_on(app.run(stop));
     // After the hard timeout the engine's thread may still hang on a disk; it is left behind.
     runtime.shutdown_background();

@@ -20,6 +20,7 @@ use super::partition::Partitions;
 use super::segments::{Groups, Part, Segmenting};
 use super::subject::Subject;
 use super::table::Table;
+use super::tap::Tap;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::view::{Checked, Prediction, View};
@@ -110,6 +111,8 @@ pub struct Collector {
     /// Number of classes of each model, or 0.
     pub(super) classes: Vec<u32>,
     pub(super) amendments: Amendments,
+    /// Somebody looks.
+    pub(super) tap: Option<Box<Tap>>,
 }
 
 impl Collector {
@@ -120,6 +123,7 @@ impl Collector {
             classes: models.iter().map(ModelShape::outcomes).collect(),
             expected: Vec::new(),
             amendments: Amendments::default(),
+            tap: None,
             closed_ms: vec![i64::MIN; models.len()],
             due_ms: i64::MIN,
             models,
@@ -249,6 +253,9 @@ impl Collector {
             source.other += u64::from(other);
         }
         self.partitions.observe(time);
+        if self.tap.is_some() {
+            self.tap_event(slot, event);
+        }
         Disposition::Observed
     }
 
@@ -360,6 +367,11 @@ impl Collector {
     /// Counts of what happens to streams outside the collector.
     pub fn counters_mut(&mut self) -> &mut Counters {
         &mut self.counters
+    }
+
+    /// Changes the cap on streams; those above it stay until they expire.
+    pub fn streams_max(&mut self, streams_max: usize) {
+        self.bounds.streams_max = streams_max;
     }
 
     /// The models' shapes.

@@ -72,6 +72,17 @@ impl Collector {
         };
         let end = self.joins.predict(role.join, origin.partition, &expect);
         self.predicted(role, slot, end);
+        if let (
+            true,
+            Predicted::Pending {
+                met: Some(Labelled::Matched),
+                ..
+            },
+        ) = (self.tap.is_some(), end)
+        {
+            let (id, how) = (event.id, Disposition::Matched);
+            self.tap_joined(role, origin.partition, key, id, how);
+        }
         if let Predicted::Pending { .. } = end {
             if let Some(subject) = &mut self.subjects[slot] {
                 subject.newest_ms = subject.newest_ms.max(time);
@@ -162,7 +173,9 @@ impl Collector {
             |_, revision| amendments.add(missing, revision),
         );
         self.partitions.observe(label.time_ms);
-        labelled(end)
+        let end = labelled(end);
+        self.tap_label(role, origin.partition, key, label, end);
+        end
     }
 
     /// Makes observations of the predictions of `model` in its oldest pending pane, if that ends before

@@ -22,6 +22,7 @@ pub mod interpolate;
 mod join;
 pub mod keys;
 mod ladder;
+pub mod live;
 pub mod problem;
 pub mod reference;
 pub mod schema;
@@ -147,6 +148,11 @@ impl Config {
             }),
             false => Err(problems.into_sorted()),
         }
+    }
+
+    /// All its keys, to be compared with another's.
+    pub fn keys(&self) -> live::Keys {
+        live::Keys::of(&self.document)
     }
 
     /// The configuration with every default in place and every secret masked, as TOML.

@@ -110,7 +110,7 @@ fn comment(out: &mut String, text: &str) {
 }
 
 /// A value in TOML; `None` for what is not set.
-fn written(kind: Kind, value: &Value) -> Option<String> {
+pub(super) fn written(kind: Kind, value: &Value) -> Option<String> {
     Some(match value {
         Value::Absent => return None,
         Value::Text(_) if kind == Kind::Secret => MASK.to_owned(),

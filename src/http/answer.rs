@@ -1,6 +1,6 @@
 //! Answers: from a method, a path and the published state to a whole response, without IO.
 //!
-//! Every answer is complete in memory before it is sent. An error of the JSON interface is an object
+//! Every answer but that of the tap is complete in memory before it is sent. An error of the JSON interface is an object
 //! with `error`, what was wrong, and `hint`, what to do about it. Nothing is cached by clients: a
 //! verdict is only as good as its moment.
 
@@ -9,6 +9,7 @@ use hyper::body::Bytes;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
 
 use super::path::{self, Route, route};
 use super::{api, page};
@@ -19,24 +20,23 @@ pub type Answer = Response<Full<Bytes>>;
 
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
+/// Pairs a second of a tap that does not say.
+const RATE: u32 = 10;
+
 const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Answers one request.
 pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
+    let route = route(uri.path());
+    if let Route::Reload = route {
+        return refuse(method, "POST", "only POST reloads the configuration");
+    }
     if method != Method::GET && method != Method::HEAD {
-        let hint = "nothing can be changed over http; use GET or HEAD";
-        let mut refused = error(
-            StatusCode::METHOD_NOT_ALLOWED,
-            &format!("method {method}"),
-            hint,
-        );
-        refused
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return refused;
+        let hint = "nothing but POST /-/reload changes anything over http; use GET or HEAD";
+        return refuse(method, "GET, HEAD", hint);
     }
     let query = uri.query();
-    match route(uri.path()) {
+    match route {
         Route::Index => html(page::index(published)),
         Route::Metrics => metrics(published),
         Route::Live => live(published),
@@ -56,12 +56,79 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
                 None => no_stream(&parts),
             }
         }
-        Route::Unknown => error(
+        Route::Reload | Route::Tap | Route::Unknown => error(
             StatusCode::NOT_FOUND,
             &format!("nothing at {}", uri.path()),
             "see / for all addresses; the parts of a stream's id must be percent-encoded",
         ),
     }
+}
+
+fn refuse(method: &Method, allow: &'static str, hint: &str) -> Answer {
+    let what = format!("method {method}");
+    let mut refused = error(StatusCode::METHOD_NOT_ALLOWED, &what, hint);
+    let headers = refused.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(allow));
+    refused
+}
+
+/// Reads the configuration again and says what became of it. Reads files and waits for the engine.
+pub fn reload(published: &Published) -> Answer {
+    let Some(done) = published.control.reload() else {
+        let hint = "start it with `trueline run --config FILE`";
+        let what = "there is no configuration file to read again";
+        return error(StatusCode::SERVICE_UNAVAILABLE, what, hint);
+    };
+    if !done.problems.is_empty() {
+        let body = json!({
+            "reloaded": false,
+            "error": "the configuration is not sound; the old one stays at work",
+            "hint": "mend the file; `trueline check` says the same",
+            "problems": done.problems,
+        });
+        return json_answer(StatusCode::UNPROCESSABLE_ENTITY, &body);
+    }
+    ok(&json!({
+        "reloaded": true,
+        "applied": done.applied,
+        "needs_restart": done.needs_restart,
+        "hash": published.facts().config.hash,
+    }))
+}
+
+/// A place among those who listen to pairs, for a GET of the tap.
+pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<Answer>> {
+    let model = path::query(uri.query(), "model");
+    let rate = match path::query(uri.query(), "rate").map(|r| r.parse()) {
+        None => RATE,
+        Some(Ok(rate)) => rate,
+        Some(Err(_)) => {
+            let hint = "write a number of pairs a second, from 1 to 1000";
+            let refused = error(StatusCode::BAD_REQUEST, "`rate` is not a number", hint);
+            return Err(Box::new(refused));
+        }
+    };
+    published.taps.listen(model, rate).ok_or_else(|| {
+        let hint = "end one of them first";
+        let refused = error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many listen already",
+            hint,
+        );
+        Box::new(refused)
+    })
+}
+
+/// Head of the answer whose body is the pairs.
+pub fn pairs<B>(body: B) -> Response<B> {
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-ndjson"),
+    );
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
 }
 
 fn metrics(published: &Published) -> Answer {

@@ -20,9 +20,11 @@
 
 pub mod answer;
 mod api;
+pub mod client;
 mod diagram;
 mod page;
 mod path;
 mod server;
 
+pub use api::rfc3339;
 pub use server::{CONNECTIONS_MAX, serve};

@@ -29,6 +29,10 @@ pub enum Route {
     Reliability(Vec<String>),
     /// The page of one stream.
     Page(Vec<String>),
+    /// Reads the configuration again.
+    Reload,
+    /// Pairs as they form.
+    Tap,
     /// Nothing known.
     Unknown,
 }
@@ -40,6 +44,8 @@ pub fn route(path: &str) -> Route {
         "/metrics" => return Route::Metrics,
         "/live" => return Route::Live,
         "/ready" => return Route::Ready,
+        "/-/reload" => return Route::Reload,
+        "/api/v1/tap" => return Route::Tap,
         "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
         _ => {}
     }
@@ -90,7 +96,7 @@ pub fn encode_id(id: &StreamId) -> String {
 
 /// Percent-encodes all but the unreserved characters of RFC 3986 and the two that are common in
 /// segments and always safe inside a part, `=` and `,`, and the `:` of a class view.
-fn encode(part: &str) -> String {
+pub fn encode(part: &str) -> String {
     let mut out = String::with_capacity(part.len());
     for &byte in part.as_bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~=,:".contains(&byte) {

@@ -10,22 +10,25 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{Either, Full};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Request, Response};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc::Receiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::answer;
+use super::path::{Route, route};
 use crate::telemetry::Published;
 
 /// Open connections at once. A scraper or two, a load balancer's probes and a few people.
@@ -43,6 +46,25 @@ const AGE_MAX: Duration = Duration::from_secs(300);
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A body that is there as a whole, or comes by lines.
+type Body = Either<Full<Bytes>, Lines>;
+
+/// Lines as they come, until the client has enough.
+struct Lines(Receiver<String>);
+
+impl hyper::body::Body for Lines {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let line = self.0.poll_recv(context);
+        line.map(|line| line.map(|line| Ok(Frame::data(Bytes::from(line)))))
+    }
+}
 
 /// Answers requests until `shutdown` resolves, then lets open requests finish.
 pub async fn serve(
@@ -108,7 +130,7 @@ async fn converse(
 ) {
     let service = service_fn(|request: Request<Incoming>| {
         let published = Arc::clone(published);
-        async move { Ok::<_, Infallible>(respond(&request, &published)) }
+        async move { Ok::<_, Infallible>(respond(request, &published).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -128,8 +150,20 @@ async fn converse(
 }
 
 /// Answers one request and counts it.
-fn respond(request: &Request<Incoming>, published: &Published) -> Response<Full<Bytes>> {
-    let response = answer::answer(request.method(), request.uri(), published);
+async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Response<Body> {
+    let response = match (request.method(), route(request.uri().path())) {
+        (&Method::POST, Route::Reload) => {
+            let published = Arc::clone(published);
+            let done = tokio::task::spawn_blocking(move || answer::reload(&published)).await;
+            let broken = |_| answer::answer(request.method(), request.uri(), &Published::default());
+            done.unwrap_or_else(broken).map(Either::Left)
+        }
+        (&Method::GET, Route::Tap) => match answer::listen(request.uri(), published) {
+            Ok(lines) => answer::pairs(Either::Right(Lines(lines))),
+            Err(refused) => refused.map(Either::Left),
+        },
+        _ => answer::answer(request.method(), request.uri(), published).map(Either::Left),
+    };
     let class = match response.status().as_u16() {
         200..=399 => 0,
         400..=499 => 1,

@@ -109,7 +109,7 @@ pub fn load_named(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     let mut refused = Vec::new();
     for (_, path) in list(dir)?.into_iter().rev() {
         let bytes = fs::read(&path).map_err(at("reading snapshot", &path))?;
-        let snapshot = match decode(&bytes) {
+        let snapshot = match read(&bytes) {
             Ok(snapshot) => snapshot,
             Err(fault) => {
                 refused.push((path, fault));
@@ -153,6 +153,24 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Whether the file is named as a snapshot is.
+pub(super) fn is_snapshot(path: &Path) -> bool {
+    number(path).is_some()
+}
+
+fn number(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?;
+    let number = name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?;
+    number.parse().ok()
+}
+
+/// The version of the format that a file says, if it is ours.
+pub(super) fn format_of(bytes: &[u8]) -> Option<u32> {
+    let (magic, rest) = bytes.split_first_chunk::<8>()?;
+    let (version, _) = rest.split_first_chunk::<4>()?;
+    (magic == MAGIC).then(|| u32::from_le_bytes(*version))
+}
+
 /// Files of snapshots with their numbers, ascending.
 fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     let mut files = Vec::new();
@@ -160,11 +178,7 @@ fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
         let path = entry
             .map_err(at("listing the state directory", dir))?
             .path();
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
-        let number = name
-            .strip_prefix(PREFIX)
-            .and_then(|n| n.strip_suffix(SUFFIX));
-        if let Some(number) = number.and_then(|n| n.parse().ok()) {
+        if let Some(number) = number(&path) {
             files.push((number, path));
         }
     }
@@ -185,7 +199,8 @@ fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-fn decode(bytes: &[u8]) -> Result<Snapshot, Fault> {
+/// The snapshot in a file's bytes.
+pub(super) fn read(bytes: &[u8]) -> Result<Snapshot, Fault> {
     let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(Fault::Torn)?;
     if magic != MAGIC {
         return Err(Fault::Foreign);

@@ -16,7 +16,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-const FOLDER: &str = "journal";
+/// Directory of the journals in the state directory.
+pub(super) const FOLDER: &str = "journal";
 const SUFFIX: &str = "log";
 
 /// First segment that is needed, by join and partition.
@@ -94,6 +95,11 @@ pub fn bytes(dir: &Path) -> u64 {
 fn path_of(dir: &Path, join: u16, partition: i32, segment: u64) -> PathBuf {
     dir.join(FOLDER)
         .join(format!("{join}-{partition}-{segment:010}.{SUFFIX}"))
+}
+
+/// Whether the file is named as a segment is.
+pub(super) fn is_segment(path: &Path) -> bool {
+    parse(path).is_some()
 }
 
 fn parse(path: &Path) -> Option<(u16, i32, u64)> {

@@ -1,9 +1,13 @@
 //! Floor 3: state on disk. [`snapshot`] says what is stored, [`file`](mod@file) how it survives a crash,
-//! [`journal`] what pending predictions add to it.
+//! [`journal`] what pending predictions add to it; [`mod@inspect`] looks into a directory, [`transfer`] carries
+//! its state elsewhere.
 
 pub mod file;
+mod hex;
+pub mod inspect;
 pub mod journal;
 pub mod snapshot;
+pub mod transfer;
 
 pub use file::{Fault, Loaded, StoreError, load, load_named, save};
 pub use snapshot::Snapshot;

@@ -114,6 +114,7 @@ pub struct SubjectState {
     /// Its slot, under which join journals know it.
     pub slot: u32,
     /// Open panes: begin, and packed sums for each view.
+    #[serde(with = "super::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
     /// Judges, by view.
     pub judges: Vec<JudgeState>,
@@ -147,6 +148,7 @@ pub struct PaneState {
     /// Late events that go with it.
     pub late: u64,
     /// Packed sums.
+    #[serde(with = "super::hex")]
     pub sums: Vec<u8>,
     /// Predictions whose outcome never came.
     pub unlabelled: Unlabelled,

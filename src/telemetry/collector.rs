@@ -329,6 +329,9 @@ fn input(published: &Published, sink: &mut Sink) {
         if let Some(lag) = partition.lag {
             sink.put(Id::PartitionLag, &values, lag as f64);
         }
+        if let Some(ms) = partition.lag_ms {
+            sink.put_ms(Id::PartitionLagSeconds, &values, ms);
+        }
         if let Some(ms) = partition.watermark_ms {
             sink.put_ms(Id::PartitionWatermark, &values, ms);
         }
@@ -380,6 +383,11 @@ fn state(published: &Published, sink: &mut Sink) {
     if let Some(ms) = facts.config.loaded_ms {
         sink.put_ms(Id::ConfigTime, &[], ms);
     }
+    if !facts.config.hash.is_empty() {
+        sink.put(Id::ConfigInfo, &[&facts.config.hash], 1.0);
+    }
+    sink.put(Id::TapListeners, &[], published.taps.listeners() as f64);
+    sink.put(Id::TapMissed, &[], published.taps.missed() as f64);
     evaluations(published, sink);
 }
 

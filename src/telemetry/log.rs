@@ -9,6 +9,7 @@
 //! Lines go to standard error: standard output belongs to the verbs' results.
 
 use std::io::IsTerminal;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,15 +63,56 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
         )
     })?;
     let terminal = std::io::stderr().is_terminal();
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let started = match options.format {
-        Format::Human => builder.with_ansi(terminal).try_init(),
-        Format::Auto if terminal => builder.with_ansi(true).try_init(),
-        Format::Json | Format::Auto => builder.json().flatten_event(true).try_init(),
+    let builder = tracing_subscriber::fmt().with_writer(std::io::stderr as fn() -> std::io::Stderr);
+    let (started, handle): (_, Refilter) = match options.format {
+        Format::Json => json(builder, filter),
+        Format::Auto if !terminal => json(builder, filter),
+        Format::Human | Format::Auto => {
+            let builder = builder.with_ansi(terminal).with_env_filter(filter);
+            let builder = builder.with_filter_reloading();
+            let handle = builder.reload_handle();
+            let refilter = move |filter| handle.reload(filter).map_err(|e| e.to_string());
+            (builder.try_init(), Box::new(refilter))
+        }
     };
-    started.map_err(|error| format!("logging could not start: {error}"))
+    started.map_err(|error| format!("logging could not start: {error}"))?;
+    let _ = REFILTER.set(handle);
+    Ok(())
+}
+
+type Refilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
+
+/// How to change what is logged, once logging has started.
+static REFILTER: OnceLock<Refilter> = OnceLock::new();
+
+type Plain = tracing_subscriber::fmt::SubscriberBuilder<
+    tracing_subscriber::fmt::format::DefaultFields,
+    tracing_subscriber::fmt::format::Format,
+    tracing_subscriber::filter::LevelFilter,
+    fn() -> std::io::Stderr,
+>;
+
+/// Lines of JSON.
+fn json(
+    builder: Plain,
+    filter: EnvFilter,
+) -> (
+    Result<(), Box<dyn std::error::Error + Send + Sync>>,
+    Refilter,
+) {
+    let builder = builder.json().flatten_event(true).with_env_filter(filter);
+    let builder = builder.with_filter_reloading();
+    let handle = builder.reload_handle();
+    let refilter = move |filter| handle.reload(filter).map_err(|e| e.to_string());
+    (builder.try_init(), Box::new(refilter))
+}
+
+/// Logs by other directives from now on; nothing to do where logging has not started.
+pub fn filter_by(directives: &str) -> Result<(), String> {
+    let Some(refilter) = REFILTER.get() else {
+        return Ok(());
+    };
+    refilter(EnvFilter::try_new(directives).map_err(|error| error.to_string())?)
 }
 
 /// Lines held back so far by all limited sites.

@@ -229,6 +229,8 @@ table! {
         "Offset of the next record to read.";
     PartitionLag Input Gauge "trueline_partition_lag_records" "records" ["topic", "partition"]
         "Records between the position and the end of the partition.";
+    PartitionLagSeconds Input Gauge "trueline_partition_lag_seconds" "seconds" ["topic", "partition"]
+        "How far the newest event time read is behind this machine's clock while records wait; 0 at the end of the partition.";
     PartitionWatermark Input Gauge "trueline_partition_watermark_timestamp_seconds" "seconds" ["topic", "partition"]
         "Event time up to which the partition is complete.";
     PartitionIdle Input Gauge "trueline_partition_idle" "0 or 1" ["topic", "partition"]
@@ -264,6 +266,12 @@ table! {
         "1 if the last attempt to load the configuration succeeded.";
     ConfigTime Process Gauge "trueline_config_loaded_timestamp_seconds" "seconds" []
         "When the configuration at work was loaded.";
+    ConfigInfo Process Gauge "trueline_config_info" "1" ["hash"]
+        "Always 1; the label is a hash of the configuration at work.";
+    TapListeners Process Gauge "trueline_tap_listeners" "listeners" []
+        "Who listens to pairs as they form.";
+    TapMissed Process Counter "trueline_tap_missed_total" "pairs" []
+        "Pairs that a listener did not get, for its rate or its full buffer.";
     Ready Process Gauge "trueline_ready" "0 or 1" ["part"]
         "1 for each part that is ready.";
     LoopSilence Process Gauge "trueline_loop_silence_seconds" "seconds" ["loop"]

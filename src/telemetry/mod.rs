@@ -5,9 +5,11 @@
 //! write. Every floor above the core may use this module; it uses none of its neighbours.
 
 pub mod collector;
+pub mod control;
 pub mod log;
 pub mod metrics;
 mod process;
 pub mod published;
+pub mod taps;
 
 pub use published::{Limits, Published};

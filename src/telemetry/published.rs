@@ -17,12 +17,14 @@
 //! The idea of parts that must each say so once is linkerd2-proxy's (`linkerd/app/admin`, readiness).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
 
+use super::control::Control;
+use super::taps::Taps;
 use crate::collect::SourceCounters;
 use crate::judge::{StreamId, StreamReport};
 
@@ -86,6 +88,8 @@ pub struct PartitionFacts {
     pub position: i64,
     /// Records between the position and the end of the partition, where the broker told the end.
     pub lag: Option<i64>,
+    /// How far the newest event read is behind this machine's clock, while records wait; 0 at the end.
+    pub lag_ms: Option<i64>,
     /// Highest event time seen less lateness, where an event was seen.
     pub watermark_ms: Option<i64>,
     /// End reached and confirmed: this partition holds no other back.
@@ -131,6 +135,8 @@ pub struct ConfigFacts {
     pub loaded: bool,
     /// When the configuration at work was loaded, milliseconds since the epoch.
     pub loaded_ms: Option<i64>,
+    /// Hash of its values; empty while nothing was loaded.
+    pub hash: String,
 }
 
 /// Facts that are replaced as they change.
@@ -196,6 +202,8 @@ pub struct Durations {
 #[derive(Debug)]
 pub struct Published {
     limits: Limits,
+    /// The cap of the limits, which may change.
+    series_max: AtomicUsize,
     started: Instant,
     /// The same moment by the wall clock, in seconds since the epoch.
     started_seconds: f64,
@@ -208,6 +216,10 @@ pub struct Published {
     draining: AtomicBool,
     /// Counters of the HTTP server.
     pub http: HttpCounters,
+    /// What may be asked of the program.
+    pub control: Control,
+    /// Who listens to pairs.
+    pub taps: Taps,
 }
 
 impl Default for Published {
@@ -220,6 +232,7 @@ impl Published {
     /// Nothing published yet, no part named, no loop known.
     pub fn new(limits: Limits) -> Published {
         Published {
+            series_max: AtomicUsize::new(limits.series_max),
             limits,
             started: Instant::now(),
             started_seconds: SystemTime::now()
@@ -232,12 +245,22 @@ impl Published {
             evaluations: Mutex::new(Durations::default()),
             draining: AtomicBool::new(false),
             http: HttpCounters::default(),
+            control: Control::default(),
+            taps: Taps::default(),
         }
     }
 
-    /// The limits given at the start.
+    /// The limits given at the start, with the cap on series as it is now.
     pub fn limits(&self) -> Limits {
-        self.limits
+        Limits {
+            series_max: self.series_max.load(Ordering::Relaxed),
+            ..self.limits
+        }
+    }
+
+    /// Shows at most so many series from now on.
+    pub fn series_max(&self, series_max: usize) {
+        self.series_max.store(series_max, Ordering::Relaxed);
     }
 
     /// Start of the program in seconds since the epoch.

@@ -320,6 +320,7 @@ fn facts(facts: &mut Facts) {
             partition,
             position: 1000 + i64::from(partition),
             lag: Some(7),
+            lag_ms: Some(1500),
             watermark_ms: Some(now_ms() - 2000),
             idle: partition == 2,
         });
@@ -332,4 +333,5 @@ fn facts(facts: &mut Facts) {
     facts.snapshot.bytes = 123_456;
     facts.config.loaded = true;
     facts.config.loaded_ms = Some(now_ms());
+    facts.config.hash = "0123456789abcdef".to_owned();
 }

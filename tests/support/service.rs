@@ -69,6 +69,23 @@ impl Service {
         .code()
     }
 
+    /// Changes the text of its configuration file.
+    pub fn rewrite(&self, change: impl FnOnce(String) -> String) {
+        let text = std::fs::read_to_string(&self.config).expect("the configuration");
+        std::fs::write(&self.config, change(text)).expect("the configuration can be written");
+    }
+
+    /// Sends a signal and goes on.
+    pub fn signal(&self, signal: &str) {
+        let child = self.child.as_ref().expect("it runs");
+        send_signal(&child.id().to_string(), signal);
+    }
+
+    /// Where it serves, as its verbs take it.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// The directory of its snapshots.
     pub fn state(&self) -> PathBuf {
         self.config.with_file_name("state")
@@ -109,11 +126,17 @@ impl Service {
 
     /// Body and status of a GET; `None` while nobody answers.
     pub fn get(&self, path: &str) -> Option<(u16, String)> {
+        self.ask("GET", path)
+    }
+
+    /// Body and status of a request; `None` while nobody answers.
+    pub fn ask(&self, method: &str, path: &str) -> Option<(u16, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         stream
             .set_read_timeout(Some(Duration::from_secs(10)))
             .ok()?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: trueline\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: trueline\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;

@@ -44,6 +44,19 @@ pub struct Expect<'a> {
     pub classes: u32,
 }
 
+/// A prediction that is held.
+#[derive(Debug, Clone, Copy)]
+pub struct Held<'a> {
+    /// Slot of its subject.
+    pub subject: u32,
+    /// Event time.
+    pub time_ms: i64,
+    /// Its score for each view.
+    pub scores: &'a [f64],
+    /// Event time of its outcome, and its class.
+    pub outcome: Option<(i64, u32)>,
+}
+
 /// How a prediction ended up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Predicted {
@@ -677,6 +690,18 @@ impl Joiner {
                 entry.remove();
             }
         }
+    }
+
+    /// The prediction that is held under a key.
+    pub fn look(&self, key: Key) -> Option<Held<'_>> {
+        let at = self.find(key)?;
+        let cohort = self.cohort(at.cohort)?;
+        Some(Held {
+            subject: cohort.row(at.row).subject,
+            time_ms: cohort.time_ms(at.row),
+            scores: cohort.scores(at.row),
+            outcome: cohort.outcome(at.row),
+        })
     }
 
     fn find(&self, key: Key) -> Option<Place> {

@@ -1,6 +1,6 @@
 //! All joins of a collector: a joiner for each join and partition, and the caps over them.
 
-use super::joiner::{Expect, Joiner, Labelled, Predicted, Revision, Ripe};
+use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
 use super::journal::{JournalDelta, JournalError, JournalMark};
 use super::key::Key;
 use super::plan::JoinPlan;
@@ -90,6 +90,11 @@ impl Joins {
         self.held[index] = self.held[index] + joiner.pending() - before.0;
         self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
         end
+    }
+
+    /// See [`Joiner::look`].
+    pub fn look(&self, join: u16, partition: i32, key: Key) -> Option<Held<'_>> {
+        self.joiners.get(&(join, partition))?.look(key)
     }
 
     /// See [`Joiner::label`].

@@ -32,7 +32,7 @@ pub mod key;
 pub mod plan;
 
 pub use cohort::Matured;
-pub use joiner::{Expect, Joiner, Labelled, Predicted, Revision, Ripe};
+pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
 pub use joins::{JoinState, Joins, Role};
 pub use journal::{JournalDelta, JournalError, JournalMark};
 pub use key::Key;

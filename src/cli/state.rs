@@ -1,0 +1,309 @@
+//! `trueline state`: what a state directory holds, and how to carry it elsewhere.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::exit::{self, Exit};
+use crate::app::snapshots::{StateDir, in_use};
+use crate::config::bounds::human;
+use crate::http::rfc3339;
+use crate::store::inspect::{FileReport, Inspection, Role, inspect};
+use crate::store::snapshot::SubjectState;
+use crate::store::{Loaded, transfer};
+
+const EXAMPLES: &str = "\
+Examples:
+  trueline state inspect /var/lib/trueline              every file, and what a start would go on from
+  trueline state export /var/lib/trueline state.jsonl   the newest whole snapshot, as text
+  trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit";
+
+/// Look into a state directory, or carry its state elsewhere
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
+pub struct Args {
+    #[command(subcommand)]
+    act: Act,
+}
+
+/// What to do.
+#[derive(Debug, clap::Subcommand)]
+enum Act {
+    /// Print every file with its size, format and fault, and what the newest whole snapshot holds
+    Inspect {
+        /// The state directory
+        directory: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the newest whole snapshot and its journals as one file of JSON lines
+    Export {
+        /// The state directory; a trueline may be running in it
+        directory: PathBuf,
+        /// The file to write; `-` for standard output
+        file: PathBuf,
+    },
+    /// Make a state directory of an exported file
+    Import {
+        /// The exported file
+        file: PathBuf,
+        /// The directory; made when missing, and it must hold no state
+        directory: PathBuf,
+    },
+}
+
+/// Does it.
+pub fn run(args: &Args) -> Exit {
+    let done = match &args.act {
+        Act::Inspect { directory, json } => return look(directory, *json),
+        Act::Export { directory, file } => export(directory, file),
+        Act::Import { file, directory } => import(file, directory),
+    };
+    match done {
+        Ok(said) => {
+            eprintln!("{said}");
+            Exit::Ok
+        }
+        Err((exit, why)) => {
+            eprintln!("error: {why}");
+            exit
+        }
+    }
+}
+
+type Done = Result<String, (Exit, String)>;
+
+fn export(directory: &Path, file: &Path) -> Done {
+    let failed = |error: transfer::TransferError| (Exit::Unavailable, error.to_string());
+    let loaded = if file == Path::new("-") {
+        transfer::export(directory, &mut BufWriter::new(std::io::stdout().lock()))
+    } else {
+        let made = File::create_new(file).map_err(|error| {
+            let what = format!(
+                "cannot make {}: {error}; name a file that is not there",
+                file.display()
+            );
+            (Exit::Unavailable, what)
+        })?;
+        let mut out = BufWriter::new(&made);
+        let loaded = transfer::export(directory, &mut out);
+        let synced = out.flush().and_then(|()| made.sync_all());
+        if loaded.is_err() || synced.is_err() {
+            // Half of an export is of no use to anybody.
+            let _ = std::fs::remove_file(file);
+        }
+        synced.map_err(|error| (Exit::Unavailable, format!("{}: {error}", file.display())))?;
+        loaded
+    };
+    let loaded = loaded.map_err(failed)?;
+    Ok(format!("exported {}", held(&loaded)))
+}
+
+fn import(file: &Path, directory: &Path) -> Done {
+    // Held until the end: no trueline may start in the directory meanwhile.
+    let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
+    let loaded = transfer::import(file, directory).map_err(|error| {
+        let exit = match error {
+            transfer::TransferError::Line(..) => Exit::Data,
+            _ => Exit::Unavailable,
+        };
+        (exit, error.to_string())
+    })?;
+    Ok(format!("imported {}", held(&loaded)))
+}
+
+/// What a snapshot holds, in a line.
+fn held(loaded: &Loaded) -> String {
+    let s = &loaded.snapshot;
+    let journals: usize = loaded.segments.iter().flatten().map(Vec::len).sum();
+    format!(
+        "{}: {} topics, {} partitions, {} streams, {} of journals",
+        loaded.path.display(),
+        s.topics.len(),
+        s.partitions.positions().count(),
+        streams(&s.subjects),
+        human(journals as u64)
+    )
+}
+
+fn streams(subjects: &[SubjectState]) -> usize {
+    subjects.iter().map(|s| s.judges.len()).sum()
+}
+
+fn look(directory: &Path, json: bool) -> Exit {
+    let found = match inspect(directory) {
+        Ok(found) => found,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return Exit::NoInput;
+        }
+    };
+    if json {
+        println!("{:#}", as_json(directory, &found));
+    } else {
+        print!("{}", as_text(directory, &found));
+    }
+    match &found.newest {
+        Ok(_) => Exit::Ok,
+        Err(error) => {
+            eprintln!("error: {error}");
+            Exit::Data
+        }
+    }
+}
+
+fn said_of(file: &FileReport, found: &Inspection) -> String {
+    if let Some(fault) = &file.fault {
+        return fault.to_string();
+    }
+    let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
+    match file.role {
+        Role::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
+            "whole; a start goes on from it".to_owned()
+        }
+        Role::Snapshot => "whole".to_owned(),
+        Role::Journal => "journal of pending predictions".to_owned(),
+        Role::Part => "left by a crash; not read".to_owned(),
+        Role::Lock => "lock".to_owned(),
+        Role::Unknown => "not a file of trueline".to_owned(),
+    }
+}
+
+fn as_text(directory: &Path, found: &Inspection) -> String {
+    let used = if in_use(directory) {
+        "in use by a running trueline"
+    } else {
+        "not in use"
+    };
+    let mut lines = vec![format!("{}: {used}", directory.display())];
+    for file in &found.files {
+        let format = file
+            .format
+            .map_or("-".to_owned(), |v| format!("format {v}"));
+        let name = file.path.strip_prefix(directory).unwrap_or(&file.path);
+        lines.push(format!(
+            "  {:<44} {:>10}  {format:<9} {}",
+            name.display(),
+            human(file.bytes),
+            said_of(file, found)
+        ));
+    }
+    if let Ok(Some(loaded)) = &found.newest {
+        held_lines(loaded, &mut lines);
+    } else if matches!(found.newest, Ok(None)) {
+        lines.push("  no snapshot: a start begins without state".to_owned());
+    }
+    lines.join("\n") + "\n"
+}
+
+fn held_lines(loaded: &Loaded, lines: &mut Vec<String>) {
+    let s = &loaded.snapshot;
+    let total = s.counters.total();
+    lines.push(format!("holds {}", held(loaded)));
+    lines.push(format!(
+        "  records: {} read, {} observed, {} pending, {} waiting",
+        total.records, total.observed, total.pending, total.waiting
+    ));
+    for origin in s.partitions.positions() {
+        let topic = s.topics.get(usize::from(origin.source));
+        let mut states = s.partitions.states();
+        let newest = states
+            .find(|p| (p.source, p.partition) == (origin.source, origin.partition))
+            .and_then(|p| p.newest_ms);
+        lines.push(format!(
+            "  {}[{}]: next offset {}, newest event {}",
+            topic.map_or("?", String::as_str),
+            origin.partition,
+            origin.offset,
+            newest.map_or("none".to_owned(), rfc3339)
+        ));
+    }
+    for model in &s.models {
+        let windows = model.ladder.windows.iter().map(|w| w.name.as_str());
+        let windows: Vec<&str> = windows.collect();
+        lines.push(format!(
+            "  model {}: {} over {}, level {}, sealed up to {}",
+            model.name,
+            model.views.join(", "),
+            windows.join(", "),
+            model.grid.level,
+            rfc3339(model.closed_ms)
+        ));
+    }
+    for subject in &s.subjects {
+        lines.push(format!(
+            "  stream {}/{}/{}: newest event {}, {} open panes, {}",
+            subject.name,
+            subject.version,
+            subject.segment,
+            rfc3339(subject.newest_ms),
+            subject.open.len(),
+            verdicts(subject).join("; ")
+        ));
+    }
+}
+
+/// The verdict of each window, view by view.
+fn verdicts(subject: &SubjectState) -> Vec<String> {
+    let of = |judge: &crate::store::snapshot::JudgeState| {
+        let each = judge.memories.iter();
+        let each = each.map(|m| format!("{} (n {})", m.verdict, m.n));
+        each.collect::<Vec<String>>().join(", ")
+    };
+    subject.judges.iter().map(of).collect()
+}
+
+fn as_json(directory: &Path, found: &Inspection) -> Value {
+    let files = found.files.iter().map(|file| {
+        json!({
+            "path": file.path.display().to_string(),
+            "role": file.role.as_str(),
+            "bytes": file.bytes,
+            "format": file.format,
+            "fault": file.fault.as_ref().map(ToString::to_string),
+        })
+    });
+    let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
+    json!({
+        "directory": directory.display().to_string(),
+        "in_use": in_use(directory),
+        "files": files.collect::<Value>(),
+        "newest": newest.map(newest_json),
+    })
+}
+
+fn newest_json(loaded: &Loaded) -> Value {
+    let s = &loaded.snapshot;
+    let partitions = s.partitions.positions().map(|o| {
+        json!({
+            "topic": s.topics.get(usize::from(o.source)),
+            "partition": o.partition,
+            "offset": o.offset,
+        })
+    });
+    let streams = s.subjects.iter().map(|subject| {
+        json!({
+            "model": subject.name,
+            "version": subject.version,
+            "segment": subject.segment,
+            "newest_ms": subject.newest_ms,
+            "open_panes": subject.open.len(),
+            "verdicts": verdicts(subject),
+        })
+    });
+    let total = s.counters.total();
+    json!({
+        "path": loaded.path.display().to_string(),
+        "topics": s.topics,
+        "partitions": partitions.collect::<Value>(),
+        "records": total.records,
+        "observed": total.observed,
+        "pending": total.pending,
+        "models": s.models.iter().map(|m| m.name.clone()).collect::<Vec<String>>(),
+        "streams": streams.collect::<Value>(),
+        "journal_bytes": loaded.segments.iter().flatten().map(Vec::len).sum::<usize>(),
+    })
+}

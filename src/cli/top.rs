@@ -1,0 +1,267 @@
+//! `trueline top`: the streams of a running trueline, worst first.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::exit::{self, Exit};
+use crate::app::clock;
+use crate::app::table::{Cell, Paint, lines};
+use crate::http::client;
+
+const EXAMPLES: &str = "\
+Examples:
+  trueline top                                 a live table, until Ctrl-C
+  trueline top --once | head -20               the twenty worst, once
+  trueline top --url http://monitor:9464 --model fraud --every 10s";
+
+/// Watch the streams of a running trueline, worst first
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
+pub struct Args {
+    /// Where it serves
+    #[arg(
+        long,
+        env = "TRUELINE_URL",
+        value_name = "URL",
+        default_value = "http://127.0.0.1:9464"
+    )]
+    pub url: String,
+    /// Only the streams of this model
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// Only windows of this name
+    #[arg(long, value_name = "NAME")]
+    pub window: Option<String>,
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
+    pub every: Duration,
+    /// Print the table once and end
+    #[arg(long)]
+    pub once: bool,
+    /// Rows to print; on a terminal as many as fit, otherwise all
+    #[arg(long, value_name = "N")]
+    pub rows: Option<usize>,
+}
+
+/// Columns of the table.
+const HEADING: [&str; 8] = [
+    "stream", "window", "n", "ECE", "interval", "p-value", "verdict", "alert",
+];
+
+/// Asks and prints, over and over or once.
+pub fn run(args: &Args) -> Exit {
+    let mut out = std::io::stdout();
+    let terminal = out.is_terminal();
+    loop {
+        let table = match look(args) {
+            Ok(rows) => rows,
+            Err(why) if args.once || !terminal => {
+                eprintln!("error: {why}");
+                return Exit::Unavailable;
+            }
+            // On a terminal one waits for it to come back.
+            Err(why) => {
+                let _ = writeln!(out, "\x1b[H\x1b[2J{why}");
+                let _ = out.flush();
+                std::thread::sleep(args.every.max(Duration::from_millis(200)));
+                continue;
+            }
+        };
+        let mut text = String::new();
+        if terminal && !args.once {
+            text.push_str("\x1b[H\x1b[2J");
+        }
+        let fit = args.rows.or_else(|| (terminal && !args.once).then(height));
+        text.push_str(&page(args, &table, fit.unwrap_or(usize::MAX), terminal));
+        // A closed pipe (`top | head`) is no failure of ours.
+        if out
+            .write_all(text.as_bytes())
+            .and_then(|()| out.flush())
+            .is_err()
+            || args.once
+        {
+            return Exit::Ok;
+        }
+        std::thread::sleep(args.every.max(Duration::from_millis(200)));
+    }
+}
+
+/// Rows that fit a terminal that says how high it is; few enough for one that does not.
+fn height() -> usize {
+    let lines = std::env::var("LINES").ok().and_then(|n| n.parse().ok());
+    lines.unwrap_or(24usize).saturating_sub(4).max(1)
+}
+
+/// One window of one stream, as a row with what it is sorted by.
+struct Row {
+    /// Firing or pending alert, verdict, lower end of the interval, smallness of p: the worst is greatest.
+    badness: (u8, u8, f64, f64),
+    cells: Vec<Cell>,
+}
+
+fn look(args: &Args) -> Result<Vec<Row>, String> {
+    let (status, body) = client::get(&args.url, "/api/v1/streams")?;
+    if status != 200 {
+        return Err(format!("{} answers {status}: {}", args.url, body.trim()));
+    }
+    let answer: Value =
+        serde_json::from_str(&body).map_err(|_| format!("{} is no trueline", args.url))?;
+    Ok(rows(&answer, args, clock::now_ms()))
+}
+
+fn rows(answer: &Value, args: &Args, now_ms: i64) -> Vec<Row> {
+    let none = Vec::new();
+    let mut rows = Vec::new();
+    for stream in answer["streams"].as_array().unwrap_or(&none) {
+        if args.model.as_ref().is_some_and(|m| stream["model"] != **m) {
+            continue;
+        }
+        for window in stream["windows"].as_array().unwrap_or(&none) {
+            if args.window.as_ref().is_none_or(|w| window["window"] == **w) {
+                rows.push(row(stream, window, now_ms));
+            }
+        }
+    }
+    rows.sort_by(|a, b| {
+        let (a, b) = (&a.badness, &b.badness);
+        let numbers = b.2.total_cmp(&a.2).then(b.3.total_cmp(&a.3));
+        (b.0, b.1).cmp(&(a.0, a.1)).then(numbers)
+    });
+    rows
+}
+
+fn row(stream: &Value, window: &Value, now_ms: i64) -> Row {
+    let text = |v: &Value| v.as_str().unwrap_or("-").to_owned();
+    let verdict = text(&window["verdict"]);
+    let alert = text(&window["alert"]);
+    let (paint, bad) = match verdict.as_str() {
+        "miscalibrated" => (Paint::Red, 2),
+        "calibrated" => (Paint::Green, 0),
+        _ => (Paint::Yellow, 1),
+    };
+    let firing = match alert.as_str() {
+        "firing" => 2,
+        "pending" => 1,
+        _ => 0,
+    };
+    let shown = match window["reason"].as_str() {
+        Some(reason) => format!("{verdict}({reason})"),
+        None => verdict,
+    };
+    let ece = &window["ece_l2"];
+    let number = |v: &Value| v.as_f64();
+    let (lower, upper) = (number(&ece["lower"]), number(&ece["upper"]));
+    let estimate = number(&ece["estimate_squared"]).map(|e| e.max(0.0).sqrt());
+    let p = number(&window["p_value"]);
+    let interval = match (lower, upper) {
+        (Some(lower), Some(upper)) => format!("[{lower:.4}, {upper:.4}]"),
+        _ => "-".to_owned(),
+    };
+    let cells = vec![
+        Cell::plain(text(&stream["id"])),
+        Cell::plain(text(&window["window"])),
+        Cell::plain(window["n"].to_string()),
+        Cell::plain(estimate.map_or("-".to_owned(), |e| format!("{e:.4}"))),
+        Cell::plain(interval),
+        Cell::plain(p.map_or("-".to_owned(), p_value)),
+        Cell::painted(shown, paint),
+        Cell::painted(alert, if firing > 0 { Paint::Red } else { Paint::Dim }),
+        Cell::plain(age(window, now_ms)),
+    ];
+    Row {
+        badness: (firing, bad, lower.unwrap_or(0.0), -p.unwrap_or(1.0)),
+        cells,
+    }
+}
+
+fn p_value(p: f64) -> String {
+    match p {
+        p if p >= 0.001 => format!("{p:.3}"),
+        p if p >= 1e-99 => format!("{p:.0e}"),
+        _ => "<1e-99".to_owned(),
+    }
+}
+
+/// How long ago the newest data of the verdict were, by this machine's clock.
+fn age(window: &Value, now_ms: i64) -> String {
+    let end_ms = window["end_ms"].as_i64().unwrap_or(0);
+    if end_ms == 0 {
+        return "-".to_owned();
+    }
+    let seconds = now_ms.saturating_sub(end_ms).max(0) / 1000;
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7200 => format!("{}m", seconds / 60),
+        7200..172_800 => format!("{}h", seconds / 3600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+fn page(args: &Args, rows: &[Row], most: usize, colour: bool) -> String {
+    let mut heading = HEADING.to_vec();
+    heading.push("age");
+    let shown: Vec<Vec<Cell>> = rows.iter().take(most).map(|r| r.cells.clone()).collect();
+    let mut text = format!("{}  {} windows", args.url, rows.len());
+    if rows.len() > shown.len() {
+        text.push_str(&format!(", the {} worst", shown.len()));
+    }
+    text.push('\n');
+    for line in lines(&heading, &shown, colour) {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn args() -> Args {
+        Args {
+            url: "http://x:1".to_owned(),
+            model: None,
+            window: None,
+            every: Duration::ZERO,
+            once: true,
+            rows: None,
+        }
+    }
+
+    fn window(verdict: &str, alert: &str, lower: f64) -> Value {
+        json!({
+            "window": "5m", "n": 100, "verdict": verdict, "reason": null, "alert": alert, "end_ms": 1_000_000,
+            "ece_l2": {"lower": lower, "upper": 0.3, "estimate_squared": 0.01}, "p_value": 0.02,
+        })
+    }
+
+    #[test]
+    fn what_fires_comes_first_then_what_is_worse() {
+        let answer = json!({"streams": [
+            {"id": "good", "windows": [window("calibrated", "inactive", 0.0)]},
+            {"id": "bad", "windows": [window("miscalibrated", "pending", 0.2)]},
+            {"id": "worse", "windows": [window("miscalibrated", "firing", 0.1)]},
+            {"id": "worst", "windows": [window("miscalibrated", "firing", 0.15)]},
+            {"id": "young", "windows": [json!({
+                "window": "5m", "n": 0, "verdict": "undecided", "reason": "too_few", "alert": "inactive", "end_ms": 0,
+            })]},
+        ]});
+        let rows = rows(&answer, &args(), 1_060_000);
+        let first = |r: &Row| r.cells[0].text.clone();
+        let order: Vec<String> = rows.iter().map(first).collect();
+        assert_eq!(order, ["worst", "worse", "bad", "young", "good"]);
+        let text = page(&args(), &rows, 4, false);
+        assert!(
+            text.contains("the 4 worst") && !text.contains("good"),
+            "{text}"
+        );
+        assert!(
+            text.contains("[0.1500, 0.3000]") && text.contains("60s"),
+            "{text}"
+        );
+        assert!(text.contains("undecided(too_few)"), "{text}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A look at pairs of prediction and outcome as they form, for people who wonder what is counted.
+//!
+//! Off, it is one comparison a record. On, it takes as many pairs as it was given room for, and counts those
+//! that it let pass; so that a look costs what was asked for, whatever the traffic. What is taken here
+//! changes nothing that is counted.
+
+use super::collector::Collector;
+use super::event::{Disposition, Event, Label};
+use super::join::{Key, Role};
+use crate::stats::fixed::Scored;
+use crate::stats::view::{Outcome, View};
+
+/// A prediction with its outcome.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pair {
+    /// Name of the model.
+    pub model: String,
+    /// Its version.
+    pub version: String,
+    /// Its segment, as the stream that counts it is called.
+    pub segment: String,
+    /// The prediction's id; where it is not text, its bytes that are not are replaced.
+    pub id: String,
+    /// Event time of the prediction; where that came apart from its outcome.
+    pub time_ms: i64,
+    /// Event time of the outcome, where that is one of its own.
+    pub outcome_ms: Option<i64>,
+    /// For each view of the model the score.
+    pub scores: Vec<(View, f64)>,
+    /// The class that happened; of a binary outcome, 0 or 1.
+    pub outcome: u32,
+    /// How it ended: `observed`, `matched` or `revised`.
+    pub how: Disposition,
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Tap {
+    room: usize,
+    pairs: Vec<Pair>,
+    passed: u64,
+}
+
+impl Tap {
+    fn take(&mut self, pair: impl FnOnce() -> Option<Pair>) {
+        if self.pairs.len() >= self.room {
+            self.passed += 1;
+        } else {
+            self.pairs.extend(pair());
+        }
+    }
+}
+
+impl Collector {
+    /// Gives room for so many pairs until the next call, or closes the tap with none. Returns what was
+    /// taken, and how many pairs passed without.
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        let full = self.tap.take().map(|tap| *tap).unwrap_or_default();
+        if room > 0 {
+            self.tap = Some(Box::new(Tap {
+                room,
+                ..Tap::default()
+            }));
+        }
+        (full.pairs, full.passed)
+    }
+
+    /// A record that had both was observed in this subject, with these scores.
+    #[cold]
+    pub(super) fn tap_event(&mut self, slot: usize, event: &Event<'_>) {
+        let Some(mut tap) = self.tap.take() else {
+            return;
+        };
+        tap.take(|| {
+            let (subject, outcome) = (self.subject(slot)?, event.outcome?);
+            let views = self.models[subject.model].views.iter().copied();
+            let scores = self.seen.iter().map(|s: &Scored| s.score().value());
+            Some(Pair {
+                model: subject.key.model().to_owned(),
+                version: subject.key.version().to_owned(),
+                segment: subject.key.segment().to_owned(),
+                id: String::from_utf8_lossy(event.id).into_owned(),
+                time_ms: event.time_ms,
+                outcome_ms: None,
+                scores: views.zip(scores).collect(),
+                outcome: match outcome {
+                    Outcome::Binary(y) => u32::from(y),
+                    Outcome::Class(k) => k,
+                },
+                how: Disposition::Observed,
+            })
+        });
+        self.tap = Some(tap);
+    }
+
+    /// An outcome has found its prediction, or the other way round.
+    #[cold]
+    pub(super) fn tap_joined(
+        &mut self,
+        role: Role,
+        partition: i32,
+        key: Key,
+        id: &[u8],
+        how: Disposition,
+    ) {
+        let Some(mut tap) = self.tap.take() else {
+            return;
+        };
+        tap.take(|| {
+            let held = self.joins.look(role.join, partition, key)?;
+            let subject = self.subject(held.subject as usize)?;
+            let views = self.models[subject.model].views.iter().copied();
+            let (outcome_ms, outcome) = held.outcome?;
+            Some(Pair {
+                model: subject.key.model().to_owned(),
+                version: subject.key.version().to_owned(),
+                segment: subject.key.segment().to_owned(),
+                id: String::from_utf8_lossy(id).into_owned(),
+                time_ms: held.time_ms,
+                outcome_ms: Some(outcome_ms),
+                scores: views.zip(held.scores.iter().copied()).collect(),
+                outcome,
+                how,
+            })
+        });
+        self.tap = Some(tap);
+    }
+
+    /// [`Collector::tap_joined`] for an outcome that came.
+    #[inline]
+    pub(super) fn tap_label(
+        &mut self,
+        role: Role,
+        partition: i32,
+        key: Key,
+        label: &Label<'_>,
+        end: Disposition,
+    ) {
+        if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
+            self.tap_joined(role, partition, key, label.id, end);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What may change while the program runs, and what changed between two configurations.
+//!
+//! A key is *live* when a new value can take the place of the old one without a window being counted
+//! anew, a consumer made anew or a socket opened: how windows are tested and alerts held, caps on
+//! streams, how often to save, what to log. All other keys need a restart. Sections that come or go
+//! need one too, and are named as a whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash, Hasher};
+
+use siphasher::sip::SipHasher13;
+
+use super::document::Record;
+use super::keys::SECTIONS;
+use super::value::Value;
+use super::write::written;
+
+/// Live keys by section; an empty list stands for all of the section.
+const LIVE: &[(&str, &[&str])] = &[
+    ("model", &["segments_max", "segments_beyond"]),
+    ("model.test", &[]),
+    ("model.alert", &[]),
+    ("limits", &["streams_max", "stream_expiry", "series_max"]),
+    ("state", &["interval"]),
+    ("log", &["level"]),
+];
+
+/// The value of one key, never shown.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Known {
+    value: String,
+    live: bool,
+    /// The named section it is in, of a repeated one.
+    of: Option<String>,
+}
+
+/// Every key of a configuration by its full name, such as `model.fraud.test.alpha`. Shows no value.
+#[derive(Clone, Default)]
+pub struct Keys(BTreeMap<String, Known>);
+
+impl std::fmt::Debug for Keys {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Keys({})", self.0.len())
+    }
+}
+
+impl Keys {
+    /// Those of a document.
+    pub(super) fn of(root: &Record) -> Keys {
+        let mut keys = Keys::default();
+        keys.walk(root, "", None);
+        keys
+    }
+
+    fn walk(&mut self, record: &Record, prefix: &str, of: Option<&str>) {
+        for (key, entry) in &record.entries {
+            let known = Known {
+                value: plain(record.section, key, &entry.value),
+                live: is_live(record.section, key),
+                of: of.map(str::to_owned),
+            };
+            self.0.insert(format!("{prefix}{key}"), known);
+        }
+        for (path, records) in &record.children {
+            let last = path.rsplit('.').next().unwrap_or(path);
+            for child in records {
+                match name(child) {
+                    Some(name) => {
+                        let whole = format!("{prefix}{last}.{name}");
+                        self.walk(child, &format!("{whole}."), Some(&whole));
+                    }
+                    None => self.walk(child, &format!("{prefix}{last}."), of),
+                }
+            }
+        }
+    }
+
+    /// Keys whose values differ: the live ones, and those that need a restart.
+    pub fn changes(&self, new: &Keys) -> (Vec<String>, Vec<String>) {
+        let (mut live, mut restart) = (BTreeSet::new(), BTreeSet::new());
+        let all: BTreeSet<&String> = self.0.keys().chain(new.0.keys()).collect();
+        for key in all {
+            match (self.0.get(key), new.0.get(key)) {
+                (Some(a), Some(b)) if a.value == b.value => {}
+                (Some(a), Some(_)) if a.live => {
+                    live.insert(key.clone());
+                }
+                (Some(_), Some(_)) | (None, None) => {
+                    restart.insert(key.clone());
+                }
+                (Some(k), None) | (None, Some(k)) => {
+                    restart.insert(k.of.clone().unwrap_or_else(|| key.clone()));
+                }
+            }
+        }
+        (live.into_iter().collect(), restart.into_iter().collect())
+    }
+
+    /// Takes over the live values of `new`.
+    pub fn take_live(&mut self, new: &Keys) {
+        for (key, known) in &mut self.0 {
+            if let Some(theirs) = new.0.get(key).filter(|_| known.live) {
+                known.value.clone_from(&theirs.value);
+            }
+        }
+    }
+
+    /// A hash of all values, the same wherever the same configuration is at work.
+    pub fn hash(&self) -> String {
+        let mut hasher = SipHasher13::new();
+        for (key, known) in &self.0 {
+            (key, &known.value).hash(&mut hasher);
+        }
+        format!("{:016x}", hasher.finish())
+    }
+}
+
+fn is_live(section: &str, key: &str) -> bool {
+    let of = LIVE.iter().find(|(path, _)| *path == section);
+    of.is_some_and(|(_, keys)| keys.is_empty() || keys.contains(&key))
+}
+
+/// The name of one of repeated sections.
+fn name(record: &Record) -> Option<String> {
+    let repeated = SECTIONS
+        .iter()
+        .any(|s| s.path == record.section && s.repeated);
+    if !repeated {
+        return None;
+    }
+    let named = record.owned("name");
+    let first = || Some(record.list("topics").first()?.value.clone());
+    Some(named.or_else(first).unwrap_or_default())
+}
+
+/// A value as text, secrets too: for comparison, never for eyes. Places do not matter.
+fn plain(section: &str, key: &str, value: &Value) -> String {
+    match value {
+        Value::Text(text) => format!("{text:?}"),
+        Value::Map(map) => {
+            let pairs = map.iter().map(|(k, v)| format!("{k:?} = {:?}", v.value));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
+        other => {
+            let kind = SECTIONS
+                .iter()
+                .find(|s| s.path == section)
+                .and_then(|s| s.key(key))
+                .map(|k| k.kind);
+            let text = kind.and_then(|kind| written(kind, other));
+            text.unwrap_or_default()
+        }
+    }
+}

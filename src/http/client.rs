@@ -1,0 +1,95 @@
+//! The little of HTTP that a verb needs to ask a running trueline: one request, one answer, no TLS.
+//!
+//! It speaks HTTP/1.0, so that the answer comes as it is and ends with the connection; every wait is
+//! bounded. The errors say what to start or to name.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// How long connecting, sending and each piece of an answer may take.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// Longest answer that is read whole.
+const BODY_MAX: u64 = 256 << 20;
+
+/// An answer whose body is still to be read.
+pub struct Reply {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: BufReader<TcpStream>,
+}
+
+impl Reply {
+    /// Waits for each piece of the body as long as it takes.
+    pub fn patient(&self) {
+        // One that cannot be set leaves the wait bounded, which ends in an error.
+        let _ = self.body.get_ref().set_read_timeout(None);
+    }
+}
+
+pub use super::path::encode;
+
+/// The address in `http://host:port/`.
+fn authority(url: &str) -> Result<&str, String> {
+    let rest = url
+        .strip_prefix("http://")
+        .ok_or_else(|| format!("`{url}` is no address of a trueline; write http://host:port"))?;
+    let authority = rest.split('/').next().unwrap_or(rest);
+    match authority.contains(':') && !authority.contains(['@', ' ']) {
+        true => Ok(authority),
+        false => Err(format!("`{url}` names no port; write http://host:port")),
+    }
+}
+
+/// Asks for a path and reads the head of the answer.
+pub fn open(url: &str, path: &str) -> Result<Reply, String> {
+    let authority = authority(url)?;
+    let failed = |error: std::io::Error| {
+        format!("cannot ask {authority}: {error}; is trueline running there? see [http] listen")
+    };
+    let addresses = authority.to_socket_addrs().map_err(failed)?;
+    let mut last = std::io::Error::other("the name has no address");
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, WITHIN) {
+            Ok(stream) => return ask(stream, authority, path).map_err(failed),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
+}
+
+fn ask(mut stream: TcpStream, authority: &str, path: &str) -> std::io::Result<Reply> {
+    stream.set_write_timeout(Some(WITHIN))?;
+    stream.set_read_timeout(Some(WITHIN))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nhost: {authority}\r\n\r\n")?;
+    let mut body = BufReader::new(stream);
+    let mut status = None;
+    loop {
+        let mut line = String::new();
+        if (&mut body).take(16 * 1024).read_line(&mut line)? == 0 {
+            return Err(std::io::Error::other("the answer broke off"));
+        }
+        if status.is_none() {
+            let code = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+            status = Some(code.ok_or_else(|| std::io::Error::other("not an http answer"))?);
+        }
+        if line.trim_end().is_empty() {
+            break;
+        }
+    }
+    Ok(Reply {
+        status: status.unwrap_or_default(),
+        body,
+    })
+}
+
+/// Asks for a path and reads the whole answer.
+pub fn get(url: &str, path: &str) -> Result<(u16, String), String> {
+    let mut reply = open(url, path)?;
+    let mut body = String::new();
+    let read = (&mut reply.body).take(BODY_MAX).read_to_string(&mut body);
+    read.map_err(|error| format!("{url}{path}: {error}"))?;
+    Ok((reply.status, body))
+}

@@ -1,0 +1,106 @@
+//! Packed bytes as text where people may read them, and as bytes in snapshots.
+//!
+//! postcard writes a byte string as it writes a list of bytes, so the format of snapshots does not change
+//! by it; JSON gets one hexadecimal text in place of a list of numbers, a quarter of its length.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt::Write;
+
+/// Bytes that are written as said above.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bytes(pub Vec<u8>);
+
+/// Writes bytes.
+pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+    if s.is_human_readable() {
+        s.serialize_str(&text(bytes))
+    } else {
+        s.serialize_bytes(bytes)
+    }
+}
+
+/// Reads what [`serialize`] wrote.
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+    if d.is_human_readable() {
+        let text = String::deserialize(d)?;
+        bytes(&text).ok_or_else(|| D::Error::custom("not hexadecimal"))
+    } else {
+        Vec::<u8>::deserialize(d)
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        serialize(&self.0, s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Bytes, D::Error> {
+        deserialize(d).map(Bytes)
+    }
+}
+
+/// The open panes of a subject: begin, and packed sums for each view.
+pub(super) mod panes {
+    use super::*;
+
+    type Panes = Vec<(i64, Vec<Vec<u8>>)>;
+
+    pub fn serialize<S: Serializer>(panes: &Panes, s: S) -> Result<S::Ok, S::Error> {
+        let one = |(start, views): &(i64, Vec<Vec<u8>>)| {
+            let views: Vec<Bytes> = views.iter().cloned().map(Bytes).collect();
+            (*start, views)
+        };
+        s.collect_seq(panes.iter().map(one))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Panes, D::Error> {
+        let panes = Vec::<(i64, Vec<Bytes>)>::deserialize(d)?;
+        let one = |(start, views): (i64, Vec<Bytes>)| {
+            let views = views.into_iter().map(|b| b.0);
+            (start, views.collect())
+        };
+        Ok(panes.into_iter().map(one).collect())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    if !rest.is_empty() {
+        return None;
+    }
+    let byte = |&[high, low]: &[u8; 2]| Some(digit(high)? << 4 | digit(low)?);
+    pairs.iter().map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_bytes_go_through_text_and_back() {
+        let all: Vec<u8> = (0..=255).collect();
+        assert_eq!(bytes(&text(&all)), Some(all));
+        assert_eq!(bytes("abc"), None);
+        assert_eq!(bytes("zz"), None);
+    }
+
+    #[test]
+    fn in_snapshots_they_are_what_a_list_of_bytes_would_be() {
+        let list = vec![1u8, 200, 3];
+        let ours = postcard::to_stdvec(&Bytes(list.clone())).unwrap();
+        assert_eq!(ours, postcard::to_stdvec(&list).unwrap());
+        assert_eq!(postcard::from_bytes::<Bytes>(&ours).unwrap().0, list);
+    }
+}

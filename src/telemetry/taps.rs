@@ -1,0 +1,157 @@
+//! Who listens to pairs as they form: bounded buffers between the engine and HTTP.
+//!
+//! Each listener has a buffer of [`BUFFER`] lines and a number of pairs a second. The engine offers what it
+//! tapped and never waits: what does not fit a buffer or a rate is counted, and the listener is told how
+//! many it missed. Without listeners nothing is tapped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+
+/// Lines that wait for a slow listener.
+pub const BUFFER: usize = 1024;
+
+/// Listeners at once.
+pub const LISTENERS_MAX: usize = 8;
+
+/// Most pairs a second of one listener.
+pub const RATE_MAX: u32 = 1000;
+
+/// One listener.
+#[derive(Debug)]
+struct Listener {
+    lines: Sender<String>,
+    model: Option<String>,
+    /// Pairs a second.
+    rate: u32,
+    /// Pairs that it may have now.
+    due: f64,
+    missed: u64,
+}
+
+/// All listeners. See the module.
+#[derive(Debug, Default)]
+pub struct Taps {
+    all: Mutex<Vec<Listener>>,
+    missed: AtomicU64,
+}
+
+impl Taps {
+    /// A new listener to the pairs of a model, or of all; `None` when there are too many.
+    pub fn listen(&self, model: Option<String>, rate: u32) -> Option<Receiver<String>> {
+        let mut all = self.lock();
+        all.retain(|l| !l.lines.is_closed());
+        if all.len() >= LISTENERS_MAX {
+            return None;
+        }
+        let (lines, receiver) = channel(BUFFER);
+        all.push(Listener {
+            lines,
+            model,
+            rate: rate.clamp(1, RATE_MAX),
+            due: 0.0,
+            missed: 0,
+        });
+        Some(receiver)
+    }
+
+    /// Number of listeners.
+    pub fn listeners(&self) -> usize {
+        let mut all = self.lock();
+        all.retain(|l| !l.lines.is_closed());
+        all.len()
+    }
+
+    /// How many pairs are of use until the next offer, `seconds` from now. None without listeners.
+    pub fn wanted(&self, seconds: f64) -> usize {
+        let mut all = self.lock();
+        all.retain(|l| !l.lines.is_closed());
+        let most = all.iter().map(|l| {
+            // One that wants one model's pairs sees only part of them.
+            let share = if l.model.is_some() { 10.0 } else { 1.0 };
+            (f64::from(l.rate) * seconds * share).ceil() as usize
+        });
+        most.max().unwrap_or(0)
+    }
+
+    /// Offers pairs, each with its model and its line; `passed` were not even tapped.
+    pub fn offer(&self, pairs: &[(String, String)], passed: u64, seconds: f64) {
+        for listener in self.lock().iter_mut() {
+            let most = f64::from(listener.rate);
+            listener.due = (listener.due + most * seconds).min(most);
+            listener.missed += passed;
+            for (model, line) in pairs {
+                if listener.model.as_ref().is_none_or(|m| m == model) {
+                    listener.offer(line);
+                }
+            }
+            listener.tell(&self.missed);
+        }
+    }
+
+    /// Pairs that listeners missed so far.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Listener {
+    fn offer(&mut self, line: &str) {
+        if self.due >= 1.0 && self.lines.try_send(line.to_owned()).is_ok() {
+            self.due -= 1.0;
+        } else {
+            self.missed += 1;
+        }
+    }
+
+    /// Tells what was missed, once there is room to.
+    fn tell(&mut self, all: &AtomicU64) {
+        let line = format!("{{\"missed\":{}}}\n", self.missed);
+        if self.missed > 0 && self.lines.try_send(line).is_ok() {
+            all.fetch_add(self.missed, Ordering::Relaxed);
+            self.missed = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_gets_its_rate_and_hears_what_it_missed() {
+        let taps = Taps::default();
+        assert_eq!(taps.wanted(0.1), 0);
+        let mut slow = taps.listen(None, 20).expect("room");
+        let mut one = taps.listen(Some("b".to_owned()), 1000).expect("room");
+        assert!(taps.wanted(0.1) >= 2);
+        let pair = |m: &str| (m.to_owned(), format!("{m}\n"));
+        taps.offer(&[pair("a"), pair("a"), pair("b")], 5, 0.1);
+        assert_eq!(slow.try_recv().expect("a"), "a\n");
+        assert_eq!(slow.try_recv().expect("a"), "a\n");
+        assert_eq!(slow.try_recv().expect("missed"), "{\"missed\":6}\n");
+        assert_eq!(one.try_recv().expect("b"), "b\n");
+        drop((slow, one));
+        assert_eq!((taps.listeners(), taps.wanted(0.1)), (0, 0));
+        assert_eq!(taps.missed(), 11);
+    }
+
+    #[test]
+    fn a_listener_that_does_not_read_costs_its_buffer() {
+        let taps = Taps::default();
+        let _idle = taps.listen(None, RATE_MAX).expect("room");
+        for _ in 0..10 {
+            let pairs: Vec<(String, String)> = (0..1000)
+                .map(|i| (String::new(), format!("{i}\n")))
+                .collect();
+            taps.offer(&pairs, 0, 1.0);
+        }
+        let all: Vec<_> = (1..LISTENERS_MAX).map(|_| taps.listen(None, 1)).collect();
+        assert!(all.iter().all(Option::is_some) && taps.listen(None, 1).is_none());
+    }
+}

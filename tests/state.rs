@@ -1,0 +1,169 @@
+//! State with pending predictions goes through an export and back to the bit, journals and all.
+
+use std::path::{Path, PathBuf};
+
+use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::collect::join::{JoinPlan, Missing, Repeated};
+use trueline::collect::{Event, Label, Origin, Segmenting};
+use trueline::judge::JudgeOptions;
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::rng::Rng;
+use trueline::stats::view::{Outcome, Prediction, View};
+use trueline::store::inspect::{Role, inspect};
+use trueline::store::{Fault, journal, load_named, save, transfer};
+use trueline::window::{Ladder, WindowSpec};
+
+const BEGIN_MS: i64 = 1_700_000_064_000;
+
+fn plan() -> Plan {
+    let windows = vec![WindowSpec::time("6s", 6_000), WindowSpec::last(100)];
+    Plan {
+        models: vec![ModelPlan {
+            name: "*".to_owned(),
+            segmenting: Segmenting {
+                rollup: true,
+                ..Segmenting::default()
+            },
+            views: vec![View::TopLabel, View::Class(1)],
+            classes: Vec::new(),
+            ladder: Ladder::new(windows, 2_000).expect("a valid ladder"),
+            grid: Grid::new(Axis::Linear, 6),
+            judge: JudgeOptions {
+                min_events: 10,
+                ..JudgeOptions::default()
+            },
+        }],
+        joins: vec![JoinPlan {
+            predictions: 0,
+            outcomes: 1,
+            maturity_ms: 4_000,
+            missing: Missing::Drop,
+            repeated: Repeated::First,
+            revise: true,
+            by_model: false,
+            model: None,
+            pending_max: 100_000,
+        }],
+        ..Plan::default()
+    }
+}
+
+/// Feeds predictions with their outcomes from `from` on.
+fn feed(engine: &mut Engine, from: i64, n: i64) {
+    let mut rng = Rng::new(from as u64 + 1);
+    for i in from..from + n {
+        let score = rng.uniform();
+        let time_ms = BEGIN_MS + i * 10;
+        let origin = |source| Origin {
+            source,
+            partition: (i % 2) as i32,
+            offset: i,
+        };
+        let event = Event {
+            model: "m",
+            version: "1",
+            segment: ["k=a", "k=b", ""][i as usize % 3],
+            id: &i.to_le_bytes(),
+            time_ms,
+            arrival_ms: None,
+            prediction: Prediction::Vector(&[1.0 - score, score]),
+            outcome: None,
+        };
+        engine.observe(origin(0), &event);
+        let of = i - (rng.uniform() * 600.0) as i64;
+        let label = Label {
+            model: None,
+            id: &of.to_le_bytes(),
+            time_ms,
+            arrival_ms: None,
+            outcome: Outcome::Class(u32::from(rng.uniform() < 0.5)),
+        };
+        engine.label(origin(1), &label);
+    }
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{name}"));
+    let _ = std::fs::remove_dir_all(&dir);
+    dir
+}
+
+#[test]
+fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
+    let (here, there) = (scratch("here"), scratch("there"));
+    let mut engine = Engine::new(plan());
+    feed(&mut engine, 0, 3_000);
+    journal::append(&here, &engine.take_journals()).expect("journals");
+    save(&here, &engine.snapshot()).expect("a snapshot");
+    let file = here.with_extension("jsonl");
+    let mut out = std::fs::File::create(&file).expect("a file");
+    let exported = transfer::export(&here, &mut out).expect("an export");
+    assert!(exported.segments.iter().flatten().any(|s| !s.is_empty()));
+    let imported = transfer::import(&file, &there).expect("an import");
+    assert!(exported.snapshot == imported.snapshot);
+    assert!(exported.segments == imported.segments);
+    // Exported again it is the same file.
+    let mut again = Vec::new();
+    transfer::export(&there, &mut again).expect("an export");
+    assert!(again == std::fs::read(&file).expect("the file"));
+    // And it goes on as if nothing had been.
+    let found = load_named(&there).expect("sound").expect("a snapshot");
+    let mut moved = Engine::restore_joined(plan(), found.snapshot, &found.segments).expect("sound");
+    for engine in [&mut engine, &mut moved] {
+        feed(engine, 3_000, 2_000);
+        engine.finish();
+    }
+    let reports = |e: &Engine| e.reports().cloned().collect::<Vec<_>>();
+    assert_eq!(reports(&engine), reports(&moved));
+    assert_eq!(engine.counters(), moved.counters());
+    assert!(engine.counters().total().revised > 0);
+}
+
+#[test]
+fn every_file_is_named_with_what_it_is_and_what_is_wrong_with_it() {
+    let dir = scratch("faults");
+    let mut engine = Engine::new(plan());
+    for from in [0, 1_000, 2_000] {
+        feed(&mut engine, from, 1_000);
+        journal::append(&dir, &engine.take_journals()).expect("journals");
+        save(&dir, &engine.snapshot()).expect("a snapshot");
+    }
+    let snapshot = |n: u32| dir.join(format!("snapshot-{n:020}.trueline"));
+    let mut future = std::fs::read(snapshot(2)).expect("a snapshot");
+    future[8] = 99;
+    std::fs::write(snapshot(2), future).expect("written");
+    std::fs::write(dir.join("snapshot-00000000000000000003.part"), b"x").expect("written");
+    std::fs::write(dir.join("notes.txt"), b"x").expect("written");
+    let found = inspect(&dir).expect("readable");
+    let of = |role: Role| found.files.iter().filter(move |f| f.role == role);
+    let faults: Vec<_> = of(Role::Snapshot)
+        .map(|f| (f.format, f.fault.clone()))
+        .collect();
+    let now = trueline::store::file::VERSION;
+    let sound = (Some(now), None);
+    let newer = (Some(99), Some(Fault::Future(99)));
+    assert_eq!(faults, [sound.clone(), sound, newer]);
+    assert_eq!(of(Role::Part).count(), 1);
+    assert_eq!(of(Role::Unknown).count(), 1);
+    assert_eq!(of(Role::Journal).count(), 2);
+    let newest = found.newest.expect("usable").expect("there");
+    assert_eq!(newest.path, snapshot(1));
+    // A journal that is cut short is named as the reason why its snapshots cannot be used.
+    for file in std::fs::read_dir(dir.join("journal"))
+        .expect("journals")
+        .flatten()
+    {
+        std::fs::write(file.path(), b"").expect("written");
+    }
+    let found = inspect(&dir).expect("readable");
+    assert!(found.newest.is_err());
+    let torn = |f: &&trueline::store::inspect::FileReport| f.fault == Some(Fault::Torn);
+    assert!(
+        found
+            .files
+            .iter()
+            .filter(torn)
+            .all(|f| f.role == Role::Journal)
+    );
+    assert!(found.files.iter().filter(torn).count() > 0);
+}
