@@ -10,7 +10,7 @@
 //! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses.
 
 use super::cohort::{Cohort, Matured};
-use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader};
+use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
 use super::key::Key;
 use super::plan::{JoinPlan, Repeated};
 use crate::stats::fixed::Score;
@@ -202,18 +202,13 @@ impl Joiner {
     pub fn predict(&mut self, plan: &JoinPlan, e: &Expect<'_>, held: usize) -> Predicted {
         let end = self.place(plan, e, held);
         if let Predicted::Pending { .. } = end {
-            let views: Vec<u8> = e
-                .views
-                .iter()
-                .flat_map(|(z, k)| view_bytes(*z, *k))
-                .collect();
             let op = Op::Predict {
                 model: e.model,
                 start_ms: e.start_ms,
                 offset_ms: u32::try_from(e.time_ms - e.start_ms).unwrap_or(u32::MAX),
                 subject: e.subject,
                 key: e.key,
-                views: &views,
+                views: Views::Given(e.views),
             };
             self.journal.write(&op, e.time_ms);
         }
@@ -242,7 +237,8 @@ impl Joiner {
             Some((true, false, _)) => Predicted::Conflict,
             None if held >= plan.pending_max => Predicted::Refused,
             _ => {
-                self.put(e);
+                let outcome = theirs.and_then(|_| self.take_out(e.key));
+                self.put(e, outcome);
                 Predicted::Pending {
                     met: None,
                     instead: theirs.map(|(_, same, subject)| (subject, !same)),
@@ -251,9 +247,8 @@ impl Joiner {
         }
     }
 
-    /// Holds a prediction, in the place of any other of its id, whose outcome it takes over.
-    fn put(&mut self, e: &Expect<'_>) {
-        let outcome = self.take_out(e.key);
+    /// Holds a prediction whose id none has, with the outcome of the one whose place it took.
+    fn put(&mut self, e: &Expect<'_>, outcome: Option<(i64, u32)>) {
         let at = self.cohort_of(e);
         if let Some(cohort) = self.cohorts[at as usize].as_mut() {
             let row = cohort.push(e.key, e.subject, e.time_ms, e.views);
@@ -278,6 +273,9 @@ impl Joiner {
 
     /// Gives a new prediction the outcome that was waiting for it.
     fn meet(&mut self, plan: &JoinPlan, e: &Expect<'_>) -> Option<Labelled> {
+        if self.waiting.is_empty() {
+            return None;
+        }
         let waiting = self.waiting.remove(&e.key)?;
         self.unqueue(waiting.time_ms, e.key);
         self.journal
@@ -589,6 +587,9 @@ impl Joiner {
                     self.take_out(key);
                     return Ok(());
                 }
+                let Views::Written(views) = views else {
+                    return Err(JournalError::Corrupt);
+                };
                 let views: Result<Vec<_>, _> = views.chunks_exact(12).map(view_of).collect();
                 let e = Expect {
                     key,
@@ -600,7 +601,8 @@ impl Joiner {
                     views: &views?,
                     classes: 0,
                 };
-                self.put(&e);
+                let outcome = self.take_out(key);
+                self.put(&e, outcome);
             }
             Op::Outcome {
                 model,
@@ -656,6 +658,11 @@ impl Joiner {
 
     fn cohort_of(&mut self, e: &Expect<'_>) -> u32 {
         let (model, start_ms) = (e.model, e.start_ms);
+        if let Some(last) = self.cohort(self.last)
+            && (last.model, last.start_ms) == (model, start_ms)
+        {
+            return self.last;
+        }
         if let Some(&at) = self.places.get(&(model, start_ms)) {
             return at;
         }
@@ -759,13 +766,6 @@ fn before(time_ms: i64, scores: &[f64], other: &Expect<'_>) -> bool {
         Ordering::Equal => by_scores() != Some(Ordering::Greater),
         order => order == Ordering::Less,
     }
-}
-
-fn view_bytes(z: Score, class: u32) -> impl Iterator<Item = u8> {
-    z.value()
-        .to_le_bytes()
-        .into_iter()
-        .chain(class.to_le_bytes())
 }
 
 fn view_of(bytes: &[u8]) -> Result<(Score, u32), JournalError> {

@@ -17,6 +17,7 @@
 //! joiner that wrote them.
 
 use super::key::Key;
+use crate::stats::fixed::Score;
 use crc32fast::Hasher;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -26,7 +27,7 @@ use std::fmt;
 pub const SEGMENT_BYTES: u64 = 32 << 20;
 
 /// One operation.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Op<'a> {
     Predict {
         model: u16,
@@ -35,7 +36,7 @@ pub(super) enum Op<'a> {
         subject: u32,
         key: Key,
         /// Twelve bytes for each view.
-        views: &'a [u8],
+        views: Views<'a>,
     },
     Outcome {
         model: u16,
@@ -53,6 +54,13 @@ pub(super) enum Op<'a> {
     Forget {
         key: Key,
     },
+}
+
+/// Scores and classes by view, as they are given or as they were written.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Views<'a> {
+    Given(&'a [(Score, u32)]),
+    Written(&'a [u8]),
 }
 
 /// How much of one segment belongs to a snapshot.
@@ -226,7 +234,15 @@ impl Op<'_> {
                 to.extend(offset_ms.to_le_bytes());
                 to.extend(subject.to_le_bytes());
                 key(to, k);
-                to.extend_from_slice(views);
+                match views {
+                    Views::Written(bytes) => to.extend_from_slice(bytes),
+                    Views::Given(views) => {
+                        for (z, class) in *views {
+                            to.extend(z.value().to_le_bytes());
+                            to.extend(class.to_le_bytes());
+                        }
+                    }
+                }
             }
             Op::Outcome {
                 model,
@@ -298,6 +314,7 @@ impl<'a, 'v> Reader<'a, 'v> {
                 let key = self.key()?;
                 let views = self.views.get(usize::from(model));
                 let views = self.slice(*views.ok_or(JournalError::Corrupt)? * 12)?;
+                let views = Views::Written(views);
                 Op::Predict {
                     model,
                     start_ms,
@@ -357,7 +374,7 @@ mod tests {
             offset_ms: 5,
             subject: 3,
             key: Key([1, 2]),
-            views: &[9; 24],
+            views: Views::Written(&[9; 24]),
         },
         Op::Outcome {
             model: 1,
@@ -387,9 +404,15 @@ mod tests {
         let (bytes, mark) = written();
         let mut reader = Reader::new(&bytes, &mark, &[1, 2]).unwrap();
         for op in OPS {
-            assert_eq!(reader.next(), Ok(Some(op)));
+            let read = reader.next().unwrap().unwrap();
+            let bytes = |op: Op<'_>| {
+                let mut to = Vec::new();
+                op.write(&mut to);
+                to
+            };
+            assert_eq!(bytes(read), bytes(op));
         }
-        assert_eq!(reader.next(), Ok(None));
+        assert!(reader.next().unwrap().is_none());
     }
 
     #[test]
