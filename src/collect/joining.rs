@@ -242,12 +242,8 @@ impl Collector {
         let scored = m.against(class.unwrap_or(0));
         self.seen.extend(scored.map(|(z, y)| Scored::new(z, y)));
         let shape = &self.models[subject.model];
-        let turned = subject.turn_to(
-            m.start_ms,
-            self.seen.len(),
-            shape.grid,
-            self.bounds.open_panes_max,
-        );
+        let panes_max = self.bounds.open_panes_max;
+        let turned = subject.pane_at(m.start_ms, self.seen.len(), shape.grid, panes_max);
         let pane = match turned {
             Ok(pane) => pane,
             Err(refusal) => return refused(refusal),

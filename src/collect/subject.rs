@@ -96,6 +96,23 @@ impl Subject {
         (0..pane_ms).contains(&into).then_some(pane)
     }
 
+    /// The pane that begins at `start_ms`; made the current one if it is not.
+    #[inline]
+    pub fn pane_at(
+        &mut self,
+        start_ms: i64,
+        views: usize,
+        grid: Grid,
+        open_max: usize,
+    ) -> Result<&mut OpenPane, Refusal> {
+        let current = self.open.get(self.current);
+        if current.is_some_and(|p| p.start_ms == start_ms) {
+            // The current pane is hot.
+            return Ok(&mut self.open[self.current]);
+        }
+        self.turn_to(start_ms, views, grid, open_max)
+    }
+
     /// Makes the pane that begins at `start_ms` the current one, and hot.
     #[cold]
     pub fn turn_to(

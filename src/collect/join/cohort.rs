@@ -1,8 +1,8 @@
 //! The predictions of one model in one pane that wait for their outcomes.
 //!
 //! 44 bytes for each, and 10 to 20 in the joiner's index, for a model with one view: a row of 32 bytes and, in
-//! columns of their own, 12 for each view. Columns grow by an eighth and not by doubling, and are cut to
-//! size when the watermark leaves the pane, for it is these that fill the memory.
+//! columns of their own, 12 for each view. Columns are cut to size when predictions of another pane begin to
+//! come, for it is these that fill the memory.
 //!
 //! What is kept of a prediction is what its views need: the score, and the class that makes the outcome
 //! true. A vector of a thousand probabilities is not kept.
@@ -179,6 +179,6 @@ impl Cohort {
 
 fn reserve<T>(v: &mut Vec<T>, more: usize) {
     if v.capacity() - v.len() < more {
-        v.reserve_exact(v.len() / 8 + 16 * more);
+        v.reserve_exact(v.len() / 2 + 16 * more);
     }
 }
