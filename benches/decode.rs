@@ -4,10 +4,15 @@
 //! The struct is the fastest that serde_json offers (borrowed strings, no allocation), and does less: it
 //! checks no range and knows its fields beforehand. Half of the scores have 4 digits, half 16 or 17.
 
+#[path = "../tests/support/encode.rs"]
+mod encode;
+
 use serde::Deserialize;
 use std::hint::black_box;
 use std::time::Instant;
-use trueline::decode::{DecodeOptions, Decoder, FieldOrConst, IdField};
+use trueline::decode::{
+    DecodeOptions, Decoder, FieldOrConst, Format, IdField, Packing, Raw, SchemaText,
+};
 
 #[derive(Deserialize)]
 #[allow(dead_code)]
@@ -82,5 +87,71 @@ fn main() {
         "decode: {ours:.0} ns an event of {} bytes; serde_json into a struct: {theirs:.0} ns; ratio {:.2}",
         bytes / records.len(),
         ours / theirs
+    );
+    for (format, text, schema) in [
+        (Format::Json, "json", ""),
+        (Format::Avro, "avro", encode::AVRO),
+        (Format::Protobuf, "protobuf", encode::PROTO),
+    ] {
+        framed(format, text, schema);
+    }
+}
+
+/// The same facts in the frame of a registry, by format.
+fn framed(format: Format, name: &str, text: &str) {
+    let pool = encode::pool(encode::PROTO);
+    let records: Vec<Vec<u8>> = (0..4_000)
+        .map(|i| {
+            let facts = encode::Facts {
+                model: format!("model-{}", i % 5),
+                version: i % 3,
+                country: "de".into(),
+                id: format!("request-{i}"),
+                time_ms: 1_760_000_000_000 + i,
+                score: (i * 7919 % 10_007) as f64 / 10_007.0,
+                outcome: Some(i % 3 == 0),
+            };
+            let data = match format {
+                Format::Json => encode::as_json(&facts).to_string().into_bytes(),
+                Format::Avro => encode::as_avro(&facts),
+                Format::Protobuf => encode::as_protobuf(&pool, &facts),
+            };
+            encode::frame(1, &data)
+        })
+        .collect();
+    let options = DecodeOptions {
+        version: Some(FieldOrConst::Field("meta.version".into())),
+        segments: vec!["meta.country".into()],
+        id: Some(IdField::Path("id".into())),
+        packing: Packing {
+            format,
+            ..Packing::default()
+        },
+        ..DecodeOptions::default()
+    };
+    let Ok(mut decoder) = Decoder::new(&options) else {
+        return;
+    };
+    decoder.learn(
+        1,
+        &SchemaText {
+            format,
+            text: text.to_owned(),
+            references: Vec::new(),
+        },
+    );
+    let ns = best(&records, |payload| {
+        let raw = Raw {
+            payload,
+            key: None,
+            timestamp_ms: None,
+            headers: &(),
+        };
+        assert!(decoder.open(&raw).is_ok());
+        assert!(black_box(decoder.event(&raw, 0)).is_ok());
+    });
+    println!(
+        "framed {name}: {ns:.0} ns an event of {} bytes",
+        records[0].len()
     );
 }

@@ -12,7 +12,7 @@
 //! | 0 | `stats` |
 //! | 1 | `window`, `alert` |
 //! | 2 | `collect`, `judge` |
-//! | 3 | `kafka`, `decode`, `store`, `http`, `notify`, `telemetry` |
+//! | 3 | `kafka`, `decode`, `store`, `http`, `notify`, `registry`, `telemetry` |
 //! | 4 | `config` |
 //! | 5 | `app`, `cli`, `demo` |
 //!
@@ -36,6 +36,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("store", 3),
     ("http", 3),
     ("notify", 3),
+    ("registry", 3),
     ("telemetry", 3),
     ("config", 4),
     ("app", 5),

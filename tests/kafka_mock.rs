@@ -320,6 +320,7 @@ fn a_dead_letter_is_the_record_as_it_came_with_its_origin_and_reason() {
         timestamp_ms: Some(1_700_000_000_000),
         key: Some(b"k\xff"),
         payload: b"{\xffbroken",
+        headers: Default::default(),
     };
     dead.send("events", &record, "malformed", "byte 1: not UTF-8");
     assert!(dead.flush(PATIENCE));
@@ -375,6 +376,7 @@ fn dead_letters_never_wait_for_a_broker_that_is_away() {
         timestamp_ms: None,
         key: None,
         payload: &[b'x'; 1000],
+        headers: Default::default(),
     };
     let start = Instant::now();
     for _ in 0..20_000 {

@@ -110,6 +110,12 @@ impl Engine {
         self.collector.reject(origin, reason)
     }
 
+    /// What is taken next is one more event of the record at `origin`, the last that was taken of its
+    /// partition. It is an error to call this of a record that was replayed.
+    pub fn next_row(&mut self, origin: Origin) {
+        self.collector.partitions_mut().reopen(origin);
+    }
+
     /// The partition has nothing more to read for now: it no longer holds others back.
     pub fn end_of_partition(&mut self, source: u16, partition: i32) {
         self.collector.partitions_mut().end(source, partition);

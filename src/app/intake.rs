@@ -4,13 +4,21 @@
 //! that is no event costs one counter and, where a topic is set for them, one dead letter; one that the
 //! engine refuses for what it says (a class the model has not, a vector of the wrong length) likewise.
 //!
+//! A record that needs a schema which is not at hand yet waits in [`Parked`], with all that follows it in its
+//! partition. A record that holds several events is as many in the counters: *records* are then its rows,
+//! and a record that cannot be opened, or has no row, is one. Its rows are counted within one call, so no
+//! snapshot lies between them, and its offset is passed once.
+//!
 //! Sources are numbered over all topics, in the order of the configuration: [`Origin::source`] is that
 //! number, and [`Intake::base`] the number of the source's first topic.
 
 use super::engine::Engine;
+use super::parked::{Item, Owned, Parked};
 use crate::collect::{Disposition, Origin, Reason};
-use crate::decode::{Decoder, LabelDecoder, Rejection};
-use crate::kafka::{DeadLetter, Handler, KafkaError, Partition, Record};
+use crate::decode::{Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText};
+use crate::kafka::{DeadLetter, Handler, Headers, KafkaError, Partition, Record};
+use crate::registry::{Answer, Registry, SchemaKind};
+use std::sync::Arc;
 
 /// What a source keeps from one poll to the next.
 pub struct Intake {
@@ -22,6 +30,12 @@ pub struct Intake {
     pub decoder: Decoder,
     /// Outcomes that come apart, where they do.
     pub labels: Option<Labels>,
+    /// Whether every record is one plain JSON object and one event.
+    pub plain: bool,
+    /// Whom to ask for schemas, where records need them.
+    pub registry: Option<Arc<Registry>>,
+    /// Records that wait for their schema.
+    pub parked: Parked,
     /// Where broken records go.
     pub dead: Option<DeadLetter>,
     /// A failure after which the consumer has to be made anew.
@@ -68,6 +82,34 @@ impl Intake {
         }
     }
 
+    /// Learns the schema of a record, if it needs one. An error is why it never will be decoded.
+    fn prepare(&mut self, record: &Record<'_>) -> Result<Raised, Rejection> {
+        let holds = self.holds(record);
+        let events = !matches!(holds, Holds::Outcome);
+        let outcomes = !matches!(holds, Holds::Event);
+        if events && let Some(id) = self.decoder.lacks(record.payload) {
+            match ask(self.registry.as_deref(), id)? {
+                Some(schema) => self.decoder.learn(id, &schema),
+                None => return Ok(Raised::Waiting),
+            }
+        }
+        if outcomes
+            && let Some(labels) = &mut self.labels
+            && let Some(id) = labels.decoder.lacks(record.payload)
+        {
+            match ask(self.registry.as_deref(), id)? {
+                Some(schema) => labels.decoder.learn(id, &schema),
+                None => return Ok(Raised::Waiting),
+            }
+        }
+        Ok(Raised::Taken)
+    }
+
+    /// Whether what was no event has not even the shape of one: an outcome, or nothing.
+    fn is_no_event(&self, rejection: &Rejection) -> bool {
+        rejection.reason == Reason::MissingField && !self.decoder.saw_prediction()
+    }
+
     fn bury(&self, record: &Record<'_>, reason: Reason, detail: &str) {
         let topic = self
             .topics
@@ -84,6 +126,45 @@ impl Intake {
         if let Some(dead) = &self.dead {
             dead.send(topic, record, reason.as_str(), detail);
         }
+    }
+}
+
+impl HeaderMap for Headers<'_> {
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.get(name)
+    }
+}
+
+/// What became of a record for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Raised {
+    /// It has been counted.
+    Taken,
+    /// Its schema is being fetched.
+    Waiting,
+}
+
+/// The schema of an id, `None` while it is being fetched.
+fn ask(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Rejection> {
+    let unknown = |why: &str| Rejection {
+        reason: Reason::UnknownSchema,
+        detail: format!("schema {id}: {why}"),
+    };
+    let Some(registry) = registry else {
+        return Err(unknown("there is no [registry] to ask; configure one"));
+    };
+    match registry.ask(id) {
+        Answer::Waiting => Ok(None),
+        Answer::Absent(why) => Err(unknown(&why)),
+        Answer::Known(schema) => Ok(Some(SchemaText {
+            format: match schema.kind {
+                SchemaKind::Avro => Format::Avro,
+                SchemaKind::Json => Format::Json,
+                SchemaKind::Protobuf => Format::Protobuf,
+            },
+            text: schema.text.clone(),
+            references: schema.references.clone(),
+        })),
     }
 }
 
@@ -104,6 +185,49 @@ enum Holds {
 }
 
 impl Lent<'_> {
+    /// Takes what waited for its schema, as far as that has come.
+    pub fn release(&mut self) {
+        if self.intake.parked.is_empty() {
+            return;
+        }
+        let mut parked = std::mem::take(&mut self.intake.parked);
+        parked.release(|partition, item| match item {
+            Item::Record(owned) => self.raise(&owned.record()),
+            Item::End => {
+                self.end(partition);
+                Raised::Taken
+            }
+        });
+        self.intake.parked = parked;
+    }
+
+    /// Takes a record whose turn it is, if its schema is known.
+    fn raise(&mut self, record: &Record<'_>) -> Raised {
+        if !self.intake.plain {
+            match self.intake.prepare(record) {
+                Ok(Raised::Taken) => self.take_packed(record),
+                Ok(Raised::Waiting) => return Raised::Waiting,
+                Err(rejection) => self.refuse(record, rejection),
+            }
+            return Raised::Taken;
+        }
+        let origin = self.intake.origin(record);
+        let taken = match self.intake.holds(record) {
+            Holds::Outcome => self.outcome(origin, record),
+            Holds::Event => self.event(origin, record),
+            Holds::Either => match self.event(origin, record) {
+                Err(rejection) if self.intake.is_no_event(&rejection) => {
+                    self.outcome(origin, record)
+                }
+                taken => taken,
+            },
+        };
+        if let Some((reason, detail)) = self.settle(origin, taken) {
+            self.intake.bury(record, reason, &detail);
+        }
+        Raised::Taken
+    }
+
     fn event(&mut self, origin: Origin, record: &Record<'_>) -> Result<Disposition, Rejection> {
         let (payload, key, time) = (record.payload, record.key, record.timestamp_ms);
         let event = self.intake.decoder.decode(payload, key, time)?;
@@ -120,46 +244,136 @@ impl Lent<'_> {
             None => Ok(self.engine.reject(origin, Reason::MissingField)),
         }
     }
+
+    /// A record of another form than one plain JSON object: as many events as it has rows, each counted,
+    /// one position, and at most one dead letter, which tells of the first row that was rejected.
+    fn take_packed(&mut self, record: &Record<'_>) {
+        let raw = Raw {
+            payload: record.payload,
+            key: record.key,
+            timestamp_ms: record.timestamp_ms,
+            headers: &record.headers,
+        };
+        let holds = self.intake.holds(record);
+        let opened = match (&holds, &mut self.intake.labels) {
+            (Holds::Outcome, Some(labels)) => labels.decoder.open(&raw),
+            (Holds::Either, Some(labels)) => {
+                // Outcomes have other paths, in the same rows.
+                let _ = labels.decoder.open(&raw);
+                self.intake.decoder.open(&raw)
+            }
+            _ => self.intake.decoder.open(&raw),
+        };
+        let rows = match opened {
+            Ok(rows) => rows,
+            Err(rejection) => return self.refuse(record, rejection),
+        };
+        let origin = self.intake.origin(record);
+        let (mut bad, mut first) = (0, None);
+        let mut replayed = false;
+        for row in 0..rows {
+            if row > 0 && !replayed {
+                self.engine.next_row(origin);
+            }
+            let taken = self.row(&holds, origin, &raw, row);
+            replayed |= matches!(taken, Ok(Disposition::Replayed));
+            if let Some((reason, detail)) = self.settle(origin, taken) {
+                bad += 1;
+                first.get_or_insert((row, reason, detail));
+            }
+        }
+        match first {
+            Some((_, reason, detail)) if rows == 1 => self.intake.bury(record, reason, &detail),
+            Some((row, reason, detail)) => {
+                let detail = format!(
+                    "row {} of {rows}, {bad} of them rejected: {detail}",
+                    row + 1
+                );
+                self.intake.bury(record, reason, &detail);
+            }
+            None => {}
+        }
+    }
+
+    fn row(
+        &mut self,
+        holds: &Holds,
+        origin: Origin,
+        raw: &Raw<'_>,
+        row: usize,
+    ) -> Result<Disposition, Rejection> {
+        let (intake, engine) = (&mut *self.intake, &mut *self.engine);
+        let mut outcome = |labels: &mut Option<Labels>| match labels {
+            Some(labels) => {
+                let label = labels.decoder.label(raw, row)?;
+                Ok(engine.label(origin, &label))
+            }
+            None => Ok(engine.reject(origin, Reason::MissingField)),
+        };
+        if let Holds::Outcome = holds {
+            return outcome(&mut intake.labels);
+        }
+        match intake.decoder.event(raw, row) {
+            Ok(event) => Ok(engine.observe(origin, &event)),
+            Err(rejection) => match holds {
+                Holds::Either if intake.is_no_event(&rejection) => outcome(&mut intake.labels),
+                _ => Err(rejection),
+            },
+        }
+    }
+
+    /// A record none of which can be used.
+    fn refuse(&mut self, record: &Record<'_>, rejection: Rejection) {
+        let origin = self.intake.origin(record);
+        if let Some((reason, detail)) = self.settle(origin, Err(rejection)) {
+            self.intake.bury(record, reason, &detail);
+        }
+    }
+
+    /// Counts what could not be decoded; answers why a record belongs with the dead letters.
+    fn settle(
+        &mut self,
+        origin: Origin,
+        taken: Result<Disposition, Rejection>,
+    ) -> Option<(Reason, String)> {
+        match taken {
+            Ok(Disposition::Rejected(reason)) => Some((reason, reason.words().to_owned())),
+            Ok(Disposition::Refused(cap)) => {
+                let cap = cap.as_str();
+                crate::warn_limited!(cap, "good record refused by a cap; see [limits]");
+                None
+            }
+            Ok(_) => None,
+            Err(rejection) => match self.engine.reject(origin, rejection.reason) {
+                // Read again after a restart: its dead letter was written the first time.
+                Disposition::Replayed => None,
+                _ => Some((rejection.reason, rejection.detail)),
+            },
+        }
+    }
+
+    fn end(&mut self, partition: Partition) {
+        self.engine
+            .end_of_partition(self.intake.base + partition.topic, partition.partition);
+    }
 }
 
 impl Handler for Lent<'_> {
     fn record(&mut self, record: Record<'_>) {
-        let origin = self.intake.origin(&record);
-        let taken = match self.intake.holds(&record) {
-            Holds::Outcome => self.outcome(origin, &record),
-            Holds::Event => self.event(origin, &record),
-            Holds::Either => match self.event(origin, &record) {
-                Err(rejection) if !self.intake.decoder.saw_prediction() => {
-                    // Not even the shape of an event: an outcome, or nothing.
-                    let missing = rejection.reason == Reason::MissingField;
-                    if missing {
-                        self.outcome(origin, &record)
-                    } else {
-                        Err(rejection)
-                    }
-                }
-                taken => taken,
-            },
+        let partition = Partition {
+            topic: record.topic,
+            partition: record.partition,
         };
-        let (reason, detail) = match taken {
-            Ok(Disposition::Rejected(reason)) => (reason, reason.words().to_owned()),
-            Ok(Disposition::Refused(cap)) => {
-                let cap = cap.as_str();
-                crate::warn_limited!(cap, "good record refused by a cap; see [limits]");
-                return;
-            }
-            Ok(_) => return,
-            Err(rejection) => match self.engine.reject(origin, rejection.reason) {
-                // Read again after a restart: its dead letter was written the first time.
-                Disposition::Replayed => return,
-                _ => (rejection.reason, rejection.detail),
-            },
-        };
-        self.intake.bury(&record, reason, &detail);
+        let waits = self.intake.parked.has(partition);
+        if waits || self.raise(&record) == Raised::Waiting {
+            let item = Item::Record(Owned::of(&record));
+            self.intake.parked.push(partition, item);
+        }
     }
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
         self.intake.moved = true;
+        self.intake.parked.forget(partition);
         let offset = self
             .engine
             .assign(self.intake.base + partition.topic, partition.partition);
@@ -174,6 +388,7 @@ impl Handler for Lent<'_> {
 
     fn revoked(&mut self, partition: Partition, lost: bool) {
         self.intake.moved = true;
+        self.intake.parked.forget(partition);
         self.engine
             .revoke(self.intake.base + partition.topic, partition.partition);
         tracing::info!(
@@ -185,8 +400,11 @@ impl Handler for Lent<'_> {
     }
 
     fn end_of_partition(&mut self, partition: Partition) {
-        self.engine
-            .end_of_partition(self.intake.base + partition.topic, partition.partition);
+        if self.intake.parked.has(partition) {
+            self.intake.parked.push(partition, Item::End);
+        } else {
+            self.end(partition);
+        }
     }
 
     fn error(&mut self, error: KafkaError) {

@@ -8,6 +8,7 @@
 //! ```text
 //!  Kafka ─► consumer(s) ─► intake ─► engine ─► publisher ─► Published ─► HTTP
 //!           └──────── one thread, "engine" ────────────┘        (tokio, one thread)
+//!                            ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
 //!                              └► snapshot keeper (one thread, disk) ─► commit
 //! ```
 
@@ -15,6 +16,7 @@ pub mod clock;
 pub mod engine;
 mod fault;
 pub mod intake;
+mod parked;
 mod publish;
 mod reload;
 pub mod replay;

@@ -14,6 +14,7 @@ use crate::alert::AlertState;
 use crate::collect::{Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
+use crate::registry::Counts;
 use crate::telemetry::Published;
 use crate::telemetry::published::{EngineFacts, PartitionFacts, SourceFacts};
 
@@ -36,7 +37,12 @@ pub fn evaluations(published: &Published, engine: &mut Engine) {
 
 /// Publishes counters and positions. Before the reports: whoever sees a verdict also sees the records
 /// that it rests on counted.
-pub fn facts(published: &Published, engine: &Engine, feeds: &[(&Intake, &Consumer)]) {
+pub fn facts(
+    published: &Published,
+    engine: &Engine,
+    feeds: &[(&Intake, &Consumer)],
+    asked: Counts,
+) {
     let sources: Vec<SourceFacts> = feeds
         .iter()
         .flat_map(|(intake, _)| source_facts(engine, intake))
@@ -48,6 +54,7 @@ pub fn facts(published: &Published, engine: &Engine, feeds: &[(&Intake, &Consume
     published.update(|facts| {
         facts.sources = sources;
         facts.partitions = partitions;
+        facts.registry = [asked.found, asked.absent, asked.failed];
     });
 }
 
@@ -89,7 +96,7 @@ pub fn size(published: &Published, engine: &Engine) {
     published.update(|facts| facts.engine = size);
 }
 
-/// One entry a topic. Dead letters are counted for the source, and shown with its first topic.
+/// One entry a topic. Dead letters and what is parked are counted for the source, and shown with its first topic.
 fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
     let dead = intake.dead.as_ref().map(|d| d.counts()).unwrap_or_default();
     let counters = |number: u16| {
@@ -110,6 +117,7 @@ fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
         .collect();
     if let Some(first) = facts.first_mut() {
         first.dead_letters_delivered = dead.delivered;
+        first.parked = intake.parked.records();
         first.dead_letters_failed = dead.failed + dead.dropped;
     }
     facts

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::engine::Engine;
 use super::fault::Fault;
 use super::intake::{Intake, Labels};
+use super::parked::Parked;
 use super::reload::Reloader;
 use super::setup::{Setup, Source};
 use super::snapshots::{Keeper, StateDir};
@@ -25,6 +26,7 @@ use super::{clock, engine::Plan};
 use crate::decode::{DecodeOptionsError, Decoder, LabelDecoder};
 use crate::http;
 use crate::kafka::{Consumer, DeadLetter};
+use crate::registry::Registry;
 use crate::telemetry::Published;
 
 /// An application that holds all it needs and does nothing yet.
@@ -67,9 +69,16 @@ impl App {
             facts.config.hash = hash;
             facts.config.loaded_ms = Some(clock::now_ms());
         });
+        let registry = match setup.registry {
+            None => None,
+            Some(options) => Some(Arc::new(Registry::new(options).map_err(|error| {
+                Fault::Unavailable(format!("cannot start a thread: {error}"))
+            })?)),
+        };
         let work = Work {
             engine,
-            feeds: feeds(setup.sources)?,
+            feeds: feeds(setup.sources, registry.as_ref())?,
+            registry,
             topics,
             keeper: Keeper::start(dir)?,
             snapshot_every: setup.snapshot_every,
@@ -217,7 +226,7 @@ fn restore(
     Ok((engine, topics))
 }
 
-fn feeds(sources: Vec<Source>) -> Result<Vec<Feed>, Fault> {
+fn feeds(sources: Vec<Source>, registry: Option<&Arc<Registry>>) -> Result<Vec<Feed>, Fault> {
     let mut base = 0;
     let mut feeds = Vec::new();
     for source in sources {
@@ -235,13 +244,18 @@ fn feeds(sources: Vec<Source>) -> Result<Vec<Feed>, Fault> {
             })
         });
         let labels: Option<Result<Labels, DecodeOptionsError>> = labels;
+        let labels = labels
+            .transpose()
+            .map_err(|error| wrong(error.to_string()))?;
+        let decoder = Decoder::new(&source.decode).map_err(|error| wrong(error.to_string()))?;
         let intake = Intake {
-            labels: labels
-                .transpose()
-                .map_err(|error| wrong(error.to_string()))?,
+            plain: decoder.is_plain() && labels.as_ref().is_none_or(|l| l.decoder.is_plain()),
+            registry: registry.cloned(),
+            parked: Parked::default(),
+            labels,
             base,
             topics: source.kafka.topics.clone(),
-            decoder: Decoder::new(&source.decode).map_err(|error| wrong(error.to_string()))?,
+            decoder,
             dead: DeadLetter::new(&source.kafka).map_err(|error| wrong(error.to_string()))?,
             fatal: false,
             moved: false,

@@ -8,6 +8,7 @@ use crate::config::live::Keys;
 use crate::config::{Config, JoinOptions, SourceOptions};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
+use crate::registry::RegistryOptions;
 use crate::telemetry::Limits;
 
 /// One consumer and the shape of its records.
@@ -28,6 +29,8 @@ pub struct Setup {
     pub plan: Plan,
     /// Where from, at least one.
     pub sources: Vec<Source>,
+    /// Where schemas are, when records need them.
+    pub registry: Option<RegistryOptions>,
     /// `host:port` of the HTTP server; port 0 takes any free one.
     pub listen: String,
     /// Directory of the snapshots; created when missing, locked while running.
@@ -60,6 +63,7 @@ impl Setup {
             file: None,
             plan: config.plan,
             sources: config.sources.into_iter().map(source).collect(),
+            registry: config.registry,
             listen: config.http.listen.to_string(),
             state: config.state.directory,
             snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),

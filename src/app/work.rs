@@ -18,6 +18,7 @@ use super::stop::Stop;
 use super::{clock, setup::Source};
 use crate::collect::Origin;
 use crate::kafka::{Consumer, Partition};
+use crate::registry::Registry;
 use crate::telemetry::Published;
 
 /// Time between two ticks: short against any slide, long against what a tick costs.
@@ -43,6 +44,10 @@ pub struct Feed {
     anew: Option<Instant>,
     /// The group has taken us in.
     ready: bool,
+    /// The consumer is paused.
+    paused: bool,
+    /// So much waits for schemas that no more is read, until nothing does.
+    crowded: bool,
 }
 
 impl Feed {
@@ -54,11 +59,36 @@ impl Feed {
             intake,
             anew: None,
             ready: false,
+            paused: false,
+            crowded: false,
+        }
+    }
+
+    /// Stops reading while the disk holds us back or too much waits for schemas, and goes on after.
+    fn pace(&mut self, held_back: bool) {
+        let parked = &self.intake.parked;
+        self.crowded = parked.is_full() || (self.crowded && !parked.is_empty());
+        let pause = held_back || self.crowded;
+        if pause == self.paused || self.anew.is_some() {
+            return;
+        }
+        self.paused = pause;
+        let topics = self.intake.topics.join(",");
+        let (crowded, paused) = (self.crowded, pause);
+        tracing::warn!(topics, held_back, crowded, paused, "consumer");
+        let done = if pause {
+            self.consumer.pause()
+        } else {
+            self.consumer.resume()
+        };
+        if let Err(error) = done {
+            tracing::error!(%error, "consumer could not be paused or resumed");
         }
     }
 
     /// Reads what there is; answers the number of records.
     fn poll(&mut self, engine: &mut Engine, wait: Duration) -> usize {
+        self.intake.with(engine).release();
         if self.intake.fatal {
             self.intake.fatal = false;
             self.anew = Some(Instant::now() + ANEW);
@@ -101,10 +131,12 @@ impl Feed {
     fn remake(&mut self, engine: &mut Engine) {
         for partition in self.consumer.assignment() {
             engine.revoke(self.intake.base + partition.topic, partition.partition);
+            self.intake.parked.forget(partition);
         }
         match Consumer::new(&self.source.kafka) {
             Ok(consumer) => {
                 self.consumer = consumer;
+                self.paused = false;
                 self.anew = None;
             }
             Err(error) => {
@@ -137,6 +169,8 @@ pub struct Work {
     pub engine: Engine,
     /// Its feeds, at least one.
     pub feeds: Vec<Feed>,
+    /// Where schemas are asked for, if anywhere.
+    pub registry: Option<Arc<Registry>>,
     /// Names of the topics by the engine's numbers, and behind them those that are no longer read.
     pub topics: Vec<String>,
     /// Where snapshots go.
@@ -196,6 +230,7 @@ impl Work {
         };
         self.pace.records = 0;
         for feed in &mut self.feeds {
+            feed.pace(self.held_back);
             self.pace.records += feed.poll(&mut self.engine, wait);
         }
         self.ready();
@@ -253,7 +288,13 @@ impl Work {
             .iter()
             .map(|f| (&f.intake, &f.consumer))
             .collect();
-        publish::facts(&self.published, &self.engine, &feeds);
+        let asked = self.registry.as_ref().map(|r| r.counts());
+        publish::facts(
+            &self.published,
+            &self.engine,
+            &feeds,
+            asked.unwrap_or_default(),
+        );
     }
 
     /// Hands the engine's state to the keeper: what the journals have since the last time, and the
@@ -275,16 +316,6 @@ impl Work {
         }
         self.held_back = full;
         tracing::warn!(unwritten, paused = full, "state that is not on disk");
-        for feed in &mut self.feeds {
-            let done = if full {
-                feed.consumer.pause()
-            } else {
-                feed.consumer.resume()
-            };
-            if let Err(error) = done {
-                tracing::error!(%error, "consumer could not be paused or resumed");
-            }
-        }
     }
 
     /// A source is ready once the group has given it partitions, or told it that there are none. Until

@@ -13,6 +13,7 @@ use super::exit::{self, Exit};
 use crate::config::bounds::{MemoryBound, human};
 use crate::config::{Config, SourceOptions, reference};
 use crate::kafka;
+use crate::registry::RegistryOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -158,6 +159,7 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     let sources = config.sources.iter();
     let mut faults: Vec<String> = sources.flat_map(|s| brokers(s, timeout)).collect();
     faults.dedup();
+    faults.extend(registry(config, timeout));
     faults.extend(directory(&config.state.directory));
     if let Err(error) = TcpListener::bind(config.http.listen) {
         faults.push(format!(
@@ -186,6 +188,17 @@ fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Whether the schema registry answers as one, where there is one.
+fn registry(config: &Config, timeout: Duration) -> Option<String> {
+    let options = config.registry.as_ref()?;
+    let options = RegistryOptions {
+        timeout: options.timeout.min(timeout),
+        ..options.clone()
+    };
+    let fault = crate::registry::probe(&options).err()?;
+    Some(format!("[registry] url: {fault}"))
 }
 
 /// Whether a file can be made in the state directory; one that does not exist yet is looked for in the

@@ -1,4 +1,5 @@
-//! Where every record went. For each source, records read equal the sum of the dispositions; this is
+//! Where every record went; of a record with several events, where each of these went, for they are
+//! counted as records. For each source, records read equal the sum of the dispositions; this is
 //! true after every call, because one function counts both.
 
 use super::event::{Disposition, Reason, Refusal};

@@ -98,11 +98,13 @@ pub enum Reason {
     UnknownModel,
     /// A second outcome of one prediction that says something else, where that is not allowed.
     Contradiction,
+    /// The registry has no schema under the record's id, or one that cannot be used.
+    UnknownSchema,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Reason; 16] = [
+    pub const ALL: [Reason; 17] = [
         Reason::Malformed,
         Reason::MissingField,
         Reason::ScoreNotFinite,
@@ -119,6 +121,7 @@ impl Reason {
         Reason::BadTime,
         Reason::UnknownModel,
         Reason::Contradiction,
+        Reason::UnknownSchema,
     ];
 
     /// Its name, as in labels, headers and JSON.
@@ -140,6 +143,7 @@ impl Reason {
             Reason::BadTime => "bad_time",
             Reason::UnknownModel => "unknown_model",
             Reason::Contradiction => "contradiction",
+            Reason::UnknownSchema => "unknown_schema",
         }
     }
 }
@@ -173,6 +177,9 @@ impl Reason {
             Reason::BadTime => "the event time cannot be read; see `fields.time` and `time_unit`",
             Reason::UnknownModel => {
                 "no [[model]] has this name, and there is none named \"*\"; add one of them"
+            }
+            Reason::UnknownSchema => {
+                "the schema registry does not have the record's schema; register it and see [registry]"
             }
             Reason::Contradiction => {
                 "another outcome of this prediction came before; send one, or set `repeated`"

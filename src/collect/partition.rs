@@ -76,6 +76,15 @@ impl Partitions {
         true
     }
 
+    /// Moves the position back to the record that was passed last, of which there is more.
+    pub fn reopen(&mut self, origin: Origin) {
+        let index = self.find(origin.source, origin.partition);
+        let p = &mut self.all[index];
+        if p.next == Some(origin.offset.saturating_add(1)) {
+            p.next = Some(origin.offset);
+        }
+    }
+
     /// Takes the event time of the record that was passed last; returns whether the frontier moved.
     #[inline]
     pub fn observe(&mut self, time_ms: i64) -> bool {

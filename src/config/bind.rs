@@ -27,6 +27,7 @@ use super::document::{Entry, Record};
 use super::join::JoinOptions;
 use super::ladder;
 use super::problem::{Place, Problems};
+use super::registry::packing;
 use super::value::{Placed, Value};
 use super::{HttpOptions, SourceOptions, StateOptions};
 
@@ -34,7 +35,7 @@ use super::{HttpOptions, SourceOptions, StateOptions};
 const ANY: &str = "*";
 
 /// Whether this binary can talk TLS.
-const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
+pub(super) const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
 
 /// Typed reading of a record. The schema decides the kind of every key and the reader keeps to it, so
 /// a value of another kind is a fault of the schema's author; the zero of the kind stands for it.
@@ -50,7 +51,7 @@ impl Record {
         self.text(key).map(str::to_owned)
     }
 
-    fn path(&self, key: &str) -> Option<&Path> {
+    pub(super) fn path(&self, key: &str) -> Option<&Path> {
         match &self.entry(key).value {
             Value::Path(path) => Some(path),
             _ => None,
@@ -467,17 +468,24 @@ fn security(
     }
     let mechanism = sasl.owned("mechanism");
     if mechanism.as_deref().is_some_and(|m| m != "PLAIN") && !TLS_BUILT {
-        let what = "this binary was built without SCRAM, which comes with TLS";
+        let what = "this binary has PLAIN alone, the other mechanisms come with TLS";
         problems.add(sasl.entry("mechanism").at, what, rebuild);
     }
-    if mechanism.is_some() {
-        for key in ["username", "password"] {
-            if !sasl.entry(key).given {
-                let what = format!("[kafka.sasl] has a `mechanism` and no `{key}`");
-                problems.add(sasl.at, what, format!("add `{key}`"));
-            }
+    let needed: &[&str] = match mechanism.as_deref() {
+        None => &[],
+        Some("OAUTHBEARER") => &["token_file"],
+        Some(_) => &["username", "password"],
+    };
+    for key in needed {
+        if !sasl.entry(key).given {
+            let what = format!("[kafka.sasl] has a `mechanism` and no `{key}`");
+            problems.add(sasl.at, what, format!("add `{key}`"));
         }
-    } else if let Some(at) = given_place(sasl, &["username", "password"]) {
+    }
+    let useless = ["username", "password", "token_file"];
+    if mechanism.is_none()
+        && let Some(at) = given_place(sasl, &useless)
+    {
         let remedy = "add `mechanism = \"SCRAM-SHA-512\"` or the one your brokers use";
         problems.add(
             at,
@@ -508,6 +516,7 @@ fn security(
         username: sasl.owned("username"),
         password: sasl.owned("password"),
         ca_file: file("ca_file").filter(|_| encrypted),
+        token_file: sasl.path("token_file").map(Path::to_path_buf),
     }
 }
 
@@ -536,6 +545,7 @@ fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Decode
         classes: classes(root, source, problems),
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),
+        packing: packing(source),
         ..DecodeOptions::default()
     }
 }

@@ -19,6 +19,7 @@
 //! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
 //! touch few cells costs as much less.
 
+use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::window::Width;
 
@@ -38,6 +39,8 @@ const STREAM_BYTES: u64 = 16 * 1024;
 pub const PENDING_BYTES: u64 = 80;
 /// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
+/// Records of a source that may wait for their schemas before no more is read for it, bytes.
+pub const PARKED_BYTES_MAX: usize = 16 << 20;
 
 /// The bound, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +51,7 @@ pub struct MemoryBound {
     pub streams_max: u64,
     /// Predictions and outcomes that wait for each other, bytes.
     pub pending_bytes: u64,
-    /// Fetched records that wait, bytes.
+    /// Fetched records that wait, for their turn or for their schemas, bytes.
     pub queue_bytes: u64,
 }
 
@@ -56,10 +59,13 @@ impl MemoryBound {
     /// The bound of a configuration.
     pub fn of(config: &Config) -> MemoryBound {
         let streams = config.plan.models.iter().map(stream_bytes);
-        let queues = config
-            .sources
-            .iter()
-            .map(|s| u64::from(s.kafka.queue_kbytes_max) * 1024);
+        let queues = config.sources.iter().map(|s| {
+            let parked = match s.decode.packing.format {
+                Format::Json => 0,
+                _ => PARKED_BYTES_MAX as u64,
+            };
+            u64::from(s.kafka.queue_kbytes_max) * 1024 + parked
+        });
         MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
             streams_max: config.plan.caps.streams_max as u64,

@@ -5,7 +5,7 @@
 //! kinds of records, and one without a prediction is an outcome.
 
 use crate::collect::join::{JoinPlan, Missing, Repeated};
-use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions};
+use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing};
 
 use super::SourceOptions;
 use super::bind::{id_field, time_field};
@@ -63,6 +63,16 @@ impl JoinOptions {
             let remedy = "name one topic of outcomes for each of predictions, in the same order";
             problems.add(record.entry("topics").at, what, remedy);
         }
+        let shared = decode.packing.rows.clone().filter(|_| topics.is_empty());
+        let rows = record.owned("rows").or(shared);
+        if topics.is_empty() && rows != decode.packing.rows {
+            let what = "the source's topics carry both kinds of records, and `rows` differ";
+            problems.add(
+                record.entry("rows").at,
+                what,
+                "remove it here: the source's holds",
+            );
+        }
         let labels = LabelOptions {
             model: record.owned("model"),
             id: id.unwrap_or(IdField::Key),
@@ -71,6 +81,10 @@ impl JoinOptions {
             classes: decode.classes.clone(),
             record_bytes_max: decode.record_bytes_max,
             ahead_ms_max: decode.ahead_ms_max,
+            packing: Packing {
+                rows,
+                ..decode.packing.clone()
+            },
             ..LabelOptions::default()
         };
         if let Err(error) = LabelDecoder::new(&labels) {

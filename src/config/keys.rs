@@ -57,8 +57,16 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "kafka.sasl",
         repeated: false,
-        about: "Credentials. The SCRAM mechanisms need a binary built with the feature `tls`.",
+        about: "Credentials. All mechanisms but PLAIN need a binary built with the feature `tls`.",
         keys: SASL,
+    },
+    Section {
+        path: "registry",
+        repeated: false,
+        about: "A Confluent-compatible schema registry, for sources whose `format` is `avro` or `protobuf`. \
+                While it does not answer, records whose schema is not known yet wait, and their \
+                partitions with them; nothing is lost.",
+        keys: REGISTRY,
     },
     Section {
         path: "source",
@@ -212,7 +220,7 @@ const TLS: &[Key] = &[
 const SASL: &[Key] = &[
     key(
         "mechanism",
-        Kind::Choice(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]),
+        Kind::Choice(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]),
         Unset("\"SCRAM-SHA-512\""),
         "How to prove who we are. Unset: no credentials.",
     ),
@@ -222,6 +230,46 @@ const SASL: &[Key] = &[
         Kind::Secret,
         Unset("\"${KAFKA_PASSWORD}\""),
         "Password.",
+    ),
+    key(
+        "token_file",
+        Kind::Path,
+        Unset("\"/var/run/secrets/kafka/token\""),
+        "File with the bearer token of OAUTHBEARER, which somebody else renews; it is read again before \
+         the token it held runs out.",
+    ),
+];
+
+const REGISTRY: &[Key] = &[
+    key(
+        "url",
+        Kind::Text,
+        Unset("\"http://localhost:8081\""),
+        "Where it is. `https` needs a binary built with the feature `tls`.",
+    ),
+    key(
+        "user",
+        Kind::Text,
+        Unset("\"trueline\""),
+        "User, for basic authentication.",
+    ),
+    key(
+        "password",
+        Kind::Secret,
+        Unset("\"${REGISTRY_PASSWORD}\""),
+        "Password.",
+    ),
+    key(
+        "ca_file",
+        Kind::Path,
+        Unset("\"/etc/trueline/ca.pem\""),
+        "PEM file of the authority that signed its certificate. Unset: the system's.",
+    ),
+    key(
+        "timeout",
+        Kind::Duration,
+        Value("\"5s\""),
+        "How long one request may take. Requests are made beside the consumption, not in it.",
     ),
 ];
 
@@ -240,9 +288,27 @@ const SOURCE: &[Key] = &[
     ),
     key(
         "format",
-        Kind::Choice(&["json"]),
+        Kind::Choice(&["json", "avro", "protobuf"]),
         Value("\"json\""),
-        "Format of the records: one JSON object each.",
+        "Format of the records, those of [source.outcomes] too: one JSON object each, alone or behind the \
+         frame of a JSON Schema serializer; or Avro or Protobuf in that frame, with schemas from the \
+         [registry].",
+    ),
+    key(
+        "envelope",
+        Kind::Choice(&["none", "cloudevents"]),
+        Value("\"none\""),
+        "What the data are wrapped in. `cloudevents`: structured (one JSON object, paths are below its \
+         `data`) or binary (attributes are headers), as each record says; the path `ce_time` is the \
+         attribute `time`, and so on.",
+    ),
+    key(
+        "rows",
+        Kind::Text,
+        Unset("\"predictions\""),
+        "Path of an array, each object of which is an event. Fields within begin with it, \
+         `predictions.score`; others are the same for all. Each row is counted as a record. Unset: a \
+         record is one event.",
     ),
     key(
         "start",
@@ -362,6 +428,13 @@ const OUTCOMES: &[Key] = &[
         Kind::Text,
         Unset("\"request_id\""),
         "Path of the prediction's id, or `@key` for the record's key. Unset: as in [source.fields].",
+    ),
+    key(
+        "rows",
+        Kind::Text,
+        Unset("\"outcomes\""),
+        "Path of an array, each object of which is an outcome. Where the source's topics carry both kinds, \
+         it must be the source's `rows`, and is unless set.",
     ),
     key(
         "model",

@@ -25,6 +25,7 @@ mod ladder;
 pub mod live;
 pub mod problem;
 pub mod reference;
+mod registry;
 pub mod schema;
 pub mod value;
 mod write;
@@ -36,6 +37,7 @@ use std::path::{Path, PathBuf};
 use crate::decode::DecodeOptions;
 use crate::judge::Plan;
 use crate::kafka::KafkaOptions;
+use crate::registry::RegistryOptions;
 use crate::telemetry::log::LogOptions;
 
 pub use bounds::MemoryBound;
@@ -50,6 +52,8 @@ pub struct Config {
     pub plan: Plan,
     /// What to read.
     pub sources: Vec<SourceOptions>,
+    /// Where schemas are.
+    pub registry: Option<RegistryOptions>,
     /// What to serve.
     pub http: HttpOptions,
     /// What to save.
@@ -97,6 +101,7 @@ impl fmt::Debug for Config {
         f.debug_struct("Config")
             .field("plan", &self.plan)
             .field("sources", &self.sources)
+            .field("registry", &self.registry)
             .field("http", &self.http)
             .field("state", &self.state)
             .field("log", &self.log)
@@ -133,6 +138,7 @@ impl Config {
         bind::settle_models(&mut document, document::any_model);
         let mut plan = bind::plan(&document, &mut problems);
         let sources = bind::sources(&document, &mut problems);
+        let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
         let state = bind::state(&document, &outside.directory, &mut problems);
         let http = bind::http(&document);
@@ -141,6 +147,7 @@ impl Config {
             true => Ok(Config {
                 plan,
                 sources,
+                registry,
                 http,
                 state,
                 log,

@@ -10,7 +10,7 @@
 //! and rejected as too large.
 
 use super::decoder::Decoder;
-use super::options::{DecodeOptions, DecodeOptionsError, PredictionField};
+use super::options::{DecodeOptions, DecodeOptionsError, Packing, PredictionField};
 use super::path::Paths;
 use super::rejection::Rejection;
 use super::shape::{Buffers, Shape, Value};
@@ -70,6 +70,11 @@ impl From<DecodeOptionsError> for FileError {
 impl FileReader {
     /// Opens `path`: `.csv` is CSV with a header, all else JSON lines; `.gz` and `.zst` are unpacked.
     pub fn open(path: &Path, options: &DecodeOptions) -> Result<FileReader, FileError> {
+        // Frames, envelopes and several events in one record are matters of topics.
+        let options = &DecodeOptions {
+            packing: Packing::default(),
+            ..options.clone()
+        };
         let read = Arc::new(AtomicU64::new(0));
         let file = File::open(path)
             .map_err(|e| FileError::Io(format!("cannot open {}: {e}", path.display())))?;

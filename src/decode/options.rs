@@ -1,7 +1,8 @@
 //! What the user says about the shape of a record: where each fact of an event lies.
 //!
 //! A path is a dotted list of object keys, `prediction.score`; a key that itself holds a dot is
-//! written with a backslash, `a\.b`. Paths do not reach into arrays: a record is one event.
+//! written with a backslash, `a\.b`. Paths do not reach into arrays, except into one: where a record holds
+//! several events, [`Packing::rows`] names the array, and the paths of fields within it begin with its own.
 
 /// Where a name comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +56,59 @@ pub enum PredictionField {
     ClassMap(String),
 }
 
+/// In what the records are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// One JSON object, alone or behind the frame of a schema registry.
+    #[default]
+    Json,
+    /// Avro's binary encoding behind the frame of a schema registry.
+    Avro,
+    /// A Protobuf message behind the frame of a schema registry.
+    Protobuf,
+}
+
+impl Format {
+    /// Its name in the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Format::Json => "json",
+            Format::Avro => "avro",
+            Format::Protobuf => "protobuf",
+        }
+    }
+}
+
+/// What the data of a record are wrapped in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Envelope {
+    /// Nothing.
+    #[default]
+    None,
+    /// CloudEvents 1.0, structured (a JSON object with the data under `data`) or binary (the value is the
+    /// data, attributes are headers). Each record says which; the field `ce_NAME` is the attribute `NAME`.
+    CloudEvents,
+}
+
+/// How the facts of a record are packed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Packing {
+    /// The format.
+    pub format: Format,
+    /// What is around it.
+    pub envelope: Envelope,
+    /// Path of an array each of whose objects is an event; one record is one event when `None`. Paths of
+    /// fields below it begin with it, `rows.score`; all others are the same for each event.
+    pub rows: Option<String>,
+}
+
+impl Packing {
+    /// Whether a record is one plain JSON object and one event.
+    pub fn is_plain(&self) -> bool {
+        *self == Packing::default()
+    }
+}
+
 /// The shape of the records of one source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeOptions {
@@ -85,6 +139,8 @@ pub struct DecodeOptions {
     /// How far an event time may lie after the record's Kafka timestamp; one event from the future
     /// would carry the watermark with it and make all others late. `None` believes any.
     pub ahead_ms_max: Option<i64>,
+    /// Format, envelope and rows.
+    pub packing: Packing,
 }
 
 /// The shape of records that are outcomes alone, to be joined with predictions by their id.
@@ -108,6 +164,8 @@ pub struct LabelOptions {
     pub time_latest_ms: i64,
     /// How far an event time may lie after the record's Kafka timestamp.
     pub ahead_ms_max: Option<i64>,
+    /// Format, envelope and rows.
+    pub packing: Packing,
 }
 
 impl Default for LabelOptions {
@@ -126,6 +184,7 @@ impl Default for LabelOptions {
             time_earliest_ms: TIME_EARLIEST_MS,
             time_latest_ms: TIME_LATEST_MS,
             ahead_ms_max: Some(AHEAD_MS_MAX),
+            packing: Packing::default(),
         }
     }
 }
@@ -158,6 +217,7 @@ impl Default for DecodeOptions {
             time_earliest_ms: TIME_EARLIEST_MS,
             time_latest_ms: TIME_LATEST_MS,
             ahead_ms_max: Some(AHEAD_MS_MAX),
+            packing: Packing::default(),
         }
     }
 }

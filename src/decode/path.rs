@@ -71,25 +71,57 @@ impl Paths {
         }
     }
 
+    /// The same slots under other paths, for a record that is wrapped in another: `rewrite` says where a
+    /// slot lies now, or `None` where it is not in that part of the record. `names` stay the user's.
+    pub fn rewritten(
+        &self,
+        rewrite: impl Fn(&str) -> Option<String>,
+    ) -> Result<Paths, DecodeOptionsError> {
+        let mut paths = Paths::new();
+        for (slot, name) in self.names.iter().enumerate() {
+            if let Some(path) = rewrite(name) {
+                paths.place(&path, slot)?;
+            }
+        }
+        paths.names.clone_from(&self.names);
+        Ok(paths)
+    }
+
+    /// What lies under `node` at the key `name`.
+    pub fn child(&self, node: usize, name: &str) -> Option<Target> {
+        let is = |c: &&Child| c.quoted[..c.quoted.len() - 1] == *name.as_bytes();
+        self.nodes[node].iter().find(is).map(|c| c.target)
+    }
+
+    /// The key of a child.
+    pub fn key(child: &Child) -> &str {
+        std::str::from_utf8(&child.quoted[..child.quoted.len() - 1]).unwrap_or_default()
+    }
+
     /// The slot of `path`, made if need be.
     pub fn slot(&mut self, path: &str) -> Result<usize, DecodeOptionsError> {
         if let Some(slot) = self.names.iter().position(|n| n == path) {
             return Ok(slot);
         }
+        let slot = self.names.len();
+        self.place(path, slot)?;
+        self.names.push(path.to_string());
+        if self.names.len() > PARTS_MAX {
+            return Err(too_many());
+        }
+        Ok(slot)
+    }
+
+    /// Lays a slot at a path.
+    fn place(&mut self, path: &str, slot: usize) -> Result<(), DecodeOptionsError> {
         let keys = split(path)?;
         let mut node = 0;
         for (i, key) in keys.iter().enumerate() {
             let last = i + 1 == keys.len();
-            let known = self.nodes[node]
-                .iter()
-                .find(|c| c.quoted[..c.quoted.len() - 1] == *key.as_bytes())
-                .map(|c| c.target);
-            node = match known {
+            node = match self.child(node, key) {
                 Some(Target::Node(n)) if !last => n,
                 Some(_) => return Err(clash(path)),
                 None if last => {
-                    let slot = self.names.len();
-                    self.names.push(path.to_string());
                     self.add(node, key, Target::Slot(slot));
                     break;
                 }
@@ -101,17 +133,21 @@ impl Paths {
                 }
             };
         }
-        if self.nodes.len() > PARTS_MAX || self.names.len() > PARTS_MAX {
-            return Err(DecodeOptionsError(format!(
-                "more than {PARTS_MAX} field paths; use fewer segments"
-            )));
+        if self.nodes.len() > PARTS_MAX {
+            return Err(too_many());
         }
-        Ok(self.names.len() - 1)
+        Ok(())
     }
 
     fn add(&mut self, node: usize, key: &str, target: Target) {
         self.nodes[node].push(Child::new(key, target));
     }
+}
+
+fn too_many() -> DecodeOptionsError {
+    DecodeOptionsError(format!(
+        "more than {PARTS_MAX} field paths; use fewer segments"
+    ))
 }
 
 fn clash(path: &str) -> DecodeOptionsError {

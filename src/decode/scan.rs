@@ -20,6 +20,9 @@ use super::path::{Child, Paths, Target};
 /// Nesting of arrays and objects that is followed.
 pub(super) const DEPTH_MAX: u32 = 127;
 
+/// In place of a slot: NaN may stand in every value, as in one that was not written as JSON.
+pub(super) const ANYWHERE: usize = usize::MAX - 1;
+
 /// What a slot holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -82,7 +85,7 @@ pub(super) struct Scanner<'b> {
 type Scan<T> = Result<T, Fault>;
 
 impl<'b> Scanner<'b> {
-    /// Scans a whole record. `lenient` is the slot within which NaN may stand.
+    /// Scans a whole record. `lenient` is the slot within which NaN may stand, [`ANYWHERE`] all of them.
     pub fn record(
         bytes: &'b [u8],
         paths: &mut Paths,
@@ -129,7 +132,7 @@ impl<'b> Scanner<'b> {
             self.space();
             match target {
                 None => {
-                    self.value(false, depth)?;
+                    self.value(walk.lenient == ANYWHERE, depth)?;
                 }
                 Some(Target::Slot(slot)) => {
                     if walk.found[slot].kind != Kind::Missing {
@@ -138,7 +141,8 @@ impl<'b> Scanner<'b> {
                             what: What::Twice,
                         });
                     }
-                    walk.found[slot] = self.value(slot == walk.lenient, depth)?;
+                    walk.found[slot] =
+                        self.value(walk.lenient == slot || walk.lenient == ANYWHERE, depth)?;
                 }
                 Some(Target::Node(child)) => self.wanted_member(walk, child, at, depth)?,
             }
@@ -173,7 +177,7 @@ impl<'b> Scanner<'b> {
         if self.eat(b'{') {
             self.wanted_object(walk, child, depth + 1)
         } else {
-            self.value(false, depth).map(|_| ())
+            self.value(walk.lenient == ANYWHERE, depth).map(|_| ())
         }
     }
 

@@ -109,9 +109,50 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + yoe * 365 + yoe / 4 - yoe / 100 + doy - 719_468
 }
 
+/// RFC 3339 of seconds and nanoseconds since 1970, in the years 1 to 9999.
+pub(super) fn to_rfc3339(seconds: i64, nanos: i32) -> Option<String> {
+    let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    // Never too late: years after 1970 are no longer than this, years before no shorter.
+    let mut year = 1970 + day.div_euclid(if day < 0 { 365 } else { 366 });
+    if !(-10..=9999).contains(&year) || !(0..1_000_000_000).contains(&nanos) {
+        return None;
+    }
+    while days(year + 1, 1, 1) <= day {
+        year += 1;
+    }
+    let mut month = 1;
+    while month < 12 && days(year, month + 1, 1) <= day {
+        month += 1;
+    }
+    let date = day - days(year, month, 1) + 1;
+    let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
+    (1..=9999)
+        .contains(&year)
+        .then(|| format!("{year:04}-{month:02}-{date:02}T{h:02}:{m:02}:{s:02}.{nanos:09}Z"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_written_are_read_again() {
+        for i in -2000..9000i64 {
+            let (s, nanos) = (i * 28_315_569 + i % 86_400, 123_456_789);
+            let text = to_rfc3339(s, nanos);
+            let ms = text.as_deref().and_then(from_rfc3339);
+            match text {
+                Some(text) => assert_eq!(ms, Some(s * 1000 + 123), "{text}"),
+                None => assert!(!(-62_000_000_000..=253_000_000_000).contains(&s), "{s}"),
+            }
+        }
+        assert_eq!(
+            to_rfc3339(1_795_264_200, 0).as_deref(),
+            Some("2026-11-21T12:30:00.000000000Z")
+        );
+        assert_eq!(to_rfc3339(i64::MAX, 0), None);
+        assert_eq!(to_rfc3339(0, -1), None);
+    }
 
     #[test]
     fn rfc3339_agrees_with_times_known_otherwise() {

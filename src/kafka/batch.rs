@@ -18,7 +18,7 @@
 //!    belong to a [`Batch`], are reachable only by borrowing it, and are destroyed once, in its `drop`,
 //!    which also runs when a handler panics. `Batch` borrows `BatchQueue` mutably, so the array of
 //!    pointers is not written meanwhile.
-//! 3. *Key, payload and topic of a message live as long as it*, and are not written: rdkafka.h says so
+//! 3. *Key, payload, headers and topic of a message live as long as it*, and are not written: rdkafka.h says so
 //!    of `rd_kafka_message_t`. Null pointers become `None` or an empty slice.
 //! 4. *`err` is read as an integer*, not as the enum of the bindings: a broker may send a code that the
 //!    bindings do not name, and an enum of an unnamed value would be undefined behaviour.
@@ -216,6 +216,28 @@ impl<'b> Message<'b> {
     #[inline]
     pub fn payload(self) -> &'b [u8] {
         bytes(self.0.payload.cast(), self.0.len).unwrap_or_default()
+    }
+
+    /// Header number `index` with its value, empty where it has none; `None` behind the last one. Headers
+    /// are parsed by the first call, so a message that nobody asks for them does not pay for them.
+    pub fn header(self, index: usize) -> Option<(&'b str, &'b [u8])> {
+        const OK: i32 = 0;
+        let mut headers = ptr::null_mut();
+        let (mut name, mut value, mut len) = (ptr::null(), ptr::null(), 0);
+        // SAFETY: the message is valid (point 2) and read by this thread alone (point 5). The list belongs
+        // to the message and lives as long as it; so do names, which end in a nul, and values (point 3).
+        // The codes are compared as integers (point 4: these two calls return only codes of their own).
+        unsafe {
+            if sys::rd_kafka_message_headers(self.0, &mut headers) as i32 != OK
+                || sys::rd_kafka_header_get_all(headers, index, &mut name, &mut value, &mut len)
+                    as i32
+                    != OK
+            {
+                return None;
+            }
+            let name = CStr::from_ptr(name).to_str().unwrap_or("");
+            Some((name, bytes(value.cast(), len).unwrap_or_default()))
+        }
     }
 
     /// For a message with [`Message::error`], what librdkafka says of it.

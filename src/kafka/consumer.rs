@@ -27,7 +27,7 @@
 
 use super::batch::{BATCH, BatchQueue, Message};
 use super::context::{Context, News, Pending};
-use super::{Handler, KafkaError, KafkaOptions, Partition, Record};
+use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
 use rdkafka::message::{Message as _, Timestamp};
 use rdkafka::types::RDKafkaErrorCode;
@@ -98,7 +98,7 @@ impl Consumer {
         }
         let client: BaseConsumer<Context> = options
             .consumer_config()
-            .create_with_context(Context::default())
+            .create_with_context(Context::new(options.token()))
             .map_err(KafkaError::from_native)?;
         let client = Arc::new(client);
         let queue = BatchQueue::new(Arc::clone(&client))
@@ -290,6 +290,7 @@ impl Consumer {
                 timestamp_ms,
                 key: m.key(),
                 payload: m.payload().unwrap_or_default(),
+                headers: Headers::of_borrowed(m.headers()),
             });
         }
     }
@@ -489,6 +490,7 @@ fn record(topic: usize, m: Message<'_>) -> Record<'_> {
         timestamp_ms: m.timestamp_ms(),
         key: m.key(),
         payload: m.payload(),
+        headers: Headers::of_message(m),
     }
 }
 

@@ -5,7 +5,8 @@
 //! itself, which may then ask its handler for the offset to start from and use the answer in the very
 //! assignment, instead of seeking afterwards.
 
-use rdkafka::client::ClientContext;
+use super::token::TokenFile;
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::statistics::Statistics;
@@ -13,6 +14,7 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{TopicPartitionList, config::RDKafkaLogLevel};
 use std::collections::VecDeque;
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -48,6 +50,7 @@ pub(super) struct News {
 #[derive(Default)]
 pub(super) struct Context {
     notes: Mutex<Notes>,
+    token: TokenFile,
     /// The consumer is being closed and nobody will act on notes.
     pub closing: AtomicBool,
 }
@@ -56,12 +59,25 @@ pub(super) struct Context {
 const ERRORS_MAX: usize = 64;
 
 impl Context {
+    pub fn new(token: TokenFile) -> Context {
+        Context {
+            token,
+            ..Context::default()
+        }
+    }
+
     pub fn notes(&self) -> MutexGuard<'_, Notes> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ClientContext for Context {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.token.token()
+    }
+
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
         // Connection failures come through `error` as well, where they are limited in rate.
         if facility == "FAIL" || facility == "ERROR" {

@@ -1,6 +1,6 @@
 //! Where records go that could not be decoded.
 //!
-//! A dead letter is the record as it came, key and value untouched, with what is known about its failure
+//! A dead letter is the record as it came, key, value and headers untouched, with what is known about its failure
 //! in headers, so that it can be mended and sent again by a program that knows nothing of this one:
 //!
 //! | header | value |
@@ -13,14 +13,16 @@
 //! Writing never waits: the queue is librdkafka's, bounded, and what it cannot take is counted as
 //! dropped. A broker that is away thus costs dead letters, never consumption.
 
+use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions, Record};
-use rdkafka::client::ClientContext;
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError as Native;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::producer::{
     BaseRecord, DeliveryResult, NoCustomPartitioner, Producer, ProducerContext, ThreadedProducer,
 };
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,9 +52,15 @@ struct Counts {
     dropped: AtomicU64,
 }
 
-struct Deliveries(Arc<Counts>);
+struct Deliveries(Arc<Counts>, TokenFile);
 
 impl ClientContext for Deliveries {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.1.token()
+    }
+
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
         tracing::debug!(facility, message, "librdkafka, dead letters");
     }
@@ -84,7 +92,7 @@ impl DeadLetter {
         let counts = Arc::new(Counts::default());
         let producer = options
             .producer_config()
-            .create_with_context(Deliveries(Arc::clone(&counts)))
+            .create_with_context(Deliveries(Arc::clone(&counts), options.token()))
             .map_err(KafkaError::from_native)?;
         Ok(Some(DeadLetter {
             producer,
@@ -97,6 +105,12 @@ impl DeadLetter {
     pub fn send(&self, topic: &str, record: &Record<'_>, reason: &str, detail: &str) {
         let (partition, offset) = (record.partition.to_string(), record.offset.to_string());
         let mut headers = OwnedHeaders::new();
+        for (key, value) in record.headers.iter() {
+            headers = headers.insert(Header {
+                key,
+                value: Some(value),
+            });
+        }
         for (key, value) in [
             ("trueline.reason", reason),
             ("trueline.detail", detail),

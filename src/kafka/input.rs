@@ -1,6 +1,6 @@
 //! What a consumer hands to its caller.
 
-use super::KafkaError;
+use super::{Headers, KafkaError};
 
 /// One record, borrowed from librdkafka for the length of the call.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,8 @@ pub struct Record<'a> {
     pub key: Option<&'a [u8]>,
     /// Value; empty for a tombstone.
     pub payload: &'a [u8],
+    /// Headers.
+    pub headers: Headers<'a>,
 }
 
 /// A partition of one of the consumer's topics.

@@ -5,13 +5,16 @@ mod consumer;
 mod context;
 mod dead_letter;
 mod error;
+mod headers;
 mod input;
 mod options;
 mod probe;
+mod token;
 
 pub use consumer::Consumer;
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
+pub use headers::Headers;
 pub use input::{Handler, Partition, Record};
 pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, is_secret};
 pub use probe::{Probe, probe};

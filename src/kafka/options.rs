@@ -4,9 +4,11 @@
 //! under librdkafka's own name and wins over the typed value, but for those settings that the
 //! consumer's promises rest on (see [`OWNED`]). Secrets never leave through `Debug`.
 
+use super::token::TokenFile;
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 /// Where a partition starts that has neither a snapshot nor a committed offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +25,7 @@ pub enum StartAt {
 pub struct Security {
     /// `plaintext`, `ssl`, `sasl_plaintext` or `sasl_ssl`.
     pub protocol: Option<String>,
-    /// `PLAIN`, `SCRAM-SHA-256` or `SCRAM-SHA-512`.
+    /// `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512` or `OAUTHBEARER`.
     pub mechanism: Option<String>,
     /// SASL user.
     pub username: Option<String>,
@@ -31,6 +33,8 @@ pub struct Security {
     pub password: Option<String>,
     /// PEM file of the authority that signed the broker's certificate.
     pub ca_file: Option<String>,
+    /// File with the bearer token of `OAUTHBEARER`, read again before it runs out.
+    pub token_file: Option<PathBuf>,
 }
 
 /// One source: a consumer group's membership and the topics it reads.
@@ -206,6 +210,11 @@ impl KafkaOptions {
         c
     }
 
+    /// Where tokens come from.
+    pub(super) fn token(&self) -> TokenFile {
+        TokenFile(self.security.token_file.clone())
+    }
+
     /// Adds the user's own settings, but for those of [`OWNED`], which [`super::Consumer::new`] refuses.
     pub(super) fn pass_through(&self, c: &mut ClientConfig) {
         for (k, v) in &self.options {
@@ -245,6 +254,7 @@ impl fmt::Debug for Security {
             .field("username", &self.username)
             .field("password", &self.password.as_ref().map(|_| MASK))
             .field("ca_file", &self.ca_file)
+            .field("token_file", &self.token_file)
             .finish()
     }
 }

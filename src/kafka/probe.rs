@@ -1,20 +1,28 @@
 //! Asks the broker, once, whether a configuration could work; for `check`.
 
+use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
-use rdkafka::client::ClientContext;
+use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Keeps what the client said went wrong; it knows more than the call that timed out.
 #[derive(Default)]
-struct Errors(Mutex<Vec<(RDKafkaErrorCode, String)>>);
+struct Errors(Mutex<Vec<(RDKafkaErrorCode, String)>>, TokenFile);
 
 impl ClientContext for Errors {
+    const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
+
+    fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
+        self.1.token()
+    }
+
     fn log(&self, _: RDKafkaLogLevel, _: &str, _: &str) {}
 
     fn error(&self, error: Native, reason: &str) {
@@ -55,7 +63,7 @@ fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(
     }
     let created = options
         .consumer_config()
-        .create_with_context(Errors::default());
+        .create_with_context(Errors(Mutex::default(), options.token()));
     let client: BaseConsumer<Errors> = created.map_err(KafkaError::from_native)?;
     let start = Instant::now();
     let wanted = options.topics.iter().chain(&options.dead_letter);

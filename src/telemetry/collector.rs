@@ -320,6 +320,7 @@ fn input(published: &Published, sink: &mut Sink) {
         let failed = source.dead_letters_failed as f64;
         sink.put(Id::DeadLetters, &[&source.name, "delivered"], delivered);
         sink.put(Id::DeadLetters, &[&source.name, "failed"], failed);
+        sink.put(Id::Parked, &[&source.name], source.parked as f64);
     }
     for partition in &facts.partitions {
         let number = partition.partition.to_string();
@@ -371,6 +372,9 @@ fn state(published: &Published, sink: &mut Sink) {
     sink.put(Id::StreamsDropped, &[], facts.engine.streams_dropped as f64);
     sink.put(Id::Panes, &[], facts.engine.panes as f64);
     sink.put(Id::StateBytes, &[], facts.engine.state_bytes as f64);
+    for (result, n) in ["found", "absent", "failed"].iter().zip(facts.registry) {
+        sink.put(Id::RegistryRequests, &[result], n as f64);
+    }
     sink.put(Id::Held, &[], facts.engine.held as f64);
     sink.put(Id::SnapshotErrors, &[], facts.snapshot.errors as f64);
     sink.put(Id::SnapshotsRefused, &[], facts.snapshot.refused as f64);

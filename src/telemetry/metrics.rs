@@ -210,7 +210,7 @@ table! {
         "Upper end of the consistency bar.";
 
     RecordsRead Input Counter "trueline_records_read_total" "records" ["source"]
-        "Records read.";
+        "Records read; of a record that holds several events, these.";
     Records Input Counter "trueline_records_total" "records" ["source", "disposition", "reason"]
         "Records by where they went: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused; with trueline_records_open this adds up to the records read.";
     RecordsOpen Input Gauge "trueline_records_open" "records" ["source", "state"]
@@ -225,6 +225,10 @@ table! {
         "Observed records whose probabilities were divided by their sum, which was off 1 by rounding.";
     DeadLetters Input Counter "trueline_dead_letters_total" "records" ["source", "result"]
         "Rejected records sent to the dead-letter topic: delivered, failed.";
+    Parked Input Gauge "trueline_records_parked" "records" ["source"]
+        "Records in memory that wait for their schema; their partitions wait with them.";
+    RegistryRequests Process Counter "trueline_registry_requests_total" "requests" ["result"]
+        "Schemas asked for at the registry: found, absent, failed.";
     PartitionPosition Input Gauge "trueline_partition_position_offset" "offset" ["topic", "partition"]
         "Offset of the next record to read.";
     PartitionLag Input Gauge "trueline_partition_lag_records" "records" ["topic", "partition"]

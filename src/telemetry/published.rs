@@ -75,6 +75,8 @@ pub struct SourceFacts {
     pub dead_letters_delivered: u64,
     /// Rejected records that the dead-letter topic did not take.
     pub dead_letters_failed: u64,
+    /// Records that wait for their schema.
+    pub parked: u64,
 }
 
 /// One assigned partition.
@@ -146,6 +148,8 @@ pub struct Facts {
     pub sources: Vec<SourceFacts>,
     /// One entry per assigned partition.
     pub partitions: Vec<PartitionFacts>,
+    /// Schemas asked for at the registry: found, absent, failed.
+    pub registry: [u64; 3],
     /// Size of the engine.
     pub engine: EngineFacts,
     /// Snapshots.

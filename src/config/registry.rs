@@ -1,0 +1,69 @@
+//! `[registry]`, and how the records of a source are packed.
+
+use std::time::Duration;
+
+use crate::decode::{Envelope, Format, Packing};
+use crate::registry::RegistryOptions;
+
+use super::bind::TLS_BUILT;
+use super::document::Record;
+use super::problem::Problems;
+
+/// Where the registry is, when one is named. It must be, where a source needs schemas.
+pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOptions> {
+    let record = root.child("registry");
+    let Some(url) = record.owned("url") else {
+        for source in root.all("source") {
+            let format = source.entry("format");
+            if let Some(name @ ("avro" | "protobuf")) = source.text("format") {
+                let what = format!(
+                    "`format` is \"{name}\", whose schemas are in a registry, and none is named"
+                );
+                let remedy = "add [registry] with `url = \"http://localhost:8081\"`";
+                problems.add(format.at, what, remedy);
+            }
+        }
+        return None;
+    };
+    let at = record.entry("url").at;
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        let what = format!("`url` is \"{url}\", which is neither http nor https");
+        problems.add(at, what, "write \"http://host:port\"");
+    }
+    if url.starts_with("https://") && !TLS_BUILT {
+        let remedy = "build with `cargo build --release --features tls`";
+        problems.add(
+            at,
+            "this binary was built without TLS, which `https` needs",
+            remedy,
+        );
+    }
+    let user = record.owned("user");
+    if user.is_none() && record.entry("password").given {
+        let what = "[registry] has a `password` and no `user`";
+        problems.add(record.entry("password").at, what, "add `user`");
+    }
+    Some(RegistryOptions {
+        url,
+        user,
+        password: record.owned("password"),
+        ca_file: record.path("ca_file").map(std::path::Path::to_path_buf),
+        timeout: Duration::from_millis(record.milliseconds("timeout").unsigned_abs().max(1)),
+    })
+}
+
+/// How the records of a source are packed.
+pub fn packing(source: &Record) -> Packing {
+    Packing {
+        format: match source.text("format") {
+            Some("avro") => Format::Avro,
+            Some("protobuf") => Format::Protobuf,
+            _ => Format::Json,
+        },
+        envelope: match source.text("envelope") {
+            Some("cloudevents") => Envelope::CloudEvents,
+            _ => Envelope::None,
+        },
+        rows: source.owned("rows"),
+    }
+}

@@ -1,0 +1,362 @@
+//! Avro's binary encoding, read with the writer's schema for the wanted fields alone.
+//!
+//! Avro data carry neither names nor types: they can only be walked along the schema they were written
+//! with, which is the one that the registry has under the id in the frame. There is no reader's schema
+//! to be resolved against, because nothing is read into a type: a wanted path is looked up in the
+//! writer's schema once, when it is first met, and a record is walked along the [`Step`]s that came of
+//! it. Fields that were added, moved or dropped since thus cost nothing and need nothing; one that is
+//! wanted and not there is missing, as it would be in JSON.
+//!
+//! A union is whatever its branch is, so that `["null", "double"]` is a number that may be null. Enums are
+//! the names of their symbols, decimals are numbers, bytes are text where they are UTF-8. A record
+//! is refused when bytes are left over, for then it was not written with this schema.
+//!
+//! What bounds the work: counts of items may not exceed the bytes that are left (a lone record of no bytes
+//! at all could otherwise be repeated 2⁶³ times), nesting stops at [`DEPTH_MAX`].
+//! Encoding: Apache Avro 1.12 specification, "Binary Encoding".
+
+use super::avro_schema::{Node, Schema};
+use super::frame::varint;
+use super::path::{Paths, Target};
+use super::scan::{DEPTH_MAX, Kind};
+use super::sink::{self, Sink};
+
+/// What to do with the next value.
+enum Step {
+    /// Pass over a value of this node.
+    Skip(usize),
+    /// Keep a value of this node for this slot.
+    Take(usize, usize),
+    Record(Vec<Step>),
+    Union(Vec<Step>),
+    /// Node of the values, and what to do with those under wanted keys.
+    Map(usize, Vec<(String, Step)>),
+}
+
+/// A schema, and the way along it to the wanted fields.
+pub(super) struct Program {
+    schema: Schema,
+    way: Step,
+}
+
+/// Where a record stops being what its schema says, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub at: usize,
+    pub what: &'static str,
+}
+
+type Read<T> = Result<T, Fault>;
+
+impl Program {
+    /// The way to the slots of `paths`.
+    pub fn new(schema: Schema, paths: &Paths) -> Program {
+        let way = way(&schema, paths, schema.root, Target::Node(0));
+        Program { schema, way }
+    }
+
+    /// Walks one record.
+    pub fn read(&self, bytes: &[u8], sink: &mut Sink<'_>) -> Read<()> {
+        let mut walk = Walk {
+            nodes: &self.schema.nodes,
+            bytes,
+            at: 0,
+        };
+        walk.step(&self.way, sink)?;
+        if walk.at < bytes.len() {
+            return walk.fault("bytes after the end of the record");
+        }
+        Ok(())
+    }
+}
+
+fn way(schema: &Schema, paths: &Paths, node: usize, target: Target) -> Step {
+    let tree = match (target, &schema.nodes[node]) {
+        // Branches of a union in a union would not end; the specification forbids them.
+        (_, Node::Union(branches)) => {
+            let flat = |&b: &usize| !matches!(schema.nodes[b], Node::Union(_));
+            let branches = branches.iter().map(|b| match flat(b) {
+                true => way(schema, paths, *b, target),
+                false => Step::Skip(*b),
+            });
+            return Step::Union(branches.collect());
+        }
+        (Target::Slot(slot), _) => return Step::Take(node, slot),
+        (Target::Node(tree), _) => tree,
+    };
+    match &schema.nodes[node] {
+        Node::Record(fields) => {
+            let step = |(name, node): &(String, usize)| match paths.child(tree, name) {
+                Some(target) => way(schema, paths, *node, target),
+                None => Step::Skip(*node),
+            };
+            Step::Record(fields.iter().map(step).collect())
+        }
+        Node::Map(value) => {
+            let wanted = paths.nodes[tree].iter().map(|child| {
+                let way = way(schema, paths, *value, child.target);
+                (Paths::key(child).to_owned(), way)
+            });
+            Step::Map(*value, wanted.collect())
+        }
+        _ => Step::Skip(node),
+    }
+}
+
+/// A place in a record.
+struct Walk<'a> {
+    nodes: &'a [Node],
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn step(&mut self, step: &Step, sink: &mut Sink<'_>) -> Read<()> {
+        match step {
+            Step::Skip(node) => self.skip(*node, 0),
+            Step::Take(node, slot) => sink.put(*slot, |text| self.value(*node, text, false, 0)),
+            Step::Record(fields) => fields.iter().try_for_each(|f| self.step(f, sink)),
+            Step::Union(branches) => {
+                let branch = self.choice(branches.len())?;
+                self.step(&branches[branch], sink)
+            }
+            Step::Map(value, wanted) => {
+                while let Some(count) = self.block()? {
+                    for _ in 0..count {
+                        let key = self.text()?;
+                        match wanted.iter().find(|(name, _)| name == key) {
+                            Some((_, step)) => self.step(step, sink)?,
+                            None => self.skip(*value, 0)?,
+                        }
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a value in JSON's notation; text has quotes where it is within something.
+    fn value(&mut self, node: usize, text: &mut String, quoted: bool, depth: u32) -> Read<Kind> {
+        if depth >= DEPTH_MAX {
+            return self.fault("nested too deeply");
+        }
+        Ok(match &self.nodes[node] {
+            Node::Null => sink::null(text),
+            Node::Boolean => sink::truth(self.truth()?, text),
+            Node::Long => sink::integer(self.long()?, text),
+            Node::Float => sink::float(f64::from(f32::from_le_bytes(self.array()?)), text),
+            Node::Double => sink::float(f64::from_le_bytes(self.array()?), text),
+            Node::Text => sink::string(self.text()?, quoted, text),
+            Node::Bytes(scale) => {
+                let n = self.length()?;
+                self.raw(n, *scale, text, quoted)?
+            }
+            Node::Fixed(n, scale) => self.raw(*n, *scale, text, quoted)?,
+            Node::Enum(symbols) => {
+                let symbol = self.choice(symbols.len())?;
+                sink::string(&symbols[symbol], quoted, text)
+            }
+            Node::Union(branches) => {
+                let branch = self.choice(branches.len())?;
+                return self.value(branches[branch], text, quoted, depth + 1);
+            }
+            Node::Array(item) => {
+                text.push('[');
+                while let Some(count) = self.block()? {
+                    for _ in 0..count {
+                        comma(text, '[');
+                        self.value(*item, text, true, depth + 1)?;
+                    }
+                }
+                text.push(']');
+                Kind::Array
+            }
+            Node::Map(value) => {
+                text.push('{');
+                while let Some(count) = self.block()? {
+                    for _ in 0..count {
+                        comma(text, '{');
+                        sink::string(self.text()?, true, text);
+                        text.push(':');
+                        self.value(*value, text, true, depth + 1)?;
+                    }
+                }
+                text.push('}');
+                Kind::Object
+            }
+            Node::Record(fields) => {
+                text.push('{');
+                for (name, node) in fields {
+                    comma(text, '{');
+                    sink::string(name, true, text);
+                    text.push(':');
+                    self.value(*node, text, true, depth + 1)?;
+                }
+                text.push('}');
+                Kind::Object
+            }
+        })
+    }
+
+    /// Bytes: a decimal where there is a scale, else text.
+    fn raw(
+        &mut self,
+        n: usize,
+        scale: Option<usize>,
+        text: &mut String,
+        quoted: bool,
+    ) -> Read<Kind> {
+        let at = self.at;
+        let bytes = self.take(n)?;
+        let Some(scale) = scale else {
+            return match std::str::from_utf8(bytes) {
+                Ok(s) => Ok(sink::string(s, quoted, text)),
+                Err(_) if quoted => Ok(sink::null(text)),
+                Err(_) => Err(Fault {
+                    at,
+                    what: "bytes in a wanted field that are not text",
+                }),
+            };
+        };
+        let negative = bytes.first().is_some_and(|b| b & 0x80 != 0);
+        let mut wide = [if negative { 0xff } else { 0 }; 16];
+        let Some(start) = wide.len().checked_sub(n) else {
+            return Err(Fault {
+                at,
+                what: "a decimal of more than 16 bytes",
+            });
+        };
+        wide[start..].copy_from_slice(bytes);
+        Ok(sink::decimal(i128::from_be_bytes(wide), scale, text))
+    }
+
+    fn skip(&mut self, node: usize, depth: u32) -> Read<()> {
+        if depth >= DEPTH_MAX {
+            return self.fault("nested too deeply");
+        }
+        match &self.nodes[node] {
+            Node::Null => Ok(()),
+            Node::Boolean => self.truth().map(|_| ()),
+            Node::Long => self.long().map(|_| ()),
+            Node::Enum(symbols) => self.choice(symbols.len()).map(|_| ()),
+            Node::Float => self.take(4).map(|_| ()),
+            Node::Double => self.take(8).map(|_| ()),
+            Node::Text | Node::Bytes(_) => {
+                let n = self.length()?;
+                self.take(n).map(|_| ())
+            }
+            Node::Fixed(n, _) => self.take(*n).map(|_| ()),
+            Node::Union(branches) => {
+                let branch = self.choice(branches.len())?;
+                self.skip(branches[branch], depth + 1)
+            }
+            Node::Record(fields) => fields
+                .iter()
+                .try_for_each(|(_, node)| self.skip(*node, depth + 1)),
+            Node::Array(item) => self.skip_blocks(*item, false, depth),
+            Node::Map(value) => self.skip_blocks(*value, true, depth),
+        }
+    }
+
+    fn skip_blocks(&mut self, item: usize, keys: bool, depth: u32) -> Read<()> {
+        while let Some(count) = self.block()? {
+            for _ in 0..count {
+                if keys {
+                    self.text()?;
+                }
+                self.skip(item, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of items in the next block of an array or map; `None` at its end.
+    fn block(&mut self) -> Read<Option<usize>> {
+        let mut count = self.long()?;
+        if count < 0 {
+            // Its size in bytes, for readers that jump.
+            self.long()?;
+            count = count.checked_neg().unwrap_or(i64::MAX);
+        }
+        match usize::try_from(count) {
+            Ok(0) => Ok(None),
+            Ok(n) if n <= self.bytes.len() - self.at => Ok(Some(n)),
+            _ => self.fault("more items than bytes are left"),
+        }
+    }
+
+    fn choice(&mut self, choices: usize) -> Read<usize> {
+        let at = self.at;
+        let choice = usize::try_from(self.long()?).unwrap_or(usize::MAX);
+        if choice < choices {
+            return Ok(choice);
+        }
+        Err(Fault {
+            at,
+            what: "a branch or symbol that its schema does not have",
+        })
+    }
+
+    fn text(&mut self) -> Read<&'a str> {
+        let n = self.length()?;
+        let at = self.at;
+        let bytes = self.take(n)?;
+        std::str::from_utf8(bytes).map_err(|_| Fault {
+            at,
+            what: "text that is not UTF-8",
+        })
+    }
+
+    fn truth(&mut self) -> Read<bool> {
+        match self.array::<1>()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => self.fault("a boolean that is neither 0 nor 1"),
+        }
+    }
+
+    fn length(&mut self) -> Read<usize> {
+        let n = self.long()?;
+        match usize::try_from(n) {
+            Ok(n) => Ok(n),
+            Err(_) => self.fault("a negative length"),
+        }
+    }
+
+    #[inline]
+    fn long(&mut self) -> Read<i64> {
+        let start = self.at;
+        varint(self.bytes, &mut self.at).ok_or(Fault {
+            at: start,
+            what: "an integer that does not end",
+        })
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    #[inline]
+    fn take(&mut self, n: usize) -> Read<&'a [u8]> {
+        let rest = &self.bytes[self.at..];
+        let Some(bytes) = rest.get(..n) else {
+            return self.fault("the record ends within a value");
+        };
+        self.at += n;
+        Ok(bytes)
+    }
+
+    #[cold]
+    fn fault<T>(&self, what: &'static str) -> Read<T> {
+        Err(Fault { at: self.at, what })
+    }
+}
+
+/// A comma, unless the array or object was just opened.
+fn comma(text: &mut String, open: char) {
+    if !text.ends_with(open) {
+        text.push(',');
+    }
+}

@@ -1,0 +1,482 @@
+//! The wanted fields of one record after another, whatever its format and whatever is around it.
+//!
+//! ```text
+//!  frame ──► format ──────────► envelope ──────────► rows
+//!  schema    JSON: scanned      CloudEvents: paths   each object of an array: scanned
+//!  id        else: wanted       under `data`, or     again, for the slots below it
+//!            values as text     headers
+//! ```
+//!
+//! All end in the same table, a [`Found`] a slot over one text: the record itself where it is JSON, and
+//! what [`super::sink`] wrote where it is not. [`Shape`](super::shape::Shape) reads that table and does
+//! not know where it came from.
+//!
+//! Each wrapping is a rewriting of the paths, made once: a structured CloudEvent is the same record under
+//! `data`, the row of an array the same record without the array's path. Slots keep their numbers.
+//!
+//! What holds: a record is looked at as a whole before its first row is; a row is looked at alone, so that
+//! one that is broken costs its own event and no other.
+
+use super::avro::{self, Program as Avro};
+use super::avro_schema::Schema;
+use super::frame::{FRAME, SchemaText, json_start, schema_id, unframed};
+use super::options::{DecodeOptionsError, Envelope, Format, Packing};
+use super::path::Paths;
+use super::protobuf::Program as Protobuf;
+use super::rejection::Rejection;
+use super::scan::{ANYWHERE, Found, Kind, Scanner, unescape};
+use super::shape::Value;
+use super::sink::Sink;
+use crate::collect::Reason;
+use std::collections::HashMap;
+
+/// A record as it was read: what the broker has of it.
+#[derive(Clone, Copy)]
+pub struct Raw<'a> {
+    /// Its value.
+    pub payload: &'a [u8],
+    /// Its key, where there is one.
+    pub key: Option<&'a [u8]>,
+    /// Its timestamp, milliseconds since 1970.
+    pub timestamp_ms: Option<i64>,
+    /// Its headers.
+    pub headers: &'a dyn HeaderMap,
+}
+
+/// Headers by name, as far as a decoder wants to know of them.
+pub trait HeaderMap {
+    /// The value of the header.
+    fn header(&self, name: &str) -> Option<&[u8]>;
+}
+
+/// None at all.
+impl HeaderMap for () {
+    fn header(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// See the module.
+pub(super) struct Fields {
+    pub packing: Packing,
+    /// The data alone.
+    data: Paths,
+    /// The data within a structured CloudEvent.
+    wrapped: Option<Paths>,
+    /// Slots of attributes, and the headers that hold them in a binary CloudEvent.
+    attributes: Vec<(usize, String)>,
+    rows: Option<Rows>,
+    /// Slot of the prediction.
+    lenient: usize,
+    pub found: Vec<Found>,
+    /// One a slot; filled only where a string had escapes.
+    unescaped: Vec<String>,
+    /// What a reader of another format than JSON wrote.
+    scratch: String,
+    programs: HashMap<u32, Program>,
+    /// Where the text of the record at hand begins in its payload; `None`: it is the scratch.
+    start: Option<usize>,
+    record_bytes_max: usize,
+}
+
+/// The array that holds the events.
+struct Rows {
+    /// Its slot in the record.
+    slot: usize,
+    /// Paths within a row.
+    inner: Paths,
+    /// Slots within a row.
+    slots: Vec<usize>,
+    /// Where the rows of the record at hand lie in its text.
+    spans: Vec<(usize, usize)>,
+}
+
+enum Program {
+    Avro(Box<Avro>),
+    Protobuf(Box<Protobuf>),
+    /// Why records of this schema cannot be read.
+    Useless(String),
+}
+
+/// Schemas that are kept; when there are more, all are asked for again. A topic has a handful.
+const PROGRAMS_MAX: usize = 1024;
+
+impl Fields {
+    /// The wanted `paths` of records so packed.
+    pub fn new(
+        paths: Paths,
+        prediction: usize,
+        packing: &Packing,
+        record_bytes_max: usize,
+    ) -> Result<Fields, DecodeOptionsError> {
+        let n = paths.names.len();
+        let is_event = packing.envelope == Envelope::CloudEvents;
+        let array = packing.rows.as_deref();
+        let attribute = |name: &str| is_event && name.starts_with("ce_");
+        let within = |name: &str| array.and_then(|rows| below(name, rows).map(str::to_owned));
+        let outer = |name: &str| within(name).is_none();
+        let mut all = paths;
+        if let Some(rows) = array {
+            // Its slot comes last, so that those of the shape keep their numbers.
+            all.names.push(rows.to_owned());
+        }
+        let here = |name: &str| (outer(name) && !attribute(name)).then(|| name.to_owned());
+        let data = all.rewritten(here)?;
+        let wrapped = match is_event {
+            false => None,
+            true => Some(all.rewritten(|name| match attribute(name) {
+                true => Some(name["ce_".len()..].to_owned()),
+                false => outer(name).then(|| format!("data.{name}")),
+            })?),
+        };
+        let rows = match array {
+            None => None,
+            Some(rows) => {
+                let slots: Vec<usize> = (0..n)
+                    .filter(|&s| within(&all.names[s]).is_some())
+                    .collect();
+                if slots.is_empty() {
+                    return Err(DecodeOptionsError(format!(
+                        "no field lies within `rows`, `{rows}`; write the paths of what a row holds as \
+                         `{rows}.score`"
+                    )));
+                }
+                Some(Rows {
+                    slot: n,
+                    inner: all.rewritten(within)?,
+                    slots,
+                    spans: Vec::new(),
+                })
+            }
+        };
+        let names = all.names.iter().enumerate();
+        Ok(Fields {
+            attributes: names
+                .filter(|(_, name)| attribute(name))
+                .map(|(slot, name)| (slot, name.clone()))
+                .collect(),
+            packing: packing.clone(),
+            found: vec![Found::MISSING; all.names.len()],
+            unescaped: vec![String::new(); all.names.len()],
+            data,
+            wrapped,
+            rows,
+            lenient: prediction,
+            scratch: String::new(),
+            programs: HashMap::new(),
+            start: Some(0),
+            record_bytes_max,
+        })
+    }
+
+    /// The schema that must be learnt before this record can be opened.
+    pub fn lacks(&self, payload: &[u8]) -> Option<u32> {
+        if self.packing.format == Format::Json || payload.len() > self.record_bytes_max {
+            return None;
+        }
+        schema_id(payload).filter(|id| !self.programs.contains_key(id))
+    }
+
+    /// Takes a schema. One that cannot be used is kept as that, and its records are rejected.
+    pub fn learn(&mut self, id: u32, schema: &SchemaText) {
+        if self.programs.len() >= PROGRAMS_MAX {
+            self.programs.clear();
+        }
+        let program = self.compile(schema).unwrap_or_else(Program::Useless);
+        self.programs.insert(id, program);
+    }
+
+    fn compile(&self, schema: &SchemaText) -> Result<Program, String> {
+        if schema.format != self.packing.format {
+            return Err(format!(
+                "it is of {} and the source's `format` is \"{}\"",
+                schema.format.as_str(),
+                self.packing.format.as_str()
+            ));
+        }
+        if schema.format == Format::Protobuf {
+            return Ok(Program::Protobuf(Box::new(Protobuf::new(schema)?)));
+        }
+        let references = schema.references.iter().map(|(_, text)| text.as_str());
+        let schema = Schema::parse(&schema.text, references)?;
+        Ok(Program::Avro(Box::new(Avro::new(schema, &self.data))))
+    }
+
+    /// Checks a plain JSON record that is one event, and finds the values of the slots: the short way,
+    /// with the same end as [`Fields::open`].
+    #[inline]
+    pub fn find<'a>(
+        &'a mut self,
+        payload: &'a [u8],
+    ) -> Result<impl Fn(usize) -> Value<'a>, Rejection> {
+        self.check_size(payload)?;
+        let text =
+            std::str::from_utf8(payload).map_err(|e| Rejection::not_utf8(e.valid_up_to()))?;
+        self.found.fill(Found::MISSING);
+        Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
+            .map_err(|f| Rejection::fault(f, payload))?;
+        self.undo_escapes(payload);
+        Ok(values(&self.found, &self.unescaped, move |start, end| {
+            &text[start..end]
+        }))
+    }
+
+    /// Looks at a record as a whole; answers the number of its rows, 1 where it is one event.
+    pub fn open(&mut self, raw: &Raw<'_>) -> Result<usize, Rejection> {
+        self.check_size(raw.payload)?;
+        self.found.fill(Found::MISSING);
+        self.scratch.clear();
+        self.start = None;
+        let structured = self.packing.envelope == Envelope::CloudEvents
+            && raw.headers.header("ce_specversion").is_none();
+        match self.packing.format {
+            Format::Avro | Format::Protobuf if !structured => self.read(raw.payload)?,
+            Format::Json => self.scan(raw.payload, structured)?,
+            _ => {
+                return Err(Rejection::new(
+                    Reason::Malformed,
+                    "no header `ce_specversion`; a CloudEvent whose data are not JSON must be in binary \
+                     mode, with its attributes in headers"
+                        .to_owned(),
+                ));
+            }
+        }
+        if !structured {
+            self.attributes(raw);
+        }
+        self.find_rows(raw.payload)
+    }
+
+    /// The values of the slots for one row of the record that was opened.
+    pub fn row<'a>(
+        &'a mut self,
+        payload: &'a [u8],
+        row: usize,
+    ) -> Result<impl Fn(usize) -> Value<'a>, Rejection> {
+        if self.rows.is_some() {
+            self.scan_row(payload, row)?;
+        }
+        let bytes = text_of(payload, self.start, &self.scratch);
+        Ok(values(&self.found, &self.unescaped, move |start, end| {
+            // All of it was checked when the record was opened.
+            std::str::from_utf8(&bytes[start..end]).unwrap_or_default()
+        }))
+    }
+
+    fn check_size(&self, payload: &[u8]) -> Result<(), Rejection> {
+        if payload.len() <= self.record_bytes_max {
+            return Ok(());
+        }
+        Err(Rejection::new(
+            Reason::TooLarge,
+            format!(
+                "the record has {} bytes, more than `record_bytes_max` = {}; shorten it or raise the limit",
+                payload.len(),
+                self.record_bytes_max
+            ),
+        ))
+    }
+
+    /// A record in JSON.
+    fn scan(&mut self, payload: &[u8], structured: bool) -> Result<(), Rejection> {
+        let start = json_start(payload);
+        let bytes = &payload[start..];
+        std::str::from_utf8(bytes).map_err(|e| Rejection::not_utf8(start + e.valid_up_to()))?;
+        let paths = match &mut self.wrapped {
+            Some(wrapped) if structured => wrapped,
+            _ => &mut self.data,
+        };
+        let lenient = match &self.rows {
+            Some(rows) => rows.slot,
+            None => self.lenient,
+        };
+        Scanner::record(bytes, paths, lenient, &mut self.found)
+            .map_err(|f| Rejection::fault(f, bytes))?;
+        self.start = Some(start);
+        self.undo_escapes(bytes);
+        Ok(())
+    }
+
+    /// A record in a binary format.
+    fn read(&mut self, payload: &[u8]) -> Result<(), Rejection> {
+        let Some(id) = schema_id(payload) else {
+            return Err(unframed(payload, self.packing.format));
+        };
+        let mut sink = Sink {
+            found: &mut self.found,
+            text: &mut self.scratch,
+        };
+        let bytes = &payload[FRAME..];
+        match self.programs.get_mut(&id) {
+            None => Err(Rejection::new(
+                Reason::UnknownSchema,
+                format!("schema {id} is not known; register it before sending records of it"),
+            )),
+            Some(Program::Useless(why)) => Err(Rejection::new(
+                Reason::UnknownSchema,
+                format!("schema {id} cannot be used: {why}"),
+            )),
+            Some(Program::Avro(program)) => program
+                .read(bytes, &mut sink)
+                .map_err(|fault| not_avro(id, &fault)),
+            Some(Program::Protobuf(program)) => {
+                program.read(bytes, &self.data, &mut sink).map_err(|why| {
+                    Rejection::new(
+                        Reason::Malformed,
+                        format!("not a message of schema {id}: {why}"),
+                    )
+                })
+            }
+        }
+    }
+
+    /// Attributes of a binary CloudEvent, from the headers.
+    fn attributes(&mut self, raw: &Raw<'_>) {
+        for (slot, name) in &self.attributes {
+            let value = raw
+                .headers
+                .header(name)
+                .and_then(|v| std::str::from_utf8(v).ok());
+            if let Some(value) = value {
+                self.found[*slot].kind = Kind::EscapedText;
+                self.unescaped[*slot].clear();
+                self.unescaped[*slot].push_str(value);
+            }
+        }
+    }
+
+    /// Where the rows of the record lie.
+    fn find_rows(&mut self, payload: &[u8]) -> Result<usize, Rejection> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(1);
+        };
+        rows.spans.clear();
+        let array = self.found[rows.slot];
+        let name = self.packing.rows.as_deref().unwrap_or_default();
+        match array.kind {
+            Kind::Array => {}
+            Kind::Missing | Kind::Null => {
+                return Err(Rejection::missing(name, "its rows"));
+            }
+            _ => {
+                let shown = text_of(payload, self.start, &self.scratch);
+                let shown = String::from_utf8_lossy(&shown[array.start..array.end]);
+                let remedy = "`rows` must be the path of an array of objects";
+                return Err(Rejection::value(Reason::WrongShape, name, &shown, remedy));
+            }
+        }
+        let mut s = Scanner {
+            bytes: &text_of(payload, self.start, &self.scratch)[..array.end],
+            at: array.start + 1,
+        };
+        s.space();
+        while s.peek() != Some(b']') {
+            let start = s.at;
+            let item = s.value(true, 0);
+            item.map_err(|f| Rejection::fault(f, s.bytes))?;
+            rows.spans.push((start, s.at));
+            s.space();
+            s.eat(b',');
+            s.space();
+        }
+        match rows.spans.len() {
+            0 => Err(Rejection::value(
+                Reason::MissingField,
+                name,
+                "an empty array",
+                "send no record when there are no rows",
+            )),
+            n => Ok(n),
+        }
+    }
+
+    fn scan_row(&mut self, payload: &[u8], row: usize) -> Result<(), Rejection> {
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        for &slot in &rows.slots {
+            self.found[slot] = Found::MISSING;
+        }
+        let Some(&(start, end)) = rows.spans.get(row) else {
+            return Ok(());
+        };
+        let bytes = &text_of(payload, self.start, &self.scratch)[start..end];
+        // What was no JSON may hold NaN anywhere.
+        let lenient = match self.start {
+            Some(_) => self.lenient,
+            None => ANYWHERE,
+        };
+        Scanner::record(bytes, &mut rows.inner, lenient, &mut self.found)
+            .map_err(|f| Rejection::fault(f, bytes))?;
+        for &slot in &rows.slots {
+            let found = &mut self.found[slot];
+            if found.kind == Kind::EscapedText {
+                self.unescaped[slot] = unescape(&bytes[found.start..found.end]);
+            }
+            if found.kind != Kind::Missing {
+                found.start += start;
+                found.end += start;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn undo_escapes(&mut self, bytes: &[u8]) {
+        for (found, plain) in self.found.iter().zip(&mut self.unescaped) {
+            if found.kind == Kind::EscapedText {
+                *plain = unescape(&bytes[found.start..found.end]);
+            }
+        }
+    }
+}
+
+/// The text over which the places of the slots are.
+fn text_of<'a>(payload: &'a [u8], start: Option<usize>, scratch: &'a str) -> &'a [u8] {
+    match start {
+        Some(start) => payload.get(start..).unwrap_or_default(),
+        None => scratch.as_bytes(),
+    }
+}
+
+/// The values of the slots, over the text that `span` cuts.
+#[inline]
+fn values<'a>(
+    found: &'a [Found],
+    unescaped: &'a [String],
+    span: impl Fn(usize, usize) -> &'a str,
+) -> impl Fn(usize) -> Value<'a> {
+    move |slot: usize| {
+        let f = found[slot];
+        let span = span(f.start, f.end);
+        match f.kind {
+            Kind::Missing => Value::Missing,
+            Kind::Null => Value::Null,
+            Kind::True => Value::Bool(true),
+            Kind::False => Value::Bool(false),
+            Kind::Number => Value::Number(span),
+            Kind::NotFinite => Value::NotFinite(span),
+            Kind::Text => Value::Text(span),
+            Kind::EscapedText => Value::Text(&unescaped[slot]),
+            Kind::Array => Value::Array(span),
+            Kind::Object => Value::Object(span),
+        }
+    }
+}
+
+/// What of `name` lies below `rows`.
+fn below<'n>(name: &'n str, rows: &str) -> Option<&'n str> {
+    name.strip_prefix(rows)?.strip_prefix('.')
+}
+
+#[cold]
+fn not_avro(id: u32, fault: &avro::Fault) -> Rejection {
+    Rejection::new(
+        Reason::Malformed,
+        format!(
+            "byte {}: {}, so this is not a record of schema {id}",
+            FRAME + fault.at,
+            fault.what
+        ),
+    )
+}

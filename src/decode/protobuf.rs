@@ -1,0 +1,306 @@
+//! Protobuf messages, read by the `.proto` file that the registry has for them.
+//!
+//! The file is compiled here (protox), with those it imports, and messages are decoded by its descriptors
+//! (prost-reflect) and not by generated code, since they are known only when the first record comes. A
+//! wanted path is a list of field names as the file has them.
+//!
+//! Protobuf does not write a field that has its default value unless the field has *presence* (`optional`,
+//! messages, members of a `oneof`, all of proto2). A score of 0.0 is thus no bytes at all. So a field with
+//! presence that does not come is missing, and one without is its default, 0, "" or `false`, as the
+//! file's author said by choosing between them. A negative outcome must arrive as one, and a producer that
+//! needs "not yet known" writes `optional`.
+//!
+//! Well-known types are as in Protobuf's JSON mapping: a `Timestamp` is RFC 3339 text (write
+//! `time_unit = "rfc3339"`), the wrappers are what they wrap. Enums are the names of their values.
+
+use super::frame::{SchemaText, message_indexes};
+use super::path::{Paths, Target};
+use super::scan::Kind;
+use super::sink::{self, Sink};
+use super::time;
+use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
+use protox::prost_reflect::{
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind as Type, MapKey, MessageDescriptor,
+    ReflectMessage, Value,
+};
+use std::collections::HashMap;
+
+/// The name under which the schema itself is compiled.
+const ROOT: &str = "trueline/schema.proto";
+
+/// A compiled file, and what its messages hold of the wanted fields.
+pub(super) struct Program {
+    pool: DescriptorPool,
+    /// By message indexes; there are no more than the file has messages.
+    plans: HashMap<Vec<usize>, Plan>,
+}
+
+struct Plan {
+    message: MessageDescriptor,
+    wants: Vec<Want>,
+}
+
+/// A wanted field, or one that holds wanted fields.
+struct Want {
+    field: FieldDescriptor,
+    what: What,
+}
+
+enum What {
+    Slot(usize),
+    Message(Vec<Want>),
+    /// Values under wanted keys of a map of scalars.
+    Map(Vec<(MapKey, usize)>),
+}
+
+type Read<T> = Result<T, String>;
+
+impl Program {
+    /// Compiles the file.
+    pub fn new(schema: &SchemaText) -> Read<Program> {
+        let mut resolver = ChainFileResolver::new();
+        resolver.add(Texts(schema.clone()));
+        resolver.add(GoogleFileResolver::new());
+        let mut compiler = protox::Compiler::with_file_resolver(resolver);
+        compiler.include_imports(true);
+        compiler.open_file(ROOT).map_err(|e| e.to_string())?;
+        Ok(Program {
+            pool: compiler.descriptor_pool(),
+            plans: HashMap::new(),
+        })
+    }
+
+    /// Reads one message behind its indexes.
+    pub fn read(&mut self, bytes: &[u8], paths: &Paths, sink: &mut Sink<'_>) -> Read<()> {
+        let Some((indexes, bytes)) = message_indexes(bytes) else {
+            return Err("the indexes of the message do not end".into());
+        };
+        if !self.plans.contains_key(&indexes) {
+            let message = self.message(&indexes);
+            let message = message.ok_or_else(|| {
+                format!("the schema has no message {indexes:?}, counted from 0, outermost first")
+            })?;
+            let wants = wants(&message, paths, 0);
+            self.plans.insert(indexes.clone(), Plan { message, wants });
+        }
+        let Some(plan) = self.plans.get(&indexes) else {
+            return Ok(());
+        };
+        let message = DynamicMessage::decode(plan.message.clone(), bytes);
+        keep(&message.map_err(|e| e.to_string())?, &plan.wants, sink)
+    }
+
+    fn message(&self, indexes: &[usize]) -> Option<MessageDescriptor> {
+        let file = self.pool.get_file_by_name(ROOT)?;
+        let (first, inner) = indexes.split_first()?;
+        let mut message = file.messages().nth(*first)?;
+        for index in inner {
+            let child = message.child_messages().nth(*index)?;
+            message = child;
+        }
+        Some(message)
+    }
+}
+
+/// The schema and its references by name, as files.
+struct Texts(SchemaText);
+
+impl FileResolver for Texts {
+    fn open_file(&self, name: &str) -> Result<File, protox::Error> {
+        let mut references = self.0.references.iter();
+        let text = match references.find(|(known, _)| known == name) {
+            Some((_, text)) => text,
+            None if name == ROOT => &self.0.text,
+            None => return Err(protox::Error::file_not_found(name)),
+        };
+        File::from_source(name, text)
+    }
+}
+
+/// What is wanted of a message, under `node` of the paths.
+fn wants(message: &MessageDescriptor, paths: &Paths, node: usize) -> Vec<Want> {
+    let mut all = Vec::new();
+    for child in &paths.nodes[node] {
+        let Some(field) = message.get_field_by_name(Paths::key(child)) else {
+            continue;
+        };
+        let what = match (child.target, field.kind()) {
+            (Target::Slot(slot), _) => What::Slot(slot),
+            (Target::Node(node), Type::Message(entry)) if field.is_map() => {
+                let key = entry.map_entry_key_field().kind();
+                let keys = paths.nodes[node].iter().filter_map(|c| match c.target {
+                    Target::Slot(slot) => Some((map_key(&key, Paths::key(c))?, slot)),
+                    Target::Node(_) => None,
+                });
+                What::Map(keys.collect())
+            }
+            (Target::Node(node), Type::Message(inner)) if !field.is_list() => {
+                What::Message(wants(&inner, paths, node))
+            }
+            _ => continue,
+        };
+        all.push(Want { field, what });
+    }
+    all
+}
+
+fn map_key(kind: &Type, text: &str) -> Option<MapKey> {
+    Some(match kind {
+        Type::String => MapKey::String(text.to_owned()),
+        Type::Bool => MapKey::Bool(text.parse().ok()?),
+        Type::Int32 | Type::Sint32 | Type::Sfixed32 => MapKey::I32(text.parse().ok()?),
+        Type::Int64 | Type::Sint64 | Type::Sfixed64 => MapKey::I64(text.parse().ok()?),
+        Type::Uint32 | Type::Fixed32 => MapKey::U32(text.parse().ok()?),
+        Type::Uint64 | Type::Fixed64 => MapKey::U64(text.parse().ok()?),
+        _ => return None,
+    })
+}
+
+fn keep(message: &DynamicMessage, wants: &[Want], sink: &mut Sink<'_>) -> Read<()> {
+    for want in wants {
+        if absent(message, &want.field) {
+            continue;
+        }
+        let value = message.get_field(&want.field);
+        match (&want.what, value.as_ref()) {
+            (What::Slot(slot), value) => {
+                sink.put(*slot, |text| write(value, &want.field.kind(), text, false))?;
+            }
+            (What::Message(wants), Value::Message(inner)) => keep(inner, wants, sink)?,
+            (What::Map(keys), Value::Map(map)) => {
+                let kind = value_kind(&want.field);
+                for (key, slot) in keys {
+                    if let Some(value) = map.get(key) {
+                        sink.put(*slot, |text| write(value, &kind, text, false))?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a field that can be missing is.
+fn absent(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
+    field.supports_presence() && !message.has_field(field)
+}
+
+/// The kind of the values of a map.
+fn value_kind(field: &FieldDescriptor) -> Type {
+    match field.kind() {
+        Type::Message(entry) if field.is_map() => entry.map_entry_value_field().kind(),
+        kind => kind,
+    }
+}
+
+/// Writes a value in JSON's notation; text has quotes where it is within something.
+fn write(value: &Value, kind: &Type, text: &mut String, quoted: bool) -> Read<Kind> {
+    Ok(match value {
+        Value::Bool(b) => sink::truth(*b, text),
+        Value::I32(i) => sink::integer(*i, text),
+        Value::I64(i) => sink::integer(*i, text),
+        Value::U32(i) => sink::integer(*i, text),
+        Value::U64(i) => sink::integer(*i, text),
+        Value::F32(x) => sink::float(f64::from(*x), text),
+        Value::F64(x) => sink::float(*x, text),
+        Value::String(s) => sink::string(s, quoted, text),
+        Value::Bytes(b) => match std::str::from_utf8(b) {
+            Ok(s) => sink::string(s, quoted, text),
+            Err(_) if quoted => sink::null(text),
+            Err(_) => return Err("bytes in a wanted field that are not text".into()),
+        },
+        Value::EnumNumber(n) => match kind {
+            Type::Enum(e) => match e.get_value(*n) {
+                Some(value) => sink::string(value.name(), quoted, text),
+                None => sink::integer(*n, text),
+            },
+            _ => sink::integer(*n, text),
+        },
+        Value::Message(message) => return write_message(message, text, quoted),
+        Value::List(items) => {
+            text.push('[');
+            for (i, item) in items.iter().enumerate() {
+                comma(text, i);
+                write(item, kind, text, true)?;
+            }
+            text.push(']');
+            Kind::Array
+        }
+        Value::Map(map) => {
+            let kind = match kind {
+                Type::Message(entry) => entry.map_entry_value_field().kind(),
+                other => other.clone(),
+            };
+            text.push('{');
+            for (i, (key, value)) in map.iter().enumerate() {
+                comma(text, i);
+                sink::string(&key_text(key), true, text);
+                text.push(':');
+                write(value, &kind, text, true)?;
+            }
+            text.push('}');
+            Kind::Object
+        }
+    })
+}
+
+fn write_message(message: &DynamicMessage, text: &mut String, quoted: bool) -> Read<Kind> {
+    let descriptor = message.descriptor();
+    match descriptor.full_name() {
+        "google.protobuf.Timestamp" => {
+            let part = |name| message.get_field_by_name(name);
+            let seconds = part("seconds").and_then(|v| v.as_i64()).unwrap_or(0);
+            let nanos = part("nanos").and_then(|v| v.as_i32()).unwrap_or(0);
+            return match time::to_rfc3339(seconds, nanos) {
+                Some(time) => Ok(sink::string(&time, quoted, text)),
+                None => Err("a timestamp outside the years 1 to 9999".into()),
+            };
+        }
+        "google.protobuf.DoubleValue"
+        | "google.protobuf.FloatValue"
+        | "google.protobuf.Int64Value"
+        | "google.protobuf.UInt64Value"
+        | "google.protobuf.Int32Value"
+        | "google.protobuf.UInt32Value"
+        | "google.protobuf.BoolValue"
+        | "google.protobuf.StringValue"
+        | "google.protobuf.BytesValue" => {
+            if let Some(field) = descriptor.get_field_by_name("value") {
+                return write(&message.get_field(&field), &field.kind(), text, quoted);
+            }
+        }
+        _ => {}
+    }
+    text.push('{');
+    let mut n = 0;
+    for field in descriptor.fields() {
+        if absent(message, &field) {
+            continue;
+        }
+        comma(text, n);
+        n += 1;
+        sink::string(field.name(), true, text);
+        text.push(':');
+        write(&message.get_field(&field), &field.kind(), text, true)?;
+    }
+    text.push('}');
+    Ok(Kind::Object)
+}
+
+fn key_text(key: &MapKey) -> String {
+    match key {
+        MapKey::Bool(b) => b.to_string(),
+        MapKey::I32(i) => i.to_string(),
+        MapKey::I64(i) => i.to_string(),
+        MapKey::U32(i) => i.to_string(),
+        MapKey::U64(i) => i.to_string(),
+        MapKey::String(s) => s.clone(),
+    }
+}
+
+fn comma(text: &mut String, n: usize) {
+    if n > 0 {
+        text.push(',');
+    }
+}

@@ -1,0 +1,138 @@
+//! Values of a binary format as text, so that they go the way of JSON's.
+//!
+//! Every check of a value, and the words when it fails, stands once, in [`super::shape`], which reads
+//! JSON's own notation. A reader of another format therefore writes what is wanted, and only that, in
+//! that notation: numbers as the shortest decimal that gives the same double back (Adams 2018, Ryū), text
+//! as it is, arrays, maps and records as JSON. The bits of a score survive the detour, which a property
+//! test holds; it costs some 40 ns a number. A 32-bit float is widened first: exact, though its decimal
+//! looks odd (0.1 is 0.10000000149011612).
+
+use super::scan::{Found, Kind};
+use std::fmt::Write;
+
+/// Where a reader leaves the values of the slots.
+pub(super) struct Sink<'s> {
+    pub found: &'s mut [Found],
+    pub text: &'s mut String,
+}
+
+impl Sink<'_> {
+    /// Notes a value for a slot, written by `write`.
+    #[inline]
+    pub fn put<E>(
+        &mut self,
+        slot: usize,
+        write: impl FnOnce(&mut String) -> Result<Kind, E>,
+    ) -> Result<(), E> {
+        let start = self.text.len();
+        let kind = write(self.text)?;
+        self.found[slot] = Found {
+            kind,
+            start,
+            end: self.text.len(),
+        };
+        Ok(())
+    }
+}
+
+/// Writes a double.
+#[inline]
+pub(super) fn float(x: f64, text: &mut String) -> Kind {
+    if x.is_finite() {
+        text.push_str(ryu::Buffer::new().format_finite(x));
+        return Kind::Number;
+    }
+    text.push_str(if x.is_nan() {
+        "NaN"
+    } else if x > 0.0 {
+        "Infinity"
+    } else {
+        "-Infinity"
+    });
+    Kind::NotFinite
+}
+
+/// Writes an integer.
+#[inline]
+pub(super) fn integer(i: impl itoa::Integer, text: &mut String) -> Kind {
+    text.push_str(itoa::Buffer::new().format(i));
+    Kind::Number
+}
+
+/// Writes a boolean.
+#[inline]
+pub(super) fn truth(b: bool, text: &mut String) -> Kind {
+    text.push_str(if b { "true" } else { "false" });
+    if b { Kind::True } else { Kind::False }
+}
+
+/// Writes null.
+pub(super) fn null(text: &mut String) -> Kind {
+    text.push_str("null");
+    Kind::Null
+}
+
+/// Writes text: with quotes within an array or object, alone as it is.
+#[inline]
+pub(super) fn string(s: &str, quoted: bool, text: &mut String) -> Kind {
+    if !quoted {
+        text.push_str(s);
+        return Kind::Text;
+    }
+    text.push('"');
+    for c in s.chars() {
+        match c {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            // Writing to a string does not fail.
+            c if c < ' ' => _ = write!(text, "\\u{:04x}", u32::from(c)),
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+    Kind::Text
+}
+
+/// Writes `unscaled · 10^(−scale)`.
+pub(super) fn decimal(unscaled: i128, scale: usize, text: &mut String) -> Kind {
+    if unscaled < 0 {
+        text.push('-');
+    }
+    let digits = format!("{:0>1$}", unscaled.unsigned_abs(), scale + 1);
+    let (whole, part) = digits.split_at(digits.len() - scale);
+    text.push_str(whole);
+    if !part.is_empty() {
+        text.push('.');
+        text.push_str(part);
+    }
+    Kind::Number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut String) -> Kind) -> String {
+        let mut text = String::new();
+        write(&mut text);
+        text
+    }
+
+    #[test]
+    fn values_are_written_in_the_notation_of_json() {
+        assert_eq!(written(|t| float(0.1, t)), "0.1");
+        assert_eq!(written(|t| float(1e-300, t)), "1e-300");
+        assert_eq!(
+            written(|t| float(f64::from(0.1f32), t)),
+            "0.10000000149011612"
+        );
+        assert_eq!(written(|t| float(f64::NEG_INFINITY, t)), "-Infinity");
+        assert_eq!(
+            written(|t| string("a\"\\\n\u{1}é", true, t)),
+            "\"a\\\"\\\\\\u000a\\u0001é\""
+        );
+        assert_eq!(written(|t| decimal(-5, 2, t)), "-0.05");
+        assert_eq!(written(|t| decimal(12345, 2, t)), "123.45");
+        assert_eq!(written(|t| decimal(7, 0, t)), "7");
+    }
+}

@@ -1,0 +1,61 @@
+//! The headers of a record, looked at only by those who want one.
+
+use super::batch::Message;
+use rdkafka::message::{BorrowedHeaders, Headers as _};
+use std::fmt;
+
+/// Names and values, borrowed like the record's other parts.
+#[derive(Clone, Copy, Default)]
+pub struct Headers<'a>(Kind<'a>);
+
+#[derive(Clone, Copy, Default)]
+enum Kind<'a> {
+    #[default]
+    None,
+    Message(Message<'a>),
+    Borrowed(&'a BorrowedHeaders),
+    Owned(&'a [(String, Vec<u8>)]),
+}
+
+impl<'a> Headers<'a> {
+    pub(super) fn of_message(message: Message<'a>) -> Headers<'a> {
+        Headers(Kind::Message(message))
+    }
+
+    pub(super) fn of_borrowed(headers: Option<&'a BorrowedHeaders>) -> Headers<'a> {
+        Headers(headers.map_or(Kind::None, Kind::Borrowed))
+    }
+
+    /// Headers that were copied.
+    pub fn of_owned(headers: &'a [(String, Vec<u8>)]) -> Headers<'a> {
+        Headers(Kind::Owned(headers))
+    }
+
+    /// All of them in their order; a null value is an empty one.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        (0..).map_while(move |i| match self.0 {
+            Kind::None => None,
+            Kind::Message(message) => message.header(i),
+            Kind::Borrowed(headers) if i < headers.count() => {
+                let header = headers.get(i);
+                Some((header.key, header.value.unwrap_or_default()))
+            }
+            Kind::Borrowed(_) => None,
+            Kind::Owned(headers) => headers.get(i).map(|(k, v)| (k.as_str(), v.as_slice())),
+        })
+    }
+
+    /// The last value of this name, which is the one that holds.
+    pub fn get(self, name: &str) -> Option<&'a [u8]> {
+        self.iter()
+            .filter(|(n, _)| *n == name)
+            .last()
+            .map(|(_, v)| v)
+    }
+}
+
+impl fmt::Debug for Headers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

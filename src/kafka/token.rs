@@ -1,0 +1,109 @@
+//! Tokens for OAUTHBEARER, from a file.
+//!
+//! Whoever runs the process keeps a bearer token in a file and renews it: a projected service-account
+//! token of Kubernetes, a sidecar, a timer. librdkafka asks for a token at the start and again before the
+//! one it has runs out; the file is read anew each time. librdkafka's own way to a provider (OpenID Connect)
+//! needs libcurl, which this build leaves out.
+
+use rdkafka::client::OAuthToken;
+use serde_json::Value;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long a token is taken to hold that does not say so: it is read again after four fifths of it.
+const UNSAID: Duration = Duration::from_secs(300);
+
+/// Where a client finds its token.
+#[derive(Debug, Clone, Default)]
+pub(super) struct TokenFile(pub Option<PathBuf>);
+
+impl TokenFile {
+    /// The token as it is now.
+    pub fn token(&self) -> Result<OAuthToken, Box<dyn Error>> {
+        let Some(path) = &self.0 else {
+            return Err("no token file; set `token_file` in [kafka.sasl]".into());
+        };
+        read(path).map_err(|e| format!("token file {}: {e}", path.display()).into())
+    }
+}
+
+fn read(path: &Path) -> Result<OAuthToken, Box<dyn Error>> {
+    let token = std::fs::read_to_string(path)?.trim().to_owned();
+    if token.is_empty() {
+        return Err("it is empty".into());
+    }
+    let claims = claims(&token).unwrap_or_default();
+    let text = |key: &str| claims.get(key).and_then(Value::as_str);
+    let until = claims.get("exp").and_then(Value::as_f64);
+    let unsaid = SystemTime::now() + UNSAID;
+    let unsaid = unsaid.duration_since(UNIX_EPOCH)?.as_secs_f64();
+    Ok(OAuthToken {
+        principal_name: text("sub").unwrap_or("trueline").to_owned(),
+        // Whole milliseconds of this century are exact in a double.
+        lifetime_ms: (until.unwrap_or(unsaid) * 1000.0) as i64,
+        token,
+    })
+}
+
+/// What a JSON Web Token says; `None` for an opaque one. Nothing is verified: that is the broker's part.
+fn claims(token: &str) -> Option<Value> {
+    let payload = token.split('.').nth(1)?;
+    serde_json::from_slice(&base64url(payload)?).ok()
+}
+
+/// RFC 4648, section 5, without padding.
+fn base64url(text: &str) -> Option<Vec<u8>> {
+    let (mut out, mut word, mut bits) = (Vec::new(), 0u32, 0);
+    for b in text.trim_end_matches('=').bytes() {
+        let digit = match b {
+            b'A'..=b'Z' => b - b'A',
+            b'a'..=b'z' => b - b'a' + 26,
+            b'0'..=b'9' => b - b'0' + 52,
+            b'-' => 62,
+            b'_' => 63,
+            _ => return None,
+        };
+        word = word << 6 | u32::from(digit);
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            out.push((word >> bits) as u8);
+            word &= (1 << bits) - 1;
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_says_for_whom_and_how_long_it_holds() {
+        // {"alg":"none"} and {"sub":"w?","exp":1900000000.5}
+        let jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ3PyIsImV4cCI6MTkwMDAwMDAwMC41fQ.";
+        let path = std::env::temp_dir().join(format!("trueline-token-{}", std::process::id()));
+        std::fs::write(&path, format!("{jwt}\n")).unwrap();
+        let token = TokenFile(Some(path.clone())).token().unwrap();
+        assert_eq!(
+            (token.principal_name.as_str(), token.lifetime_ms),
+            ("w?", 1_900_000_000_500)
+        );
+        assert_eq!(token.token, jwt);
+        std::fs::write(&path, "opaque").unwrap();
+        assert!(TokenFile(Some(path.clone())).token().unwrap().lifetime_ms > 1_700_000_000_000);
+        std::fs::write(&path, "").unwrap();
+        let error = TokenFile(Some(path.clone()))
+            .token()
+            .err()
+            .unwrap()
+            .to_string();
+        assert!(
+            error.contains("it is empty") && error.contains("trueline-token"),
+            "{error}"
+        );
+        std::fs::remove_file(&path).unwrap();
+        assert!(TokenFile(Some(path)).token().is_err());
+    }
+}
