@@ -65,6 +65,10 @@ fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(
         .consumer_config()
         .create_with_context(Errors(Mutex::default(), options.token()));
     let client: BaseConsumer<Errors> = created.map_err(KafkaError::from_native)?;
+    if options.security.token_file.is_some() {
+        // A token is asked for within a poll, and no metadata come without one.
+        let _ = client.poll(Duration::from_millis(200));
+    }
     let start = Instant::now();
     let wanted = options.topics.iter().chain(&options.dead_letter);
     for topic in wanted {

@@ -91,6 +91,15 @@ impl Broker {
         self.script("sasl").trim().to_owned()
     }
 
+    /// The address that speaks TLS, the one that also asks for SCRAM-SHA-512 credentials or a token, and
+    /// the certificate of the authority that signed theirs.
+    pub fn tls(&self) -> (String, String, PathBuf) {
+        let addresses = self.script("tls");
+        let (tls, scram) = addresses.trim().split_once(' ').expect("two addresses");
+        let dir = self.dir.as_ref().expect("a broker of one's own");
+        (tls.to_owned(), scram.to_owned(), dir.join("tls/ca.pem"))
+    }
+
     fn script(&self, command: &str) -> String {
         let dir = self
             .dir
