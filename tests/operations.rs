@@ -101,8 +101,7 @@ fn words(list: &Value) -> Vec<String> {
 #[test]
 fn a_reload_applies_what_may_change_and_names_what_needs_a_restart() {
     let service = service(NOWHERE);
-    let hash = service.metric("trueline_config_info", &[]);
-    assert_eq!(hash, 1.0);
+    assert_eq!(service.metric("trueline_config_info", &[]), 1.0);
     let (status, same) = reload(&service);
     assert_eq!((status, &same["reloaded"]), (200, &Value::Bool(true)));
     assert!(words(&same["applied"]).is_empty() && words(&same["needs_restart"]).is_empty());

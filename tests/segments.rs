@@ -184,7 +184,7 @@ proptest! {
         let versions: std::collections::BTreeSet<usize> = all.iter().map(|r| r.version).collect();
         let rollups = found.keys().filter(|(id, w)| id.segment == ROLL_UP && w == "6s");
         prop_assert_eq!(rollups.count(), versions.len());
-        // The sources of a version's segments may be many, its streams not.
+        // Names may be many, streams not.
         for version in VERSIONS {
             let named = found.keys().filter(|(id, w)| {
                 id.version == version && id.segment.starts_with("k=") && w == "6s"

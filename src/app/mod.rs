@@ -3,7 +3,7 @@
 //! [`engine`] joins the pure stages; the rest ties it to the world. A [`Setup`] (what the configuration
 //! says) becomes an [`App`] that is bound but not running: its state directory is locked, its snapshot
 //! read, its port taken, its consumers made. What can fail at the start fails there, with a message;
-//! [`App::run`] then only ends when it is told to.
+//! [`App::run`] then only ends when it is told to. A [`Reloader`] takes over what may change meanwhile.
 //!
 //! ```text
 //!  Kafka ─► consumer(s) ─► intake ─► engine ─► publisher ─► Published ─► HTTP

@@ -45,6 +45,8 @@ pub fn index(published: &Published) -> String {
          <li><a href=/api/v1/streams>/api/v1/streams</a> the list above as JSON\
          <li>/api/v1/streams/{id} everything known of one stream\
          <li>/api/v1/streams/{id}/reliability the cells of its diagram\
+         <li>/api/v1/tap pairs as they form, by lines; <code>?model=</code> and <code>?rate=</code>\
+         <li>POST /-/reload reads the configuration again\
          </ul>",
     );
     page("trueline", &body)
