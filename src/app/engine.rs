@@ -16,13 +16,16 @@ use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair, Part,
     PartitionState, ROLL_UP, Reason, Subject,
 };
+use crate::judge::detector::Detector;
 use crate::judge::{
     Change, Judge, JudgeOptions, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
 };
+use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::store::snapshot::{JudgeState, ModelState, RingState, SubjectState};
 use crate::window::{PackError, Packed};
 use std::fmt;
+use std::sync::Arc;
 
 pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use crate::store::Snapshot;
@@ -41,6 +44,8 @@ pub struct Engine {
     changes: Vec<Change>,
     /// Streams of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
+    /// Bets of the detectors, by model.
+    odds: Vec<Option<Arc<Odds>>>,
     stopwatch: Option<Stopwatch>,
 }
 
@@ -78,6 +83,7 @@ impl Engine {
                 bounds,
                 plan.joins.clone(),
             ),
+            odds: plan.models.iter().map(odds).collect(),
             plan,
             judges: Vec::new(),
             changes: Vec::new(),
@@ -296,7 +302,11 @@ impl Engine {
             .flatten()
             .map(Judge::bytes)
             .sum::<usize>();
-        self.collector.bytes() + judges + self.judges.capacity() * size_of::<Vec<Judge>>()
+        let odds = self.odds.iter().flatten().map(|o| o.bytes());
+        self.collector.bytes()
+            + judges
+            + odds.sum::<usize>()
+            + self.judges.capacity() * size_of::<Vec<Judge>>()
     }
 
     /// Seals and judges what the watermark has passed.
@@ -389,7 +399,8 @@ impl Engine {
         if judges.is_empty()
             && let Some(subject) = self.collector.subject(slot)
         {
-            *judges = judges_for(&self.plan.models[subject.model], subject);
+            let odds = self.odds[subject.model].as_ref();
+            *judges = judges_for(&self.plan.models[subject.model], odds, subject);
             for judge in judges.iter_mut() {
                 judge.time_by(self.stopwatch);
             }
@@ -532,7 +543,7 @@ impl Engine {
         subject
             .restore(open.map_err(corrupt)?, views, plan.grid)
             .map_err(corrupt)?;
-        let mut judges = judges_for(plan, &subject);
+        let mut judges = judges_for(plan, self.odds[model].as_ref(), &subject);
         if !s.judges.is_empty() {
             if s.judges.len() != views {
                 return Err(RestoreError::Corrupt(format!("views of {name}")));
@@ -573,7 +584,11 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
     }
 }
 
-fn judges_for(plan: &ModelPlan, subject: &Subject) -> Vec<Judge> {
+fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
+    m.judge.detector.map(|d| d.odds(m.grid))
+}
+
+fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, subject: &Subject) -> Vec<Judge> {
     let judge = |view: &crate::stats::view::View| {
         let id = StreamId {
             model: subject.key.model().to_owned(),
@@ -581,7 +596,11 @@ fn judges_for(plan: &ModelPlan, subject: &Subject) -> Vec<Judge> {
             segment: subject.key.segment().to_owned(),
             view: *view,
         };
-        Judge::new(id, &plan.ladder, plan.grid)
+        let mut judge = Judge::new(id, &plan.ladder, plan.grid);
+        if let (Some(odds), Some(options)) = (odds, plan.judge.detector) {
+            judge.watch_by(Detector::new(odds.clone(), options));
+        }
+        judge
     };
     plan.views.iter().map(judge).collect()
 }
@@ -602,6 +621,7 @@ fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
     let judge = |j: &Judge| JudgeState {
         rings: j.rings().iter().map(RingState::from).collect(),
         memories: j.memories(),
+        detector: j.detector(),
     };
     SubjectState {
         model: s.model as u32,
@@ -628,5 +648,9 @@ fn restore_judge(
     options: &JudgeOptions,
 ) -> Result<(), PackError> {
     let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
-    judge.restore(rings?, &state.memories, options)
+    judge.restore(rings?, &state.memories, options)?;
+    match &state.detector {
+        Some(detector) => judge.restore_detector(detector),
+        None => Ok(()),
+    }
 }

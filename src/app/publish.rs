@@ -183,6 +183,12 @@ pub fn log(changes: &[Change]) {
             Step::Verdict { from, to } => {
                 tracing::info!(%stream, %window, at_ms, %from, %to, %sentence, "verdict changed");
             }
+            Step::Detector { alarm: true } => {
+                tracing::warn!(%stream, at_ms, %sentence, "detector raised an alarm");
+            }
+            Step::Detector { alarm: false } => {
+                tracing::info!(%stream, at_ms, %sentence, "detector is clear");
+            }
             Step::Alert {
                 from,
                 to: AlertState::Firing,

@@ -12,13 +12,14 @@ use crate::collect::Segmenting;
 use crate::decode::{
     DecodeOptions, Decoder, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
 };
-use crate::judge::{Caps, JudgeOptions, ModelPlan, Plan};
+use crate::judge::{Caps, DetectorOptions, JudgeOptions, ModelPlan, Plan};
 use crate::kafka::{KafkaOptions, OWNED, Security, StartAt};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::NullReach;
+use crate::stats::sequential::{Budget, Rules};
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::stats::view::View;
 use crate::telemetry::log::{Format, LogOptions};
@@ -331,7 +332,26 @@ fn judge(test: &Record, alert: &Record, problems: &mut Problems<'_>) -> JudgeOpt
         pending_ms: alert.milliseconds("for"),
         keep_firing_ms: alert.milliseconds("keep_firing_for"),
         stale_after_ms: alert.milliseconds("stale_after"),
+        detector: detector(alert, problems),
     }
+}
+
+/// The detector of each stream, where a budget is given.
+fn detector(alert: &Record, problems: &mut Problems<'_>) -> Option<DetectorOptions> {
+    let budget = match alert.text("budget")?.parse::<Budget>() {
+        Ok(budget) => budget,
+        Err(error) => {
+            problems.add(alert.entry("budget").at, error.what, error.remedy);
+            return None;
+        }
+    };
+    Some(DetectorOptions {
+        rules: Rules {
+            budget,
+            ..Rules::default()
+        },
+        tolerance: alert.number("log_odds_tolerance"),
+    })
 }
 
 /// The sources: for each the client's options and the shape of its records.

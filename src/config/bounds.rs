@@ -41,6 +41,8 @@ pub const PENDING_BYTES: u64 = 80;
 pub const WAITING_BYTES: u64 = 160;
 /// Records of a source that may wait for their schemas before no more is read for it, bytes.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
+/// A detector with its report.
+const DETECTOR_BYTES: u64 = 32 * 1024;
 
 /// The bound, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +104,9 @@ fn stream_bytes(model: &ModelPlan) -> u64 {
     let pane_ms = model.ladder.pane_ms.max(1);
     let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + 2;
     let mut bytes = STREAM_BYTES.saturating_add(open.saturating_mul(cells * OPEN_CELL_BYTES));
+    if model.judge.detector.is_some() {
+        bytes = bytes.saturating_add(DETECTOR_BYTES);
+    }
     for window in &model.ladder.windows {
         let cost = match window.width {
             Width::Time { width_ms, slide_ms } => {

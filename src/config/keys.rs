@@ -703,6 +703,24 @@ const ALERT: &[Key] = &[
         Value("\"1h\""),
         "Without events for this long, verdicts are withdrawn: `undecided(stale)`.",
     ),
+    key(
+        "budget",
+        Kind::Text,
+        Unset("\"1 per 30d\""),
+        "False alarms allowed to the detector of each stream, which looks at every pane and keeps \
+         this promise over all time: `1 per 30d`, `2000000 events` (average run length), `5% ever`. \
+         Unset: no detector.",
+    ),
+    key(
+        "log_odds_tolerance",
+        Kind::Number(Bounds {
+            low: 0.0,
+            high: 2.0,
+            open: false,
+        }),
+        Value("0.05"),
+        "Error in log-odds that the detector lets pass: no model is perfect, and traffic has no end.",
+    ),
 ];
 
 const HTTP: &[Key] = &[key(

@@ -7,7 +7,7 @@
 use serde_json::{Value, json};
 
 use super::path::encode_id;
-use crate::judge::{Coverage, StreamReport, Verdict, WindowReport, report};
+use crate::judge::{Coverage, StreamReport, Verdict, WindowReport, detector, report};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -30,6 +30,10 @@ pub fn streams(published: &Published, model: Option<&str>) -> Value {
 /// Everything known of one stream.
 pub fn stream(report: &StreamReport) -> Value {
     let mut entry = identity(report);
+    entry["detector"] = report
+        .detector
+        .as_deref()
+        .map_or(Value::Null, detector::json);
     entry["windows"] = report
         .windows
         .iter()

@@ -1,6 +1,7 @@
 //! What a stream's judge has to say: one report per window, and the changes from one to the next.
 
 use super::coverage::Coverage;
+use super::detector::DetectorReport;
 use super::stream::StreamId;
 use super::verdict::Verdict;
 use crate::alert::AlertState;
@@ -44,6 +45,8 @@ pub struct StreamReport {
     pub last_event_ms: i64,
     /// Event time at which the oldest predictions that wait for outcomes are mature.
     pub due_ms: Option<i64>,
+    /// What the detector says; `None` where none is asked for, or before its first pane.
+    pub detector: Option<Arc<DetectorReport>>,
     /// One report for each window of the ladder, in its order.
     pub windows: Vec<WindowReport>,
 }
@@ -57,6 +60,11 @@ pub enum Step {
         from: Verdict,
         /// After.
         to: Verdict,
+    },
+    /// The detector raised an alarm, or it is over.
+    Detector {
+        /// Whether it was raised.
+        alarm: bool,
     },
     /// The state of its alert.
     Alert {
@@ -72,7 +80,7 @@ pub enum Step {
 pub struct Change {
     /// The stream.
     pub stream: StreamId,
-    /// Name of the window.
+    /// Name of the window; `detector` for the stream's detector.
     pub window: String,
     /// When: event time for judgements, the clock's for staleness.
     pub at_ms: i64,

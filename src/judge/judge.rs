@@ -17,6 +17,7 @@
 
 use super::book::{Change, Step, StreamReport, WindowReport};
 use super::coverage::Coverage;
+use super::detector::{self, Detector, DetectorState};
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
@@ -25,6 +26,7 @@ use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::{Evaluation, evaluate};
 use crate::stats::pyramid::Level;
+use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
 use crate::window::{Correction, Ladder, PackError, Pane, Ring, Windows};
 use serde::{Deserialize, Serialize};
@@ -51,6 +53,8 @@ pub struct Judge {
     windows: Windows,
     alerts: Vec<Alert>,
     report: StreamReport,
+    grid: Grid,
+    detector: Option<Box<Detector>>,
     evaluations: u64,
     stopwatch: Option<Stopwatch>,
     /// Time that evaluations took since it was last asked for, by the stopwatch.
@@ -84,12 +88,20 @@ impl Judge {
                 id,
                 last_event_ms: 0,
                 due_ms: None,
+                detector: None,
                 windows: ladder.windows.iter().map(|w| blank(&w.name)).collect(),
             },
+            grid,
+            detector: None,
             evaluations: 0,
             stopwatch: None,
             nanos: Vec::new(),
         }
+    }
+
+    /// Lets a detector that has seen nothing watch the stream.
+    pub fn watch_by(&mut self, detector: Detector) {
+        self.detector = Some(Box::new(detector));
     }
 
     /// Times evaluations from now on.
@@ -144,6 +156,7 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
+        self.detect(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
@@ -151,6 +164,33 @@ impl Judge {
             }
         }
         self.windows.trim(end_ms);
+    }
+
+    /// Shows the pane to the detector.
+    fn detect(&mut self, pane: Option<&Pane>, changes: &mut Vec<Change>) {
+        let (Some(detector), Some(pane)) = (&mut self.detector, pane) else {
+            return;
+        };
+        // A pane that does not unpack is told by the windows that take it.
+        let Ok(sums) = pane.packed.unpack(self.grid) else {
+            return;
+        };
+        let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
+        self.report.detector = detector.report(pane.end_ms).map(Arc::new);
+        let Some(report) = self.report.detector.as_deref() else {
+            return;
+        };
+        if outcome != Outcome::Quiet {
+            changes.push(Change {
+                stream: self.report.id.clone(),
+                window: "detector".to_owned(),
+                at_ms: pane.end_ms,
+                step: Step::Detector {
+                    alarm: outcome == Outcome::Alarm,
+                },
+                sentence: detector::sentence(&self.report.id.to_string(), report),
+            });
+        }
     }
 
     /// Whether the first slide of a window has grown since it was last judged.
@@ -326,6 +366,21 @@ impl Judge {
             .collect()
     }
 
+    /// The detector, for a snapshot.
+    pub fn detector(&self) -> Option<DetectorState> {
+        let at_ms = self.report.detector.as_ref().map_or(0, |d| d.at_ms);
+        self.detector.as_ref().map(|d| d.state(at_ms))
+    }
+
+    /// Puts back the detector of a snapshot, where one is still asked for.
+    pub fn restore_detector(&mut self, state: &DetectorState) -> Result<(), PackError> {
+        if let Some(detector) = &mut self.detector {
+            detector.restore(state).map_err(|_| PackError::Corrupt)?;
+            self.report.detector = detector.report(state.at_ms).map(Arc::new);
+        }
+        Ok(())
+    }
+
     /// Puts back a snapshot. Evaluations are not stored but made again over the panes that are held, whose
     /// begin and number the report and the evaluation say; all else is as it was judged.
     pub fn restore(
@@ -377,6 +432,7 @@ impl Judge {
         size_of::<Judge>()
             + names
             + self.windows.bytes()
+            + self.detector.as_ref().map_or(0, |d| d.bytes())
             + self.alerts.len() * size_of::<Alert>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()
     }

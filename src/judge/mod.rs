@@ -3,11 +3,12 @@
 //! [`plan`] says what is monitored; [`stream`] names what it is; [`judge`](mod@judge) holds the windows
 //! of one stream and judges them; [`verdict`] says when a verdict is due and which, [`coverage`]
 //! how many outcomes it rests on; [`book`] is what
-//! leaves, [`sentence`] the same in words, [`report`] its numbers as JSON.
+//! leaves, [`detector`] what alarms with a guarantee, [`sentence`] the same in words, [`report`] its numbers as JSON.
 
 pub mod book;
 pub mod classes;
 pub mod coverage;
+pub mod detector;
 pub mod distances;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
@@ -20,6 +21,7 @@ pub mod verdict;
 
 pub use book::{Change, Step, StreamReport, WindowReport};
 pub use coverage::{Coverage, CoverageCell};
+pub use detector::{DetectorOptions, DetectorReport, DetectorState};
 pub use judge::{Judge, Memory, Stopwatch, pane_of, seed};
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use stream::StreamId;

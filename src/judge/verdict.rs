@@ -5,6 +5,7 @@
 //! `calibrated`: nothing was found that is large enough to matter. Before that it is undecided, with
 //! the reason, and an undecided window reports no evaluation.
 
+use super::detector::DetectorOptions;
 use crate::alert::Condition;
 use crate::stats::evaluation::{Evaluation, Options};
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,8 @@ pub struct JudgeOptions {
     pub keep_firing_ms: i64,
     /// Without an event for this long, values are withdrawn.
     pub stale_after_ms: i64,
+    /// The detector of each stream; `None` for none.
+    pub detector: Option<DetectorOptions>,
 }
 
 impl Default for JudgeOptions {
@@ -132,6 +135,7 @@ impl Default for JudgeOptions {
             pending_ms: 0,
             keep_firing_ms: 0,
             stale_after_ms: 3_600_000,
+            detector: None,
         }
     }
 }

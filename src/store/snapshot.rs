@@ -14,7 +14,7 @@
 
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Partitions};
-use crate::judge::Memory;
+use crate::judge::{DetectorState, Memory};
 use crate::stats::axis::{Axis, Grid};
 use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -127,6 +127,8 @@ pub struct JudgeState {
     pub rings: Vec<RingState>,
     /// Verdict and alert of each window.
     pub memories: Vec<Memory>,
+    /// The detector, where one watches.
+    pub detector: Option<DetectorState>,
 }
 
 /// Panes of one window.

@@ -181,6 +181,8 @@ fn windows(published: &Published, sink: &mut Sink) -> (usize, usize) {
     let (mut shown, mut refused) = (0, 0);
     for report in published.reports() {
         let view = report.id.view.to_string();
+        let told = detector(&report, &view, shown, limits.series_max, sink);
+        (shown, refused) = (shown + told.0, refused + told.1);
         for window in &report.windows {
             let draft = draft(&report, window, limits.cells);
             if shown + draft.len() > limits.series_max {
@@ -204,6 +206,32 @@ fn windows(published: &Published, sink: &mut Sink) -> (usize, usize) {
         }
     }
     (shown, refused)
+}
+
+/// Series of the detector of a stream; returns those shown and refused.
+fn detector(
+    report: &StreamReport,
+    view: &str,
+    shown: usize,
+    series_max: usize,
+    sink: &mut Sink,
+) -> (usize, usize) {
+    let Some(detector) = &report.detector else {
+        return (0, 0);
+    };
+    let ratio = detector.evidence.log_worth / detector.log_threshold;
+    let rows = [
+        (Id::DetectorAlarm, one_if(detector.alarm.is_some())),
+        (Id::DetectorEvidence, ratio),
+    ];
+    if shown + rows.len() > series_max {
+        return (0, rows.len());
+    }
+    let id = &report.id;
+    for (row, value) in rows {
+        sink.put(row, &[&id.model, &id.version, &id.segment, view], value);
+    }
+    (rows.len(), 0)
 }
 
 /// All series of one window.

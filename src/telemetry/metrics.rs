@@ -35,6 +35,8 @@ impl Kind {
 /// When a metric has values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
+    /// Per stream that has a detector.
+    Stream,
     /// Per stream and window, always.
     Window,
     /// Per stream and window while the verdict is `calibrated` or `miscalibrated`; withdrawn when the
@@ -50,7 +52,8 @@ pub enum Group {
 
 impl Group {
     /// All groups in the order of the reference.
-    pub const ALL: [Group; 5] = [
+    pub const ALL: [Group; 6] = [
+        Group::Stream,
         Group::Window,
         Group::Evaluation,
         Group::Cell,
@@ -61,6 +64,7 @@ impl Group {
     /// Heading in the reference.
     fn heading(self) -> &'static str {
         match self {
+            Group::Stream => "Per stream, where `[model.alert] budget` asks for a detector",
             Group::Window => "Per stream and window, always present",
             Group::Evaluation => {
                 "Per stream and window, withdrawn while the verdict is `undecided`"
@@ -74,6 +78,7 @@ impl Group {
     /// Labels that every metric of the group carries before its own.
     pub fn labels(self) -> &'static [&'static str] {
         match self {
+            Group::Stream => &["model", "version", "segment", "view"],
             Group::Window | Group::Evaluation => &["model", "version", "segment", "view", "window"],
             Group::Cell => &["model", "version", "segment", "view", "window", "cell"],
             Group::Input | Group::Process => &[],
@@ -124,6 +129,11 @@ macro_rules! table {
 }
 
 table! {
+    DetectorAlarm Stream Gauge "trueline_detector_alarm" "0 or 1" []
+        "1 from an alarm of the detector until the stream is clear again.";
+    DetectorEvidence Stream Gauge "trueline_detector_evidence_ratio" "1" []
+        "Log evidence of the detector since it last began anew, over that at which it raises an alarm; 1 raises one.";
+
     Events Window Gauge "trueline_window_events" "events" []
         "Events with an outcome in the window (n).";
     WindowStart Window Gauge "trueline_window_start_timestamp_seconds" "seconds" []

@@ -48,7 +48,10 @@ fn found(odds: &Odds, law: usize, change: Change, seed: u64) -> Option<(usize, W
         seen += PANE;
         let outcome = watch.observe(odds, &rules(2e6), &sums, (start, start + PANE_MS));
         if outcome == Outcome::Alarm {
-            return (seen > CHANGE).then_some((seen - CHANGE, watch));
+            return seen
+                .checked_sub(CHANGE)
+                .filter(|&d| d > 0)
+                .map(|d| (d, watch));
         }
     }
     Some((MOST, watch))

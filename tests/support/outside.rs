@@ -220,6 +220,7 @@ pub fn publish(published: &Published, id: StreamId, windows: Vec<WindowReport>) 
         id,
         last_event_ms: now_ms(),
         due_ms: None,
+        detector: None,
         windows,
     }));
 }

@@ -97,13 +97,18 @@ impl Budget {
     }
 }
 
-/// A budget that cannot be read; the words say what is wrong and what would be right.
+/// A budget that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BudgetError(String);
+pub struct BudgetError {
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub remedy: &'static str,
+}
 
 impl fmt::Display for BudgetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}; {}", self.what, self.remedy)
     }
 }
 
@@ -150,16 +155,16 @@ impl FromStr for Budget {
             }
             _ => None,
         };
-        let budget = budget.ok_or_else(|| {
-            BudgetError(format!(
-                "`{text}` is no budget of false alarms; say `1 per 30d`, `2000000 events` or `5% ever`"
-            ))
+        let budget = budget.ok_or_else(|| BudgetError {
+            what: format!("`{text}` is no budget of false alarms"),
+            remedy: "say `1 per 30d`, `2000000 events` or `5% ever`",
         })?;
         // Below this the threshold would be crossed by chance within a handful of events.
         if budget.log_threshold() <= 0.0 {
-            return Err(BudgetError(format!(
-                "`{text}` allows more false alarms than events, seconds or streams; allow fewer"
-            )));
+            return Err(BudgetError {
+                what: format!("`{text}` allows false alarms all the time"),
+                remedy: "allow fewer, or in a longer time",
+            });
         }
         Ok(budget)
     }

@@ -40,7 +40,7 @@ impl Shares {
     }
 
     /// The kind with the largest share.
-    fn direction(&self) -> Direction {
+    pub fn direction(&self) -> Direction {
         let kinds = [
             (self.intercept_up, Direction::TooLow),
             (self.intercept_down, Direction::TooHigh),
