@@ -222,7 +222,10 @@ impl Engine {
         for (index, model) in self.plan.models.iter_mut().enumerate() {
             if let Some(theirs) = new.models.iter().find(|m| m.name == model.name) {
                 let (max, other) = (theirs.segmenting.max, theirs.segmenting.other);
-                model.judge = theirs.judge.clone();
+                model.judge = JudgeOptions {
+                    detector: model.judge.detector,
+                    ..theirs.judge.clone()
+                };
                 model.segmenting.max = max;
                 model.segmenting.other = other;
                 self.collector.segment_anew(index, max, other);

@@ -2,7 +2,8 @@
 //!
 //! A key is *live* when a new value can take the place of the old one without a window being counted
 //! anew, a consumer made anew or a socket opened: how windows are tested and alerts held, caps on
-//! streams, how often to save, what to log. All other keys need a restart. Sections that come or go
+//! streams, how often to save, what to log. A detector's terms are not: what it has staked was staked under the old
+//! ones. All other keys need a restart. Sections that come or go
 //! need one too, and are named as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use super::write::written;
 const LIVE: &[(&str, &[&str])] = &[
     ("model", &["segments_max", "segments_beyond"]),
     ("model.test", &[]),
-    ("model.alert", &[]),
+    ("model.alert", &["for", "keep_firing_for", "stale_after"]),
     ("limits", &["streams_max", "stream_expiry", "series_max"]),
     ("state", &["interval"]),
     ("log", &["level"]),

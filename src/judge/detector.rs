@@ -188,6 +188,7 @@ pub struct DetectorState {
 struct AlarmState {
     at_ms: i64,
     since_ms: i64,
+    onset_ms: f64,
     times: u64,
     delay_events: f64,
     log_worth: f64,
@@ -245,6 +246,7 @@ impl From<&Alarm> for AlarmState {
         AlarmState {
             at_ms: a.at_ms,
             since_ms: a.since_ms,
+            onset_ms: a.onset_ms,
             times: a.times,
             delay_events: a.delay_events,
             log_worth: *log_worth,
@@ -276,6 +278,7 @@ impl AlarmState {
         Alarm {
             at_ms: self.at_ms,
             since_ms: self.since_ms,
+            onset_ms: self.onset_ms,
             times: self.times,
             delay_events: self.delay_events,
             evidence: Evidence {
@@ -339,6 +342,7 @@ pub fn json(r: &DetectorReport) -> Value {
         "alarm": r.alarm.as_ref().map(|a| json!({
             "at_ms": a.at_ms,
             "since_ms": a.since_ms,
+            "onset_ms": a.onset_ms.round() as i64,
             "times": a.times,
             "delay_events": a.delay_events,
             "evidence": evidence_json(&a.evidence),

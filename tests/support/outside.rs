@@ -11,12 +11,15 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::AlertState;
 use trueline::collect::{Disposition, Reason, Refusal};
+use trueline::judge::detector::Detector;
 use trueline::judge::{
-    Coverage, CoverageCell, StreamId, StreamReport, Undecided, Verdict, WindowReport,
+    Coverage, CoverageCell, DetectorOptions, DetectorReport, StreamId, StreamReport, Undecided,
+    Verdict, WindowReport,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
+use trueline::stats::sequential::Rules;
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
@@ -152,6 +155,11 @@ impl Chance {
 
 /// Evaluation of `n` scores from `score`, whose outcomes happen with probability `truth(score)`.
 pub fn sample(n: u32, score: fn(f64) -> f64, truth: fn(f64) -> f64) -> Evaluation {
+    evaluate(&sums(n, score, truth), &Options::default()).unwrap()
+}
+
+/// The sums of such a sample.
+fn sums(n: u32, score: fn(f64) -> f64, truth: fn(f64) -> f64) -> Sums {
     let mut chance = Chance(u64::from(n));
     let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
     for _ in 0..n {
@@ -159,7 +167,7 @@ pub fn sample(n: u32, score: fn(f64) -> f64, truth: fn(f64) -> f64) -> Evaluatio
         let y = chance.uniform() < truth(z);
         sums.observe(Score::new(z).unwrap(), y).unwrap();
     }
-    evaluate(&sums, &Options::default()).unwrap()
+    sums
 }
 
 fn over_confident(z: f64) -> f64 {
@@ -214,13 +222,38 @@ fn coverage() -> Coverage {
     }
 }
 
-/// Publishes a stream.
+/// A detector that has just raised an alarm.
+fn alarmed() -> DetectorReport {
+    let options = DetectorOptions {
+        rules: Rules::default(),
+        tolerance: 0.05,
+    };
+    let grid = Grid::new(Axis::Linear, 12);
+    let mut detector = Detector::new(options.odds(grid), options);
+    let pane = sums(10_000, |u| u, over_confident);
+    detector.observe(&pane, (now_ms() - 10_000, now_ms()));
+    let report = detector.report(now_ms()).expect("a pane was shown");
+    assert!(report.alarm.is_some());
+    report
+}
+
+/// Publishes a stream without a detector.
 pub fn publish(published: &Published, id: StreamId, windows: Vec<WindowReport>) {
+    publish_with(published, id, None, windows);
+}
+
+/// Publishes a stream.
+fn publish_with(
+    published: &Published,
+    id: StreamId,
+    detector: Option<DetectorReport>,
+    windows: Vec<WindowReport>,
+) {
     published.publish(Arc::new(StreamReport {
         id,
         last_event_ms: now_ms(),
         due_ms: None,
-        detector: None,
+        detector: detector.map(Arc::new),
         windows,
     }));
 }
@@ -265,9 +298,10 @@ pub fn populated() -> Arc<Published> {
             window("5m", Miscalibrated, Firing, Some(over)),
         ],
     );
-    publish(
+    publish_with(
         &published,
         id("rare", "", "", View::Class(3)),
+        Some(alarmed()),
         vec![window("last:50000", Miscalibrated, Firing, Some(rare))],
     );
     publish(

@@ -61,6 +61,8 @@ pub struct Alarm {
     pub at_ms: i64,
     /// End of the pane that raised the first one since the stream was clear.
     pub since_ms: i64,
+    /// When it began, as the first of them estimated: a later one knows only what came after the one before it.
+    pub onset_ms: f64,
     /// Alarms since the stream was clear; a second one confirms.
     pub times: u64,
     /// Events between onset, as estimated, and alarm.
@@ -177,6 +179,7 @@ impl Watch {
         self.alarm = Some(Alarm {
             at_ms,
             since_ms: before.map_or(at_ms, |a| a.since_ms),
+            onset_ms: before.map_or(evidence.onset.ms, |a| a.onset_ms),
             times: before.map_or(0, |a| a.times) + 1,
             delay_events: self.detector.events() as f64 - evidence.onset.event,
             evidence,
