@@ -8,6 +8,7 @@ mod test_registry;
 
 use std::time::{Duration, Instant};
 
+use apache_avro::types::Value as Avro;
 use encode::{AVRO, Facts, PROTO, as_avro, as_protobuf, frame, pool};
 use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
@@ -291,4 +292,126 @@ fn avro_records_wait_for_a_registry_that_is_down_and_none_is_lost() {
 fn protobuf_records_wait_for_a_registry_that_is_down_and_none_is_lost() {
     let pool = pool(PROTO);
     records_wait("protobuf", "PROTOBUF", PROTO, |f| as_protobuf(&pool, f));
+}
+
+/// Predictions one a record on one topic, their outcomes many a record on another, both in Avro: joined
+/// through the whole service, every row counted.
+#[test]
+fn outcomes_in_avro_with_many_in_a_record_meet_their_predictions() {
+    const OUTCOMES: &str = r#"{"type":"record","name":"Settled","fields":[
+        {"name":"at","type":"long"},
+        {"name":"rows","type":{"type":"array","items":{"type":"record","name":"Row","fields":[
+          {"name":"ref","type":"string"},{"name":"won","type":"boolean"}]}}}]}"#;
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    for topic in ["events", "settled"] {
+        cluster.create_topic(topic, 1, 1).expect("a topic");
+    }
+    let brokers = cluster.bootstrap_servers();
+    let mut client = ClientConfig::new();
+    let producer: BaseProducer = client.set("bootstrap.servers", &brokers).create().unwrap();
+    let send = |topic: &str, payload: &[u8]| {
+        let record = BaseRecord::<(), [u8]>::to(topic).payload(payload);
+        producer
+            .send(record.partition(0))
+            .expect("room in the queue");
+    };
+    let server = TestRegistry::start();
+    server.put(1, "AVRO", AVRO, &[]);
+    server.put(2, "AVRO", OUTCOMES, &[]);
+    let field = |name: &str, value| (name.to_owned(), value);
+    for i in 0..1000 {
+        let silent = Facts {
+            outcome: None,
+            time_ms: BEGIN + 1000 * i,
+            ..facts(i)
+        };
+        send("events", &frame(1, &as_avro(&silent)));
+    }
+    // Ten a record; every tenth prediction has none, and ten are of predictions that never were.
+    for batch in 0..100i64 {
+        let rows = (0..10i64).filter(|row| *row > 0 || batch < 10).map(|row| {
+            let id = if row == 0 {
+                -1 - batch
+            } else {
+                10 * batch + row
+            };
+            Avro::Record(vec![
+                field("ref", Avro::String(format!("e{id}"))),
+                field("won", Avro::Boolean(id % 2 == 0)),
+            ])
+        });
+        let record = Avro::Record(vec![
+            field("at", Avro::Long(BEGIN + 10_000 * batch + 9000)),
+            field("rows", Avro::Array(rows.collect())),
+        ]);
+        send("settled", &frame(2, &encode::avro(OUTCOMES, record)));
+    }
+    // Time goes on, so that all of the above is mature.
+    let last = Facts {
+        id: "last".into(),
+        time_ms: BEGIN + 3_600_000,
+        ..facts(0)
+    };
+    send("events", &frame(1, &as_avro(&last)));
+    let end = Avro::Record(vec![
+        field("at", Avro::Long(BEGIN + 3_600_000)),
+        field(
+            "rows",
+            Avro::Array(vec![Avro::Record(vec![
+                field("ref", Avro::String("last".into())),
+                field("won", Avro::Boolean(true)),
+            ])]),
+        ),
+    ]);
+    send("settled", &frame(2, &encode::avro(OUTCOMES, end)));
+    producer.flush(LIMIT).expect("the mock takes them");
+    let mut service = Service::start(&format!(
+        r#"
+version = 1
+[kafka]
+brokers = "{brokers}"
+group = "avro-outcomes"
+[registry]
+url = "{}"
+[[source]]
+topics = ["events"]
+format = "avro"
+[source.fields]
+id = "id"
+score = "score"
+time = "time_ms"
+[source.outcomes]
+topics = ["settled"]
+rows = "rows"
+id = "rows.ref"
+outcome = "rows.won"
+time = "at"
+maturity = "5m"
+[[model]]
+name = "*"
+windows = [{{ width = "1h", slide = "10m" }}]
+[model.alert]
+stale_after = "3000d"
+[http]
+listen = "LISTEN"
+[state]
+directory = "STATE"
+"#,
+        server.url
+    ));
+    let records = |labels: &[&str]| service.metric("trueline_records_total", labels);
+    wait_for("all to be joined", LIMIT, || {
+        let observed = records(&["source=\"events\"", "disposition=\"observed\""]);
+        let expired = records(&["source=\"events\"", "disposition=\"expired\""]);
+        ((observed, expired) == (900.0, 100.0)).then_some(())
+    });
+    wait_for("outcomes of nothing to be let go", LIMIT, || {
+        let orphaned = records(&["source=\"settled\"", "disposition=\"orphaned\""]);
+        (orphaned == 10.0).then_some(())
+    });
+    let read = |source: &str| service.metric("trueline_records_read_total", &[source]);
+    assert_eq!(read("source=\"events\""), 1001.0);
+    assert_eq!(read("source=\"settled\""), 911.0, "rows are counted");
+    assert_eq!(records(&["disposition=\"rejected\""]), 0.0);
+    assert_eq!(service.end("TERM"), Some(0));
 }

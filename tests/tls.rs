@@ -1,17 +1,23 @@
 //! Encryption and credentials on a real Kafka broker: its certificate is of an authority that the broker's
 //! script makes, its listeners speak TLS, TLS with SCRAM-SHA-512, and TLS with OAUTHBEARER.
 //!
+//! And to a schema registry over https whose authority is private: files served by `openssl s_server`.
+//!
 //! Needs `--features tls`. The broker takes unsigned tokens, so what is tested of OAUTHBEARER is that
 //! the token of the file reaches the broker and is taken; not a provider's signatures, and not its renewal.
 #![cfg(any(feature = "tls", feature = "tls-vendored"))]
 
 mod support;
 
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use support::broker::{Broker, unique};
 use support::service::{LIMIT, Service};
 use support::wait_for;
+use trueline::registry::{Answer, Registry, RegistryOptions, probe};
 
 const RECORDS: i64 = 600;
 
@@ -131,4 +137,88 @@ fn a_token_from_a_file_opens_the_broker() {
         file.display()
     );
     reads_all(&config(&address, &topic, &format!("{}{sasl}", tls(&ca))));
+}
+
+/// `openssl s_server`, which serves the files of its directory over https until it is dropped.
+struct HttpsFiles(std::process::Child);
+
+impl HttpsFiles {
+    /// Its certificate is for 127.0.0.1, by an authority made here; `None` where there is no openssl.
+    fn start(dir: &Path, port: u16) -> Option<HttpsFiles> {
+        let script = "set -e
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \
+                -subj '/CN=trueline test authority' -keyout ca.key -out ca.pem
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 \\
+                -subj '/CN=another authority' -keyout other.key -out other.pem
+            openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes \
+                -subj /CN=127.0.0.1 -keyout server.key -out server.csr
+            echo 'subjectAltName=IP:127.0.0.1' >ext
+            openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 \
+                -extfile ext -out server.crt";
+        let mut making = Command::new("sh");
+        let made = making.args(["-c", script]).current_dir(dir).output();
+        made.ok().filter(|o| o.status.success())?;
+        let port = port.to_string();
+        let arguments = "s_server -WWW -quiet -cert server.crt -key server.key -accept";
+        let child = Command::new("openssl")
+            .args(arguments.split(' '))
+            .arg(&port)
+            .current_dir(dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Some(HttpsFiles(child.ok()?))
+    }
+}
+
+impl Drop for HttpsFiles {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_registry_over_https_is_asked_where_its_private_authority_is_known_and_nowhere_else() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("https-{}", unique()));
+    std::fs::create_dir_all(dir.join("schemas/ids")).expect("a directory");
+    std::fs::write(dir.join("schemas/types"), "[\"AVRO\"]").expect("a file");
+    std::fs::write(dir.join("schemas/ids/1"), r#"{"schema":"\"string\""}"#).expect("a file");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = free.local_addr().expect("its address").port();
+    drop(free);
+    let Some(_server) = HttpsFiles::start(&dir, port) else {
+        let test = "a_registry_over_https_is_asked_where_its_private_authority_is_known";
+        support::skip(test, "install openssl");
+        return;
+    };
+    wait_for("the listener", LIMIT, || {
+        TcpStream::connect(("127.0.0.1", port)).ok()
+    });
+    let options = |ca_file| RegistryOptions {
+        url: format!("https://127.0.0.1:{port}"),
+        user: None,
+        password: None,
+        ca_file,
+        timeout: Duration::from_secs(5),
+    };
+    let known = options(Some(dir.join("ca.pem")));
+    assert_eq!(probe(&known), Ok(()));
+    let registry = Registry::new(known).expect("a thread");
+    let schema = wait_for("the schema", LIMIT, || match registry.ask(1) {
+        Answer::Known(schema) => Some(schema),
+        _ => None,
+    });
+    assert_eq!(schema.text, "\"string\"");
+    // The system knows nothing of this authority.
+    let stranger = probe(&options(None)).unwrap_err().to_string();
+    assert!(
+        stranger.to_lowercase().contains("certificate"),
+        "{stranger}"
+    );
+    let other = dir.join("other.pem");
+    assert!(probe(&options(Some(other))).is_err(), "another authority");
+    let missing = probe(&options(Some(dir.join("none.pem")))).unwrap_err();
+    assert!(missing.to_string().contains("none.pem"), "{missing}");
 }
