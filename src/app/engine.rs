@@ -222,10 +222,13 @@ impl Engine {
         for (index, model) in self.plan.models.iter_mut().enumerate() {
             if let Some(theirs) = new.models.iter().find(|m| m.name == model.name) {
                 let (max, other) = (theirs.segmenting.max, theirs.segmenting.other);
+                let sampling = model.judge.evaluation.sampling;
                 model.judge = JudgeOptions {
                     detector: model.judge.detector,
                     ..theirs.judge.clone()
                 };
+                // The sums hold scores that were carried by it.
+                model.judge.evaluation.sampling = sampling;
                 model.segmenting.max = max;
                 model.segmenting.other = other;
                 self.collector.segment_anew(index, max, other);
@@ -498,7 +501,7 @@ impl Engine {
                     let streams = before.views.len() as u64;
                     engine.collector.counters_mut().streams_dropped += streams;
                     engine.dropped.push(format!(
-                        "{}/{}/{}: views, cells, windows, lateness or roll-up of the model changed",
+                        "{}/{}/{}: views, cells, windows, lateness, sampling or roll-up of the model changed",
                         subject.name, subject.version, subject.segment
                     ));
                 }
@@ -578,6 +581,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         maturity_ms: maturity.max().unwrap_or(0),
         held_ms: m.ladder.held_ms(),
         segmenting: m.segmenting,
+        sampling: m.judge.evaluation.sampling,
         name: m.name.clone(),
         views: m.views.clone(),
         classes: m.classes.len(),
@@ -614,6 +618,7 @@ fn model_state(m: &ModelPlan, closed_ms: i64) -> ModelState {
         views: m.views.iter().map(ToString::to_string).collect(),
         ladder: m.ladder.clone(),
         grid: m.grid.into(),
+        sampling: m.judge.evaluation.sampling.bits(),
         closed_ms,
     }
 }

@@ -11,7 +11,7 @@ use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
 use crate::stats::evaluation::{
-    Critical, DiscreteMode, Evaluation, Extent, NullReach, Options, Sharing, TCalOptions,
+    Critical, DiscreteMode, Evaluation, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
     evaluate_scores,
 };
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
@@ -124,6 +124,14 @@ pub struct Args {
     /// ℓ2 calibration error that is tolerated
     #[arg(long, default_value_t = 0.0, value_name = "ECE", value_parser = share)]
     pub tolerance: f64,
+    /// Share of the negatives that is in the file, where all positives are: scores of the whole population are
+    /// carried to that of the file, s / (s + r(1 − s))
+    #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
+    pub negatives_kept: f64,
+    /// Share of the negatives that the model was trained on, where its scores were not corrected for it:
+    /// p / (p + (1 − p)/w)
+    #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
+    pub negatives_trained: f64,
     /// Seed of redrawn samples; the same seed gives the same answer
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -165,7 +173,20 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number above 0 and at most 1.
+fn rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(x) if x > 0.0 && x <= 1.0 => Ok(x),
+        _ => Err("give a number above 0 and at most 1, such as 0.1".to_owned()),
+    }
+}
+
 impl Args {
+    /// The rates, which were checked as they were read.
+    fn sampling(&self) -> Sampling {
+        Sampling::new(self.negatives_kept, self.negatives_trained).unwrap_or_default()
+    }
+
     /// How to end after a verdict.
     fn exit(&self, miscalibrated: bool) -> Exit {
         if self.fail_on_miscalibrated && miscalibrated {
@@ -206,6 +227,7 @@ impl Args {
                 Discrete::Off => DiscreteMode::Off,
             },
             distances: Extent::All,
+            sampling: self.sampling(),
             ..Options::default()
         }
     }
@@ -232,6 +254,10 @@ enum Seen {
 /// Takes the view of the table that was asked for.
 fn see(args: &Args, table: Table) -> Result<Seen, (Exit, String)> {
     let name = args.file.display();
+    if matches!(table, Table::Vectors(_)) && args.sampling() != Sampling::default() {
+        let text = format!("{name} holds several classes; only of one have negatives a rate");
+        return Err((Exit::Usage, text));
+    }
     match (table, args.view) {
         (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(Seen::Scores(sample))

@@ -55,6 +55,17 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         "mean score, rate",
         format!("{:.5}, {:.5}", e.mean_score, e.event_rate),
     )?;
+    if let Some(s) = &e.sampled {
+        let text = format!(
+            "negatives kept {}, trained on {}: odds × {}, all on the scale of these events",
+            s.sampling.kept(),
+            s.sampling.trained(),
+            s.sampling.factor()
+        );
+        row("sampling", text)?;
+        let text = format!("{:.5} before negatives were left out", s.whole_event_rate);
+        row("event rate", text)?;
+    }
     row(
         "T-Cal",
         format!("p = {} over {} levels", p(e.tcal.p_value), e.tcal.scales),

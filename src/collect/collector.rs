@@ -23,6 +23,7 @@ use super::table::Table;
 use super::tap::Tap;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
+use crate::stats::sampling::Sampling;
 use crate::stats::view::{Checked, Prediction, View};
 use crate::window::{Packed, Unlabelled};
 
@@ -56,6 +57,8 @@ pub struct ModelShape {
     pub held_ms: i64,
     /// Its segments.
     pub segmenting: Segmenting,
+    /// How its negatives were sampled; scores of the view `binary` are carried accordingly.
+    pub sampling: Sampling,
 }
 
 /// Bounds of the collector.
@@ -397,6 +400,15 @@ impl ModelShape {
         start_ms + self.pane_ms + maturity_ms
     }
 
+    /// The score of a view on the scale of the events that are there.
+    #[inline]
+    pub(super) fn carried(&self, view: View, score: Score) -> Score {
+        if self.sampling.is_none() || view != View::Binary {
+            return score;
+        }
+        self.sampling.carry(score)
+    }
+
     /// Number of classes that an outcome may name; 0: any.
     fn outcomes(&self) -> u32 {
         let binary = self.views.contains(&View::Binary);
@@ -430,7 +442,7 @@ pub(super) fn project(
     seen.clear();
     for view in &shape.views {
         let (score, outcome) = checked.project(*view, outcome)?;
-        seen.push(Scored::new(score, outcome));
+        seen.push(Scored::new(shape.carried(*view, score), outcome));
     }
     Ok(checked.renormalised())
 }

@@ -393,7 +393,8 @@ impl Collector {
         }
         self.expected.clear();
         for view in &shape.views {
-            self.expected.push(checked.expect(*view)?);
+            let (score, class) = checked.expect(*view)?;
+            self.expected.push((shape.carried(*view, score), class));
         }
         Ok(checked.renormalised())
     }

@@ -19,6 +19,7 @@ use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::NullReach;
+use crate::stats::sampling::Sampling;
 use crate::stats::sequential::{Budget, Rules};
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::stats::view::View;
@@ -176,6 +177,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
             format!("write at most {level}, or raise `level`"),
         );
     }
+    let sampling = sampling(record, &views, problems);
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),
         views,
@@ -186,7 +188,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
             problems,
         ),
         grid: Grid::new(axis(record, problems), level.clamp(1, 16)),
-        judge: judge(test, record.child("model.alert"), problems),
+        judge: judge(test, record.child("model.alert"), sampling, problems),
         segmenting: segmenting(record, root),
     }
 }
@@ -281,7 +283,38 @@ fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
     }
 }
 
-fn judge(test: &Record, alert: &Record, problems: &mut Problems<'_>) -> JudgeOptions {
+/// The rates at which negatives were sampled: above 0, and of a model whose one view is `binary`.
+fn sampling(record: &Record, views: &[View], problems: &mut Problems<'_>) -> Sampling {
+    let section = record.child("model.sampling");
+    let keys = ["negatives_kept", "negatives_trained"];
+    for key in keys {
+        if section.number(key) <= 0.0 {
+            let what = format!("`{key}` is 0: no negative would be left");
+            let remedy = "write the share that was kept, such as 0.1, or 1 where all were";
+            problems.add(section.entry(key).at, what, remedy);
+        }
+    }
+    let [kept, trained] = keys.map(|key| section.number(key));
+    // What was found wrong has been noted.
+    let sampling = Sampling::new(kept, trained).unwrap_or_default();
+    if sampling != Sampling::default() && views != [View::Binary] {
+        let at = given_place(section, &keys).unwrap_or(section.at);
+        let what = "negatives can be sampled of the view `binary` alone, and this model has others";
+        problems.add(
+            at,
+            what,
+            "remove [model.sampling], or give this model `views = [\"binary\"]`",
+        );
+    }
+    sampling
+}
+
+fn judge(
+    test: &Record,
+    alert: &Record,
+    sampling: Sampling,
+    problems: &mut Problems<'_>,
+) -> JudgeOptions {
     let replicates = u32::try_from(test.count("replicates")).unwrap_or(u32::MAX);
     let cells = test.entry("interval_cells");
     let interval_cells = test.integer("interval_cells").map(i64::unsigned_abs);
@@ -325,6 +358,7 @@ fn judge(test: &Record, alert: &Record, problems: &mut Problems<'_>) -> JudgeOpt
                 Some("all") => Extent::All,
                 _ => Extent::Cheap,
             },
+            sampling,
         },
         coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),

@@ -97,6 +97,14 @@ pub const SECTIONS: &[Section] = &[
         keys: MODEL,
     },
     Section {
+        path: "model.sampling",
+        repeated: false,
+        about: "Negatives that were down-sampled at a known rate; for the view `binary`. The odds of a score \
+                are multiplied by `negatives_trained` / `negatives_kept`, and all that is reported is on \
+                the scale of the events in the stream.",
+        keys: SAMPLING,
+    },
+    Section {
         path: "model.test",
         repeated: false,
         about: "When a window is called miscalibrated.",
@@ -570,6 +578,23 @@ const MODEL: &[Key] = &[
         Value("\"other\""),
         "What becomes of events of a new segment when there are `segments_max`, or no room under \
          `streams_max`: they count in segment `other` (and in the roll-up), or are refused.",
+    ),
+];
+
+const SAMPLING: &[Key] = &[
+    key(
+        "negatives_kept",
+        SHARE,
+        Value("1.0"),
+        "Share of the negatives that is in the stream, above 0; all positives are. Scores are of the whole \
+         population and are carried to the stream's: s / (s + r (1 - s)).",
+    ),
+    key(
+        "negatives_trained",
+        SHARE,
+        Value("1.0"),
+        "Share of the negatives that the model was trained on, above 0, where its scores were not corrected \
+         for it: p / (p + (1 - p) / w).",
     ),
 ];
 

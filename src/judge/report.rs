@@ -5,7 +5,8 @@
 //! squared, everything else is on the scale of probabilities. What is undefined is null.
 
 use crate::stats::evaluation::{
-    Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sharing,
+    Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
+    Sharing,
 };
 use serde_json::{Map, Value, json};
 
@@ -89,6 +90,7 @@ fn further(e: &Evaluation) -> Map<String, Value> {
             "distances",
             (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
         ),
+        ("sampling", e.sampled.as_ref().map_or(Value::Null, sampled)),
     ])
 }
 
@@ -121,6 +123,15 @@ fn tcal(e: &Evaluation) -> Value {
         "replicates": replicates,
         "sharing": sharing,
         "seed": o.seed,
+    })
+}
+
+fn sampled(s: &Sampled) -> Value {
+    json!({
+        "negatives_kept": s.sampling.kept(),
+        "negatives_trained": s.sampling.trained(),
+        "odds_factor": s.sampling.factor(),
+        "whole_event_rate": s.whole_event_rate,
     })
 }
 

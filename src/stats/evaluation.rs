@@ -19,14 +19,17 @@ pub use super::distance::{Distances, Extent};
 pub use super::interval::{Interval, NullReach};
 pub use super::ks::Path;
 pub use super::reliability::ReliabilityCell;
+pub use super::sampling::Sampling;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
 
 use super::axis::Axis;
 use super::companions::{self, Totals};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
+use super::fixed::Score;
 use super::pyramid::{Level, Pyramid};
 use super::sums::Sums;
 use super::{detectable, direction, distance, interval, ks, reliability, tcal};
+use std::borrow::Cow;
 
 /// What to compute and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +51,8 @@ pub struct Options {
     pub reliability_level: u32,
     /// Which distances from calibration are computed.
     pub distances: Extent,
+    /// How negatives were sampled. Raw scores are carried accordingly; those of a window have been.
+    pub sampling: Sampling,
 }
 
 impl Default for Options {
@@ -68,6 +73,7 @@ impl Default for Options {
             discrete: DiscreteMode::Auto,
             reliability_level: 4,
             distances: Extent::Off,
+            sampling: Sampling::default(),
         }
     }
 }
@@ -133,6 +139,17 @@ pub struct Evaluation {
     pub reliability: Vec<ReliabilityCell>,
     /// Distances from calibration, where wanted.
     pub distances: Option<Distances>,
+    /// How negatives were sampled, where they were, with the event rate of the whole population.
+    pub sampled: Option<Sampled>,
+}
+
+/// What is said of a population whose negatives were sampled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampled {
+    /// The rates.
+    pub sampling: Sampling,
+    /// Event rate carried back to the population before the negatives of the stream were sampled.
+    pub whole_event_rate: f64,
 }
 
 /// Level of the ℓ1-ECE live: 16 cells, the dyadic number nearest to the customary 15.
@@ -192,6 +209,8 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     if sample.is_empty() {
         return None;
     }
+    let carried = carried(sample, &o.sampling);
+    let sample = &carried[..];
     let n = sample.len() as u64;
     let paper = matches!(o.tcal.critical, Critical::MonteCarlo { .. })
         && o.tcal.sharing == Sharing::Bonferroni;
@@ -219,6 +238,16 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     let m = f64::from(1u32 << level);
     let diagram = Level::from_scores(sample, 1 << level);
     Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+}
+
+/// The scores on the scale of the events that are there.
+fn carried<'a>(sample: &'a [(f64, bool)], sampling: &Sampling) -> Cow<'a, [(f64, bool)]> {
+    if sampling.is_none() {
+        return Cow::Borrowed(sample);
+    }
+    // What is no score stays as it is.
+    let carry = |z: f64| Score::new(z).map_or(z, |score| sampling.carry(score).value());
+    Cow::Owned(sample.iter().map(|&(z, y)| (carry(z), y)).collect())
 }
 
 /// One sample at the levels that are read.
@@ -269,12 +298,21 @@ impl Sample<'_> {
             reliability: reliability::reliability(diagram, edges),
             discrete: self.discrete,
             distances: self.distances,
+            sampled: sampled(&o.sampling, t.y / n),
             tcal,
             tcal_options: o.tcal,
             interval,
             reject,
         }
     }
+}
+
+fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {
+    let plain = *sampling == Sampling::default();
+    (!plain).then(|| Sampled {
+        sampling: *sampling,
+        whole_event_rate: sampling.whole(rate),
+    })
 }
 
 /// The composite null: an ℓ2-ECE of at most τ.

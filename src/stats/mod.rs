@@ -28,6 +28,7 @@ pub mod pending;
 pub mod pyramid;
 pub mod reliability;
 pub mod rng;
+pub mod sampling;
 pub mod sequential;
 pub mod sums;
 pub mod tcal;

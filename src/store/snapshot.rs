@@ -69,6 +69,8 @@ pub struct ModelState {
     pub ladder: Ladder,
     /// Cells.
     pub grid: GridState,
+    /// Bits of the rates at which negatives were sampled.
+    pub sampling: (u64, u64),
     /// Begin of the oldest pane that is not sealed.
     pub closed_ms: i64,
 }
