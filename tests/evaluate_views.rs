@@ -83,3 +83,62 @@ fn every_view_of_a_file_of_vectors_finds_what_is_wrong_and_nothing_else() {
         let _ = std::fs::remove_file(path);
     }
 }
+
+#[test]
+fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
+    let (good, bad) = (file("calm", 2000, 0.0), file("pushed", 3000, 0.6));
+    let run = |path: &PathBuf, view: &str, test: &str| -> Value {
+        let out = evaluate(path, &["--json", "--view", view, "--test", test]);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.success(), "{view} {test}: {said}");
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    for (view, tests) in [
+        (
+            "class:0",
+            &[
+                "known-smoothness",
+                "composite",
+                "splitting",
+                "splitting-adaptive",
+                "consistency",
+            ][..],
+        ),
+        (
+            "full",
+            &["known-smoothness", "splitting", "splitting-adaptive"][..],
+        ),
+    ] {
+        for test in tests {
+            let found = run(&bad, view, test);
+            assert_eq!(found["reject"], true, "{view} {test} {found:#}");
+            assert_eq!(found["test"], *test);
+            let found = run(&good, view, test);
+            assert_eq!(found["reject"], false, "{view} {test} {found:#}");
+            let table = evaluate(&bad, &["--view", view, "--test", test]);
+            let text = String::from_utf8(table.stdout).unwrap();
+            assert!(text.starts_with("calibration rejected"), "{text}");
+        }
+    }
+    // What is tolerated is not rejected; what a test cannot do is said.
+    let wide = [
+        "--view",
+        "class:0",
+        "--test",
+        "composite",
+        "--tolerance",
+        "0.6",
+        "--json",
+    ];
+    let report: Value = serde_json::from_slice(&evaluate(&bad, &wide).stdout).unwrap();
+    assert_eq!(report["reject"], false);
+    let failed = evaluate(&bad, &["--view", "full", "--test", "consistency"]);
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(
+        !failed.status.success() && said.contains("of scores"),
+        "{said}"
+    );
+    for path in [good, bad] {
+        let _ = std::fs::remove_file(path);
+    }
+}

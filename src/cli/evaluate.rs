@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{self, Exit};
-use super::{classes, distances, kernel, table};
+use super::{classes, distances, kernel, offline, table};
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
@@ -16,6 +16,7 @@ use crate::stats::evaluation::{
 };
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, VectorView};
+use crate::stats::offline as tests;
 use crate::stats::view::View;
 
 const EXAMPLES: &str = "\
@@ -24,6 +25,7 @@ Examples:
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
+  trueline evaluate --test splitting-adaptive --seed 7 scores.csv
 
 The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, or, for
 several classes, p0, p1, … (a probability a class) and label (the index of the class that happened).";
@@ -38,6 +40,33 @@ pub enum Method {
     Default,
     /// The papers': all B scales, 3000 redrawn samples, Bonferroni; the interval's null by σ₀
     Paper,
+}
+
+/// Another test of calibration, in place of the adaptive one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum OtherTest {
+    /// T-Cal at the one level that `--smoothness` asks for
+    KnownSmoothness,
+    /// The same against the null that the ℓ2 error is at most `--tolerance`
+    Composite,
+    /// Sample splitting, then a χ² test of two samples at that level
+    Splitting,
+    /// Sample splitting, then a permutation test over all levels
+    SplittingAdaptive,
+    /// Consistency resampling of the ℓ1-ECE of 15 cells
+    Consistency,
+}
+
+impl OtherTest {
+    fn test(self) -> tests::Test {
+        match self {
+            OtherTest::KnownSmoothness => tests::Test::KnownSmoothness,
+            OtherTest::Composite => tests::Test::Composite,
+            OtherTest::Splitting => tests::Test::Splitting,
+            OtherTest::SplittingAdaptive => tests::Test::SplittingAdaptive,
+            OtherTest::Consistency => tests::Test::Consistency,
+        }
+    }
 }
 
 /// When the exact test for discrete scores runs.
@@ -106,6 +135,13 @@ pub struct Args {
     /// How the adaptive test is carried out
     #[arg(long, value_enum, default_value = "default")]
     pub method: Method,
+    /// Another test in place of the adaptive one: of scores, or of all classes with `--view full`; prints its
+    /// outcome only
+    #[arg(long, value_enum, value_name = "TEST")]
+    pub test: Option<OtherTest>,
+    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite and splitting
+    #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = width)]
+    pub smoothness: f64,
     /// Level of the test: how often a calibrated sample may be rejected
     #[arg(long, default_value_t = 0.05, value_parser = inside)]
     pub alpha: f64,
@@ -236,6 +272,7 @@ impl Args {
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
     match read(args).and_then(|table| see(args, table)) {
+        Ok(seen) if args.test.is_some() => run_other(args, &seen),
         Ok(Seen::Scores(sample)) => run_scores(args, &sample),
         Ok(Seen::Vectors(sample, view)) => run_vectors(args, &sample, view),
         Err((exit, message)) => {
@@ -304,6 +341,49 @@ fn run_scores(args: &Args, sample: &[(f64, bool)]) -> Exit {
     };
     print(&text);
     args.exit(miscalibrated(&e))
+}
+
+/// `--test`.
+fn run_other(args: &Args, seen: &Seen) -> Exit {
+    let Some(test) = args.test.map(OtherTest::test) else {
+        return Exit::Usage;
+    };
+    let options = tests::Options {
+        tcal: args.options().tcal,
+        smoothness: args.smoothness,
+        tolerance: args.tolerance,
+    };
+    let outcome = match seen {
+        Seen::Scores(sample) => tests::scores(test, sample, &options),
+        Seen::Vectors(sample, FileView::Cells(VectorView::Full))
+            if test != tests::Test::Consistency =>
+        {
+            tests::vectors(test, sample, &options)
+        }
+        Seen::Vectors(..) => {
+            eprintln!(
+                "trueline evaluate: --test {} is of scores{}; choose another --view",
+                test.name(),
+                if test == tests::Test::Consistency {
+                    ""
+                } else {
+                    ", or of all classes (--view full)"
+                }
+            );
+            return Exit::Usage;
+        }
+    };
+    let Some(outcome) = outcome else {
+        eprintln!("trueline evaluate: one event alone cannot be tested; give at least two");
+        return Exit::Data;
+    };
+    let text = if args.json {
+        format!("{:#}\n", judge::offline::json(&outcome))
+    } else {
+        offline::render(&outcome)
+    };
+    print(&text);
+    args.exit(outcome.reject)
 }
 
 fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Exit {

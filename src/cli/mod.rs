@@ -19,6 +19,7 @@ mod distances;
 mod evaluate;
 mod exit;
 mod kernel;
+mod offline;
 mod replay;
 mod reproduce;
 mod run;

@@ -13,6 +13,7 @@ pub mod distances;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
 pub mod kernel;
+pub mod offline;
 pub mod plan;
 pub mod report;
 pub mod sentence;

@@ -3,10 +3,10 @@
 //! Whoever doubts a figure of this project can run it: `trueline reproduce <paper>` draws the data sets of a
 //! paper's experiment, puts them through the same functions that a window goes through, and prints each number
 //! with its Monte Carlo error beside the published one. A number more than three errors off its published value
-//! is marked. Where a paper shows only a picture, the value beside ours is that of its authors' program, run once
-//! (the table says so).
+//! is marked. Where a paper shows only a picture, the value beside ours is read off its file or is that of a program,
+//! run once (the table says which).
 //!
-//! [`tcal`] T-Cal Figures 3 to 5 and Tables 1 to 3, [`interval`] the interval paper's Figure 3, [`kernel`] the
+//! [`tcal`] and [`bumps`] T-Cal Figures 2 to 5 and 7 and Tables 1 to 3 ([`published`] has what stands beside), [`interval`] the interval paper's Figure 3, [`kernel`] the
 //! kernel paper's Figures 1 and 2 and its CIFAR-10 table, [`distance`] the distance paper's synthetic family.
 //! [`report`] holds the tables, [`picture`] draws them, [`draw`] has the laws.
 //!
@@ -15,11 +15,13 @@
 
 use std::path::PathBuf;
 
+pub mod bumps;
 pub mod distance;
 pub mod draw;
 pub mod interval;
 pub mod kernel;
 pub mod picture;
+pub mod published;
 pub mod report;
 pub mod tcal;
 

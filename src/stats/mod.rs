@@ -24,6 +24,7 @@ pub mod ln;
 mod monte_carlo;
 pub mod multiclass;
 pub mod null;
+pub mod offline;
 pub mod pending;
 pub mod pyramid;
 pub mod reliability;

@@ -25,7 +25,7 @@ pub use classwise::{ClassResult, Classwise, classwise};
 pub use events::{Events, VectorView};
 pub use interval::{VectorInterval, interval};
 pub use level::{VectorCell, VectorLevel};
-pub use tcal::{VectorTCal, tcal};
+pub use tcal::{VectorTCal, tcal, tcal_fixed};
 
 use super::kernel::Vectors;
 

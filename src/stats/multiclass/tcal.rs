@@ -75,13 +75,48 @@ pub fn tcal(events: &Events, alpha: f64) -> VectorTCal {
             .map(|b| VectorLevel::of(events, 1 << b))
             .collect();
     }
+    of_levels(&levels, &Shape::of(events), alpha)
+}
+
+/// Non-adaptive T-Cal: one level of `slices` slices an axis, ⌊n^{2/(4s+K−1)}⌋ for a known smoothness s.
+/// \[T-Cal, Algorithm 1\]
+pub fn tcal_fixed(events: &Events, slices: u32, alpha: f64) -> VectorTCal {
+    let levels = if events.len() >= 2 {
+        vec![VectorLevel::of(events, slices)]
+    } else {
+        Vec::new()
+    };
+    of_levels(&levels, &Shape::of(events), alpha)
+}
+
+/// What a test knows of the view.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Shape {
+    /// K.
+    pub classes: usize,
+    /// d.
+    pub free_dimension: usize,
+}
+
+impl Shape {
+    /// Of a sample's view.
+    pub fn of(events: &Events) -> Shape {
+        Shape {
+            classes: events.classes,
+            free_dimension: events.free_dimension(),
+        }
+    }
+}
+
+/// The test of nested levels, coarse to fine, of one sample of at least two events.
+pub fn of_levels(levels: &[VectorLevel], shape: &Shape, alpha: f64) -> VectorTCal {
     let moments: Vec<Moments> = levels.iter().map(estimate::moments_of_debiased).collect();
     let share = alpha / levels.len().max(1) as f64;
     let results: Vec<VectorLevelResult> = (levels.iter().zip(&moments))
-        .map(|(level, m)| result(events, level, m, share))
+        .map(|(level, m)| result(shape, level, m, share))
         .collect();
     let smallest = results.iter().map(|r| r.p_value).fold(1.0, f64::min);
-    let p_value = match chain(&levels, &moments) {
+    let p_value = match chain(levels, &moments) {
         _ if results.is_empty() => 1.0,
         correlations => min_p_value(smallest, &correlations),
     };
@@ -93,11 +128,11 @@ pub fn tcal(events: &Events, alpha: f64) -> VectorTCal {
     }
 }
 
-fn result(events: &Events, level: &VectorLevel, m: &Moments, share: f64) -> VectorLevelResult {
+fn result(shape: &Shape, level: &VectorLevel, m: &Moments, share: f64) -> VectorLevelResult {
     let debiased = estimate::debiased(level);
-    let k = events.classes as f64;
+    let k = shape.classes as f64;
     // m^d may be beyond any float; its logarithm is not.
-    let power = 0.5 * events.free_dimension() as f64 * f64::from(level.slices).ln();
+    let power = 0.5 * shape.free_dimension as f64 * f64::from(level.slices).ln();
     let bound = (2.0 * k * k / share).sqrt() * (power - level.n.ln()).min(-power).exp();
     let shared = level.cells.iter().filter(|c| c.n >= 2.0).count();
     VectorLevelResult {

@@ -1,0 +1,421 @@
+//! T-Cal's simulations: the curve g_m of (10) and what each test makes of it.
+//!
+//! Scores are uniform; the truth is z + a·ρ·m^{−s}·ζ(x) on [¼, ¾], ζ(x) = exp(−1/(x(1−x))), x the fractional part of
+//! 2m(z − ¼), a = (−1)^j, j its whole part. All as the authors' published program draws it (`effect_of_debiasing`,
+//! `tests_comparison`, `l1_vs_l2`, `detection_rate`, `splitting_vs_plugin`). Published numbers are read off the vector
+//! graphics that came with it, so they have four digits: shares of 10⁴ data sets beyond a critical value that was itself
+//! the 50th largest of 1000 draws. That last noise moves whole curves and is allowed for ([`noise`]).
+
+use super::{Cell, Effort, Row, Table, published};
+use crate::stats::companions::{Totals, cox};
+use crate::stats::estimator::{debiased, ece_l1, plug_in};
+use crate::stats::evaluation::Options;
+use crate::stats::null::normal_upper_quantile;
+use crate::stats::offline::slices;
+use crate::stats::pyramid::{Level, Pyramid};
+use crate::stats::rng::Rng;
+use crate::stats::tcal::{scales, tcal, tcal_fixed};
+
+/// Level of all tests.
+pub const ALPHA: f64 = 0.05;
+
+/// One curve; m = 0 is calibrated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Curve {
+    /// Number of bumps over 2.
+    pub m: f64,
+    /// Smoothness.
+    pub s: f64,
+    /// Size.
+    pub rho: f64,
+    /// Bumps down below ½ and up above, in place of alternating ones.
+    pub halves: bool,
+}
+
+impl Curve {
+    /// Alternating bumps.
+    pub fn new(m: f64, s: f64, rho: f64) -> Curve {
+        Curve {
+            m,
+            s,
+            rho,
+            halves: false,
+        }
+    }
+
+    /// The true probability at z.
+    pub fn truth(&self, z: f64) -> f64 {
+        if self.m == 0.0 || !(0.25..=0.75).contains(&z) {
+            return z;
+        }
+        let at = 2.0 * self.m * (z - 0.25);
+        let x = at - at.floor();
+        if x <= 0.0 {
+            return z;
+        }
+        let up = if self.halves {
+            z > 0.5
+        } else {
+            at.floor() as i64 % 2 == 0
+        };
+        let bump = self.rho * self.m.powf(-self.s) * (-1.0 / (x * (1.0 - x))).exp();
+        if up { z + bump } else { z - bump }
+    }
+
+    /// n events.
+    pub fn sample(&self, rng: &mut Rng, n: usize) -> Vec<(f64, bool)> {
+        let mut one = || {
+            let z = rng.uniform();
+            (z, rng.uniform() < self.truth(z))
+        };
+        (0..n).map(|_| one()).collect()
+    }
+}
+
+/// The default decision, on twelve levels as a window has them.
+pub fn rejects(sample: &[(f64, bool)]) -> bool {
+    tcal(&Pyramid::from_scores(sample, 12), &Options::default().tcal).reject
+}
+
+/// T_d at all B scales, for the paper's adaptive procedure.
+pub fn statistics(sample: &[(f64, bool)]) -> Vec<f64> {
+    let pyramid = Pyramid::from_scores(sample, scales(sample.len() as f64));
+    pyramid.levels().iter().map(debiased).collect()
+}
+
+/// The upper α/B quantile of each scale over calibrated samples; drawn once for all data sets of an n, since the law
+/// of T_d hardly depends on which uniform scores were seen.
+pub fn critical_values(rng: &mut Rng, n: usize, replicates: usize) -> Vec<f64> {
+    let null = Curve::new(0.0, 0.0, 0.0);
+    let draw = |_| statistics(&null.sample(rng, n));
+    let all: Vec<Vec<f64>> = (0..replicates).map(draw).collect();
+    let count = all.first().map_or(1, Vec::len);
+    upper_quantiles(all, ALPHA / count as f64)
+}
+
+/// Of drawn vectors, the value of each coordinate that a share `tail` exceeds.
+fn upper_quantiles(mut all: Vec<Vec<f64>>, tail: f64) -> Vec<f64> {
+    let count = all.first().map_or(0, Vec::len);
+    let rank = ((all.len() as f64 + 1.0) * tail).floor().max(1.0) as usize;
+    let mut value = |b: usize| {
+        all.sort_by(|x, y| y[b].total_cmp(&x[b]));
+        all[rank - 1][b]
+    };
+    (0..count).map(&mut value).collect()
+}
+
+/// What is open about a type II error β beyond its share of 10⁴ data sets: three errors of the critical values, drawn
+/// 1000 times there and `replicates` times here. An error δ of the level moves a normal statistic's bound by δ/φ(z_α).
+fn noise(beta: f64, replicates: usize) -> f64 {
+    let density = |z: f64| (-0.5 * z * z).exp();
+    let level = (ALPHA * (1.0 - ALPHA) * (1e-3 + 1.0 / replicates as f64)).sqrt();
+    let bound = level * (2.0 * std::f64::consts::PI).sqrt() / density(normal_upper_quantile(ALPHA));
+    let near = beta.clamp(1e-4, 1.0 - 1e-4);
+    let moved = bound * density(normal_upper_quantile(near)) / (2.0 * std::f64::consts::PI).sqrt();
+    3.0 * (moved * moved + near * (1.0 - near) / 1e4).sqrt()
+}
+
+/// Figure 2: means of the plug-in and the debiased estimator under the null and under bumps.
+pub fn debiasing(effort: &Effort) -> Table {
+    let (n, s) = (10_000, 0.3);
+    let m = slices(n, s, 2);
+    let mut rng = Rng::new(effort.seed ^ 2);
+    let mut draw = |curve: Curve| {
+        let one = |_| {
+            let level = Level::from_scores(&curve.sample(&mut rng, n), m);
+            (plug_in(&level), debiased(&level))
+        };
+        (0..effort.data_sets).map(one).unzip()
+    };
+    let (null, bumps): ((Vec<f64>, Vec<f64>), (Vec<f64>, Vec<f64>)) = (
+        draw(Curve::new(0.0, s, 100.0)),
+        draw(Curve {
+            halves: true,
+            ..Curve::new((m / 2) as f64, s, 100.0)
+        }),
+    );
+    let cell = |values: &[f64], published: f64| {
+        let mean = Cell::mean(values);
+        // The published means are of 1000.
+        mean.beside(
+            published,
+            3.0 * mean.error * (values.len() as f64 / 1000.0).sqrt(),
+        )
+    };
+    let row = |label: &str, a: &[f64], b: &[f64], p: [f64; 2]| Row {
+        label: label.to_owned(),
+        cells: vec![cell(a, p[0]), cell(b, p[1])],
+    };
+    Table {
+        title: "T-Cal, Figure 2: what debiasing is for".to_owned(),
+        note: format!(
+            "n = {n}, {m} cells, {} data sets; the plug-in estimator is larger for the calibrated scores",
+            effort.data_sets
+        ),
+        x: "mean of".to_owned(),
+        columns: vec!["calibrated".to_owned(), "bumps".to_owned()],
+        rows: vec![
+            row("plug-in", &null.0, &bumps.0, published::DEBIASING[0]),
+            row("debiased", &null.1, &bumps.1, published::DEBIASING[1]),
+        ],
+    }
+}
+
+/// ℓ2 debiased, ℓ2 plug-in and ℓ1 at m\* cells, ℓ1 of 15 cells, score of the logistic recalibration.
+fn five(sample: &[(f64, bool)], m: u64) -> Vec<f64> {
+    let level = Level::from_scores(sample, m);
+    let fixed = Level::from_scores(sample, 15);
+    let score = cox(&Totals::from_scores(sample, &fixed), &fixed).map_or(0.0, |c| c.score);
+    vec![
+        debiased(&level),
+        plug_in(&level),
+        ece_l1(&level),
+        ece_l1(&fixed),
+        score,
+    ]
+}
+
+/// Figures 3 and 4 at one n: type II errors of the paper's tests, of its adaptive procedure, and of the default.
+pub fn compared(effort: &Effort, at: usize) -> Table {
+    let (s, rho) = (0.6, 100.0);
+    let n = published::SIZES[at];
+    let m_star = slices(n, s, 2);
+    let sets = effort.data_sets as usize;
+    let replicates = if effort.quick { 400 } else { 3000 };
+    let mut rng = Rng::new(effort.seed ^ 0x3400 ^ n as u64);
+    let null = Curve::new(0.0, s, rho);
+    let draws = (0..replicates).map(|_| five(&null.sample(&mut rng, n), m_star));
+    let critical = upper_quantiles(draws.collect(), ALPHA);
+    let adaptive = critical_values(&mut rng, n, replicates);
+    let mut rows = Vec::new();
+    for (i, m) in (40..200).step_by(10).enumerate() {
+        if effort.quick && i % 4 != 0 {
+            continue;
+        }
+        let curve = Curve::new(f64::from(m), s, rho);
+        let mut missed = [0usize; 7];
+        for _ in 0..sets {
+            let data = curve.sample(&mut rng, n);
+            let beyond = statistics(&data).iter().zip(&adaptive).any(|(t, c)| t > c);
+            let mut seen = vec![rejects(&data), beyond];
+            seen.extend(
+                five(&data, m_star)
+                    .iter()
+                    .zip(&critical)
+                    .map(|(t, c)| t >= c),
+            );
+            missed
+                .iter_mut()
+                .zip(seen)
+                .for_each(|(k, hit)| *k += usize::from(!hit));
+        }
+        let beside = |j: usize| published::COMPARED[at].get(j).map(|curve| curve[i]);
+        let cell = |(j, &k): (usize, &usize)| {
+            let share = Cell::share(k, sets);
+            let known = j.checked_sub(2).and_then(beside);
+            known.map_or(share, |p| share.beside(p, noise(p, replicates)))
+        };
+        rows.push(Row {
+            label: format!("{m} ({:.4})", 0.0098 * rho * f64::from(m).powf(-s)),
+            cells: missed.iter().enumerate().map(cell).collect(),
+        });
+    }
+    let columns = [
+        "default",
+        "adaptive, paper's",
+        "debiased ℓ2",
+        "plug-in ℓ2",
+        "plug-in ℓ1",
+        "ℓ1, 15 cells",
+        "logistic",
+    ];
+    Table {
+        title: format!("T-Cal, Figures 3 and 4: type II error, n = {n}"),
+        note: format!(
+            "{sets} data sets a point; m* = {m_star} cells for the middle three; critical values of {replicates} draws; \
+             beside: the paper's curves, 10⁴ data sets"
+        ),
+        x: "m (ℓ2-ECE)".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        rows,
+    }
+}
+
+/// The authors' two-sample statistic over m cells: Σ(share of V − share of W)², V the scores of positives of the first
+/// half, W those of pseudo-positives of the second.
+fn split_statistic(sample: &[(f64, bool)], m: u64, rng: &mut Rng) -> f64 {
+    let cell = |z: f64| ((z * m as f64) as usize).min(m as usize - 1);
+    let (mut v, mut w) = (vec![0.0; m as usize], vec![0.0; m as usize]);
+    let (first, second) = sample.split_at(sample.len() / 2);
+    first
+        .iter()
+        .filter(|s| s.1)
+        .for_each(|s| v[cell(s.0)] += 1.0);
+    for &(z, _) in second {
+        w[cell(z)] += f64::from(u8::from(rng.uniform() < z));
+    }
+    let (a, b): (f64, f64) = (v.iter().sum(), w.iter().sum());
+    v.iter().zip(&w).map(|(x, y)| (x / a - y / b).powi(2)).sum()
+}
+
+/// Figure 7: T-Cal at the level of a known smoothness against sample splitting.
+pub fn splitting(effort: &Effort, at: usize) -> Table {
+    let (s, rho) = [(0.6, 100.0), (0.8, 200.0)][at];
+    let n = 20_000;
+    let m_star = slices(n, s, 2);
+    let sets = if effort.quick {
+        effort.data_sets
+    } else {
+        effort.data_sets / 2
+    } as usize;
+    let replicates = if effort.quick { 300 } else { 2000 };
+    let mut rng = Rng::new(effort.seed ^ 0x7000 ^ at as u64);
+    let both = |data: &[(f64, bool)], rng: &mut Rng| {
+        vec![
+            debiased(&Level::from_scores(data, m_star)),
+            split_statistic(data, m_star, rng),
+        ]
+    };
+    let null = Curve::new(0.0, s, rho);
+    let mut draws = Vec::new();
+    for _ in 0..replicates {
+        let data = null.sample(&mut rng, n);
+        draws.push(both(&data, &mut rng));
+    }
+    let critical = upper_quantiles(draws, ALPHA);
+    let mut rows = Vec::new();
+    for (i, m) in (40..250).step_by(10).enumerate() {
+        if effort.quick && i % 5 != 0 {
+            continue;
+        }
+        let curve = Curve::new(f64::from(m), s, rho);
+        let mut missed = [0usize; 3];
+        for _ in 0..sets {
+            let data = curve.sample(&mut rng, n);
+            let mut seen = vec![rejects(&data)];
+            seen.extend(
+                both(&data, &mut rng)
+                    .iter()
+                    .zip(&critical)
+                    .map(|(t, c)| t >= c),
+            );
+            missed
+                .iter_mut()
+                .zip(seen)
+                .for_each(|(k, hit)| *k += usize::from(!hit));
+        }
+        let cell = |(j, &k): (usize, &usize)| {
+            let share = Cell::share(k, sets);
+            let known = j.checked_sub(1).map(|j| published::SPLITTING[at][j][i]);
+            known.map_or(share, |p| share.beside(p, noise(p, replicates)))
+        };
+        rows.push(Row {
+            label: format!("{m} ({:.4})", 0.0098 * rho * f64::from(m).powf(-s)),
+            cells: missed.iter().enumerate().map(cell).collect(),
+        });
+    }
+    Table {
+        title: format!("T-Cal, Figure 7: plug-in test and sample splitting, s = {s}, ρ = {rho}"),
+        note: format!(
+            "type II error, n = {n}, {sets} data sets a point, m* = {m_star} cells, critical values of {replicates} draws; \
+             beside: the paper's curves, 10⁴ data sets"
+        ),
+        x: "m (ℓ2-ECE)".to_owned(),
+        columns: ["default", "plug-in", "splitting"]
+            .map(str::to_owned)
+            .to_vec(),
+        rows,
+    }
+}
+
+/// Figure 5: error at which the test of a known smoothness has power one half, against n, for two smoothnesses.
+pub fn detection(effort: &Effort) -> Table {
+    let sizes: &[usize] = if effort.quick {
+        &[1000, 2000, 5000, 10_000]
+    } else {
+        &[1000, 2000, 5000, 10_000, 20_000, 50_000]
+    };
+    let sets = if effort.quick { 40 } else { 200 };
+    let mut rng = Rng::new(effort.seed ^ 0x55);
+    let mut columns = Vec::new();
+    for (s, rho) in [(0.3, 25.0), (0.5, 50.0)] {
+        let points: Vec<(f64, f64)> = (sizes.iter())
+            .map(|&n| ((n as f64).ln(), found(&mut rng, n, s, rho, sets).ln()))
+            .collect();
+        let (slope, error) = line(&points);
+        let theory = -2.0 * s / (4.0 * s + 1.0);
+        let mut cells: Vec<Cell> = points.iter().map(|p| Cell::plain(p.1.exp())).collect();
+        cells.push(
+            Cell {
+                error,
+                ..Cell::plain(slope)
+            }
+            .beside(theory, 0.05),
+        );
+        columns.push(cells);
+    }
+    let labels = sizes
+        .iter()
+        .map(|n| format!("error at n = {n}"))
+        .chain(["slope".to_owned()]);
+    let row = |(i, label): (usize, String)| Row {
+        label,
+        cells: columns.iter().map(|c| c[i]).collect(),
+    };
+    Table {
+        title: "T-Cal, Figure 5: error that is found, smoothness known".to_owned(),
+        note: format!(
+            "{sets} data sets a step of bisection to power one half; beside the slope: −2s/(4s+1), within 0.05"
+        ),
+        x: String::new(),
+        columns: vec!["s = 0.3, ρ = 25".to_owned(), "s = 0.5, ρ = 50".to_owned()],
+        rows: labels.enumerate().map(row).collect(),
+    }
+}
+
+fn found(rng: &mut Rng, n: usize, s: f64, rho: f64, sets: usize) -> f64 {
+    let options = Options::default().tcal;
+    let (mut low, mut high) = (0.0, (slices(n, s, 2) as f64).ln());
+    for _ in 0..8 {
+        let middle: f64 = 0.5 * (low + high);
+        let curve = Curve::new(middle.exp(), s, rho);
+        let rejects = |_: &usize| tcal_fixed(&curve.sample(rng, n), s, &options).reject;
+        let hits = (0..sets).filter(rejects).count();
+        if 2 * hits > sets {
+            low = middle
+        } else {
+            high = middle
+        }
+    }
+    0.0098 * rho * (-s * 0.5 * (low + high)).exp()
+}
+
+/// Least squares slope with its standard error.
+pub fn line(points: &[(f64, f64)]) -> (f64, f64) {
+    let n = points.len() as f64;
+    let (mx, my) = (
+        points.iter().map(|p| p.0).sum::<f64>() / n,
+        points.iter().map(|p| p.1).sum::<f64>() / n,
+    );
+    let sxx: f64 = points.iter().map(|p| (p.0 - mx).powi(2)).sum();
+    let sxy: f64 = points.iter().map(|p| (p.0 - mx) * (p.1 - my)).sum();
+    let slope = sxy / sxx;
+    let rest: f64 = points
+        .iter()
+        .map(|p| (p.1 - my - slope * (p.0 - mx)).powi(2))
+        .sum();
+    (slope, (rest / (n - 2.0) / sxx).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open_about_a_share_is_that_of_its_critical_value_where_the_power_is_half() {
+        // A level drawn 1000 times is off by 0.0069, the bound by 0.067, the middle of the curve by 0.027.
+        let far = noise(0.5, usize::MAX);
+        assert!((far / 3.0 - 0.0272).abs() < 0.001, "{far}");
+        assert!(noise(0.0, 3000) < 0.001 && noise(0.95, 3000) < far);
+    }
+}

@@ -1,0 +1,218 @@
+//! Each test keeps its level on calibrated data and finds a miscalibration that is named. Seeds are fixed.
+
+use super::*;
+use crate::stats::evaluation::Options as Evaluation;
+use crate::stats::kernel::conditional::draw;
+use crate::stats::rng::Rng;
+
+fn options(alpha: f64, tolerance: f64, seed: u64) -> Options {
+    Options {
+        tcal: TCalOptions {
+            alpha,
+            seed,
+            ..Evaluation::default().tcal
+        },
+        smoothness: 1.0,
+        tolerance,
+    }
+}
+
+/// Uniform scores with the true probability `truth`.
+fn sample(rng: &mut Rng, n: usize, truth: impl Fn(f64) -> f64) -> Vec<(f64, bool)> {
+    let mut one = || {
+        let z = rng.uniform();
+        (z, rng.uniform() < truth(z))
+    };
+    (0..n).map(|_| one()).collect()
+}
+
+/// Scores twice as far from ½ as the truth is: over-confident, the mean right.
+fn over_confident(z: f64) -> f64 {
+    0.5 + 0.5 * (z - 0.5)
+}
+
+/// Share of rejections at α = 0.05 over `sets` samples.
+fn rejections(test: Test, sets: u64, n: usize, truth: fn(f64) -> f64) -> f64 {
+    let mut rng = Rng::new(0xC0FFEE ^ test as u64);
+    let hits = (0..sets).filter(|&seed| {
+        let data = sample(&mut rng, n, truth);
+        scores(test, &data, &options(0.05, 0.0, seed))
+            .unwrap()
+            .reject
+    });
+    hits.count() as f64 / sets as f64
+}
+
+/// Four standard errors above 0.05.
+fn bar(sets: u64) -> f64 {
+    0.05 + 4.0 * (0.05 * 0.95 / sets as f64).sqrt()
+}
+
+#[test]
+fn known_smoothness_keeps_its_level_and_finds_over_confidence() {
+    let level = rejections(Test::KnownSmoothness, 1000, 500, |z| z);
+    assert!(level <= bar(1000) && level >= 0.02, "{level}");
+    let power = rejections(Test::KnownSmoothness, 100, 500, over_confident);
+    assert!(power > 0.99, "{power}");
+}
+
+#[test]
+fn consistency_resampling_keeps_its_level_and_finds_over_confidence() {
+    let level = rejections(Test::Consistency, 100, 300, |z| z);
+    assert!(level <= bar(100), "{level}");
+    let power = rejections(Test::Consistency, 30, 300, over_confident);
+    assert!(power > 0.9, "{power}");
+}
+
+#[test]
+fn both_splitting_tests_keep_their_level_and_find_over_confidence() {
+    for test in [Test::Splitting, Test::SplittingAdaptive] {
+        let level = rejections(test, 100, 200, |z| z);
+        // Bonferroni over classes and halves: well under α.
+        assert!(level <= bar(100), "{test:?} {level}");
+        let power = rejections(test, 20, 6000, over_confident);
+        assert!(power > 0.9, "{test:?} {power}");
+    }
+}
+
+#[test]
+fn permutation_p_values_of_the_two_sample_tests_are_uniform_on_calibrated_scores() {
+    let mut rng = Rng::new(5);
+    for test in [TwoSample::ChiSquared { slices: 8 }, TwoSample::MultiScale] {
+        let (mut below, mut low, sets) = (0, 0, 150);
+        for seed in 0..sets {
+            let data = sample(&mut rng, 150, |z| z);
+            let s = splitting::of_scores(&data, test, 0.05, seed).unwrap();
+            below += u32::from(s.classes[1].two_sample_p <= 0.5);
+            low += u32::from(s.classes[1].two_sample_p <= 0.1);
+        }
+        let (half, tenth) = (f64::from(below) / sets as f64, f64::from(low) / sets as f64);
+        // Four binomial errors; ties of few cells make it smaller, never larger.
+        assert!(
+            half <= 0.5 + 4.0 * (0.25f64 / sets as f64).sqrt() && half > 0.3,
+            "{test:?} {half}"
+        );
+        assert!(
+            tenth <= 0.1 + 4.0 * (0.09f64 / sets as f64).sqrt() && tenth > 0.02,
+            "{test:?} {tenth}"
+        );
+    }
+}
+
+#[test]
+fn a_push_of_all_rates_is_seen_by_the_tests_of_means() {
+    let mut rng = Rng::new(8);
+    let data = sample(&mut rng, 4000, |z| 0.5 * z);
+    let s = splitting::of_scores(&data, TwoSample::MultiScale, 0.05, 1).unwrap();
+    assert!(
+        s.classes
+            .iter()
+            .all(|c| c.mean_p < 0.05 / 6.0 && c.half_p < 0.05 / 6.0)
+    );
+    // z·p(z)/E z is the same law as ½z·p(z)/E ½z: V and W of class 1 do not differ.
+    assert!(s.classes[1].two_sample_p > 0.001);
+}
+
+/// Vectors of three classes, `pushed` of the outcomes class 0 whatever was said.
+fn three(rng: &mut Rng, n: usize, pushed: f64) -> Vectors {
+    let mut all = Vectors::new(3);
+    while all.len() < n {
+        let cut: Vec<f64> = (0..3).map(|_| -(1.0 - rng.uniform()).ln()).collect();
+        let sum: f64 = cut.iter().sum();
+        let p = [cut[0] / sum, cut[1] / sum, 1.0 - (cut[0] + cut[1]) / sum];
+        let y = if rng.uniform() < pushed {
+            0
+        } else {
+            draw(&p, rng.uniform())
+        };
+        let _ = all.push(&p, y);
+    }
+    all
+}
+
+#[test]
+fn of_three_classes_every_test_keeps_its_level_and_finds_a_pushed_class() {
+    let mut rng = Rng::new(12);
+    for (test, sets) in [
+        (Test::KnownSmoothness, 300),
+        (Test::Splitting, 40),
+        (Test::SplittingAdaptive, 40),
+    ] {
+        let mut hits = 0;
+        for seed in 0..sets {
+            let data = three(&mut rng, 300, 0.0);
+            hits += u64::from(
+                vectors(test, &data, &options(0.05, 0.0, seed))
+                    .unwrap()
+                    .reject,
+            );
+        }
+        assert!(hits as f64 / sets as f64 <= bar(sets), "{test:?} {hits}");
+        let pushed = three(&mut rng, 5000, 0.5);
+        assert!(
+            vectors(test, &pushed, &options(0.05, 0.0, 1))
+                .unwrap()
+                .reject,
+            "{test:?}"
+        );
+    }
+    assert!(
+        vectors(
+            Test::Consistency,
+            &three(&mut rng, 50, 0.0),
+            &options(0.05, 0.0, 1)
+        )
+        .is_none()
+    );
+}
+
+#[test]
+fn the_composite_test_keeps_its_level_at_the_edge_and_finds_what_is_far_beyond_it() {
+    let mut rng = Rng::new(21);
+    let tau = 0.1;
+    let mut run = |off: f64, sets: u64| {
+        let hits = (0..sets).filter(|&seed| {
+            let data = sample(&mut rng, 1000, |z| z + off);
+            scores(Test::Composite, &data, &options(0.05, tau, seed))
+                .unwrap()
+                .reject
+        });
+        hits.count() as f64 / sets as f64
+    };
+    // At most τ where the push is cut at probability 1.
+    let level = run(tau, 300);
+    assert!(level <= bar(300), "{level}");
+    let power = run(0.3, 50);
+    assert!(power > 0.95, "{power}");
+}
+
+#[test]
+fn the_papers_composite_threshold_is_below_the_mean_for_a_large_constant() {
+    // c₀ = 10 at n = 5000, s = 0.6: τ = c₀·n^{−2s/(4s+1)}; scores up to ½ and a truth that is off by τ.
+    let (n, s) = (5000, 0.6f64);
+    let tau = 10.0 * (n as f64).powf(-2.0 * s / (4.0 * s + 1.0));
+    let m = slices(n, s, 2);
+    let mut rng = Rng::new(22);
+    let (mut paper, mut ours) = (0, 0);
+    for _ in 0..20 {
+        let data: Vec<(f64, bool)> = (0..n)
+            .map(|_| {
+                let z = 0.5 * rng.uniform();
+                (z, rng.uniform() < z + tau)
+            })
+            .collect();
+        let debiased = estimator::debiased(&Level::from_scores(&data, m));
+        let c = composite(debiased, n, m, 1, 2, tau, 0.05);
+        paper += u32::from(c.paper_reject);
+        ours += u32::from(c.p_value <= 0.05);
+    }
+    assert_eq!((paper, ours), (20, 0));
+}
+
+#[test]
+fn the_threshold_and_the_p_value_of_the_composite_test_agree() {
+    for (debiased, tau) in [(0.02, 0.1), (0.05, 0.1), (0.011, 0.0), (0.001, 0.2)] {
+        let c = composite(debiased, 2000, 20, 1, 2, tau, 0.05);
+        assert_eq!(c.p_value <= 0.05, debiased >= c.threshold, "{c:?}");
+    }
+}
