@@ -127,13 +127,11 @@ pub fn debiasing(effort: &Effort) -> Table {
         };
         (0..effort.data_sets).map(one).unzip()
     };
-    let (null, bumps): ((Vec<f64>, Vec<f64>), (Vec<f64>, Vec<f64>)) = (
-        draw(Curve::new(0.0, s, 100.0)),
-        draw(Curve {
-            halves: true,
-            ..Curve::new((m / 2) as f64, s, 100.0)
-        }),
-    );
+    let null: (Vec<f64>, Vec<f64>) = draw(Curve::new(0.0, s, 100.0));
+    let bumps: (Vec<f64>, Vec<f64>) = draw(Curve {
+        halves: true,
+        ..Curve::new((m / 2) as f64, s, 100.0)
+    });
     let cell = |values: &[f64], published: f64| {
         let mean = Cell::mean(values);
         // The published means are of 1000.
