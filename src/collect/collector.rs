@@ -24,7 +24,7 @@ use super::tap::Tap;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sampling::Sampling;
-use crate::stats::view::{Checked, Prediction, View};
+use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
 use crate::window::{Packed, Unlabelled};
 
 /// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
@@ -61,6 +61,14 @@ pub struct ModelShape {
     pub sampling: Sampling,
 }
 
+/// What an event needs to know of its model, in a quarter of a cache line.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    pane_ms: i64,
+    /// There is one view, the binary one, of scores as they come.
+    plain: bool,
+}
+
 /// Bounds of the collector.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
@@ -92,6 +100,8 @@ pub struct PaneDelta {
 pub struct Collector {
     pub(super) models: Vec<ModelShape>,
     pub(super) bounds: Bounds,
+    /// What an event needs to know of its model.
+    ways: Vec<Way>,
     /// Begin of the oldest pane of each model that is not sealed.
     pub(super) closed_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
@@ -127,6 +137,7 @@ impl Collector {
             expected: Vec::new(),
             amendments: Amendments::default(),
             tap: None,
+            ways: models.iter().map(Way::new).collect(),
             closed_ms: vec![i64::MIN; models.len()],
             due_ms: i64::MIN,
             models,
@@ -211,7 +222,7 @@ impl Collector {
             self.last = slot;
             return Ok(slot);
         }
-        self.begin(event, &names, h, joined)
+        self.begin(event, h, joined)
     }
 
     pub(super) fn model_of(&self, name: &str) -> Option<usize> {
@@ -224,16 +235,26 @@ impl Collector {
         let Some(subject) = self.subjects.get_mut(slot).and_then(Option::as_mut) else {
             return Disposition::Refused(Refusal::Streams);
         };
-        let (shape, time) = (&self.models[subject.model], event.time_ms);
-        let renormalised = match project(shape, event, &mut self.seen) {
-            Ok(renormalised) => renormalised,
+        let (way, time) = (self.ways[subject.model], event.time_ms);
+        let only = match way.only(event) {
+            Ok(only) => only,
             Err(reason) => return Disposition::Rejected(reason),
         };
+        let mut renormalised = false;
+        if only.is_none() {
+            match project(&self.models[subject.model], event, &mut self.seen) {
+                Ok(divided) => renormalised = divided,
+                Err(reason) => return Disposition::Rejected(reason),
+            }
+        }
         subject.seen = true;
         // An open pane is not before the line.
-        let taken = match subject.current(time, shape.pane_ms) {
-            Some(pane) => pane.observe(&self.seen),
-            None => {
+        let current = subject.current(time, way.pane_ms);
+        let taken = match (current, only) {
+            (Some(pane), Some(one)) => pane.observe_one(one),
+            (Some(pane), None) => pane.observe(&self.seen),
+            (None, _) => {
+                let shape = &self.models[subject.model];
                 let start = time - time.rem_euclid(shape.pane_ms);
                 if start < self.closed_ms[subject.model] {
                     subject.late += 1;
@@ -241,8 +262,11 @@ impl Collector {
                     return Disposition::Late;
                 }
                 let panes_max = self.bounds.open_panes_max;
-                let turned = subject.turn_to(start, self.seen.len(), shape.grid, panes_max);
-                turned.and_then(|pane| pane.observe(&self.seen))
+                let turned = subject.turn_to(start, shape.views.len(), shape.grid, panes_max);
+                turned.and_then(|pane| match only {
+                    Some(one) => pane.observe_one(one),
+                    None => pane.observe(&self.seen),
+                })
             }
         };
         if let Err(refusal) = taken {
@@ -421,6 +445,30 @@ impl ModelShape {
 pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
     let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
     (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
+}
+
+impl Way {
+    fn new(shape: &ModelShape) -> Way {
+        Way {
+            pane_ms: shape.pane_ms,
+            plain: shape.views == [View::Binary] && shape.sampling.is_none(),
+        }
+    }
+
+    /// The score and outcome of the event where it has one score and the model one view, as most have;
+    /// `None` for others.
+    #[inline]
+    fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
+        let Prediction::Score(z) = event.prediction else {
+            return Ok(None);
+        };
+        if !self.plain {
+            return Ok(None);
+        }
+        let outcome = event.outcome.ok_or(Reason::MissingField)?;
+        let score = Score::new(z).map_err(ViewError::from)?;
+        Ok(Some(Scored::new(score, positive(outcome)?)))
+    }
 }
 
 /// Takes the score and outcome of the event for each view of the model; returns whether a vector was

@@ -50,6 +50,14 @@ impl SourceCounters {
     #[inline]
     pub fn count(&mut self, disposition: Disposition) {
         self.records += 1;
+        match disposition {
+            Disposition::Observed => self.observed += 1,
+            other => self.count_other(other),
+        }
+    }
+
+    #[cold]
+    fn count_other(&mut self, disposition: Disposition) {
         *self.of(disposition) += 1;
     }
 

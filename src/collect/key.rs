@@ -10,7 +10,7 @@
 //! what chosen collisions can cost. Equality is always that of all bytes.
 
 /// Bytes of a name that its [`ends`] cover.
-const SHORT: usize = 16;
+const SHORT: u64 = 16;
 
 /// Three names, borrowed, with what is compared first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,19 +24,38 @@ pub struct Names<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mark {
     ends: [(u64, u64); 3],
-    lengths: [usize; 3],
+    /// All three in one word, which tells apart those that are not [`LONG`].
+    lengths: u64,
 }
 
+/// Among the lengths: some name may be longer than [`SHORT`], and must be compared itself.
+const LONG: u64 = 1 << 63;
+
 impl Mark {
+    #[inline]
+    fn new(text: [&str; 3]) -> Mark {
+        let [i, j, k] = text.map(|name| name.len() as u64);
+        let long = if i | j | k > SHORT { LONG } else { 0 };
+        Mark {
+            ends: text.map(ends),
+            lengths: (i ^ j << 20 ^ k << 40) & !LONG | long,
+        }
+    }
+
     /// Equality word by word: the derived one reads in pieces other than were just written, which
-    /// waits for the writes to reach the cache.
+    /// waits for the writes to reach the cache. Names that differ mostly do in their last bytes; these
+    /// come first, so that the processor seldom guesses wrong what comes next.
     #[inline]
     fn is(&self, o: &Mark) -> bool {
-        let differ = |i: usize| {
-            let ((low, high), (o_low, o_high)) = (self.ends[i], o.ends[i]);
-            (low ^ o_low) | (high ^ o_high) | (self.lengths[i] ^ o.lengths[i]) as u64
-        };
-        differ(0) | differ(1) | differ(2) == 0
+        let last = |i: usize| self.ends[i].1 == o.ends[i].1;
+        let first = |i: usize| self.ends[i].0 == o.ends[i].0;
+        last(0)
+            && last(2)
+            && last(1)
+            && self.lengths == o.lengths
+            && first(0)
+            && first(2)
+            && first(1)
     }
 }
 
@@ -46,18 +65,18 @@ pub struct Key {
     mark: Mark,
     /// Model, version and segment, one after the other.
     text: Box<str>,
+    /// Where the version and the segment begin.
+    cuts: [usize; 2],
 }
 
 impl<'a> Names<'a> {
     /// Takes names as a record has them.
     #[inline]
     pub fn new(model: &'a str, version: &'a str, segment: &'a str) -> Names<'a> {
+        let text = [model, version, segment];
         Names {
-            text: [model, version, segment],
-            mark: Mark {
-                ends: [ends(model), ends(version), ends(segment)],
-                lengths: [model.len(), version.len(), segment.len()],
-            },
+            text,
+            mark: Mark::new(text),
         }
     }
 
@@ -65,11 +84,9 @@ impl<'a> Names<'a> {
     #[inline]
     pub fn hash(&self) -> u32 {
         let [(a, b), (c, d), (e, f)] = self.mark.ends;
-        let [i, j, k] = self.mark.lengths;
-        let lengths = (i ^ j << 20 ^ k << 40) as u64;
         let words = fold(a, b) ^ fold(c, d).rotate_left(21) ^ fold(e, f).rotate_left(42);
-        let mut h = fold(words, lengths);
-        if i.max(j).max(k) > SHORT {
+        let mut h = fold(words, self.mark.lengths);
+        if self.mark.lengths & LONG != 0 {
             h = hash_long(h, self.text);
         }
         (h >> 32) as u32
@@ -87,9 +104,11 @@ impl<'a> Names<'a> {
 
     /// The names as a key of its own.
     pub fn to_key(&self) -> Key {
+        let [model, version, _] = self.text.map(str::len);
         Key {
             mark: self.mark,
             text: self.text.concat().into(),
+            cuts: [model, model + version],
         }
     }
 }
@@ -102,19 +121,17 @@ impl Key {
 
     /// Name of the model.
     pub fn model(&self) -> &str {
-        &self.text[..self.mark.lengths[0]]
+        &self.text[..self.cuts[0]]
     }
 
     /// Version of the model.
     pub fn version(&self) -> &str {
-        let [model, version, _] = self.mark.lengths;
-        &self.text[model..model + version]
+        &self.text[self.cuts[0]..self.cuts[1]]
     }
 
     /// Segment.
     pub fn segment(&self) -> &str {
-        let [model, version, _] = self.mark.lengths;
-        &self.text[model + version..]
+        &self.text[self.cuts[1]..]
     }
 
     /// The names.
@@ -125,8 +142,7 @@ impl Key {
     /// Whether these are its names.
     #[inline]
     pub fn is(&self, names: &Names<'_>) -> bool {
-        let [a, b, c] = self.mark.lengths;
-        let short = a.max(b).max(c) <= SHORT;
+        let short = names.mark.lengths & LONG == 0;
         self.mark.is(&names.mark) && (short || self.names().text == names.text)
     }
 

@@ -221,10 +221,10 @@ impl Collector {
     pub(super) fn begin(
         &mut self,
         event: &Event<'_>,
-        names: &Names<'_>,
         h: u32,
         joined: bool,
     ) -> Result<usize, Disposition> {
+        let names = &Names::new(event.model, event.version, event.segment);
         let model = self.admit(event, joined).map_err(Disposition::Rejected)?;
         let shape = &self.models[model];
         let at = self.groups.find(names);

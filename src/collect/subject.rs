@@ -279,6 +279,15 @@ impl OpenPane {
         }
     }
 
+    /// [`OpenPane::observe`] where there is one view.
+    #[inline]
+    pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
+        match &mut self.body {
+            Body::Hot(pending) => pending.observe_one(seen).map_err(|_| Refusal::Sums),
+            Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
+        }
+    }
+
     /// Counts a prediction without outcome, one score for each view; `implied` when it was added all the
     /// same. A pane is sealed in the call that counts into it, so no snapshot need hold the counts.
     pub fn count_unlabelled(&mut self, seen: &[Scored], implied: bool) {

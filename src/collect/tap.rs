@@ -4,7 +4,7 @@
 //! that it let pass; so that a look costs what was asked for, whatever the traffic. What is taken here
 //! changes nothing that is counted.
 
-use super::collector::Collector;
+use super::collector::{Collector, project};
 use super::event::{Disposition, Event, Label};
 use super::join::{Key, Role};
 use crate::stats::fixed::Scored;
@@ -73,8 +73,11 @@ impl Collector {
         };
         tap.take(|| {
             let (subject, outcome) = (self.subject(slot)?, event.outcome?);
-            let views = self.models[subject.model].views.iter().copied();
-            let scores = self.seen.iter().map(|s: &Scored| s.score().value());
+            let shape = &self.models[subject.model];
+            let mut seen = Vec::new();
+            project(shape, event, &mut seen).ok()?;
+            let views = shape.views.iter().copied();
+            let scores = seen.iter().map(|s: &Scored| s.score().value());
             Some(Pair {
                 model: subject.key.model().to_owned(),
                 version: subject.key.version().to_owned(),

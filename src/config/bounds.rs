@@ -15,7 +15,8 @@
 //! since the last snapshot waits for its journal beside that.
 //!
 //! 16 bytes is above what a packed cell was measured to take (5 to 11 bytes, see the window floor); 48
-//! is the size of an unpacked one. The bound holds while the partitions of a topic move in step; one
+//! is the size of an unpacked one where a sixteenth of the cells have more than 2¹⁵ events each, and above that
+//! of others, 32. The bound holds while the partitions of a topic move in step; one
 //! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
 //! touch few cells costs as much less.
 
@@ -27,7 +28,7 @@ use super::Config;
 
 /// A packed cell at most, with room above what was measured.
 const PACKED_CELL_BYTES: u64 = 16;
-/// An unpacked cell: six integers of eight bytes.
+/// An unpacked cell: six integers of eight bytes, or four while it has few events.
 const OPEN_CELL_BYTES: u64 = 48;
 /// An event of a window by count that is alone in its pane: a packed cell and the pane around it.
 const LONE_EVENT_BYTES: u64 = 80;

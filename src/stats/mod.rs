@@ -23,6 +23,7 @@ pub mod ks;
 pub mod ln;
 mod monte_carlo;
 pub mod multiclass;
+mod narrow;
 pub mod null;
 pub mod offline;
 pub mod pending;

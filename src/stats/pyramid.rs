@@ -128,7 +128,7 @@ impl Level {
     pub fn from_sums(sums: &Sums) -> Level {
         let mut occupied = Vec::with_capacity(sums.occupied().count());
         sums.occupied()
-            .for_each(|(index, cell)| occupied.push(LevelCell::from_sums(index, cell)));
+            .for_each(|(index, cell)| occupied.push(LevelCell::from_sums(index, &cell)));
         Level {
             cells: u64::from(sums.grid().cells()),
             occupied,

@@ -6,7 +6,8 @@
 //! its partitions, to the last bit.
 //!
 //! Cells lie in one dense array once more than a sixteenth are occupied and in a sorted map of the
-//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. Both
+//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. While
+//! sums take events by the batch, most lie in [narrow cells](super::narrow) beside them. All
 //! forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
 //!
 //! Capacity: each field is a u64 in units of 2⁻³², so a cell of scores near 1 holds 2³² events, and
@@ -17,6 +18,7 @@
 use super::axis::Grid;
 use super::fixed::{ONE, Score, Scored, to_fixed};
 use super::ln::ln;
+use super::narrow::Narrow;
 use std::collections::BTreeMap;
 
 pub use super::distinct::{DISTINCT_MAX, Distinct, ScoreCount};
@@ -197,7 +199,10 @@ enum Cells {
 pub struct Sums {
     grid: Grid,
     n: u64,
+    /// What is not in narrow cells.
     cells: Cells,
+    /// While events come by the batch.
+    narrow: Option<Narrow>,
     logs: LogSums,
     distinct: Distinct,
 }
@@ -209,6 +214,7 @@ impl Sums {
             grid,
             n: 0,
             cells: Cells::Sparse(BTreeMap::new()),
+            narrow: None,
             logs: LogSums::default(),
             distinct: Distinct::default(),
         }
@@ -235,6 +241,7 @@ impl Sums {
         logs: &LogSums,
         distinct: &Distinct,
     ) -> Result<(), Overflow> {
+        self.widen();
         for (index, cell) in cells {
             self.merge_cell(index, &cell)?;
         }
@@ -263,21 +270,43 @@ impl Sums {
     }
 
     /// Occupied cells in ascending order of index.
-    pub fn occupied(&self) -> impl Iterator<Item = (u32, &Cell)> {
-        let (sparse, dense) = match &self.cells {
-            Cells::Sparse(map) => (Some(map.iter().map(|(&i, c)| (i, c))), None),
-            Cells::Dense(all) => (None, Some((0..).zip(all.iter()))),
-        };
-        sparse
-            .into_iter()
-            .flatten()
-            .chain(dense.into_iter().flatten())
+    pub fn occupied(&self) -> impl Iterator<Item = (u32, Cell)> {
+        let narrow = self.narrow.as_ref().map(|narrow| self.with(narrow));
+        let wide = narrow.is_none().then(|| self.wide());
+        let all = narrow.into_iter().flatten();
+        all.chain(wide.into_iter().flatten())
             .filter(|(_, c)| c.n > 0)
+    }
+
+    /// Cells that are not narrow, in ascending order of index.
+    fn wide(&self) -> impl Iterator<Item = (u32, Cell)> {
+        let (sparse, dense) = match &self.cells {
+            Cells::Sparse(map) => (Some(map.iter().map(|(&i, c)| (i, *c))), None),
+            Cells::Dense(all) => (None, Some((0..).zip(all.iter().copied()))),
+        };
+        let sparse = sparse.into_iter().flatten();
+        sparse.chain(dense.into_iter().flatten())
+    }
+
+    /// All cells, each with what it has beside its narrow form.
+    fn with(&self, narrow: &Narrow) -> impl Iterator<Item = (u32, Cell)> {
+        (0..).zip(narrow.cells()).map(|(index, mut cell)| {
+            let wide = match &self.cells {
+                Cells::Sparse(map) if map.is_empty() => None,
+                Cells::Sparse(map) => map.get(&index),
+                Cells::Dense(all) => all.get(index as usize),
+            };
+            if let Some(wide) = wide {
+                cell.accumulate(wide);
+            }
+            (index, cell)
+        })
     }
 
     /// Adds one event: six integers to one cell, four to the log sums.
     pub fn observe(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
         let cell = Cell::of(score.fixed(), outcome);
+        self.widen();
         self.merge_cell(self.grid.cell_of(score.value()), &cell)?;
         let mut logs = LogBatch::default();
         logs.observe(score, outcome);
@@ -289,18 +318,18 @@ impl Sums {
     /// [`EVENTS_MAX`] in all.
     pub(super) fn observe_all(&mut self, batch: &[Scored]) {
         self.n += batch.len() as u64;
-        let mut rest = batch.iter();
-        while let Cells::Sparse(_) = &self.cells
-            && let Some(one) = rest.next()
+        let mut rest = batch;
+        while let Cells::Sparse(map) = &mut self.cells
+            && self.narrow.is_none()
+            && map.len() < few(&self.grid)
+            && let [one, more @ ..] = rest
         {
             let (index, cell) = located(&self.grid, *one);
-            self.cell_mut(index).accumulate(&cell);
+            map.entry(index).or_default().accumulate(&cell);
+            rest = more;
         }
-        if let Cells::Dense(all) = &mut self.cells {
-            for one in rest {
-                let (index, cell) = located(&self.grid, *one);
-                all[index as usize].accumulate(&cell);
-            }
+        if !rest.is_empty() {
+            self.observe_many(rest);
         }
         let mut logs = LogBatch::default();
         for one in batch {
@@ -320,6 +349,62 @@ impl Sums {
         }
     }
 
+    /// Adds a batch to cells that are not few.
+    fn observe_many(&mut self, batch: &[Scored]) {
+        if let (Cells::Sparse(_), None) = (&self.cells, &self.narrow) {
+            self.narrow();
+        }
+        let grid = self.grid;
+        let Some(mut narrow) = self.narrow.take() else {
+            for one in batch {
+                let (index, cell) = located(&grid, *one);
+                self.cell_mut(index).accumulate(&cell);
+            }
+            return;
+        };
+        narrow.observe(&grid, batch, |index, cell| {
+            self.cell_mut(index).accumulate(cell)
+        });
+        self.narrow = Some(narrow);
+        if let Cells::Dense(_) = self.cells {
+            self.widen();
+        }
+    }
+
+    /// Makes many cells narrow before a batch is added to them.
+    pub(super) fn narrow_dense(&mut self) {
+        if let (Cells::Dense(_), None) = (&self.cells, &self.narrow) {
+            self.narrow();
+        }
+    }
+
+    /// Makes the cells narrow, unless too many have more events than that holds: they would take more
+    /// room than wide ones.
+    #[cold]
+    fn narrow(&mut self) {
+        let mut narrow = Narrow::new(&self.grid);
+        let mut rest = Sums::new(self.grid);
+        for (index, cell) in self.wide().filter(|(_, c)| c.n > 0) {
+            if !narrow.take(index, &cell) {
+                *rest.cell_mut(index) = cell;
+            }
+        }
+        if let Cells::Sparse(_) = rest.cells {
+            self.cells = rest.cells;
+            self.narrow = Some(narrow);
+        }
+    }
+
+    /// Moves all narrow cells back.
+    #[cold]
+    fn widen(&mut self) {
+        if let Some(narrow) = self.narrow.take() {
+            for (index, cell) in (0..).zip(narrow.cells()).filter(|(_, c)| c.n > 0) {
+                self.cell_mut(index).accumulate(&cell);
+            }
+        }
+    }
+
     /// Whether this many events, at most [`EVENTS_MAX`], can have these cells.
     pub(super) fn is_bounded(&self) -> bool {
         let counts = self.distinct.counts().unwrap_or_default();
@@ -332,16 +417,16 @@ impl Sums {
     /// Adds all of `other`, which must have the same grid. On overflow the sums are unusable.
     pub fn merge(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
-        let cells = other.occupied().map(|(index, cell)| (index, *cell));
-        self.merge_parts(cells, &other.logs, &other.distinct)
+        self.merge_parts(other.occupied(), &other.logs, &other.distinct)
     }
 
     /// Takes out `other`, merged before. Distinct scores that were given up stay so; the rest is as
     /// if `other` had never been there.
     pub fn retract(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
+        self.widen();
         for (index, cell) in other.occupied() {
-            self.cell_mut(index).retract(cell)?;
+            self.cell_mut(index).retract(&cell)?;
             self.n -= cell.n;
         }
         if let Cells::Sparse(map) = &mut self.cells {
@@ -353,11 +438,13 @@ impl Sums {
 
     /// Heap bytes held, for the memory bound that is reported.
     pub fn bytes(&self) -> usize {
-        match &self.cells {
-            // A B-tree node holds up to 11 entries and is at least half full.
-            Cells::Sparse(map) => map.len() * 2 * (size_of::<Cell>() + size_of::<u32>()),
-            Cells::Dense(all) => std::mem::size_of_val::<[Cell]>(all),
-        }
+        let narrow = self.narrow.as_ref().map_or(0, Narrow::bytes);
+        narrow
+            + match &self.cells {
+                // A B-tree node holds up to 11 entries and is at least half full.
+                Cells::Sparse(map) => map.len() * 2 * (size_of::<Cell>() + size_of::<u32>()),
+                Cells::Dense(all) => size_of_val::<[Cell]>(all),
+            }
     }
 
     #[inline]
@@ -370,7 +457,7 @@ impl Sums {
     #[inline]
     fn cell_mut(&mut self, index: u32) -> &mut Cell {
         if let Cells::Sparse(map) = &self.cells
-            && map.len() >= self.grid.cells() as usize / 16
+            && map.len() >= few(&self.grid)
         {
             self.densify();
         }
@@ -382,11 +469,17 @@ impl Sums {
 
     fn densify(&mut self) {
         let mut all = vec![Cell::default(); self.grid.cells() as usize].into_boxed_slice();
-        for (index, cell) in self.occupied() {
-            all[index as usize] = *cell;
+        for (index, cell) in self.wide() {
+            all[index as usize] = cell;
         }
         self.cells = Cells::Dense(all);
     }
+}
+
+/// Cells that lie in a map rather than an array.
+#[inline]
+fn few(grid: &Grid) -> usize {
+    grid.cells() as usize / 16
 }
 
 /// The cell of an event and what is added to it.

@@ -214,8 +214,9 @@ fn class_of(outcome: Outcome, p: &[f64]) -> Result<usize, ViewError> {
     }
 }
 
+/// Whether the positive class happened.
 #[inline]
-fn positive(outcome: Outcome) -> Result<bool, ViewError> {
+pub fn positive(outcome: Outcome) -> Result<bool, ViewError> {
     match outcome {
         Outcome::Binary(y) => Ok(y),
         Outcome::Class(0) => Ok(false),

@@ -80,7 +80,7 @@ impl Packed {
         let mut lengths = [[0u32; 65]; FIELDS];
         let coded: Vec<[Option<u64>; FIELDS]> = sums
             .occupied()
-            .map(|(index, cell)| model.encode(index, cell))
+            .map(|(index, cell)| model.encode(index, &cell))
             .inspect(|fields| {
                 for (field, lengths) in fields.iter().zip(&mut lengths) {
                     if let Some(value) = field {

@@ -149,7 +149,7 @@ impl Odds {
         let finest = [Z_SCALES - 1, Z_SCALES + U_SCALES - 1].map(|k| Scale::of(k).first);
         for (index, cell) in sums.occupied() {
             let row = &self.rows[(index >> self.fold) as usize];
-            let one = observe(row, cell, &mut all.directed);
+            let one = observe(row, &cell, &mut all.directed);
             for (first, place) in finest.iter().zip(row.places) {
                 all.cells[first + place as usize].merge(&one);
             }

@@ -197,7 +197,7 @@ impl Sequences {
             } else {
                 index << (LEVEL - level)
             };
-            fresh[at as usize].add(cell);
+            fresh[at as usize].add(&cell);
         }
         for (k, gain) in (0..).zip(&mut self.gains) {
             let (known, new) = (folded(&self.bins, k), folded(&fresh, k));
