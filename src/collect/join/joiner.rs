@@ -11,14 +11,20 @@
 
 use super::cohort::{Cohort, Matured};
 use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
-use super::key::Key;
+use super::key::{ByKey, Key};
 use super::plan::{JoinPlan, Repeated};
 use crate::stats::fixed::Score;
 use hashbrown::HashTable;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 const SHARDS: usize = 64;
+
+/// Event time of the outcomes in one place of the queue.
+const STEP_MS: i64 = 4096;
+
+/// Keys in the queue, beside twice as many as wait, at which those that wait no more are swept out.
+const SWEPT: usize = 1024;
 
 /// Any model, in a waiting outcome.
 const ANY: u16 = u16::MAX;
@@ -135,9 +141,12 @@ pub struct Joiner {
     cohorts: Vec<Option<Cohort>>,
     /// Cohort by model and begin.
     places: BTreeMap<(u16, i64), u32>,
-    waiting: HashMap<Key, Waiting>,
-    /// Keys of waiting outcomes by event time, to let them go in order.
+    waiting: ByKey<Waiting>,
+    /// Keys of waiting outcomes by [step](STEP_MS) of event time, to let them go in order; and of some that
+    /// wait no more.
     queue: BTreeMap<i64, Vec<Key>>,
+    /// Keys in the queue.
+    queued: usize,
     journal: Journal,
     pending: usize,
     settled: usize,
@@ -151,8 +160,9 @@ impl Default for Joiner {
             shards: vec![HashTable::new(); SHARDS],
             cohorts: Vec::new(),
             places: BTreeMap::new(),
-            waiting: HashMap::new(),
+            waiting: ByKey::default(),
             queue: BTreeMap::new(),
+            queued: 0,
             journal: Journal::default(),
             pending: 0,
             settled: 0,
@@ -276,8 +286,7 @@ impl Joiner {
         if self.waiting.is_empty() {
             return None;
         }
-        let waiting = self.waiting.remove(&e.key)?;
-        self.unqueue(waiting.time_ms, e.key);
+        let waiting = self.take_waiting(e.key)?;
         self.journal
             .write(&Op::Forget { key: e.key }, waiting.time_ms);
         if e.classes > 0 && waiting.class >= e.classes {
@@ -385,7 +394,6 @@ impl Joiner {
             if !replaces {
                 return Labelled::Duplicate;
             }
-            self.unqueue(held.time_ms, key);
             self.keep_waiting(key, model, time_ms, class);
             return Labelled::Duplicate;
         }
@@ -404,13 +412,16 @@ impl Joiner {
             model,
         };
         self.journal.write(&op, time_ms);
-        self.queue.entry(time_ms).or_default().push(key);
         let waiting = Waiting {
             time_ms,
             class,
             model,
         };
         self.waiting.insert(key, waiting);
+        self.enqueue(key, time_ms);
+        if self.queued > 2 * self.waiting.len() + SWEPT {
+            self.sweep();
+        }
     }
 
     /// Hands over the predictions of `model` in panes that begin before `line_ms`, oldest pane first, and
@@ -457,10 +468,9 @@ impl Joiner {
         classes: &[u32],
         each: &mut impl FnMut(Ripe<'_>),
     ) {
-        let Some(Waiting { time_ms, class, .. }) = self.waiting.remove(&key) else {
+        let Some(Waiting { time_ms, class, .. }) = self.take_waiting(key) else {
             return;
         };
-        self.unqueue(time_ms, key);
         self.journal.write(&Op::Forget { key }, time_ms);
         let end = self.label(plan, key, None, time_ms, class, classes, 0, |r| {
             each(Ripe::Revised(r));
@@ -492,33 +502,33 @@ impl Joiner {
         let Some(newest) = lines.values().max().copied() else {
             return 0;
         };
-        let mut empty = Vec::new();
-        for (&time_ms, keys) in self.queue.range_mut(..newest) {
+        let steps = ..=newest.div_euclid(STEP_MS);
+        for keys in self.queue.range_mut(steps).map(|(_, keys)| keys) {
+            self.queued -= keys.len();
             keys.retain(|key| {
-                let over = self
-                    .waiting
-                    .get(key)
-                    .is_none_or(|w| lines.get(&w.model).is_some_and(|line| time_ms < *line));
+                let Some(w) = self.waiting.get(key) else {
+                    return false;
+                };
+                let over = lines.get(&w.model).is_some_and(|line| w.time_ms < *line);
                 if over {
                     self.waiting.remove(key);
                 }
                 !over
             });
-            if keys.is_empty() {
-                empty.push(time_ms);
-            }
+            self.queued += keys.len();
         }
-        for time_ms in empty {
-            self.queue.remove(&time_ms);
-        }
+        self.queue.retain(|_, keys| !keys.is_empty());
         before - self.waiting.len()
     }
 
-    /// Models that the oldest waiting outcomes name; few, since sources carry few models.
+    /// Models that waiting outcomes name; few, since sources carry few models.
     fn waiting_models(&self) -> impl Iterator<Item = u16> {
-        let mut models: Vec<u16> = self.waiting.values().map(|w| w.model).collect();
-        models.sort_unstable();
-        models.dedup();
+        let mut models = Vec::new();
+        for w in self.waiting.values() {
+            if !models.contains(&w.model) {
+                models.push(w.model);
+            }
+        }
         models.into_iter()
     }
 
@@ -624,15 +634,10 @@ impl Joiner {
                 time_ms,
                 model,
             } => {
-                if let Some(held) = self.waiting.get(&key).copied() {
-                    self.unqueue(held.time_ms, key);
-                }
                 self.keep_waiting(key, model, time_ms, class);
             }
             Op::Forget { key } => {
-                if let Some(held) = self.waiting.remove(&key) {
-                    self.unqueue(held.time_ms, key);
-                }
+                self.take_waiting(key);
             }
         }
         Ok(())
@@ -642,11 +647,12 @@ impl Joiner {
     pub fn bytes(&self) -> usize {
         let index: usize = self.shards.iter().map(HashTable::allocation_size).sum();
         let cohorts: usize = self.cohorts.iter().flatten().map(Cohort::bytes).sum();
-        // A hash map entry with its control byte at three quarters full, and the key in the queue.
-        let waiting = (size_of::<(Key, Waiting)>() + 1) * 4 / 3 + size_of::<Key>();
+        // A hash map entry with its control byte at three quarters full.
+        let waiting = (size_of::<(Key, Waiting)>() + 1) * 4 / 3;
         index
             + cohorts
             + self.waiting.capacity() * waiting
+            + self.queued * size_of::<Key>()
             + self.places.len() * 2 * size_of::<((u16, i64), u32)>()
             + self.journal.fresh_bytes()
             + size_of::<Joiner>()
@@ -739,12 +745,29 @@ impl Joiner {
         }
     }
 
-    fn unqueue(&mut self, time_ms: i64, key: Key) {
-        if let Some(keys) = self.queue.get_mut(&time_ms) {
-            keys.retain(|k| *k != key);
-            if keys.is_empty() {
-                self.queue.remove(&time_ms);
-            }
+    /// Lets go of a waiting outcome; its key stays in the queue until that is swept.
+    fn take_waiting(&mut self, key: Key) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&key);
+        if self.waiting.is_empty() {
+            self.queue.clear();
+            self.queued = 0;
+        }
+        waiting
+    }
+
+    fn enqueue(&mut self, key: Key, time_ms: i64) {
+        let step = time_ms.div_euclid(STEP_MS);
+        self.queue.entry(step).or_default().push(key);
+        self.queued += 1;
+    }
+
+    #[cold]
+    fn sweep(&mut self) {
+        self.queue.clear();
+        self.queued = 0;
+        let waiting: Vec<(Key, i64)> = self.waiting.iter().map(|(k, w)| (*k, w.time_ms)).collect();
+        for (key, time_ms) in waiting {
+            self.enqueue(key, time_ms);
         }
     }
 }

@@ -4,11 +4,42 @@
 //! probability 2⁻¹²⁸ each pair, 10⁻²⁵ for ten million pending; a meeting would join one outcome wrongly.
 
 use siphasher::sip128::{Hasher128, SipHasher13};
-use std::hash::Hasher;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 /// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub [u64; 2]);
+
+/// A hash table by keys, which are hashes already: half of one is its hash.
+pub(super) type ByKey<T> = std::collections::HashMap<Key, T, BuildHasherDefault<Half>>;
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[0]);
+    }
+}
+
+/// The word that was written last, for [`ByKey`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Half(u64);
+
+impl Hasher for Half {
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        self.0 = word;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 impl Key {
     /// The key of an id within a model; without one, within the source.
