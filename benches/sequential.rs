@@ -4,12 +4,15 @@
 //! streams of 400 occupied cells every 10 s below 5 % of a core, that is 500 µs a stream.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+use trueline::judge::{self, DetectorOptions};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::{Detector, Odds, Rules, Watch};
 use trueline::stats::sums::Sums;
+use trueline::window::Packed;
 
 /// The allocator of the binary.
 #[global_allocator]
@@ -77,6 +80,21 @@ fn main() {
             "  a thousand streams every 10 s: {:.2} % of a core",
             all * 1e3 / 1e7 * 100.0
         );
+        let options = DetectorOptions::alone(rules.budget, 0.05);
+        let mut watched = judge::Detector::new(Arc::new(odds.clone()), options, 0, 1.0);
+        let packed = Packed::new(&pane);
+        best(
+            &format!("  the same in the judge, pane unpacked, {cells} occupied cells"),
+            2000,
+            || {
+                if let Ok(sums) = black_box(&packed).unpack(grid) {
+                    black_box(watched.observe(&sums, (0, 1)));
+                }
+            },
+        );
+        best("  its report, when told", 2000, || {
+            black_box(watched.report());
+        });
     }
     println!(
         "  {} bytes a stream, {} for all",

@@ -131,8 +131,6 @@ windows = ["6s", "36s"]
 lateness = "2s"
 [model.test]
 min_events = 200
-[model.alert]
-budget = "1 per 30d"
 [http]
 listen = "127.0.0.1:0"
 [state]

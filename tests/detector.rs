@@ -3,11 +3,10 @@
 use std::fmt::Write;
 use trueline::app::engine::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::collect::{Event, Origin, Segmenting};
-use trueline::judge::{Caps, Change, DetectorOptions, JudgeOptions, Step, detector};
+use trueline::judge::{Caps, Change, DetectorOptions, JudgeOptions, Step, detector_report};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;
-use trueline::stats::sequential::{Budget, Rules};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};
 
@@ -16,13 +15,7 @@ const STEP_MS: i64 = 50;
 
 fn plan(budget: Option<&str>) -> Plan {
     let windows = vec![WindowSpec::time("1m", 60_000)];
-    let options = |budget: &str| DetectorOptions {
-        rules: Rules {
-            budget: budget.parse::<Budget>().unwrap(),
-            ..Rules::default()
-        },
-        tolerance: 0.05,
-    };
+    let options = |budget: &str| DetectorOptions::alone(budget.parse().unwrap(), 0.05);
     Plan {
         joins: Vec::new(),
         models: vec![ModelPlan {
@@ -102,11 +95,11 @@ fn a_change_is_told_with_its_kind_and_its_time_and_is_clear_after_it_is_mended()
     let told = report.detector.as_deref().unwrap();
     let alarm = told.alarm.as_ref().unwrap();
     assert_eq!(alarm.evidence.direction, Direction::OverConfident);
-    let json = detector::json(told);
+    let json = detector_report::json(told);
     assert_eq!(json["alarm"]["evidence"]["direction"], "over_confident");
     assert!(json["always_valid"]["ece_l2_lower"].is_number());
 
-    let after = feed(&mut engine, mended..60_000, change, mended);
+    let after = feed(&mut engine, mended..80_000, change, mended);
     assert_eq!(steps(&after).last(), Some(&false), "{after:?}");
     let report = engine.reports().next().unwrap();
     assert!(report.detector.as_ref().unwrap().alarm.is_none());

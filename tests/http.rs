@@ -123,6 +123,25 @@ fn every_line_of_metrics_is_a_row_of_the_table_with_its_labels() {
 }
 
 #[test]
+fn the_ledger_says_what_is_promised_and_what_was_staked() {
+    let server = Server::start(populated());
+    let answer = server.get("/api/v1/ledger");
+    assert_eq!(answer.status, 200);
+    let ledger: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+    let account = &ledger["accounts"][0];
+    assert_eq!(account["account"], "fleet");
+    assert_eq!(account["budget"], "1 per 30d");
+    let promise = account["promise"].as_str().unwrap();
+    assert!(
+        promise.contains("at most 1 false alarms in 30 days"),
+        "{promise}"
+    );
+    let expected = account["expected_false_alarms_max"].as_f64().unwrap();
+    assert!((expected - 0.01).abs() < 1e-12, "{expected}");
+    assert_eq!(account["alarmed"][0], "rare///class:3");
+}
+
+#[test]
 fn the_dispositions_on_the_wire_add_up_to_the_records_read() {
     let server = Server::start(populated());
     let lines = metrics(&server);

@@ -16,9 +16,10 @@ use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair, Part,
     PartitionState, ROLL_UP, Reason, Subject,
 };
-use crate::judge::detector::Detector;
+use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    Change, Judge, JudgeOptions, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
+    AccountReport, Change, Detector, DetectorState, Judge, JudgeOptions, Ledger, Stopwatch,
+    StreamId, StreamReport, WindowReport, pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
@@ -44,6 +45,8 @@ pub struct Engine {
     changes: Vec<Change>,
     /// Streams of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
+    /// What the detectors may stake.
+    ledger: Ledger,
     /// Bets of the detectors, by model.
     odds: Vec<Option<Arc<Odds>>>,
     stopwatch: Option<Stopwatch>,
@@ -83,6 +86,7 @@ impl Engine {
                 bounds,
                 plan.joins.clone(),
             ),
+            ledger: Ledger::new(&plan.models),
             odds: plan.models.iter().map(odds).collect(),
             plan,
             judges: Vec::new(),
@@ -155,9 +159,7 @@ impl Engine {
             let unused = quiet >= self.plan.caps.expire_after_ms && !waits;
             if unused && self.collector.may_expire(slot) {
                 self.collector.expire(slot);
-                if let Some(judges) = self.judges.get_mut(slot) {
-                    judges.clear();
-                }
+                self.let_go(model, slot);
                 continue;
             }
             self.make_judges(slot, newest_ms);
@@ -170,7 +172,26 @@ impl Engine {
                 }
             }
         }
+        self.tell();
         std::mem::take(&mut self.changes)
+    }
+
+    /// Forgets the judges of a subject that expired; what they staked stays in the ledger.
+    fn let_go(&mut self, model: usize, slot: usize) {
+        let judges = self.judges.get_mut(slot).map(std::mem::take);
+        for judge in judges.unwrap_or_default() {
+            if let Some(d) = judge.detector() {
+                let budget = d.options().budget.to_string();
+                self.ledger
+                    .keep(&d.options().account, &budget, d.staked(), d.alarms());
+                self.ledger.close(model, d.number());
+            }
+        }
+    }
+
+    /// Lets all reports say what the detectors say now.
+    fn tell(&mut self) {
+        self.judges.iter_mut().flatten().for_each(Judge::tell);
     }
 
     /// The input has ended: seals and judges everything. Returns all changes since the last tick.
@@ -188,7 +209,50 @@ impl Engine {
             }
         }
         self.count_evaluations();
+        self.call();
+        self.tell();
         std::mem::take(&mut self.changes)
+    }
+
+    /// The accounts of false alarms.
+    pub fn ledger(&self) -> Vec<AccountReport> {
+        self.ledger.report(&self.entries())
+    }
+
+    /// The streams that have a detector, as the ledger sees them.
+    fn entries(&self) -> Vec<Entry<'_>> {
+        let mut all = Vec::new();
+        for (slot, judges) in self.judges.iter().enumerate() {
+            let Some(subject) = self.collector.subject(slot) else {
+                continue;
+            };
+            let watched = judges.iter().filter_map(|j| Some((j, j.detector()?)));
+            all.extend(watched.map(|(judge, detector)| Entry {
+                model: subject.model,
+                id: &judge.report().id,
+                detector,
+            }));
+        }
+        all
+    }
+
+    /// Looks which streams are called among their fleet.
+    fn call(&mut self) {
+        let entries = self.entries();
+        let newest_ms = entries.iter().filter_map(|e| e.detector.at_ms()).max();
+        let called = self.ledger.called(&entries);
+        let Some(at_ms) = newest_ms else { return };
+        let mut called = called.into_iter();
+        for (slot, judges) in self.judges.iter_mut().enumerate() {
+            // The streams of the entries, in their order.
+            if self.collector.subject(slot).is_none() {
+                continue;
+            }
+            let watched = judges.iter_mut().filter(|j| j.detector().is_some());
+            for (judge, called) in watched.zip(&mut called) {
+                judge.call(called, at_ms);
+            }
+        }
     }
 
     /// The latest report of each stream.
@@ -224,7 +288,7 @@ impl Engine {
                 let (max, other) = (theirs.segmenting.max, theirs.segmenting.other);
                 let sampling = model.judge.evaluation.sampling;
                 model.judge = JudgeOptions {
-                    detector: model.judge.detector,
+                    detector: model.judge.detector.take(),
                     ..theirs.judge.clone()
                 };
                 // The sums hold scores that were carried by it.
@@ -325,6 +389,7 @@ impl Engine {
             }
         }
         self.count_evaluations();
+        self.call();
     }
 
     /// Seals up to the line, one pending pane after the other, so that few are open at once.
@@ -405,8 +470,10 @@ impl Engine {
         if judges.is_empty()
             && let Some(subject) = self.collector.subject(slot)
         {
-            let odds = self.odds[subject.model].as_ref();
-            *judges = judges_for(&self.plan.models[subject.model], odds, subject);
+            let model = subject.model;
+            let odds = self.odds[model].as_ref();
+            let number = odds.map_or(0, |_| self.ledger.open(model));
+            *judges = judges_for(&self.plan.models[model], odds, subject, number);
             for judge in judges.iter_mut() {
                 judge.time_by(self.stopwatch);
             }
@@ -437,6 +504,7 @@ impl Engine {
                 .collect(),
             subjects: slots.collect(),
             joins: self.collector.join_states(),
+            ledger: self.ledger.state(&self.plan.models),
         }
     }
 
@@ -487,6 +555,7 @@ impl Engine {
             .filter_map(|(m, kept)| Some(((*kept)?, m.closed_ms)))
             .collect();
         engine.collector.restore(s.partitions, s.counters, &lines);
+        engine.ledger.restore(&engine.plan.models, &s.ledger);
         for subject in s.subjects {
             let before = s.models.get(subject.model as usize).ok_or_else(|| {
                 RestoreError::Corrupt(format!("model {} of {}", subject.model, subject.name))
@@ -498,6 +567,8 @@ impl Engine {
             match kept[subject.model as usize].filter(|&m| Some(m) == serving) {
                 Some(model) => engine.put_back(model, subject)?,
                 None => {
+                    let gone = subject.judges.iter().filter_map(|j| j.detector.as_ref());
+                    gone.for_each(|d| keep(&mut engine.ledger, d));
                     let streams = before.views.len() as u64;
                     engine.collector.counters_mut().streams_dropped += streams;
                     engine.dropped.push(format!(
@@ -549,13 +620,16 @@ impl Engine {
         subject
             .restore(open.map_err(corrupt)?, views, plan.grid)
             .map_err(corrupt)?;
-        let mut judges = judges_for(plan, self.odds[model].as_ref(), &subject);
+        let number = number_of(&mut self.ledger, plan, model, &s);
+        let mut judges = judges_for(plan, self.odds[model].as_ref(), &subject, number);
         if !s.judges.is_empty() {
             if s.judges.len() != views {
                 return Err(RestoreError::Corrupt(format!("views of {name}")));
             }
             for (judge, state) in judges.iter_mut().zip(s.judges) {
-                restore_judge(judge, state, &plan.judge).map_err(corrupt)?;
+                if let Some(other) = restore_judge(judge, state, &plan.judge).map_err(corrupt)? {
+                    keep(&mut self.ledger, &other);
+                }
                 judge.seen(s.newest_ms);
             }
         }
@@ -592,10 +666,15 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
 }
 
 fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
-    m.judge.detector.map(|d| d.odds(m.grid))
+    m.judge.detector.as_ref().map(|d| d.odds(m.grid))
 }
 
-fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, subject: &Subject) -> Vec<Judge> {
+fn judges_for(
+    plan: &ModelPlan,
+    odds: Option<&Arc<Odds>>,
+    subject: &Subject,
+    number: u64,
+) -> Vec<Judge> {
     let judge = |view: &crate::stats::view::View| {
         let id = StreamId {
             model: subject.key.model().to_owned(),
@@ -604,12 +683,34 @@ fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, subject: &Subject) -> 
             view: *view,
         };
         let mut judge = Judge::new(id, &plan.ladder, plan.grid);
-        if let (Some(odds), Some(options)) = (odds, plan.judge.detector) {
-            judge.watch_by(Detector::new(odds.clone(), options));
+        if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
+            let share = stake_of(options, plan, number);
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
         }
         judge
     };
     plan.views.iter().map(judge).collect()
+}
+
+/// The number in the ledger of a subject that comes back.
+fn number_of(ledger: &mut Ledger, plan: &ModelPlan, model: usize, s: &SubjectState) -> u64 {
+    let Some(options) = &plan.judge.detector else {
+        return 0;
+    };
+    let Some(before) = s.judges.iter().find_map(|j| j.detector.as_ref()) else {
+        return ledger.open(model);
+    };
+    let number = ledger.reopen(model, before.number);
+    if before.terms == options.terms() {
+        number
+    } else {
+        ledger.renew(model, number)
+    }
+}
+
+/// What a detector that is no more has staked stays in its account.
+fn keep(ledger: &mut Ledger, d: &DetectorState) {
+    ledger.keep(&d.account, &d.budget, d.staked, d.alarms);
 }
 
 fn model_state(m: &ModelPlan, closed_ms: i64) -> ModelState {
@@ -629,7 +730,7 @@ fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
     let judge = |j: &Judge| JudgeState {
         rings: j.rings().iter().map(RingState::from).collect(),
         memories: j.memories(),
-        detector: j.detector(),
+        detector: j.detector().map(Detector::state),
     };
     SubjectState {
         model: s.model as u32,
@@ -650,15 +751,18 @@ fn unpacked((start, views): &(i64, Vec<Vec<u8>>)) -> Result<(i64, Vec<Packed>), 
     Ok((*start, views?))
 }
 
+/// Puts back a judge; returns the state of its detector if it was made under other terms, or none is asked for.
 fn restore_judge(
     judge: &mut Judge,
     state: JudgeState,
     options: &JudgeOptions,
-) -> Result<(), PackError> {
+) -> Result<Option<DetectorState>, PackError> {
     let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
     judge.restore(rings?, &state.memories, options)?;
-    match &state.detector {
-        Some(detector) => judge.restore_detector(detector),
-        None => Ok(()),
+    let same =
+        |d: &DetectorState| options.detector.as_ref().map(|o| o.terms()) == Some(d.terms.clone());
+    match state.detector {
+        Some(d) if same(&d) => judge.restore_detector(&d).map(|()| None),
+        other => Ok(other),
     }
 }

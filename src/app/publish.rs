@@ -18,7 +18,7 @@ use crate::registry::Counts;
 use crate::telemetry::Published;
 use crate::telemetry::published::{EngineFacts, PartitionFacts, SourceFacts};
 
-/// Publishes every stream's report and withdraws those of streams that are gone.
+/// Publishes every stream's report and withdraws those of streams that are gone; and the ledger.
 pub fn reports(published: &Published, engine: &Engine) {
     let mut alive: HashSet<&StreamId> = HashSet::new();
     for report in engine.reports() {
@@ -26,6 +26,8 @@ pub fn reports(published: &Published, engine: &Engine) {
         published.publish(Arc::new(report.clone()));
     }
     published.retain(|id| alive.contains(id));
+    let ledger = engine.ledger().into();
+    published.update(|facts| facts.ledger = ledger);
 }
 
 /// Publishes how long evaluations took since the last time.

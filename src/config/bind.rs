@@ -12,7 +12,7 @@ use crate::collect::Segmenting;
 use crate::decode::{
     DecodeOptions, Decoder, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
 };
-use crate::judge::{Caps, DetectorOptions, JudgeOptions, ModelPlan, Plan};
+use crate::judge::{Caps, JudgeOptions, ModelPlan, Plan};
 use crate::kafka::{KafkaOptions, OWNED, Security, StartAt};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
@@ -20,11 +20,11 @@ use crate::stats::distance::Extent;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::NullReach;
 use crate::stats::sampling::Sampling;
-use crate::stats::sequential::{Budget, Rules};
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::stats::view::View;
 use crate::telemetry::log::{Format, LogOptions};
 
+use super::detector::detectors;
 use super::document::{Entry, Record};
 use super::join::JoinOptions;
 use super::ladder;
@@ -67,7 +67,7 @@ impl Record {
         }
     }
 
-    fn number(&self, key: &str) -> f64 {
+    pub(super) fn number(&self, key: &str) -> f64 {
         match self.entry(key).value {
             Value::Number(x) => x,
             _ => 0.0,
@@ -129,7 +129,11 @@ pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
 pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let records = root.all("model");
     no_name_twice(records, problems);
-    let models = records.iter().map(|m| model(m, root, problems)).collect();
+    let mut models: Vec<ModelPlan> = records.iter().map(|m| model(m, root, problems)).collect();
+    let detectors = detectors(root.child("detector"), records, problems);
+    for (model, detector) in models.iter_mut().zip(detectors) {
+        model.judge.detector = detector;
+    }
     let limits = root.child("limits");
     Plan {
         models,
@@ -366,26 +370,8 @@ fn judge(
         pending_ms: alert.milliseconds("for"),
         keep_firing_ms: alert.milliseconds("keep_firing_for"),
         stale_after_ms: alert.milliseconds("stale_after"),
-        detector: detector(alert, problems),
+        detector: None,
     }
-}
-
-/// The detector of each stream, where a budget is given.
-fn detector(alert: &Record, problems: &mut Problems<'_>) -> Option<DetectorOptions> {
-    let budget = match alert.text("budget")?.parse::<Budget>() {
-        Ok(budget) => budget,
-        Err(error) => {
-            problems.add(alert.entry("budget").at, error.what, error.remedy);
-            return None;
-        }
-    };
-    Some(DetectorOptions {
-        rules: Rules {
-            budget,
-            ..Rules::default()
-        },
-        tolerance: alert.number("log_odds_tolerance"),
-    })
 }
 
 /// The sources: for each the client's options and the shape of its records.

@@ -117,6 +117,13 @@ pub const SECTIONS: &[Section] = &[
         keys: ALERT,
     },
     Section {
+        path: "detector",
+        repeated: false,
+        about: "What alarms: a detector of each stream that looks at every pane and keeps a promise about false \
+                alarms over all time, for the whole fleet.",
+        keys: DETECTOR,
+    },
+    Section {
         path: "http",
         repeated: false,
         about: "Metrics, health and the API.",
@@ -731,10 +738,19 @@ const ALERT: &[Key] = &[
     key(
         "budget",
         Kind::Text,
-        Unset("\"1 per 30d\""),
-        "False alarms allowed to the detector of each stream, which looks at every pane and keeps \
-         this promise over all time: `1 per 30d`, `2000000 events` (average run length), `5% ever`. \
-         Unset: no detector.",
+        Unset("\"5% ever\""),
+        "A budget of false alarms for this model alone, beside that of the fleet; `none`: no detector. Unset: \
+         its streams draw on the fleet's.",
+    ),
+    key(
+        "budget_weight",
+        Kind::Number(Bounds {
+            low: 0.0,
+            high: 1e6,
+            open: true,
+        }),
+        Value("1.0"),
+        "The model's part of the fleet's budget, in relation to those of the others.",
     ),
     key(
         "log_odds_tolerance",
@@ -745,6 +761,27 @@ const ALERT: &[Key] = &[
         }),
         Value("0.05"),
         "Error in log-odds that the detector lets pass: no model is perfect, and traffic has no end.",
+    ),
+];
+
+const DETECTOR: &[Key] = &[
+    key(
+        "budget",
+        Kind::Text,
+        Value("\"1 per 30d\""),
+        "False alarms allowed to all streams together: `1 per 30d` (of data, whatever the traffic), `2000000 events` \
+         (average run length, over all streams), `5% ever` (probability, over all time and all streams); `none`: no \
+         detectors. Each process keeps it for its own streams.",
+    ),
+    key(
+        "confidence",
+        Kind::Number(Bounds {
+            low: 0.5,
+            high: 0.9999,
+            open: false,
+        }),
+        Value("0.95"),
+        "Confidence of each of the intervals that hold at all times.",
     ),
 ];
 

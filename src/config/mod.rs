@@ -17,6 +17,7 @@
 
 mod bind;
 pub mod bounds;
+mod detector;
 pub mod document;
 pub mod interpolate;
 mod join;

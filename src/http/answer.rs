@@ -45,6 +45,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             let model = path::query(query, "model");
             ok(&api::streams(published, model.as_deref()))
         }
+        Route::Ledger => ok(&api::ledger(published)),
         Route::Stream(parts) => stream(&parts, published),
         Route::Reliability(parts) => reliability(&parts, query, published),
         Route::Page(parts) => {

@@ -7,7 +7,9 @@
 use serde_json::{Value, json};
 
 use super::path::encode_id;
-use crate::judge::{Coverage, StreamReport, Verdict, WindowReport, detector, report};
+use crate::judge::{
+    AccountReport, Coverage, StreamId, StreamReport, Verdict, WindowReport, detector_report, report,
+};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -27,13 +29,36 @@ pub fn streams(published: &Published, model: Option<&str>) -> Value {
     json!({ "count": streams.len(), "streams": streams })
 }
 
+/// The budgets of false alarms.
+pub fn ledger(published: &Published) -> Value {
+    let account = |a: &AccountReport| {
+        let names = |ids: &[StreamId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        json!({
+            "account": a.account,
+            "budget": a.budget.to_string(),
+            "promise": format!("all {} streams together: {}", a.streams, a.budget.words()),
+            "log_threshold": a.budget.log_threshold(),
+            "streams": a.streams,
+            "share": a.share,
+            "staked": a.staked,
+            "expected_false_alarms_max": a.expected_false_alarms(),
+            "false_discoveries_max": a.expected_false_alarms().min(1.0),
+            "alarms": a.alarms,
+            "alarmed": names(&a.alarmed),
+            "called": names(&a.called),
+        })
+    };
+    let accounts: Vec<Value> = published.facts().ledger.iter().map(account).collect();
+    json!({ "accounts": accounts })
+}
+
 /// Everything known of one stream.
 pub fn stream(report: &StreamReport) -> Value {
     let mut entry = identity(report);
     entry["detector"] = report
         .detector
         .as_deref()
-        .map_or(Value::Null, detector::json);
+        .map_or(Value::Null, detector_report::json);
     entry["windows"] = report
         .windows
         .iter()

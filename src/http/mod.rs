@@ -9,6 +9,7 @@
 //! | `/api/v1/streams` | every monitored stream with its verdicts, `?model=` narrows |
 //! | `/api/v1/streams/{id}` | everything known of one stream |
 //! | `/api/v1/streams/{id}/reliability` | the cells of its reliability diagram with their bars, `?window=` picks |
+//! | `/api/v1/ledger` | budgets of false alarms: what is promised, what was staked, which streams are alarmed |
 //! | `/streams/{id}` | the same as a page with the diagram drawn |
 //!
 //! An id is `model/version/segment/view` with each of the four parts percent-encoded, or all of it

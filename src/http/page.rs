@@ -9,7 +9,8 @@ use super::api::{decided, p_value, rfc3339};
 use super::diagram;
 use super::path::encode_id;
 use crate::alert::AlertState;
-use crate::judge::{StreamReport, Verdict, WindowReport};
+use crate::judge::detector_report::kind;
+use crate::judge::{DetectorReport, StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -45,6 +46,7 @@ pub fn index(published: &Published) -> String {
          <li><a href=/api/v1/streams>/api/v1/streams</a> the list above as JSON\
          <li>/api/v1/streams/{id} everything known of one stream\
          <li>/api/v1/streams/{id}/reliability the cells of its diagram\
+         <li><a href=/api/v1/ledger>/api/v1/ledger</a> budgets of false alarms, promised and spent\
          <li>/api/v1/tap pairs as they form, by lines; <code>?model=</code> and <code>?rate=</code>\
          <li>POST /-/reload reads the configuration again\
          </ul>",
@@ -74,6 +76,9 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
         escape(&id.view.to_string()),
         clock(report.last_event_ms)
     );
+    if let Some(told) = &report.detector {
+        detector(told, &mut body);
+    }
     for shown in report
         .windows
         .iter()
@@ -90,6 +95,44 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
          Whiskers: exact 95 % interval of the observed rate. Area of a point: events in the cell.</p>"
     );
     page(&format!("{id} · trueline"), &body)
+}
+
+/// The detector, above the windows.
+fn detector(told: &DetectorReport, body: &mut String) {
+    let bounds = &told.bounds;
+    match &told.alarm {
+        Some(alarm) => {
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge bad\">alarm</span></h2><p class=when>since {} UTC, begun about \
+                 {} UTC · alarm {} since it was clear</p><p class=words>{}.</p>",
+                clock(alarm.since_ms),
+                clock(alarm.onset_ms as i64),
+                alarm.times,
+                escape(&kind(&alarm.evidence))
+            );
+        }
+        None => {
+            let share = told.evidence.log_worth / told.log_threshold;
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge good\">no alarm</span></h2><p class=when>evidence {:.0} % of \
+                 the way to an alarm</p>",
+                100.0 * share.max(0.0)
+            );
+        }
+    }
+    let _ = write!(
+        body,
+        "<p>At all times, {:.0} % sure: mean of outcome minus score {} to {}, ECE ℓ2 at least {}, over {} events. {}: {}.</p></section>",
+        100.0 * told.confidence,
+        number(bounds.mean.0),
+        number(bounds.mean.1),
+        number(bounds.ece2_lower.sqrt()),
+        thousands(bounds.n),
+        escape(&told.account),
+        escape(&told.promise)
+    );
 }
 
 /// One window of the stream's page.

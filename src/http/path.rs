@@ -23,6 +23,8 @@ pub enum Route {
     Ready,
     /// All streams.
     Streams,
+    /// The budgets of false alarms.
+    Ledger,
     /// One stream; its encoded parts.
     Stream(Vec<String>),
     /// The cells of one stream.
@@ -45,6 +47,7 @@ pub fn route(path: &str) -> Route {
         "/live" => return Route::Live,
         "/ready" => return Route::Ready,
         "/-/reload" => return Route::Reload,
+        "/api/v1/ledger" => return Route::Ledger,
         "/api/v1/tap" => return Route::Tap,
         "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
         _ => {}

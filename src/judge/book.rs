@@ -1,7 +1,7 @@
 //! What a stream's judge has to say: one report per window, and the changes from one to the next.
 
 use super::coverage::Coverage;
-use super::detector::DetectorReport;
+use super::detector_report::DetectorReport;
 use super::stream::StreamId;
 use super::verdict::Verdict;
 use crate::alert::AlertState;

@@ -17,7 +17,9 @@
 
 use super::book::{Change, Step, StreamReport, WindowReport};
 use super::coverage::Coverage;
-use super::detector::{self, Detector, DetectorState};
+use super::detector::Detector;
+use super::detector_report::sentence;
+use super::detector_state::DetectorState;
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
@@ -55,6 +57,8 @@ pub struct Judge {
     report: StreamReport,
     grid: Grid,
     detector: Option<Box<Detector>>,
+    /// Whether the report says what the detector would say now.
+    told: bool,
     evaluations: u64,
     stopwatch: Option<Stopwatch>,
     /// Time that evaluations took since it was last asked for, by the stopwatch.
@@ -93,6 +97,7 @@ impl Judge {
             },
             grid,
             detector: None,
+            told: true,
             evaluations: 0,
             stopwatch: None,
             nanos: Vec::new(),
@@ -135,8 +140,13 @@ impl Judge {
         }
     }
 
-    /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide.
+    /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide. The detector
+    /// counts it as missed.
     pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
+        if let Some(detector) = &mut self.detector {
+            detector.miss(c);
+            self.told = false;
+        }
         self.windows.correct(c)
     }
 
@@ -176,20 +186,40 @@ impl Judge {
             return;
         };
         let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
-        self.report.detector = detector.report(pane.end_ms).map(Arc::new);
+        self.told = false;
+        if outcome == Outcome::Quiet {
+            return;
+        }
+        self.tell();
         let Some(report) = self.report.detector.as_deref() else {
             return;
         };
-        if outcome != Outcome::Quiet {
-            changes.push(Change {
-                stream: self.report.id.clone(),
-                window: "detector".to_owned(),
-                at_ms: pane.end_ms,
-                step: Step::Detector {
-                    alarm: outcome == Outcome::Alarm,
-                },
-                sentence: detector::sentence(&self.report.id.to_string(), report),
-            });
+        changes.push(Change {
+            stream: self.report.id.clone(),
+            window: "detector".to_owned(),
+            at_ms: pane.end_ms,
+            step: Step::Detector {
+                alarm: outcome == Outcome::Alarm,
+            },
+            sentence: sentence(&self.report.id.to_string(), report),
+        });
+    }
+
+    /// Puts into the report what the detector says now; done before reports are read, not at each pane.
+    pub fn tell(&mut self) {
+        if let (false, Some(detector)) = (self.told, &self.detector) {
+            self.report.detector = detector.report().map(Arc::new);
+            self.told = true;
+        }
+    }
+
+    /// Says whether the fleet calls the stream.
+    pub fn call(&mut self, called: bool, at_ms: i64) {
+        if let Some(detector) = &mut self.detector
+            && detector.called_ms().is_some() != called
+        {
+            detector.call(called, at_ms);
+            self.told = false;
         }
     }
 
@@ -366,17 +396,17 @@ impl Judge {
             .collect()
     }
 
-    /// The detector, for a snapshot.
-    pub fn detector(&self) -> Option<DetectorState> {
-        let at_ms = self.report.detector.as_ref().map_or(0, |d| d.at_ms);
-        self.detector.as_ref().map(|d| d.state(at_ms))
+    /// The detector.
+    pub fn detector(&self) -> Option<&Detector> {
+        self.detector.as_deref()
     }
 
-    /// Puts back the detector of a snapshot, where one is still asked for.
+    /// Puts back the detector of a snapshot.
     pub fn restore_detector(&mut self, state: &DetectorState) -> Result<(), PackError> {
         if let Some(detector) = &mut self.detector {
             detector.restore(state).map_err(|_| PackError::Corrupt)?;
-            self.report.detector = detector.report(state.at_ms).map(Arc::new);
+            self.told = false;
+            self.tell();
         }
         Ok(())
     }

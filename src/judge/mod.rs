@@ -3,16 +3,19 @@
 //! [`plan`] says what is monitored; [`stream`] names what it is; [`judge`](mod@judge) holds the windows
 //! of one stream and judges them; [`verdict`] says when a verdict is due and which, [`coverage`]
 //! how many outcomes it rests on; [`book`] is what
-//! leaves, [`detector`] what alarms with a guarantee, [`sentence`] the same in words, [`report`] its numbers as JSON.
+//! leaves, [`detector`] what alarms with a guarantee, [`ledger`] where its budget is kept, [`sentence`] the same in words, [`report`] its numbers as JSON.
 
 pub mod book;
 pub mod classes;
 pub mod coverage;
 pub mod detector;
+pub mod detector_report;
+pub mod detector_state;
 pub mod distances;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
 pub mod kernel;
+pub mod ledger;
 pub mod offline;
 pub mod plan;
 pub mod report;
@@ -22,8 +25,11 @@ pub mod verdict;
 
 pub use book::{Change, Step, StreamReport, WindowReport};
 pub use coverage::{Coverage, CoverageCell};
-pub use detector::{DetectorOptions, DetectorReport, DetectorState};
+pub use detector::{Detector, DetectorOptions, Missed};
+pub use detector_report::DetectorReport;
+pub use detector_state::DetectorState;
 pub use judge::{Judge, Memory, Stopwatch, pane_of, seed};
+pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use stream::StreamId;
 pub use verdict::{JudgeOptions, Undecided, Verdict};

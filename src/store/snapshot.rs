@@ -14,7 +14,7 @@
 
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Partitions};
-use crate::judge::{DetectorState, Memory};
+use crate::judge::{DetectorState, LedgerState, Memory};
 use crate::stats::axis::{Axis, Grid};
 use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,8 @@ pub struct Snapshot {
     pub subjects: Vec<SubjectState>,
     /// How much of the join journals is part of this snapshot.
     pub joins: Vec<JoinState>,
+    /// What streams that are gone have staked of the budgets of false alarms.
+    pub ledger: LedgerState,
 }
 
 impl Snapshot {

@@ -3,8 +3,8 @@
 //! One JSON object a line, in this order; the last line proves that the file is whole:
 //!
 //! ```text
-//! {"head":{"trueline_state":1,"snapshot_format":3}}
-//! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]}
+//! {"head":{"trueline_state":1,"snapshot_format":6}}
+//! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]} {"ledger":…}
 //! {"subject":{…}}                 one for each
 //! {"journal":{"join":0,"partition":4,"segment":7,"offset":0,"bytes":"…"}}      pieces of at most 1 MiB
 //! {"end":{"lines":42,"crc":"9f86d081"}}
@@ -19,6 +19,7 @@ use super::journal;
 use super::snapshot::{ModelState, Snapshot, SubjectState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
+use crate::judge::LedgerState;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -55,6 +56,7 @@ enum Line {
     Counters(Counters),
     Models(Vec<ModelState>),
     Joins(Vec<JoinState>),
+    Ledger(LedgerState),
     Subject(Box<SubjectState>),
     Journal(Piece),
     End(End),
@@ -116,6 +118,7 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     pen.write(&Line::Counters(s.counters.clone()))?;
     pen.write(&Line::Models(s.models.clone()))?;
     pen.write(&Line::Joins(s.joins.clone()))?;
+    pen.write(&Line::Ledger(s.ledger.clone()))?;
     for subject in &s.subjects {
         pen.write(&Line::Subject(Box::new(subject.clone())))?;
     }
@@ -223,6 +226,7 @@ fn take(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
             Line::Counters(counters) => snapshot.counters = counters,
             Line::Models(models) => snapshot.models = models,
             Line::Joins(joins) => snapshot.joins = joins,
+            Line::Ledger(ledger) => snapshot.ledger = ledger,
             Line::Subject(subject) => snapshot.subjects.push(*subject),
             Line::Journal(piece) => {
                 let delta = JournalDelta {

@@ -24,9 +24,10 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
+use super::detectors;
 use super::metrics::{Id, Kind, TABLE, metric};
 use super::process;
-use super::published::{EVALUATION_BUCKETS, Published};
+use super::published::{EVALUATION_BUCKETS, Limits, Published};
 use crate::alert::AlertState;
 use crate::collect::{Reason, Refusal, SourceCounters};
 use crate::judge::{StreamReport, Verdict, WindowReport};
@@ -181,7 +182,7 @@ fn windows(published: &Published, sink: &mut Sink) -> (usize, usize) {
     let (mut shown, mut refused) = (0, 0);
     for report in published.reports() {
         let view = report.id.view.to_string();
-        let told = detector(&report, &view, shown, limits.series_max, sink);
+        let told = detector(&report, &view, shown, &limits, sink);
         (shown, refused) = (shown + told.0, refused + told.1);
         for window in &report.windows {
             let draft = draft(&report, window, limits.cells);
@@ -213,23 +214,23 @@ fn detector(
     report: &StreamReport,
     view: &str,
     shown: usize,
-    series_max: usize,
+    Limits {
+        series_max, cells, ..
+    }: &Limits,
     sink: &mut Sink,
 ) -> (usize, usize) {
     let Some(detector) = &report.detector else {
         return (0, 0);
     };
-    let ratio = detector.evidence.log_worth / detector.log_threshold;
-    let rows = [
-        (Id::DetectorAlarm, one_if(detector.alarm.is_some())),
-        (Id::DetectorEvidence, ratio),
-    ];
-    if shown + rows.len() > series_max {
+    let rows = detectors::of_stream(detector, *cells);
+    if shown + rows.len() > *series_max {
         return (0, rows.len());
     }
     let id = &report.id;
-    for (row, value) in rows {
-        sink.put(row, &[&id.model, &id.version, &id.segment, view], value);
+    for (row, own, value) in &rows {
+        let mut values = vec![id.model.as_str(), &id.version, &id.segment, view];
+        values.extend(own.as_deref());
+        sink.put(*row, &values, *value);
     }
     (rows.len(), 0)
 }
@@ -402,6 +403,11 @@ fn state(published: &Published, sink: &mut Sink) {
     sink.put(Id::StateBytes, &[], facts.engine.state_bytes as f64);
     for (result, n) in ["found", "absent", "failed"].iter().zip(facts.registry) {
         sink.put(Id::RegistryRequests, &[result], n as f64);
+    }
+    for account in facts.ledger.iter() {
+        for (row, value) in detectors::of_account(account) {
+            sink.put(row, &[&account.account], value);
+        }
     }
     sink.put(Id::Held, &[], facts.engine.held as f64);
     sink.put(Id::SnapshotErrors, &[], facts.snapshot.errors as f64);

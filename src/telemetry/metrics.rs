@@ -37,6 +37,8 @@ impl Kind {
 pub enum Group {
     /// Per stream that has a detector.
     Stream,
+    /// Per account of the ledger of false alarms.
+    Account,
     /// Per stream and window, always.
     Window,
     /// Per stream and window while the verdict is `calibrated` or `miscalibrated`; withdrawn when the
@@ -52,8 +54,9 @@ pub enum Group {
 
 impl Group {
     /// All groups in the order of the reference.
-    pub const ALL: [Group; 6] = [
+    pub const ALL: [Group; 7] = [
         Group::Stream,
+        Group::Account,
         Group::Window,
         Group::Evaluation,
         Group::Cell,
@@ -64,7 +67,8 @@ impl Group {
     /// Heading in the reference.
     fn heading(self) -> &'static str {
         match self {
-            Group::Stream => "Per stream, where `[model.alert] budget` asks for a detector",
+            Group::Stream => "Per stream that has a detector",
+            Group::Account => "Per account of the ledger of false alarms",
             Group::Window => "Per stream and window, always present",
             Group::Evaluation => {
                 "Per stream and window, withdrawn while the verdict is `undecided`"
@@ -79,6 +83,7 @@ impl Group {
     pub fn labels(self) -> &'static [&'static str] {
         match self {
             Group::Stream => &["model", "version", "segment", "view"],
+            Group::Account => &["account"],
             Group::Window | Group::Evaluation => &["model", "version", "segment", "view", "window"],
             Group::Cell => &["model", "version", "segment", "view", "window", "cell"],
             Group::Input | Group::Process => &[],
@@ -131,8 +136,47 @@ macro_rules! table {
 table! {
     DetectorAlarm Stream Gauge "trueline_detector_alarm" "0 or 1" []
         "1 from an alarm of the detector until the stream is clear again.";
+    DetectorCalled Stream Gauge "trueline_detector_called" "0 or 1" []
+        "1 while e-BH calls the stream among those of its account: found sooner than by an alarm when many go bad at once.";
+    DetectorAlarms Stream Counter "trueline_detector_alarms_total" "alarms" []
+        "Alarms since the stream began; of one that stays bad each confirms the one before.";
     DetectorEvidence Stream Gauge "trueline_detector_evidence_ratio" "1" []
         "Log evidence of the detector since it last began anew, over that at which it raises an alarm; 1 raises one.";
+    DetectorSince Stream Gauge "trueline_detector_alarm_since_timestamp_seconds" "seconds" []
+        "While alarmed: event time of the first alarm since the stream was clear.";
+    DetectorOnset Stream Gauge "trueline_detector_onset_timestamp_seconds" "seconds" []
+        "While alarmed: event time at which the miscalibration is estimated to have begun.";
+    DetectorShare Stream Gauge "trueline_detector_evidence_share" "1" ["kind"]
+        "While alarmed: share of the alarm's evidence by kind of error: intercept_up, intercept_down (log-odds of all scores), slope_up, slope_down, cells (ranges of scores).";
+    DetectorMissed Stream Counter "trueline_detector_outcomes_missed_total" "outcomes" ["how"]
+        "Outcomes that came (added) or changed (revised) after the detector had taken their pane; they correct windows only.";
+    AlwaysEvents Stream Gauge "trueline_always_events" "events" []
+        "Events behind the bounds that hold at all times: since the stream began, or its last alarm.";
+    AlwaysResidualLower Stream Gauge "trueline_always_residual_mean_lower" "1" []
+        "Lower bound of the mean of outcome minus score, valid at all times together.";
+    AlwaysResidualUpper Stream Gauge "trueline_always_residual_mean_upper" "1" []
+        "Upper bound of it.";
+    AlwaysEceLower Stream Gauge "trueline_always_ece_l2_lower" "1" []
+        "Lower bound of the l2 expected calibration error, valid at all times together, without bins and without smoothness.";
+    AlwaysBinLower Stream Gauge "trueline_always_bin_residual_mean_lower" "1" ["cell"]
+        "Lower bound of the mean residual of each of 16 bins, valid at all times and for all bins together; the label is the bin's lower edge.";
+    AlwaysBinUpper Stream Gauge "trueline_always_bin_residual_mean_upper" "1" ["cell"]
+        "Upper bound of it.";
+
+    LedgerStreams Account Gauge "trueline_ledger_streams" "streams" []
+        "Streams that draw on the account.";
+    LedgerShare Account Gauge "trueline_ledger_share" "1" []
+        "Share of what the budget hands out that these streams stake; of a budget of events, the mean.";
+    LedgerThreshold Account Gauge "trueline_ledger_log_threshold" "nats" []
+        "Log evidence at which a stream raises an alarm.";
+    LedgerExpected Account Counter "trueline_ledger_expected_false_alarms_total" "alarms" []
+        "Most false alarms to expect of all that was staked so far, were all streams calibrated; also the largest expected share of false ones among streams that are called.";
+    LedgerAlarms Account Counter "trueline_ledger_alarms_total" "alarms" []
+        "Alarms of all streams so far, true and false.";
+    LedgerAlarmed Account Gauge "trueline_ledger_streams_alarmed" "streams" []
+        "Streams whose alarm is not over.";
+    LedgerCalled Account Gauge "trueline_ledger_streams_called" "streams" []
+        "Streams that e-BH calls.";
 
     Events Window Gauge "trueline_window_events" "events" []
         "Events with an outcome in the window (n).";

@@ -6,6 +6,7 @@
 
 pub mod collector;
 pub mod control;
+mod detectors;
 pub mod log;
 pub mod metrics;
 mod process;

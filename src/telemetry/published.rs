@@ -26,7 +26,7 @@ use dashmap::DashMap;
 use super::control::Control;
 use super::taps::Taps;
 use crate::collect::SourceCounters;
-use crate::judge::{StreamId, StreamReport};
+use crate::judge::{AccountReport, StreamId, StreamReport};
 
 /// Silence of a loop after which the program no longer counts as live. Loops beat at least once a
 /// second; thirty seconds outlast a snapshot on a slow disk and a long rebalance callback.
@@ -150,6 +150,8 @@ pub struct Facts {
     pub partitions: Vec<PartitionFacts>,
     /// Schemas asked for at the registry: found, absent, failed.
     pub registry: [u64; 3],
+    /// Accounts of false alarms.
+    pub ledger: Arc<[AccountReport]>,
     /// Size of the engine.
     pub engine: EngineFacts,
     /// Snapshots.

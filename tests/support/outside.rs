@@ -11,15 +11,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::AlertState;
 use trueline::collect::{Disposition, Reason, Refusal};
-use trueline::judge::detector::Detector;
 use trueline::judge::{
-    Coverage, CoverageCell, DetectorOptions, DetectorReport, StreamId, StreamReport, Undecided,
-    Verdict, WindowReport,
+    AccountReport, Coverage, CoverageCell, Detector, DetectorOptions, DetectorReport, StreamId,
+    StreamReport, Undecided, Verdict, WindowReport,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
-use trueline::stats::sequential::Rules;
+use trueline::stats::sequential::Budget;
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
@@ -222,17 +221,17 @@ fn coverage() -> Coverage {
     }
 }
 
-/// A detector that has just raised an alarm.
+/// A detector that has raised an alarm.
 fn alarmed() -> DetectorReport {
-    let options = DetectorOptions {
-        rules: Rules::default(),
-        tolerance: 0.05,
-    };
+    let options = DetectorOptions::alone(Budget::default(), 0.05);
     let grid = Grid::new(Axis::Linear, 12);
-    let mut detector = Detector::new(options.odds(grid), options);
+    let mut detector = Detector::new(options.odds(grid), options, 0, 1.0);
     let pane = sums(10_000, |u| u, over_confident);
     detector.observe(&pane, (now_ms() - 10_000, now_ms()));
-    let report = detector.report(now_ms()).expect("a pane was shown");
+    // It begins anew: the sequences need something to go by.
+    let calm = sums(10_000, |u| u, |z| z);
+    detector.observe(&calm, (now_ms() - 10_000, now_ms()));
+    let report = detector.report().expect("a pane was shown");
     assert!(report.alarm.is_some());
     report
 }
@@ -360,6 +359,17 @@ fn facts(facts: &mut Facts) {
             idle: partition == 2,
         });
     }
+    facts.ledger = [AccountReport {
+        account: "fleet".to_owned(),
+        budget: Budget::default(),
+        streams: 1,
+        share: 1.0,
+        staked: 25_920.0,
+        alarms: 1,
+        alarmed: vec![id("rare", "", "", View::Class(3))],
+        called: Vec::new(),
+    }]
+    .into();
     facts.engine.streams = 4;
     facts.engine.panes = 24;
     facts.engine.state_bytes = 400_000;

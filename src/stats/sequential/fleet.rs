@@ -18,6 +18,12 @@ pub fn called(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
     largest(log_worths, log_threshold + all.ln())
 }
 
+/// The same where each stream stakes a share of one budget, as the product runs it: shares that sum to 1 stand for the
+/// N, so the k largest are called, k the largest with the k-th at least A/k.
+pub fn shared(log_worths: &[f64], log_threshold: f64) -> Vec<usize> {
+    largest(log_worths, log_threshold)
+}
+
 /// Hypotheses called by online e-BH: `log_e` with their shares `gamma` of `alpha`.
 pub fn online(log_e: &[f64], gamma: &[f64], alpha: f64) -> Vec<usize> {
     let worth: Vec<f64> = log_e.iter().zip(gamma).map(|(e, g)| e + g.ln()).collect();

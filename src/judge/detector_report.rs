@@ -1,0 +1,193 @@
+//! What a detector says: evidence, alarm, confidence sequences; in words and as JSON.
+//!
+//! Always: a function of the detector's state, so a restart tells the same.
+
+use super::detector::{Detector, Missed};
+use crate::stats::direction::Direction;
+use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
+use crate::stats::sequential::sequences::Bounds;
+use crate::stats::sequential::watch::Alarm;
+use serde_json::{Value, json};
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectorReport {
+    /// What the budget of its account promises, in words.
+    pub promise: String,
+    /// The account.
+    pub account: String,
+    /// Its share of what the budget hands out.
+    pub share: f64,
+    /// log A.
+    pub log_threshold: f64,
+    /// Evidence since the last restart.
+    pub evidence: Evidence,
+    /// The alarm, while the stream is not clear.
+    pub alarm: Option<Alarm>,
+    /// Since when e-BH calls it among the streams of its account.
+    pub called_ms: Option<i64>,
+    /// Alarms since the stream began.
+    pub alarms: u64,
+    /// False alarms to expect at most, of all panes so far, had the stream been calibrated.
+    pub expected_false_alarms: f64,
+    /// Outcomes that it did not see, since they came after their pane.
+    pub missed: Missed,
+    /// Confidence of the sequences.
+    pub confidence: f64,
+    /// Confidence sequences since the last restart.
+    pub bounds: Bounds,
+    /// End of the newest pane taken.
+    pub at_ms: i64,
+}
+
+impl DetectorReport {
+    /// What `detector` says; `None` before its first pane.
+    pub(super) fn of(detector: &Detector) -> Option<DetectorReport> {
+        let (watch, rules) = (&detector.watch, &detector.rules);
+        let alarm = watch.alarm().cloned();
+        // Right after an alarm all begins anew: what it rested on is told.
+        let evidence = watch.evidence();
+        let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()))?;
+        Some(DetectorReport {
+            promise: rules.budget.words(),
+            account: detector.options.account.clone(),
+            share: rules.share,
+            log_threshold: rules.budget.log_threshold(),
+            evidence,
+            alarm,
+            called_ms: detector.called_ms,
+            alarms: watch.alarms(),
+            expected_false_alarms: watch.expected_false_alarms(rules),
+            missed: detector.missed,
+            confidence: 1.0 - rules.alpha,
+            bounds: watch.bounds(&detector.odds, rules),
+            at_ms: detector.at_ms?,
+        })
+    }
+}
+
+/// An alarm or its end, in words.
+pub fn sentence(stream: &str, report: &DetectorReport) -> String {
+    let Some(alarm) = &report.alarm else {
+        return format!(
+            "{stream} is clear: {} events since the last alarm, mean residual between {:+.4} and {:+.4}",
+            report.bounds.n, report.bounds.mean.0, report.bounds.mean.1
+        );
+    };
+    let evidence = &alarm.evidence;
+    let again = match alarm.times {
+        1 => String::new(),
+        n => format!(" (alarm number {n} since it was clear)"),
+    };
+    format!(
+        "{stream} is miscalibrated{again}: {}; evidence e^{:.1}, alarm at e^{:.1}; it began about {:.0} events, {} before; {}",
+        kind(evidence),
+        evidence.log_worth,
+        report.log_threshold,
+        alarm.delay_events,
+        span(alarm.at_ms as f64 - evidence.onset.ms),
+        report.promise
+    )
+}
+
+/// The kind of miscalibration in words: what the largest share of the evidence is for, how large, and which scores.
+pub fn kind(evidence: &Evidence) -> String {
+    let (share, of) = largest(&evidence.shares, evidence.direction);
+    let mut words = format!(
+        "{} ({:.0} % of the evidence is for {of})",
+        evidence.direction.words(),
+        100.0 * share
+    );
+    for (i, cell) in evidence.cells.iter().enumerate() {
+        let begin = if i == 0 { "; outcomes are " } else { ", " };
+        words.push_str(begin);
+        words.push_str(&leaning(cell));
+    }
+    words
+}
+
+fn leaning(cell: &Leaning) -> String {
+    let way = if cell.lean > 0.0 { "more" } else { "less" };
+    format!(
+        "{way} frequent than scores of {:.4} to {:.4} say",
+        cell.low, cell.high
+    )
+}
+
+fn largest(shares: &Shares, direction: Direction) -> (f64, &'static str) {
+    match direction {
+        Direction::TooLow => (shares.intercept_up, "higher odds of all scores"),
+        Direction::TooHigh => (shares.intercept_down, "lower odds of all scores"),
+        Direction::UnderConfident => (shares.slope_up, "a steeper slope of log-odds"),
+        Direction::OverConfident => (shares.slope_down, "a flatter slope of log-odds"),
+        Direction::Local | Direction::None => (shares.cells(), "some ranges of scores"),
+    }
+}
+
+/// A time in the unit that keeps the number short.
+fn span(ms: f64) -> String {
+    let seconds = ms.max(0.0) / 1000.0;
+    let units = [("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)];
+    let fits = units.into_iter().find(|(_, size)| seconds >= 2.0 * size);
+    let (unit, size) = fits.unwrap_or(("seconds", 1.0));
+    format!("{:.0} {unit}", seconds / size)
+}
+
+/// The report as JSON. Logarithms are natural; shares sum to 1; times in milliseconds.
+pub fn json(r: &DetectorReport) -> Value {
+    let bounds = &r.bounds;
+    let bins = bounds.bins.iter().map(|b| {
+        json!({
+            "low": b.low, "high": b.high, "n": b.n,
+            "mean_residual_lower": b.lower, "mean_residual_upper": b.upper,
+        })
+    });
+    json!({
+        "promise": r.promise,
+        "account": r.account,
+        "share": r.share,
+        "at_ms": r.at_ms,
+        "log_threshold": r.log_threshold,
+        "evidence": evidence_json(&r.evidence),
+        "alarm": r.alarm.as_ref().map(|a| json!({
+            "at_ms": a.at_ms,
+            "since_ms": a.since_ms,
+            "onset_ms": a.onset_ms.round() as i64,
+            "times": a.times,
+            "delay_events": a.delay_events,
+            "evidence": evidence_json(&a.evidence),
+        })),
+        "called_ms": r.called_ms,
+        "alarms": r.alarms,
+        "expected_false_alarms_max": r.expected_false_alarms,
+        "outcomes_missed": { "added": r.missed.added, "revised": r.missed.revised },
+        "always_valid": {
+            "confidence": r.confidence,
+            "n": bounds.n,
+            "mean_residual_lower": bounds.mean.0,
+            "mean_residual_upper": bounds.mean.1,
+            "ece_l2_lower": bounds.ece2_lower.sqrt(),
+            "bins": bins.collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn evidence_json(e: &Evidence) -> Value {
+    let shares = &e.shares;
+    let cells = e.cells.iter();
+    let cells = cells.map(|c| json!({ "low": c.low, "high": c.high, "lean": c.lean }));
+    json!({
+        "log": e.log_worth,
+        "direction": e.direction.as_str(),
+        "words": kind(e),
+        "onset_ms": e.onset.ms.round() as i64,
+        "shares": {
+            "intercept_up": shares.intercept_up,
+            "intercept_down": shares.intercept_down,
+            "slope_up": shares.slope_up,
+            "slope_down": shares.slope_down,
+            "cells": shares.cells(),
+        },
+        "cells": cells.collect::<Vec<_>>(),
+    })
+}

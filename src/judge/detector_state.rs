@@ -1,0 +1,196 @@
+//! A detector in a snapshot.
+//!
+//! Floats travel as they are, so a detector that is put back goes on with the same bits. Signs that are
+//! even, as those of cells that hold no events stay, are left out. What follows from other fields (the direction of an
+//! alarm) is not stored.
+//!
+//! A state carries the *terms* under which it was made; under others it is left, and its owner begins anew.
+
+use super::detector::{Detector, Missed};
+use crate::stats::sequential::detector::{Component, Parts, Place};
+use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
+use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
+use crate::stats::sequential::watch::{Alarm, WatchParts};
+use crate::stats::sequential::{Watch, mixture};
+use serde::{Deserialize, Serialize};
+
+/// A state that contradicts itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DetectorState {
+    /// Account on which it draws.
+    pub account: String,
+    /// Budget of the account, as it is said.
+    pub budget: String,
+    /// All terms under which it was made.
+    pub terms: String,
+    /// Its number among the streams of its model.
+    pub number: u64,
+    /// Capital staked since the stream began.
+    pub staked: f64,
+    /// Alarms since the stream began.
+    pub alarms: u64,
+    at_ms: Option<i64>,
+    missed: Missed,
+    called_ms: Option<i64>,
+    /// Log worth (none before a stake: JSON has no −∞), onset by event and by time.
+    components: Vec<(Option<f64>, f64, f64)>,
+    /// Signs that are not even, by index of the cell.
+    signs: Vec<(u16, [f64; mixture::LEARNT])>,
+    since_restart: u64,
+    bins: Vec<(u64, u64, u128, u128)>,
+    gains: Vec<(f64, f64)>,
+    epoch: u64,
+    events: u64,
+    alarm: Option<AlarmState>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct AlarmState {
+    at_ms: i64,
+    since_ms: i64,
+    onset_ms: f64,
+    times: u64,
+    delay_events: f64,
+    log_worth: f64,
+    directed: [f64; 4],
+    scales: [f64; mixture::SCALES],
+    cells: Vec<(f64, f64, f64)>,
+    onset: (f64, f64),
+}
+
+impl DetectorState {
+    /// That of `detector`.
+    pub fn of(detector: &Detector) -> DetectorState {
+        let parts = detector.watch.parts();
+        let worth = |x: f64| (x != f64::NEG_INFINITY).then_some(x);
+        let component = |c: &Component| (worth(c.log_worth), c.onset.event, c.onset.ms);
+        let even = [0.5; mixture::LEARNT];
+        let signs = (0u16..).zip(&parts.detector.signs);
+        let signs = signs.filter(|(_, w)| **w != even).map(|(i, w)| (i, *w));
+        let bins = parts.sequences.bins.iter();
+        let gains = parts.sequences.gains.iter();
+        DetectorState {
+            account: detector.options.account.clone(),
+            budget: detector.options.budget.to_string(),
+            terms: detector.options.terms(),
+            number: detector.number,
+            staked: parts.staked,
+            alarms: parts.alarms,
+            at_ms: detector.at_ms,
+            missed: detector.missed,
+            called_ms: detector.called_ms,
+            components: parts.detector.components.iter().map(component).collect(),
+            signs: signs.collect(),
+            since_restart: parts.detector.events,
+            bins: bins.map(|b| (b.n, b.y, b.z, b.u2)).collect(),
+            gains: gains.map(|g| (g.sum, g.square)).collect(),
+            epoch: parts.sequences.epoch,
+            events: parts.events,
+            alarm: parts.alarm.as_ref().map(AlarmState::from),
+        }
+    }
+
+    fn parts(&self) -> Option<WatchParts> {
+        let component = |&(log_worth, event, ms): &(Option<f64>, f64, f64)| Component {
+            log_worth: log_worth.unwrap_or(f64::NEG_INFINITY),
+            onset: Place { event, ms },
+        };
+        let mut signs = vec![[0.5; mixture::LEARNT]; mixture::CELLS];
+        for (index, w) in &self.signs {
+            *signs.get_mut(usize::from(*index))? = *w;
+        }
+        let bin = |&(n, y, z, u2): &(u64, u64, u128, u128)| Bin { n, y, z, u2 };
+        let gain = |&(sum, square): &(f64, f64)| Gain { sum, square };
+        let gains: Vec<Gain> = self.gains.iter().map(gain).collect();
+        Some(WatchParts {
+            detector: Parts {
+                components: self.components.iter().map(component).collect(),
+                signs,
+                events: self.since_restart,
+            },
+            sequences: Sequences {
+                bins: self.bins.iter().map(bin).collect(),
+                gains: gains.try_into().ok()?,
+                epoch: self.epoch,
+            },
+            events: self.events,
+            alarms: self.alarms,
+            staked: self.staked,
+            alarm: self.alarm.as_ref().map(AlarmState::alarm),
+        })
+    }
+}
+
+impl Detector {
+    /// Puts back a state; refuses one that is no state. It is an error to call this with one of other terms.
+    pub fn restore(&mut self, state: &DetectorState) -> Result<(), Corrupt> {
+        self.watch = Watch::from_parts(state.parts().ok_or(Corrupt)?).map_err(|_| Corrupt)?;
+        self.log_worth = self.watch.log_worth();
+        self.at_ms = state.at_ms;
+        self.missed = state.missed;
+        self.called_ms = state.called_ms;
+        Ok(())
+    }
+}
+
+impl From<&Alarm> for AlarmState {
+    fn from(a: &Alarm) -> AlarmState {
+        let Evidence {
+            log_worth,
+            shares,
+            cells,
+            onset,
+            ..
+        } = &a.evidence;
+        AlarmState {
+            at_ms: a.at_ms,
+            since_ms: a.since_ms,
+            onset_ms: a.onset_ms,
+            times: a.times,
+            delay_events: a.delay_events,
+            log_worth: *log_worth,
+            directed: [
+                shares.intercept_up,
+                shares.intercept_down,
+                shares.slope_up,
+                shares.slope_down,
+            ],
+            scales: shares.scales,
+            cells: cells.iter().map(|c| (c.low, c.high, c.lean)).collect(),
+            onset: (onset.event, onset.ms),
+        }
+    }
+}
+
+impl AlarmState {
+    fn alarm(&self) -> Alarm {
+        let [intercept_up, intercept_down, slope_up, slope_down] = self.directed;
+        let shares = Shares {
+            intercept_up,
+            intercept_down,
+            slope_up,
+            slope_down,
+            scales: self.scales,
+        };
+        let cell = |&(low, high, lean): &(f64, f64, f64)| Leaning { low, high, lean };
+        let (event, ms) = self.onset;
+        Alarm {
+            at_ms: self.at_ms,
+            since_ms: self.since_ms,
+            onset_ms: self.onset_ms,
+            times: self.times,
+            delay_events: self.delay_events,
+            evidence: Evidence {
+                log_worth: self.log_worth,
+                direction: shares.direction(),
+                shares,
+                cells: self.cells.iter().map(cell).collect(),
+                onset: Place { event, ms },
+            },
+        }
+    }
+}
