@@ -96,7 +96,7 @@ fn streams_never_take_more_than_the_bound_that_check_prints() {
     ] {
         let config = config(model);
         let bound = MemoryBound::of(&config);
-        let allowed = bound.stream_bytes * segments;
+        let allowed = bound.stream_bytes * segments + bound.bets_bytes;
         let took = most(&config, segments, panes, events, wobble_ms) as u64;
         println!("{took} of {allowed} bytes: {}", model.replace('\n', " "));
         assert!(took <= allowed, "{took} > {allowed}: {model}");

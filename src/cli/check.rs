@@ -141,10 +141,11 @@ pub fn summary(path: &Path, config: &Config) -> String {
     }
     let bound = MemoryBound::of(config);
     lines.push(format!(
-        "  memory: at most {} = {} streams x {} + {} of what waits for outcomes + {} of fetched records",
+        "  memory: at most {} = {} streams x {} + {} of detectors' bets + {} of what waits for outcomes + {} of fetched records",
         human(bound.total()),
         bound.streams_max,
         human(bound.stream_bytes),
+        human(bound.bets_bytes),
         human(bound.pending_bytes),
         human(bound.queue_bytes),
     ));

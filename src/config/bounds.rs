@@ -10,6 +10,8 @@
 //! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
 //! ```
 //!
+//! A detector takes 32 kB a stream, and its bets 496 B a cell, up to 4096 cells, once for each model.
+//!
 //! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
 //! view above one, and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
 //! since the last snapshot waits for its journal beside that.
@@ -22,6 +24,7 @@
 
 use crate::decode::Format;
 use crate::judge::ModelPlan;
+use crate::stats::sequential::Odds;
 use crate::window::Width;
 
 use super::Config;
@@ -52,6 +55,8 @@ pub struct MemoryBound {
     pub stream_bytes: u64,
     /// Most streams.
     pub streams_max: u64,
+    /// Bets of the detectors, one table for each model, bytes.
+    pub bets_bytes: u64,
     /// Predictions and outcomes that wait for each other, bytes.
     pub pending_bytes: u64,
     /// Fetched records that wait, for their turn or for their schemas, bytes.
@@ -72,6 +77,7 @@ impl MemoryBound {
         MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
             streams_max: config.plan.caps.streams_max as u64,
+            bets_bytes: bets_bytes(config),
             pending_bytes: pending_bytes(config),
             queue_bytes: queues.fold(0, u64::saturating_add),
         }
@@ -80,13 +86,21 @@ impl MemoryBound {
     /// The engine's part of it, bytes.
     pub fn state(&self) -> u64 {
         let streams = self.stream_bytes.saturating_mul(self.streams_max);
-        streams.saturating_add(self.pending_bytes)
+        let shared = self.bets_bytes.saturating_add(self.pending_bytes);
+        streams.saturating_add(shared)
     }
 
     /// All of it, bytes.
     pub fn total(&self) -> u64 {
         self.state().saturating_add(self.queue_bytes)
     }
+}
+
+/// The tables of bets of all models.
+fn bets_bytes(config: &Config) -> u64 {
+    let models = config.plan.models.iter();
+    let watched = models.filter(|m| m.judge.detector.is_some());
+    watched.map(|m| Odds::bytes_of(m.grid) as u64).sum()
 }
 
 /// What may wait in all joins.

@@ -109,6 +109,11 @@ impl Odds {
         }
     }
 
+    /// Heap bytes that the bets on `grid` take.
+    pub fn bytes_of(grid: Grid) -> usize {
+        size_of::<Row>() << grid.level().min(LEVEL_MAX)
+    }
+
     /// The grid.
     pub fn grid(&self) -> Grid {
         self.grid
