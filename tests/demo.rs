@@ -3,6 +3,9 @@
 //! One test, because it is long; it covers the broker protocol, the consumer, the decoder, the engine,
 //! the statistics, the published state and the HTTP server in one go, against truths that are known.
 
+#[path = "support/scrape.rs"]
+mod scrape;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
@@ -28,6 +31,9 @@ fn get(address: &str, path: &str) -> std::io::Result<String> {
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
+    if let Some((_, body)) = answer.split_once("\r\n\r\n") {
+        scrape::assert_conserved(path, body);
+    }
     Ok(answer)
 }
 

@@ -6,9 +6,10 @@
 mod support;
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use support::broker::{Broker, Sender, unique};
+use support::broker::{Broker, unique};
+use support::late::{close, of_environment, records};
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
@@ -16,126 +17,12 @@ use trueline::stats::rng::Rng;
 use trueline::store::snapshot::SubjectState;
 
 const PARTITIONS: i32 = 4;
-const MINUTE: i64 = 60_000;
-
-fn of_environment(name: &str, default: u64) -> u64 {
-    let given = std::env::var(name).ok().and_then(|v| v.parse().ok());
-    given.unwrap_or(default)
-}
-
-fn now_ms() -> i64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.expect("a clock after 1970").as_millis() as i64
-}
-
-/// One record, and where it goes.
-struct Record {
-    time_ms: i64,
-    outcome: bool,
-    partition: i32,
-    text: String,
-}
-
-/// Predictions over the 100 minutes that ended ten minutes ago, a fifth without outcome, some outcomes twice
-/// and some later than the five minutes that they have, some predictions twice.
-fn records(n: u64) -> Vec<Record> {
-    let mut rng = Rng::new(20_261_121);
-    let begin = now_ms() - 110 * MINUTE;
-    let step = (100 * MINUTE) as f64 / n as f64;
-    let mut all = Vec::new();
-    for id in 0..n {
-        let partition = (id % PARTITIONS as u64) as i32;
-        let at = begin + (id as f64 * step) as i64;
-        let (score, model) = (rng.uniform(), id % 3);
-        let happened = rng.uniform() < score;
-        let mut put = |time_ms: i64, outcome: bool, text: String| {
-            all.push(Record {
-                time_ms,
-                outcome,
-                partition,
-                text,
-            });
-        };
-        let prediction = |time_ms: i64, score: f64| {
-            format!(r#"{{"id":"{id}","model":"m{model}","time_ms":{time_ms},"score":{score}}}"#)
-        };
-        put(at, false, prediction(at, score));
-        if rng.uniform() < 0.02 {
-            let again = at + 1 + (rng.uniform() * 20_000.0) as i64;
-            let other = if rng.uniform() < 0.5 {
-                score
-            } else {
-                1.0 - score
-            };
-            put(again, false, prediction(again, other));
-        }
-        let mut delay = || (-(1.0 - rng.uniform()).ln() * MINUTE as f64 * 1.5) as i64;
-        let (first, second) = (at + delay(), at + delay());
-        let outcome =
-            |time_ms: i64, y: bool| format!(r#"{{"id":"{id}","time_ms":{time_ms},"outcome":{y}}}"#);
-        let draw = rng.uniform();
-        if draw >= 0.2 {
-            put(first, true, outcome(first, happened));
-        }
-        if draw >= 0.95 {
-            put(second, true, outcome(second, !happened));
-        }
-    }
-    all.sort_by_key(|r| r.time_ms);
-    all
-}
 
 fn config(brokers: &str, instance: &str, topics: &[String; 2]) -> String {
-    let [predictions, outcomes] = topics;
-    format!(
-        r#"
-version = 1
-[kafka]
-brokers = "{brokers}"
-group = "{predictions}-{instance}"
-instance = "{instance}"
-statistics_interval = "1s"
-[kafka.options]
-"session.timeout.ms" = "10000"
-[[source]]
-topics = ["{predictions}"]
-[source.fields]
-id = "id"
-time = "time_ms"
-score = "score"
-[source.outcomes]
-topics = ["{outcomes}"]
-maturity = "5m"
-time = "time_ms"
-on_missing = "negative"
-revise = true
-[[model]]
-name = "*"
-windows = [{{ width = "30m", slide = "10m" }}, {{ width = "10h", slide = "10m" }}]
-lateness = "30m"
-[model.alert]
-stale_after = "7d"
-[http]
-listen = "LISTEN"
-[state]
-directory = "STATE"
-interval = "1s"
-"#
-    )
-}
-
-/// Moves the watermark of every partition of both topics past all others.
-fn close(sender: &mut Sender, topics: &[String; 2]) {
-    let time_ms = now_ms() + 45 * MINUTE;
-    for partition in 0..PARTITIONS {
-        let id = format!("clock{partition}");
-        let prediction =
-            format!(r#"{{"id":"{id}","model":"clock","time_ms":{time_ms},"score":0.5}}"#);
-        let outcome = format!(r#"{{"id":"{id}","time_ms":{time_ms},"outcome":true}}"#);
-        sender.send(&topics[0], partition, prediction.as_bytes());
-        sender.send(&topics[1], partition, outcome.as_bytes());
-    }
-    sender.flush();
+    let group = format!("{}-{instance}", topics[0]);
+    let kafka =
+        format!("instance = \"{instance}\"\n[kafka.options]\n\"session.timeout.ms\" = \"10000\"");
+    support::late::config(brokers, &group, topics, &kafka, "")
 }
 
 /// What a process knows in the end, but for the wall clock's part in it and the order of first arrival.
@@ -168,18 +55,11 @@ fn known(service: &Service) -> Known {
 /// Waits until all records were read and everything before the clock is mature.
 fn settle(service: &Service, records: u64) {
     let read = || {
-        let (_, text) = service.get("/metrics")?;
-        let sum = |name: &str| -> f64 {
-            let lines = text.lines().filter(|l| l.starts_with(name));
-            lines
-                .filter_map(|l| l.rsplit(' ').next()?.parse::<f64>().ok())
-                .sum()
-        };
-        let open = sum("trueline_records_open{") as u64;
+        let scrape = service.scrape()?;
+        let open = scrape.sum("trueline_records_open", &[]) as u64;
+        let read = scrape.sum("trueline_records_read_total", &[]) as u64;
         // The predictions of the clock are never mature here.
-        let done =
-            sum("trueline_records_read_total{") as u64 == records && open == PARTITIONS as u64;
-        done.then_some(())
+        (read == records && open == PARTITIONS as u64).then_some(())
     };
     wait_for("all records to be read and mature", 2 * LIMIT, read);
 }
@@ -191,7 +71,7 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
         return;
     };
     let kills = of_environment("TRUELINE_KILLS", 6);
-    let records = records(of_environment("TRUELINE_EVENTS", 60_000));
+    let records = records(of_environment("TRUELINE_EVENTS", 60_000), PARTITIONS);
     let topics = ["predictions", "outcomes"].map(|t| format!("trueline-late-{t}-{}", unique()));
     broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
     let mut sender = broker.producer();
@@ -215,16 +95,21 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
             }
         }
     }
-    close(&mut sender, &topics);
+    close(&mut sender, &topics, PARTITIONS);
     let all = records.len() as u64 + 2 * PARTITIONS as u64;
     settle(&service, all);
     assert_eq!(service.end("TERM"), Some(0));
 
-    let mut undisturbed = Service::start(&config(&broker.bootstrap, "two", &topics));
+    assert_undisturbed(&service, &broker, &topics, all);
+}
+
+/// Compares what a process knows in the end with one that nobody disturbs.
+fn assert_undisturbed(service: &Service, broker: &Broker, topics: &[String; 2], all: u64) {
+    let mut undisturbed = Service::start(&config(&broker.bootstrap, "two", topics));
     settle(&undisturbed, all);
     assert_eq!(undisturbed.end("TERM"), Some(0));
 
-    let (ours, theirs) = (known(&service), known(&undisturbed));
+    let (ours, theirs) = (known(service), known(&undisturbed));
     assert_eq!(ours.0, theirs.0, "offsets");
     assert_eq!(ours.1, theirs.1, "counters");
     let total = &ours.1[1];
@@ -237,4 +122,41 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
     for (model, state) in &ours.2 {
         assert!(*state == theirs.2[model], "state of {model} differs");
     }
+}
+
+#[test]
+fn a_network_cut_loses_nothing_and_doubles_nothing() {
+    let name = "a_network_cut_loses_nothing_and_doubles_nothing";
+    let Some(broker) = Broker::own(name) else {
+        return;
+    };
+    // Longer than a session, so that the group has put the process out when it is over.
+    let cut = of_environment("TRUELINE_CUT_SECONDS", 12);
+    let records = records(40_000, PARTITIONS);
+    let topics = ["predictions", "outcomes"].map(|t| format!("trueline-cut-{t}-{}", unique()));
+    broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
+    let mut sender = broker.producer();
+    let mut service = Service::start(&config(&broker.bootstrap, "one", &topics));
+    service.wait_ready();
+    for (i, chunk) in records.chunks(records.len().div_ceil(40)).enumerate() {
+        for r in chunk {
+            let topic = &topics[usize::from(r.outcome)];
+            sender.send(topic, r.partition, r.text.as_bytes());
+        }
+        if i == 20 {
+            broker.signal("STOP");
+            for _ in 0..cut {
+                std::thread::sleep(Duration::from_secs(1));
+                let scrape = service.scrape();
+                assert!(scrape.is_some(), "metrics are answered meanwhile");
+            }
+            broker.signal("CONT");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    close(&mut sender, &topics, PARTITIONS);
+    let all = records.len() as u64 + 2 * PARTITIONS as u64;
+    settle(&service, all);
+    assert_eq!(service.end("TERM"), Some(0));
+    assert_undisturbed(&service, &broker, &topics, all);
 }

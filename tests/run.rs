@@ -1,6 +1,9 @@
 //! `trueline run` as a process, against a broker in the test: restart, bad surroundings, bad
 //! configuration.
 
+#[path = "support/scrape.rs"]
+mod scrape;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -111,6 +114,9 @@ fn get(port: u16, path: &str) -> Option<String> {
     .ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
+    if let Some((_, body)) = answer.split_once("\r\n\r\n") {
+        scrape::assert_conserved(path, body);
+    }
     Some(answer)
 }
 

@@ -183,6 +183,36 @@ impl Broker {
         read
     }
 
+    /// Keys and values of a partition from its start to its present end.
+    pub fn read_keyed(&self, topic: &str, partition: i32) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+        let mut client = self.client();
+        client
+            .set("group.id", format!("reader-{}", unique()))
+            .set("enable.auto.commit", "false")
+            .set("enable.partition.eof", "true");
+        let consumer: BaseConsumer = client.create().expect("a consumer");
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, Offset::Beginning)
+            .expect("a valid offset");
+        consumer.assign(&list).expect("an assignment");
+        let (mut read, start) = (Vec::new(), Instant::now());
+        loop {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{topic} does not end"
+            );
+            match consumer.poll(Duration::from_millis(100)) {
+                None => {}
+                Some(Err(KafkaError::PartitionEOF(_))) => return read,
+                Some(message) => {
+                    let message = message.expect("a message");
+                    let key = message.key().unwrap_or_default().to_vec();
+                    read.push((key, message.payload().map(<[u8]>::to_vec)));
+                }
+            }
+        }
+    }
+
     fn client(&self) -> ClientConfig {
         let mut client = ClientConfig::new();
         client.set("bootstrap.servers", &self.bootstrap);
@@ -238,6 +268,17 @@ impl Sender {
                 Err((error, _)) => panic!("record {} was not taken: {error}", self.sent),
             }
         }
+    }
+
+    /// Queues one record with a key.
+    pub fn send_keyed(&mut self, topic: &str, partition: i32, key: &str, payload: &[u8]) {
+        let record = BaseRecord::<str, [u8]>::to(topic)
+            .partition(partition)
+            .key(key)
+            .payload(payload);
+        self.sent += 1;
+        let taken = self.producer.send(record).map_err(|(error, _)| error);
+        taken.expect("room in the queue");
     }
 
     /// Waits until the broker has all of it.

@@ -11,6 +11,8 @@
 
 pub mod broker;
 pub mod events;
+pub mod late;
+pub mod scrape;
 pub mod service;
 
 use std::io::Write;

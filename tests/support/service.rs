@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::broker::{send_signal, unique};
+use super::scrape::{Scrape, assert_conserved};
 use super::wait_for;
 
 /// How long anything may take before a test calls it lost.
@@ -62,6 +63,8 @@ impl Service {
     /// Sends a signal and waits for the end; returns the exit code, if it had one.
     pub fn end(&mut self, signal: &str) -> Option<i32> {
         let mut child = self.child.take().expect("it runs");
+        // Every run is looked at, whatever its test looks at.
+        let _ = self.scrape();
         send_signal(&child.id().to_string(), signal);
         wait_for("the service to end", LIMIT, || {
             child.try_wait().expect("a child")
@@ -141,7 +144,16 @@ impl Service {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
+        if head.starts_with("HTTP/1.1 200") {
+            assert_conserved(path, body);
+        }
         Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+
+    /// What `/metrics` says; `None` while nobody answers.
+    pub fn scrape(&self) -> Option<Scrape> {
+        let (status, text) = self.get("/metrics")?;
+        (status == 200).then(|| Scrape::new(text))
     }
 
     /// Waits until /ready says 200.
