@@ -18,18 +18,21 @@ use crate::collect::{
 };
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    AccountReport, Change, Detector, DetectorState, Judge, JudgeOptions, Ledger, Stopwatch,
+    AccountReport, Change, Detector, DetectorState, Judge, JudgeOptions, Ledger, Memory, Stopwatch,
     StreamId, StreamReport, WindowReport, pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::store::snapshot::{JudgeState, ModelState, RingState, SubjectState};
-use crate::window::{PackError, Packed};
+use crate::window::{Correction, PackError, Packed};
 use std::fmt;
 use std::sync::Arc;
 
+mod union;
+
 pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use crate::store::Snapshot;
+pub use union::{Poured, Remembered};
 
 /// Highest slot of a subject that a snapshot may name: far above any cap on streams, and no danger to
 /// memory.
@@ -50,6 +53,10 @@ pub struct Engine {
     /// Bets of the detectors, by model.
     odds: Vec<Option<Arc<Odds>>>,
     stopwatch: Option<Stopwatch>,
+    /// What was sealed and corrected and not taken yet, in a lane. See [`union`].
+    poured: Option<Vec<Poured>>,
+    /// In a union, when the oldest predictions of its lanes are mature, by model.
+    due_ms: Option<Vec<Option<i64>>>,
 }
 
 /// Why a snapshot cannot be restored.
@@ -93,6 +100,8 @@ impl Engine {
             changes: Vec::new(),
             dropped: Vec::new(),
             stopwatch: None,
+            poured: None,
+            due_ms: None,
         }
     }
 
@@ -163,7 +172,11 @@ impl Engine {
                 continue;
             }
             self.make_judges(slot, newest_ms);
-            let due_ms = self.collector.due_ms(model).filter(|_| waits);
+            let due_ms = match &self.due_ms {
+                None => self.collector.due_ms(model),
+                Some(told) => told[model],
+            };
+            let due_ms = due_ms.filter(|_| waits);
             self.judges[slot].iter_mut().for_each(|j| j.awaits(due_ms));
             let options = &self.plan.models[model].judge;
             if quiet >= options.stale_after_ms {
@@ -413,13 +426,18 @@ impl Engine {
     /// Corrects sealed panes by the outcomes that came after their predictions were mature.
     fn correct(&mut self) {
         for (slot, corrections) in self.collector.take_corrections() {
-            let rollup = self.collector.rollup_of(slot);
-            for slot in [Some(slot), rollup].into_iter().flatten() {
-                let judges = self.judges.get_mut(slot).into_iter().flatten();
-                for (judge, correction) in judges.zip(&corrections) {
-                    // A pane that cannot be corrected belongs to no window any more.
-                    let _ = judge.correct(correction);
-                }
+            self.correct_judges(slot, &corrections);
+            self.lay_out_corrections(slot, corrections);
+        }
+    }
+
+    fn correct_judges(&mut self, slot: usize, corrections: &[Correction]) {
+        let rollup = self.collector.rollup_of(slot);
+        for slot in [Some(slot), rollup].into_iter().flatten() {
+            let judges = self.judges.get_mut(slot).into_iter().flatten();
+            for (judge, correction) in judges.zip(corrections) {
+                // A pane that cannot be corrected belongs to no window any more.
+                let _ = judge.correct(correction);
             }
         }
     }
@@ -427,10 +445,10 @@ impl Engine {
     /// Walks the panes from `from_ms` to `line_ms`. A stretch without open panes is walked too while
     /// windows empty themselves in it, and skipped once they are empty.
     fn seal_subject(&mut self, model: usize, slot: usize, from_ms: i64, line_ms: i64) {
-        let plan = &self.plan.models[model];
-        let judges = &mut self.judges[slot];
         let mut at_ms = from_ms;
         while at_ms < line_ms {
+            let plan = &self.plan.models[model];
+            let judges = &mut self.judges[slot];
             if !judges.iter().any(Judge::moves) {
                 let subject = self.collector.subject(slot);
                 match subject.and_then(Subject::oldest_ms) {
@@ -446,6 +464,9 @@ impl Engine {
             for (view, judge) in judges.iter_mut().enumerate() {
                 let pane = delta.as_ref().map(|d| pane_of(d, view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
+            }
+            if let Some(delta) = delta {
+                self.lay_out(slot, delta);
             }
             at_ms = end_ms;
         }

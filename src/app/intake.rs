@@ -12,7 +12,7 @@
 //! Sources are numbered over all topics, in the order of the configuration: [`Origin::source`] is that
 //! number, and [`Intake::base`] the number of the source's first topic.
 
-use super::engine::Engine;
+use super::engines::Engines;
 use super::parked::{Item, Owned, Parked};
 use crate::collect::{Disposition, Origin, Reason};
 use crate::decode::{Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText};
@@ -56,7 +56,7 @@ pub struct Labels {
 
 impl Intake {
     /// Lends the engine for one poll.
-    pub fn with<'a>(&'a mut self, engine: &'a mut Engine) -> Lent<'a> {
+    pub fn with<'a>(&'a mut self, engine: &'a mut Engines) -> Lent<'a> {
         Lent {
             intake: self,
             engine,
@@ -171,7 +171,7 @@ fn ask(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Rejec
 /// An intake with the engine in its hands.
 pub struct Lent<'a> {
     intake: &'a mut Intake,
-    engine: &'a mut Engine,
+    engine: &'a mut Engines,
 }
 
 /// What a record can be.
@@ -383,14 +383,26 @@ impl Handler for Lent<'_> {
             offset,
             "partition assigned"
         );
+        if let Some(error) = self.engine.take_trouble() {
+            // It is tried again with a new membership.
+            self.error(KafkaError::Fatal(error.to_string()));
+        }
         offset
+    }
+
+    fn bars(&self, partition: Partition) -> bool {
+        let source = self.intake.base + partition.topic;
+        self.engine.bars(source, partition.partition)
     }
 
     fn revoked(&mut self, partition: Partition, lost: bool) {
         self.intake.moved = true;
         self.intake.parked.forget(partition);
-        self.engine
-            .revoke(self.intake.base + partition.topic, partition.partition);
+        self.engine.revoke(
+            self.intake.base + partition.topic,
+            partition.partition,
+            lost,
+        );
         tracing::info!(
             topic = self.intake.topics.get(usize::from(partition.topic)),
             partition = partition.partition,

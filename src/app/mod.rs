@@ -11,11 +11,17 @@
 //!                            ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
 //!                              └► snapshot keeper (one thread, disk) ─► commit
 //! ```
+//!
+//! With a topic for state the engine is a row of [`lanes`], one a partition, which a [`depot`] takes over and
+//! gives up as the group moves partitions between processes; [`engines`] hides which of the two it is.
 
 pub mod clock;
+pub mod depot;
 pub mod engine;
+pub mod engines;
 mod fault;
 pub mod intake;
+pub mod lanes;
 mod parked;
 mod publish;
 mod reload;

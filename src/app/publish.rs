@@ -7,19 +7,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::clock;
-use super::engine::Engine;
+use super::engines::Engines;
 use super::intake::Intake;
 use super::snapshots::Written;
 use crate::alert::AlertState;
-use crate::collect::{Origin, Pair, PartitionState};
+use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
 use crate::registry::Counts;
 use crate::telemetry::Published;
-use crate::telemetry::published::{EngineFacts, PartitionFacts, SourceFacts};
+use crate::telemetry::published::{EngineFacts, ParcelFacts, PartitionFacts, SourceFacts};
 
 /// Publishes every stream's report and withdraws those of streams that are gone; and the ledger.
-pub fn reports(published: &Published, engine: &Engine) {
+pub fn reports(published: &Published, engine: &Engines) {
     let mut alive: HashSet<&StreamId> = HashSet::new();
     for report in engine.reports() {
         alive.insert(&report.id);
@@ -31,7 +31,7 @@ pub fn reports(published: &Published, engine: &Engine) {
 }
 
 /// Publishes how long evaluations took since the last time.
-pub fn evaluations(published: &Published, engine: &mut Engine) {
+pub fn evaluations(published: &Published, engine: &mut Engines) {
     for nanos in engine.take_nanos() {
         published.evaluated(Duration::from_nanos(nanos));
     }
@@ -41,13 +41,14 @@ pub fn evaluations(published: &Published, engine: &mut Engine) {
 /// that it rests on counted.
 pub fn facts(
     published: &Published,
-    engine: &Engine,
+    engine: &Engines,
     feeds: &[(&Intake, &Consumer)],
     asked: Counts,
 ) {
+    let counters = engine.counters();
     let sources: Vec<SourceFacts> = feeds
         .iter()
-        .flat_map(|(intake, _)| source_facts(engine, intake))
+        .flat_map(|(intake, _)| source_facts(engine, &counters, intake))
         .collect();
     let partitions: Vec<PartitionFacts> = feeds
         .iter()
@@ -56,8 +57,26 @@ pub fn facts(
     published.update(|facts| {
         facts.sources = sources;
         facts.partitions = partitions;
+        facts.parcels = parcels(engine);
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
+}
+
+/// What happened to parcels, where partitions move with their state.
+fn parcels(engine: &Engines) -> Option<ParcelFacts> {
+    let (counts, ages) = engine.parcels()?;
+    let ages = ages.into_iter();
+    let barred = engine.barred();
+    Some(ParcelFacts {
+        written: counts.written,
+        written_bytes: counts.written_bytes,
+        read: counts.read,
+        read_bytes: counts.read_bytes,
+        refused: counts.refused,
+        restore_seconds: counts.restore_seconds,
+        last_ms: ages.map(|(t, p, ms)| (t.to_owned(), p, ms)).collect(),
+        barred: barred.map(|(t, p, _)| (t.to_owned(), p)).collect(),
+    })
 }
 
 /// Offers pairs to who listens, a line of JSON each.
@@ -86,11 +105,12 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
 }
 
 /// Publishes sizes, for which all state is walked.
-pub fn size(published: &Published, engine: &Engine) {
+pub fn size(published: &Published, engine: &Engines) {
+    let counters = engine.counters();
     let size = EngineFacts {
         streams: engine.reports().count() as u64,
-        streams_expired: engine.counters().streams_expired,
-        streams_dropped: engine.counters().streams_dropped,
+        streams_expired: counters.streams_expired,
+        streams_dropped: counters.streams_dropped,
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
         held: engine.held() as u64,
@@ -99,21 +119,17 @@ pub fn size(published: &Published, engine: &Engine) {
 }
 
 /// One entry a topic. Dead letters and what is parked are counted for the source, and shown with its first topic.
-fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
+fn source_facts(engine: &Engines, counters: &Counters, intake: &Intake) -> Vec<SourceFacts> {
     let dead = intake.dead.as_ref().map(|d| d.counts()).unwrap_or_default();
-    let counters = |number: u16| {
-        let mut all = engine.counters().sources();
-        all.find(|(n, _)| *n == number)
-            .map(|(_, c)| c.clone())
-            .unwrap_or_default()
-    };
     let mut facts: Vec<SourceFacts> = intake
         .topics
         .iter()
         .zip(intake.base..)
         .map(|(name, number)| SourceFacts {
             name: name.clone(),
-            counters: counters(number),
+            counters: counters.source(number),
+            brought: engine.moved(number).brought,
+            taken: engine.moved(number).taken,
             ..SourceFacts::default()
         })
         .collect();
@@ -126,9 +142,9 @@ fn source_facts(engine: &Engine, intake: &Intake) -> Vec<SourceFacts> {
 }
 
 /// A partition's watermark is that of the model with the most lateness: what is older is complete for all.
-fn partition_facts(engine: &Engine, intake: &Intake, consumer: &Consumer) -> Vec<PartitionFacts> {
+fn partition_facts(engine: &Engines, intake: &Intake, consumer: &Consumer) -> Vec<PartitionFacts> {
     let (lag, positions, now_ms) = (consumer.lag(), engine.positions(), clock::now_ms());
-    let states: Vec<PartitionState> = engine.partitions().collect();
+    let states: Vec<PartitionState> = engine.partitions();
     let one = |partition: Partition| {
         let number = intake.base + partition.topic;
         let here = |o: &&Origin| o.source == number && o.partition == partition.partition;

@@ -13,9 +13,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::depot::{Depot, DepotOptions};
 use super::engine::Engine;
+use super::engines::{Engines, Moving};
 use super::fault::Fault;
 use super::intake::{Intake, Labels};
+use super::lanes::Lanes;
 use super::parked::Parked;
 use super::reload::Reloader;
 use super::setup::{Setup, Source};
@@ -51,7 +54,17 @@ impl App {
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&setup.state)?;
         let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
-        let (engine, topics) = restore(setup.plan, topics.collect(), &dir, &published)?;
+        let topics: Vec<String> = topics.collect();
+        let (engine, topics) = match setup.moving {
+            None => {
+                let (engine, topics) = restore(setup.plan, topics, &dir, &published)?;
+                (Engines::Whole(Box::new(engine)), topics)
+            }
+            Some(moving) => {
+                let engines = lanes(setup.plan, &setup.sources, &topics, moving, &dir)?;
+                (engines, topics)
+            }
+        };
         published.ready("state");
         let hash = setup.keys.hash();
         let (reloader, letters) = match setup.file {
@@ -85,6 +98,7 @@ impl App {
             published: Arc::clone(&published),
             pace: Pace::default(),
             held_back: false,
+            barred: Vec::new(),
             letters,
         };
         Ok(App {
@@ -224,6 +238,39 @@ fn restore(
     let file = loaded.path.display();
     tracing::info!(%file, streams, partitions, "restored from a snapshot");
     Ok((engine, topics))
+}
+
+/// Lanes that come and go through the topic of parcels. What a process without such a topic left in the
+/// directory is the sum over its partitions, which cannot be parted again.
+fn lanes(
+    plan: Plan,
+    sources: &[Source],
+    topics: &[String],
+    options: DepotOptions,
+    dir: &StateDir,
+) -> Result<Engines, Fault> {
+    if dir.load()?.is_some() {
+        return Err(Fault::Config(format!(
+            "[state] topic is set and the state directory holds a snapshot over all partitions, which cannot be \
+             parted into them; name another directory to begin anew, or leave topic {} out to go on",
+            options.topic
+        )));
+    }
+    let mut leads = Vec::new();
+    for source in sources {
+        let base = leads.len();
+        let own = source.kafka.leads().len().max(1);
+        leads.extend((0..source.kafka.topics.len()).map(|i| (base + i % own) as u16));
+    }
+    let depot = Depot::new(options).map_err(|error| Fault::Config(format!("[state]: {error}")))?;
+    let mut lanes = Lanes::new(plan, leads);
+    lanes.time_by(clock::stopwatch);
+    tracing::info!("partitions are taken over from the state topic as they are assigned");
+    Ok(Engines::Moving(Box::new(Moving::new(
+        lanes,
+        depot,
+        topics.to_vec(),
+    ))))
 }
 
 fn feeds(sources: Vec<Source>, registry: Option<&Arc<Registry>>) -> Result<Vec<Feed>, Fault> {

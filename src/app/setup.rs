@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::depot::DepotOptions;
 use super::engine::Plan;
 use crate::config::live::Keys;
 use crate::config::{Config, JoinOptions, SourceOptions};
@@ -35,6 +36,8 @@ pub struct Setup {
     pub listen: String,
     /// Directory of the snapshots; created when missing, locked while running.
     pub state: PathBuf,
+    /// How state moves between processes, where it does.
+    pub moving: Option<DepotOptions>,
     /// Values of all keys of the configuration.
     pub keys: Keys,
     /// Its file, where it may be read again.
@@ -58,11 +61,29 @@ impl Setup {
             join: s.join,
         };
         let keys = config.keys();
+        let moving = config.moving();
+        let mut sources: Vec<Source> = config.sources.into_iter().map(source).collect();
+        if moving.is_some() {
+            for source in &mut sources {
+                source.kafka.followers = source.join.as_ref().map_or(0, |j| j.topics.len());
+            }
+        }
+        let moving = moving.map(|(kafka, topic)| DepotOptions {
+            kafka,
+            groups: sources
+                .iter()
+                .flat_map(|s| s.kafka.topics.iter().map(|_| s.kafka.group.clone()))
+                .collect(),
+            topic,
+            restore_within: Duration::from_millis(config.state.restore_within_ms.unsigned_abs()),
+            fresh: config.state.fresh,
+        });
         Setup {
+            moving,
             keys,
             file: None,
             plan: config.plan,
-            sources: config.sources.into_iter().map(source).collect(),
+            sources,
             registry: config.registry,
             listen: config.http.listen.to_string(),
             state: config.state.directory,

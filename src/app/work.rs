@@ -5,11 +5,13 @@
 //! something, they do not wait at all. Ticking, publishing and snapshots go by this machine's clock and
 //! happen between polls; what a tick finds has been decided by event time.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use super::engine::{Engine, Snapshot};
+use super::engine::Snapshot;
+use super::engines::Engines;
 use super::intake::Intake;
 use super::publish;
 use super::reload::Letter;
@@ -87,7 +89,7 @@ impl Feed {
     }
 
     /// Reads what there is; answers the number of records.
-    fn poll(&mut self, engine: &mut Engine, wait: Duration) -> usize {
+    fn poll(&mut self, engine: &mut Engines, wait: Duration) -> usize {
         self.intake.with(engine).release();
         if self.intake.fatal {
             self.intake.fatal = false;
@@ -108,13 +110,13 @@ impl Feed {
 
     /// Gives up what the snapshot knows and the group has given to another member: it would hold the
     /// watermark of all others where it was.
-    fn let_go(&self, engine: &mut Engine) {
+    fn let_go(&self, engine: &mut Engines) {
         let assigned = self.consumer.assignment();
         for origin in engine.positions() {
             if let Some(partition) = self.ours(&origin)
                 && !assigned.contains(&partition)
             {
-                engine.revoke(origin.source, origin.partition);
+                engine.revoke(origin.source, origin.partition, true);
             }
         }
     }
@@ -128,9 +130,13 @@ impl Feed {
         })
     }
 
-    fn remake(&mut self, engine: &mut Engine) {
+    fn remake(&mut self, engine: &mut Engines) {
         for partition in self.consumer.assignment() {
-            engine.revoke(self.intake.base + partition.topic, partition.partition);
+            engine.revoke(
+                self.intake.base + partition.topic,
+                partition.partition,
+                true,
+            );
             self.intake.parked.forget(partition);
         }
         match Consumer::new(&self.source.kafka) {
@@ -166,7 +172,7 @@ impl Feed {
 /// Everything the thread owns.
 pub struct Work {
     /// The engine.
-    pub engine: Engine,
+    pub engine: Engines,
     /// Its feeds, at least one.
     pub feeds: Vec<Feed>,
     /// Where schemas are asked for, if anywhere.
@@ -183,6 +189,8 @@ pub struct Work {
     pub pace: Pace,
     /// Whether the consumers are paused because the disk does not take what they bring.
     pub held_back: bool,
+    /// Parts that are not ready since a partition's state cannot be used.
+    pub barred: Vec<String>,
     /// New configurations.
     pub letters: Option<Receiver<Letter>>,
 }
@@ -233,6 +241,7 @@ impl Work {
             feed.pace(self.held_back);
             self.pace.records += feed.poll(&mut self.engine, wait);
         }
+        self.engine.settle();
         self.ready();
         self.read_letters();
         if self.pace.ticked.elapsed() >= TICK {
@@ -243,7 +252,8 @@ impl Work {
             self.pace.sized = Instant::now();
             publish::size(&self.published, &self.engine);
         }
-        if self.pace.kept.elapsed() >= self.snapshot_every && !self.keeper.busy() {
+        let busy = self.keeper.busy() || self.engine.writing();
+        if self.pace.kept.elapsed() >= self.snapshot_every && !busy {
             self.pace.kept = Instant::now();
             self.keep();
         }
@@ -277,7 +287,7 @@ impl Work {
         self.tell();
         publish::reports(&self.published, &self.engine);
         publish::evaluations(&self.published, &mut self.engine);
-        if let Some(written) = self.keeper.answer() {
+        if let Some(written) = self.keeper.answer().or_else(|| self.engine.written()) {
             self.kept(&written);
         }
     }
@@ -297,15 +307,19 @@ impl Work {
         );
     }
 
-    /// Hands the engine's state to the keeper: what the journals have since the last time, and the
+    /// Hands lanes to the depot, or the engine's state to the keeper: what the journals have since the last time, and the
     /// snapshot that builds on it, with the names of the topics that it numbers.
     fn keep(&mut self) {
-        let deltas = self.engine.take_journals();
+        let engine = match &mut self.engine {
+            Engines::Whole(engine) => engine,
+            moving @ Engines::Moving(_) => return moving.write(),
+        };
+        let deltas = engine.take_journals();
         let snapshot = Snapshot {
             topics: self.topics.clone(),
-            ..self.engine.snapshot()
+            ..engine.snapshot()
         };
-        self.keeper.write(snapshot, self.engine.positions(), deltas);
+        self.keeper.write(snapshot, engine.positions(), deltas);
     }
 
     /// Stops reading while journals pile up in memory because the disk does not take them.
@@ -321,8 +335,10 @@ impl Work {
     /// A source is ready once the group has given it partitions, or told it that there are none. Until
     /// then `/ready` says what stands in the way.
     fn ready(&mut self) {
+        let mut any = false;
         for feed in &mut self.feeds {
             let moved = std::mem::take(&mut feed.intake.moved);
+            any |= moved;
             let trouble = feed.intake.trouble.take();
             if moved || (!feed.ready && trouble.is_none() && feed.consumer.joined()) {
                 feed.ready = true;
@@ -334,6 +350,9 @@ impl Work {
                 self.published
                     .not_ready(&part(&feed.source), &error.to_string());
             }
+        }
+        if any {
+            self.show_barred();
         }
     }
 
@@ -347,16 +366,36 @@ impl Work {
         }
     }
 
+    fn wait_kept(&mut self) {
+        let written = self.keeper.wait().or_else(|| self.engine.wait_written());
+        if let Some(written) = written {
+            self.kept(&written);
+        }
+    }
+
+    /// Shows which partitions are not read because their state cannot be used.
+    fn show_barred(&mut self) {
+        let part = |topic: &str, partition: i32| format!("state of {topic}/{partition}");
+        let now: BTreeMap<String, String> = self
+            .engine
+            .barred()
+            .map(|(topic, partition, why)| (part(topic, partition), why.to_owned()))
+            .collect();
+        for gone in self.barred.iter().filter(|p| !now.contains_key(*p)) {
+            self.published.ready(gone);
+        }
+        for (part, why) in &now {
+            self.published.not_ready(part, why);
+        }
+        self.barred = now.into_keys().collect();
+    }
+
     fn end(&mut self) {
         tracing::info!("stopping: no more records are read");
         self.tick();
-        if let Some(written) = self.keeper.wait() {
-            self.kept(&written);
-        }
+        self.wait_kept();
         self.keep();
-        if let Some(written) = self.keeper.wait() {
-            self.kept(&written);
-        }
+        self.wait_kept();
         for feed in &self.feeds {
             if let Some(dead) = &feed.intake.dead
                 && !dead.flush(FLUSH)

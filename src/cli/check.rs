@@ -13,7 +13,9 @@ use super::exit::{self, Exit};
 use crate::config::bounds::{MemoryBound, human};
 use crate::config::{Config, SourceOptions, reference};
 use crate::kafka;
+use crate::kafka::StateTopic;
 use crate::registry::RegistryOptions;
+use crate::store::parcel::CHUNK_BYTES;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,8 +142,12 @@ pub fn summary(path: &Path, config: &Config) -> String {
         ));
     }
     let bound = MemoryBound::of(config);
+    let each = match config.state.topic {
+        None => "",
+        Some(_) => " for one partition",
+    };
     lines.push(format!(
-        "  memory: at most {} = {} streams x {} + {} of detectors' bets + {} of what waits for outcomes + {} of fetched records",
+        "  memory{each}: at most {} = {} streams x {} + {} of detectors' bets + {} of what waits for outcomes + {} of fetched records",
         human(bound.total()),
         bound.streams_max,
         human(bound.stream_bytes),
@@ -151,7 +157,17 @@ pub fn summary(path: &Path, config: &Config) -> String {
     ));
     lines.push(format!("  series: at most {}", config.http.series_max));
     lines.push(format!("  serves http://{}/metrics", config.http.listen));
-    lines.push(format!("  state in {}", config.state.directory.display()));
+    match &config.state.topic {
+        None => lines.push(format!("  state in {}", config.state.directory.display())),
+        Some(topic) => {
+            lines.push(format!(
+                "  state in topic {topic}; streams and what waits are held for each partition of this process, \
+                 and streams once more over all of them: at most {} + {} for each",
+                human(bound.queue_bytes.saturating_add(bound.stream_bytes.saturating_mul(bound.streams_max))),
+                human(bound.state()),
+            ));
+        }
+    }
     lines.join("\n") + "\n"
 }
 
@@ -162,6 +178,7 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     faults.dedup();
     faults.extend(registry(config, timeout));
     faults.extend(directory(&config.state.directory));
+    faults.extend(state_topic(config));
     if let Err(error) = TcpListener::bind(config.http.listen) {
         faults.push(format!(
             "[http] listen: cannot listen on {}: {error}; stop what uses it or write another address",
@@ -189,6 +206,18 @@ fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
         }
     }
     faults
+}
+
+/// Whether the topic of state can hold it, where it is there; where it is not, it is made at the start.
+fn state_topic(config: &Config) -> Option<String> {
+    let (options, topic) = config.moving()?;
+    let asked =
+        StateTopic::new(&options, &topic, CHUNK_BYTES).and_then(|state| match state.exists()? {
+            true => state.unfit(),
+            false => Ok(None),
+        });
+    let fault = asked.unwrap_or_else(Some)?;
+    Some(format!("[state] topic: {fault}"))
 }
 
 /// Whether the schema registry answers as one, where there is one.

@@ -118,7 +118,41 @@ impl SourceCounters {
         states + self.pending + self.waiting + rejected + refused
     }
 
-    fn add(&mut self, o: &SourceCounters) {
+    /// Records that have no end yet.
+    pub fn open(&self) -> u64 {
+        self.pending + self.waiting
+    }
+
+    /// What was counted since `before`; what is open now stays as it is.
+    pub fn since(&self, before: &SourceCounters) -> SourceCounters {
+        let mut s = self.clone();
+        let pairs = [
+            (&mut s.records, before.records),
+            (&mut s.observed, before.observed),
+            (&mut s.expired, before.expired),
+            (&mut s.matched, before.matched),
+            (&mut s.orphaned, before.orphaned),
+            (&mut s.duplicate, before.duplicate),
+            (&mut s.conflict, before.conflict),
+            (&mut s.revised, before.revised),
+            (&mut s.late, before.late),
+            (&mut s.replayed, before.replayed),
+            (&mut s.renormalised, before.renormalised),
+            (&mut s.implied, before.implied),
+            (&mut s.other, before.other),
+        ];
+        pairs.into_iter().for_each(|(a, b)| *a -= b);
+        for (a, b) in s.rejected.iter_mut().zip(before.rejected) {
+            *a -= b;
+        }
+        for (a, b) in s.refused.iter_mut().zip(before.refused) {
+            *a -= b;
+        }
+        s
+    }
+
+    /// Adds all counts of `o`.
+    pub fn add(&mut self, o: &SourceCounters) {
         let pairs = [
             (&mut self.records, o.records),
             (&mut self.observed, o.observed),
@@ -172,6 +206,12 @@ impl Counters {
     /// Counts by source; sources that were never read have zeros or are not there.
     pub fn sources(&self) -> impl Iterator<Item = (u16, &SourceCounters)> {
         (0..).zip(self.sources.iter())
+    }
+
+    /// The counts of `source`.
+    pub fn source(&self, source: u16) -> SourceCounters {
+        let counts = self.sources.get(usize::from(source));
+        counts.cloned().unwrap_or_default()
     }
 
     /// Moves the counts of each source to the number that `number` says. See `Partitions::renumber`.

@@ -276,6 +276,33 @@ impl Collector {
         Ok(model)
     }
 
+    /// The subject of these names, begun if need be whatever the caps say: another collector's have let
+    /// its events in.
+    pub fn subject_named(&mut self, model: usize, key: &Key) -> usize {
+        if let Some(slot) = self.slot_named(key) {
+            return slot;
+        }
+        let h = key.names().hash();
+        let slot = self.put(Subject::new(model, key.clone()), h);
+        if let Some(at) = self.subject(slot).map(|s| s.group) {
+            self.make_rollup(at, model, &key.names());
+        }
+        slot
+    }
+
+    /// The slot of the subject of these names.
+    pub fn slot_named(&self, key: &Key) -> Option<usize> {
+        let names = key.names();
+        let group = || self.groups.find(&names).and_then(|at| self.groups.get(at));
+        match Part::of(key.segment()) {
+            Part::Other => group()?.other,
+            Part::RollUp => group()?.rollup,
+            Part::Segment => self.table.find(names.hash(), |slot| {
+                self.subject(slot).is_some_and(|s| s.key.is(&names))
+            }),
+        }
+    }
+
     /// The roll-up of a group, where it should have one and has not.
     fn make_rollup(&mut self, at: usize, model: usize, names: &Names<'_>) {
         let group = self.groups.get(at);

@@ -16,7 +16,7 @@ use crate::stats::axis::Grid;
 use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
 use crate::stats::sums::Sums;
-use crate::window::{PackError, Packed, Unlabelled};
+use crate::window::{Correction, PackError, Packed, Unlabelled};
 
 /// Hot panes of a subject. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
@@ -206,22 +206,48 @@ impl Subject {
                 at
             }
         };
+        self.turn += 1;
         let pane = &mut self.open[at];
+        pane.turn = self.turn;
         pane.unlabelled.resize(views, Unlabelled::default());
         for (ours, theirs) in pane.unlabelled.iter_mut().zip(&delta.unlabelled) {
             ours.merge(theirs);
         }
-        if !matches!(pane.body, Body::Poured(_)) {
-            let packed = pane.body.clone().packed();
-            let sums: Result<_, _> = packed.iter().map(|p| p.unpack(grid)).collect();
-            pane.body = Body::Poured(sums?);
+        for (sums, packed) in pane.body.poured(grid)?.iter_mut().zip(&delta.views) {
+            packed.merge_into(sums)?;
         }
-        if let Body::Poured(sums) = &mut pane.body {
-            for (sums, packed) in sums.iter_mut().zip(&delta.views) {
-                packed.merge_into(sums)?;
-            }
-        }
+        self.park_poured();
         Ok(())
+    }
+
+    /// Corrects an open pane that was poured, one correction for each view.
+    pub fn correct(&mut self, corrections: &[Correction], grid: Grid) -> Result<(), PackError> {
+        let Some(start_ms) = corrections.first().map(|c| c.start_ms) else {
+            return Ok(());
+        };
+        let Ok(at) = self.open.binary_search_by_key(&start_ms, |p| p.start_ms) else {
+            return Ok(());
+        };
+        let pane = &mut self.open[at];
+        for (sums, c) in pane.body.poured(grid)?.iter_mut().zip(corrections) {
+            c.apply(sums)?;
+        }
+        for (unlabelled, c) in pane.unlabelled.iter_mut().zip(corrections) {
+            c.uncount(unlabelled);
+        }
+        self.park_poured();
+        Ok(())
+    }
+
+    /// Packs the poured panes that were longest not turned to, down to [`HOT_MAX`].
+    fn park_poured(&mut self) {
+        let poured = |p: &&mut OpenPane| matches!(p.body, Body::Poured(_));
+        while self.open.iter_mut().filter(poured).count() > HOT_MAX
+            && let Some(pane) = self.open.iter_mut().filter(poured).min_by_key(|p| p.turn)
+        {
+            let body = std::mem::replace(&mut pane.body, Body::Parked(Vec::new()));
+            pane.body = Body::Parked(body.packed());
+        }
     }
 
     /// All open panes, packed, for a snapshot.
@@ -299,6 +325,19 @@ impl OpenPane {
 }
 
 impl Body {
+    /// As sums, to pour into.
+    fn poured(&mut self, grid: Grid) -> Result<&mut Vec<Sums>, PackError> {
+        if !matches!(self, Body::Poured(_)) {
+            let packed = std::mem::replace(self, Body::Parked(Vec::new())).packed();
+            let sums: Result<_, _> = packed.iter().map(|p| p.unpack(grid)).collect();
+            *self = Body::Poured(sums?);
+        }
+        match self {
+            Body::Poured(sums) => Ok(sums),
+            Body::Hot(_) | Body::Parked(_) => Err(PackError::Corrupt),
+        }
+    }
+
     fn packed(self) -> Vec<Packed> {
         match self {
             Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),

@@ -703,6 +703,9 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
     StateOptions {
         directory: directory.join(record.path("directory").unwrap_or(&PathBuf::new())),
         interval_ms,
+        topic: record.owned("topic"),
+        restore_within_ms: record.milliseconds("restore_within"),
+        fresh: record.text("on_broken") == Some("fresh"),
     }
 }
 

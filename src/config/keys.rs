@@ -806,6 +806,27 @@ const STATE: &[Key] = &[
         Value("\"30s\""),
         "Time between snapshots: what a crash makes us read again, never what it loses.",
     ),
+    key(
+        "topic",
+        Kind::Text,
+        Unset("\"trueline-parcels\""),
+        "Topic through which the state of each partition moves to whichever process of the group is given \
+         it. One topic for a group; made when missing, with cleanup.policy=compact. Unset: state stays in \
+         the directory, for a group of one process. With it the directory holds no snapshots.",
+    ),
+    key(
+        "restore_within",
+        Kind::Duration,
+        Value("\"30s\""),
+        "How long taking over one partition from the topic may take before the membership is tried anew.",
+    ),
+    key(
+        "on_broken",
+        Kind::Choice(&["stop", "fresh"]),
+        Value("\"stop\""),
+        "What becomes of a partition whose state in the topic is broken, foreign or gone: it is not read, \
+         and `/ready` says why; or it begins without its state, where the group's committed offset says.",
+    ),
 ];
 
 const LIMITS: &[Key] = &[

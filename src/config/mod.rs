@@ -94,6 +94,12 @@ pub struct StateOptions {
     pub directory: PathBuf,
     /// Milliseconds between them.
     pub interval_ms: i64,
+    /// The topic through which partitions move with their state.
+    pub topic: Option<String>,
+    /// Milliseconds that taking over a partition may take.
+    pub restore_within_ms: i64,
+    /// Whether a partition whose state cannot be used begins anew.
+    pub fresh: bool,
 }
 
 impl fmt::Debug for Config {
@@ -156,6 +162,12 @@ impl Config {
             }),
             false => Err(problems.into_sorted()),
         }
+    }
+
+    /// The topic of state with the client that reaches it, where there is one.
+    pub fn moving(&self) -> Option<(KafkaOptions, String)> {
+        let kafka = self.sources.first().map(|s| s.kafka.clone())?;
+        Some((kafka, self.state.topic.clone()?))
     }
 
     /// All its keys, to be compared with another's.

@@ -150,6 +150,17 @@ impl Judge {
         self.windows.correct(c)
     }
 
+    /// Takes a base pane that begins before `line_ms`, up to which all was sealed; the windows that hold it
+    /// show it at their next slide.
+    pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+        self.windows.place(pane, line_ms)
+    }
+
+    /// Takes all panes of another judge of the stream, over other partitions, up to `line_ms` at most.
+    pub fn absorb(&mut self, rings: &[Ring], line_ms: i64) -> Result<(), PackError> {
+        self.windows.absorb(rings, line_ms)
+    }
+
     /// Whether time alone can change a window: one by time holds panes, or its last judgement does not
     /// know yet that it is empty.
     pub fn moves(&self) -> bool {
@@ -263,7 +274,10 @@ impl Judge {
             Ok(weighed) => weighed,
             Err(_) => (Verdict::Undecided(Undecided::Capacity), None),
         };
-        let coverage = self.coverage(index, end_ms).map(Box::new);
+        let coverage = match options.is_silent() {
+            true => None,
+            false => self.coverage(index, end_ms).map(Box::new),
+        };
         let report = &mut self.report.windows[index];
         report.start_ms = self.windows.start_ms(index, end_ms);
         report.end_ms = end_ms;
@@ -419,10 +433,19 @@ impl Judge {
         memories: &[Memory],
         options: &JudgeOptions,
     ) -> Result<(), PackError> {
+        self.windows.restore(rings)?;
+        self.remember(memories, options)
+    }
+
+    /// Takes over what another judge of the stream remembers, over the panes that are held here.
+    pub fn remember(
+        &mut self,
+        memories: &[Memory],
+        options: &JudgeOptions,
+    ) -> Result<(), PackError> {
         if memories.len() != self.alerts.len() {
             return Err(PackError::Corrupt);
         }
-        self.windows.restore(rings)?;
         for (index, memory) in memories.iter().enumerate() {
             let end_ms = memory.end_ms;
             let evaluation = match memory.verdict {
@@ -430,7 +453,10 @@ impl Judge {
                 _ => self.weigh(index, end_ms, options)?.1,
             };
             let since_ms = self.windows.since_ms(index, end_ms);
-            let coverage = self.coverage(index, end_ms);
+            let coverage = match options.is_silent() {
+                true => None,
+                false => self.coverage(index, end_ms),
+            };
             self.alerts[index] = memory.alert;
             let report = &mut self.report.windows[index];
             report.end_ms = end_ms;

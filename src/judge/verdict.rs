@@ -123,6 +123,24 @@ pub struct JudgeOptions {
     pub detector: Option<DetectorOptions>,
 }
 
+impl JudgeOptions {
+    /// Options under which windows are kept and nothing is ever judged or withdrawn: for the part of a
+    /// stream that another judge sums up with other parts.
+    pub fn silent(&self) -> JudgeOptions {
+        JudgeOptions {
+            min_events: u64::MAX,
+            stale_after_ms: i64::MAX,
+            detector: None,
+            ..self.clone()
+        }
+    }
+
+    /// Whether they are [`silent`](JudgeOptions::silent).
+    pub fn is_silent(&self) -> bool {
+        self.min_events == u64::MAX
+    }
+}
+
 impl Default for JudgeOptions {
     /// 500 events: the least n at which the level of the default test was measured to hold. An hour
     /// without events is stale; alerts have no hold times.

@@ -32,7 +32,7 @@ use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtoc
 use rdkafka::message::{Message as _, Timestamp};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -59,6 +59,10 @@ pub struct Consumer {
     queue: BatchQueue,
     client: Arc<BaseConsumer<Context>>,
     topics: Vec<String>,
+    /// How many of these are subscribed to; see [`KafkaOptions::followers`].
+    leads: usize,
+    /// Partitions that are ours and are not read.
+    barred: BTreeSet<Partition>,
     brokers: String,
     /// By topic and partition, the lowest offset that may come next, or [`NOT_OURS`].
     next: Vec<Vec<i64>>,
@@ -103,12 +107,14 @@ impl Consumer {
         let client = Arc::new(client);
         let queue = BatchQueue::new(Arc::clone(&client))
             .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
-        let topics: Vec<&str> = options.topics.iter().map(String::as_str).collect();
+        let topics: Vec<&str> = options.leads().iter().map(String::as_str).collect();
         client.subscribe(&topics).map_err(KafkaError::from_native)?;
         Ok(Consumer {
             queue,
             client,
             topics: options.topics.clone(),
+            leads: options.leads().len(),
+            barred: BTreeSet::new(),
             brokers: options.brokers.clone(),
             next: vec![Vec::new(); options.topics.len()],
             told: HashMap::new(),
@@ -188,7 +194,9 @@ impl Consumer {
             .count();
         if self.open.len() < assigned {
             for p in self.assignment() {
-                self.open.entry(p).or_insert_with(Open::now);
+                if !self.barred.contains(&p) {
+                    self.open.entry(p).or_insert_with(Open::now);
+                }
             }
         }
     }
@@ -295,28 +303,56 @@ impl Consumer {
         }
     }
 
-    fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
-        self.joined = true;
-        let mut with_offsets = TopicPartitionList::new();
+    /// The partitions of a rebalance, each with those of the topics that go with it.
+    fn with_followers(&self, list: &TopicPartitionList) -> Vec<Partition> {
+        let mut all = Vec::new();
         for e in list.elements() {
             let Some(topic) = self.topic(e.topic()) else {
                 continue;
             };
             let partition = e.partition();
-            let start = handler.assigned(Partition { topic, partition });
-            self.queue.forward(e.topic(), partition);
-            set_next(
-                &mut self.next[topic as usize],
-                partition,
-                start.unwrap_or(0).max(0),
-            );
-            self.open
-                .insert(Partition { topic, partition }, Open::now());
+            let mut at = usize::from(topic);
+            while at < self.topics.len() {
+                let topic = at as u16;
+                all.push(Partition { topic, partition });
+                at += self.leads.max(1);
+            }
+        }
+        all
+    }
+
+    fn list_of(&self, partitions: &[Partition]) -> TopicPartitionList {
+        let mut list = TopicPartitionList::new();
+        for p in partitions {
+            list.add_partition(&self.topics[usize::from(p.topic)], p.partition);
+        }
+        list
+    }
+
+    fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
+        self.joined = true;
+        let mut with_offsets = TopicPartitionList::new();
+        let (mut all, mut barred) = (Vec::new(), Vec::new());
+        for p in self.with_followers(list) {
+            let start = handler.assigned(p);
+            let (topic, partition) = (usize::from(p.topic), p.partition);
+            self.queue.forward(&self.topics[topic], partition);
+            let first = if handler.bars(p) {
+                barred.push(p);
+                // None is handed over that was fetched before the pause below.
+                i64::MAX
+            } else {
+                self.open.insert(p, Open::now());
+                start.unwrap_or(0).max(0)
+            };
+            set_next(&mut self.next[topic], partition, first);
+            all.push(p);
             let offset = match start {
                 Some(o) => Offset::Offset(o),
                 None => Offset::Stored,
             };
-            if let Err(error) = with_offsets.add_partition_offset(e.topic(), partition, offset) {
+            let name = &self.topics[topic];
+            if let Err(error) = with_offsets.add_partition_offset(name, partition, offset) {
                 self.tell(KafkaError::from_native(error), handler);
             }
         }
@@ -324,30 +360,31 @@ impl Consumer {
             RebalanceProtocol::Cooperative => self.client.incremental_assign(&with_offsets),
             _ => self.client.assign(&with_offsets),
         };
+        let paused = if self.paused { &all } else { &barred };
         if let Err(error) = answer {
             self.tell(KafkaError::from_native(error), handler);
-        } else if self.paused
-            && let Err(error) = self.client.pause(&with_offsets)
+        } else if !paused.is_empty()
+            && let Err(error) = self.client.pause(&self.list_of(paused))
         {
             self.tell(KafkaError::from_native(error), handler);
         }
+        self.barred.extend(barred);
     }
 
     fn revoke<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
         let lost = self.client.assignment_lost();
-        for e in list.elements() {
-            let Some(topic) = self.topic(e.topic()) else {
-                continue;
-            };
-            let partition = e.partition();
-            set_next(&mut self.next[topic as usize], partition, NOT_OURS);
-            self.news.remove(&Partition { topic, partition });
-            self.open.remove(&Partition { topic, partition });
-            self.queue.unforward(e.topic(), partition);
-            handler.revoked(Partition { topic, partition }, lost);
+        let all = self.with_followers(list);
+        for &p in &all {
+            let topic = usize::from(p.topic);
+            set_next(&mut self.next[topic], p.partition, NOT_OURS);
+            self.news.remove(&p);
+            self.open.remove(&p);
+            self.barred.remove(&p);
+            self.queue.unforward(&self.topics[topic], p.partition);
         }
+        all.iter().for_each(|&p| handler.revoked(p, lost));
         let answer = match self.client.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => self.client.incremental_unassign(list),
+            RebalanceProtocol::Cooperative => self.client.incremental_unassign(&self.list_of(&all)),
             _ => self.client.unassign(),
         };
         if let Err(error) = answer {
@@ -427,9 +464,11 @@ impl Consumer {
     /// Undoes [`Consumer::pause`].
     pub fn resume(&mut self) -> Result<(), KafkaError> {
         self.paused = false;
+        let barred: Vec<Partition> = self.barred.iter().copied().collect();
         self.client
             .assignment()
             .and_then(|a| self.client.resume(&a))
+            .and_then(|()| self.client.pause(&self.list_of(&barred)))
             .map_err(KafkaError::from_native)
     }
 
@@ -457,7 +496,7 @@ impl Consumer {
         let mut all = Vec::new();
         for (&p, news) in &self.news {
             let next = self.next[p.topic as usize].get(p.partition as usize);
-            if let Some(&next) = next.filter(|&&n| n != NOT_OURS) {
+            if let Some(&next) = next.filter(|&&n| n != NOT_OURS && n != i64::MAX) {
                 all.push((p, (news.end - next).max(0)));
             }
         }
@@ -475,6 +514,14 @@ impl Drop for Consumer {
         for p in self.assignment() {
             self.queue
                 .unforward(&self.topics[p.topic as usize], p.partition);
+        }
+        // What the group did not give out it does not take back.
+        let followers = self.assignment().into_iter();
+        let followers: Vec<Partition> = followers
+            .filter(|p| usize::from(p.topic) >= self.leads)
+            .collect();
+        if !followers.is_empty() {
+            let _ = self.client.incremental_unassign(&self.list_of(&followers));
         }
         // The client itself leaves the group when its last `Arc` goes.
         self.client.context().closing.store(true, Ordering::Relaxed);

@@ -40,6 +40,12 @@ pub trait Handler {
     /// it to the committed offset and, without one, to [`super::StartAt`].
     fn assigned(&mut self, partition: Partition) -> Option<i64>;
 
+    /// Whether a partition that was just assigned is to be left unread, though it stays ours.
+    fn bars(&self, partition: Partition) -> bool {
+        let _ = partition;
+        false
+    }
+
     /// A partition is no longer ours; no record of it follows. `lost`: the broker has already given it
     /// to another member, so nothing about it may be written any more.
     fn revoked(&mut self, partition: Partition, lost: bool);

@@ -1,4 +1,5 @@
-//! Kafka: a consumer group member that reads in batches, and the dead-letter producer.
+//! Kafka: a consumer group member that reads in batches, the dead-letter producer, and the topic that
+//! state moves through.
 
 mod batch;
 mod consumer;
@@ -9,6 +10,7 @@ mod headers;
 mod input;
 mod options;
 mod probe;
+mod state_topic;
 mod token;
 
 pub use consumer::Consumer;
@@ -18,3 +20,4 @@ pub use headers::Headers;
 pub use input::{Handler, Partition, Record};
 pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, is_secret};
 pub use probe::{Probe, probe};
+pub use state_topic::{StateTopic, StateWriter};

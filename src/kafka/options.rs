@@ -57,6 +57,9 @@ pub struct KafkaOptions {
     pub record_bytes_max: usize,
     /// Memory that fetched, not yet consumed records may take, KiB.
     pub queue_kbytes_max: u32,
+    /// How many of the topics, the last ones, are not subscribed to: each goes with one of the first, the
+    /// one in its place among these. Partition p of both then always has the same reader.
+    pub followers: usize,
     /// Topic for records that could not be decoded; `None`: they are only counted.
     pub dead_letter: Option<String>,
     /// Milliseconds between librdkafka's statistics, from which the lag is read; 0 turns them off.
@@ -69,6 +72,9 @@ pub struct KafkaOptions {
 /// five times that, but a consumer that lags must not grow.
 pub const QUEUE_KBYTES_MAX: u32 = 65_536;
 
+/// librdkafka's default of `session.timeout.ms`.
+const SESSION_MS: u64 = 45_000;
+
 impl Default for KafkaOptions {
     fn default() -> KafkaOptions {
         KafkaOptions {
@@ -80,6 +86,7 @@ impl Default for KafkaOptions {
             start: StartAt::Earliest,
             record_bytes_max: 1 << 20,
             queue_kbytes_max: QUEUE_KBYTES_MAX,
+            followers: 0,
             dead_letter: None,
             statistics_ms: 5_000,
             options: BTreeMap::new(),
@@ -115,7 +122,32 @@ pub const OWNED: [(&str, &str); 6] = [
     ),
 ];
 
+/// Whether a setting is every client's, and not a consumer's alone.
+pub(super) fn is_client_option(name: &str) -> bool {
+    let prefixes = [
+        "security.",
+        "sasl.",
+        "ssl.",
+        "socket.",
+        "broker.",
+        "client.",
+        "debug",
+    ];
+    prefixes.iter().any(|p| name.starts_with(p))
+}
+
 impl KafkaOptions {
+    /// Topics that the group gives out.
+    pub fn leads(&self) -> &[String] {
+        &self.topics[..self.topics.len().saturating_sub(self.followers)]
+    }
+
+    /// How long the group waits for a member that is silent, milliseconds.
+    pub fn session_ms(&self) -> u64 {
+        let set = self.options.get("session.timeout.ms");
+        set.and_then(|v| v.parse().ok()).unwrap_or(SESSION_MS)
+    }
+
     /// Settings of a consumer.
     pub(super) fn consumer_config(&self) -> ClientConfig {
         let mut c = self.client_config();
@@ -170,21 +202,8 @@ impl KafkaOptions {
             .set("queue.buffering.max.kbytes", "65536")
             // A record that could not be decoded may be longer than what we decode.
             .set("message.max.bytes", "16777216");
-        for (k, v) in &self.options {
-            if [
-                "security.",
-                "sasl.",
-                "ssl.",
-                "socket.",
-                "broker.",
-                "client.",
-                "debug",
-            ]
-            .iter()
-            .any(|p| k.starts_with(p))
-            {
-                c.set(k, v);
-            }
+        for (k, v) in self.options.iter().filter(|(k, _)| is_client_option(k)) {
+            c.set(k, v);
         }
         c
     }

@@ -1,11 +1,12 @@
 //! Floor 3: state on disk. [`snapshot`] says what is stored, [`file`](mod@file) how it survives a crash,
 //! [`journal`] what pending predictions add to it; [`mod@inspect`] looks into a directory, [`transfer`] carries
-//! its state elsewhere.
+//! its state elsewhere, and a [`parcel`] that of one partition from process to process.
 
 pub mod file;
 mod hex;
 pub mod inspect;
 pub mod journal;
+pub mod parcel;
 pub mod snapshot;
 pub mod transfer;
 

@@ -27,7 +27,7 @@ use prometheus::{Encoder, TextEncoder};
 use super::detectors;
 use super::metrics::{Id, Kind, TABLE, metric};
 use super::process;
-use super::published::{EVALUATION_BUCKETS, Limits, Published};
+use super::published::{EVALUATION_BUCKETS, Limits, ParcelFacts, Published};
 use crate::alert::AlertState;
 use crate::collect::{Reason, Refusal, SourceCounters};
 use crate::judge::{StreamReport, Verdict, WindowReport};
@@ -350,6 +350,11 @@ fn input(published: &Published, sink: &mut Sink) {
         sink.put(Id::DeadLetters, &[&source.name, "delivered"], delivered);
         sink.put(Id::DeadLetters, &[&source.name, "failed"], failed);
         sink.put(Id::Parked, &[&source.name], source.parked as f64);
+        if facts.parcels.is_some() {
+            let name = source.name.as_str();
+            sink.put(Id::RecordsMoved, &[name, "in"], source.brought as f64);
+            sink.put(Id::RecordsMoved, &[name, "out"], source.taken as f64);
+        }
     }
     for partition in &facts.partitions {
         let number = partition.partition.to_string();
@@ -417,6 +422,9 @@ fn state(published: &Published, sink: &mut Sink) {
         sink.put(Id::SnapshotDuration, &[], facts.snapshot.seconds);
         sink.put(Id::SnapshotBytes, &[], facts.snapshot.bytes as f64);
     }
+    if let Some(parcels) = &facts.parcels {
+        state_topic(parcels, sink);
+    }
     sink.put(Id::ConfigLoaded, &[], one_if(facts.config.loaded));
     if let Some(ms) = facts.config.loaded_ms {
         sink.put_ms(Id::ConfigTime, &[], ms);
@@ -427,6 +435,29 @@ fn state(published: &Published, sink: &mut Sink) {
     sink.put(Id::TapListeners, &[], published.taps.listeners() as f64);
     sink.put(Id::TapMissed, &[], published.taps.missed() as f64);
     evaluations(published, sink);
+}
+
+/// Parcels.
+fn state_topic(parcels: &ParcelFacts, sink: &mut Sink) {
+    let results = [
+        ("written", parcels.written),
+        ("read", parcels.read),
+        ("refused", parcels.refused),
+    ];
+    for (result, n) in results {
+        sink.put(Id::Parcels, &[result], n as f64);
+    }
+    sink.put(Id::ParcelBytesWritten, &[], parcels.written_bytes as f64);
+    sink.put(Id::ParcelBytesRead, &[], parcels.read_bytes as f64);
+    sink.put(Id::ParcelRestore, &[], parcels.restore_seconds);
+    for (topic, partition, at_ms) in &parcels.last_ms {
+        if let Some(ms) = at_ms {
+            sink.put_ms(Id::ParcelTime, &[topic, &partition.to_string()], *ms);
+        }
+    }
+    for (topic, partition) in &parcels.barred {
+        sink.put(Id::PartitionBarred, &[topic, &partition.to_string()], 1.0);
+    }
 }
 
 /// The histogram of evaluation times.

@@ -269,6 +269,8 @@ table! {
         "Records by where they went: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused; with trueline_records_open this adds up to the records read.";
     RecordsOpen Input Gauge "trueline_records_open" "records" ["source", "state"]
         "Records whose end is not known yet: predictions that are pending, outcomes that are waiting.";
+    RecordsMoved Input Counter "trueline_records_moved_total" "records" ["source", "direction"]
+        "Open records that came (in) or left (out) with partitions that moved between processes; records read and those that came equal all others with those that left.";
     Implied Input Counter "trueline_records_implied_total" "records" ["source"]
         "Observed predictions whose outcome never came and was implied.";
     Other Input Counter "trueline_records_other_total" "records" ["source"]
@@ -318,6 +320,18 @@ table! {
         "Snapshots that failed.";
     SnapshotsRefused Process Counter "trueline_snapshots_refused_total" "files" []
         "Torn, damaged or foreign snapshot files that were passed over for an older one when the state was restored.";
+    Parcels Process Counter "trueline_parcels_total" "parcels" ["result"]
+        "Parcels of partitions' state in the state topic: written, read, refused. Absent without a state topic, as all of them.";
+    ParcelBytesWritten Process Counter "trueline_parcel_written_bytes_total" "bytes" []
+        "Bytes written to the state topic.";
+    ParcelBytesRead Process Counter "trueline_parcel_read_bytes_total" "bytes" []
+        "Bytes of partitions' state read from the state topic.";
+    ParcelTime Process Gauge "trueline_parcel_timestamp_seconds" "seconds" ["topic", "partition"]
+        "When the partition's state was last written to the state topic, or read from it; it is written only when it has changed.";
+    ParcelRestore Process Gauge "trueline_parcel_restore_seconds" "seconds" []
+        "How long it took to take over the last partition that was assigned.";
+    PartitionBarred Process Gauge "trueline_partition_barred" "0 or 1" ["topic", "partition"]
+        "Present and 1 for a partition that is assigned and not read because its state cannot be used.";
     EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []
         "Time to evaluate one window.";
     ConfigLoaded Process Gauge "trueline_config_last_load_success" "0 or 1" []

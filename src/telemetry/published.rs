@@ -77,6 +77,10 @@ pub struct SourceFacts {
     pub dead_letters_failed: u64,
     /// Records that wait for their schema.
     pub parked: u64,
+    /// Open records that came with partitions from other processes.
+    pub brought: u64,
+    /// Open records that left with partitions.
+    pub taken: u64,
 }
 
 /// One assigned partition.
@@ -130,6 +134,27 @@ pub struct SnapshotFacts {
     pub refused: u64,
 }
 
+/// Parcels, in which the state of partitions moves.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ParcelFacts {
+    /// Parcels written.
+    pub written: u64,
+    /// Bytes of these, with what was written of journals.
+    pub written_bytes: u64,
+    /// Parcels read.
+    pub read: u64,
+    /// Bytes read to find them.
+    pub read_bytes: u64,
+    /// Parcels that could not be used.
+    pub refused: u64,
+    /// How long it took to take the last partition over.
+    pub restore_seconds: f64,
+    /// When the last parcel of a partition was written or read: topic, partition, milliseconds.
+    pub last_ms: Vec<(String, i32, Option<i64>)>,
+    /// Partitions that are not read because their parcels cannot be used.
+    pub barred: Vec<(String, i32)>,
+}
+
 /// The last attempt to load the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigFacts {
@@ -156,6 +181,8 @@ pub struct Facts {
     pub engine: EngineFacts,
     /// Snapshots.
     pub snapshot: SnapshotFacts,
+    /// Parcels, where there are any.
+    pub parcels: Option<ParcelFacts>,
     /// Configuration.
     pub config: ConfigFacts,
 }

@@ -2,10 +2,11 @@
 //!
 //! [`width`] says what windows a stream has and how they are cut; [`pack`] keeps a sealed pane in few
 //! [`bits`], and beside it how many predictions had no outcome ([`unlabelled`]); [`ring`] holds the panes of
-//! all windows of a stream.
+//! all windows of a stream, and [`place`] puts panes into them that come after their time.
 
 pub mod bits;
 pub mod pack;
+pub mod place;
 pub mod ring;
 pub mod unlabelled;
 pub mod width;

@@ -67,15 +67,16 @@ pub struct Correction {
 }
 
 impl Pane {
-    fn merged(&self, newer: &Pane, grid: Grid) -> Result<Pane, PackError> {
+    /// Both together, over the stretch that holds both.
+    pub(super) fn merged(&self, other: &Pane, grid: Grid) -> Result<Pane, PackError> {
         let mut sums = self.packed.unpack(grid)?;
-        newer.packed.merge_into(&mut sums)?;
+        other.packed.merge_into(&mut sums)?;
         let mut unlabelled = self.unlabelled.clone();
-        unlabelled.merge(&newer.unlabelled);
+        unlabelled.merge(&other.unlabelled);
         Ok(Pane {
-            start_ms: self.start_ms,
-            end_ms: newer.end_ms,
-            late: self.late + newer.late,
+            start_ms: self.start_ms.min(other.start_ms),
+            end_ms: self.end_ms.max(other.end_ms),
+            late: self.late.saturating_add(other.late),
             packed: Packed::new(&sums),
             unlabelled,
         })
@@ -83,15 +84,27 @@ impl Pane {
 
     fn correct(&mut self, c: &Correction, grid: Grid) -> Result<(), PackError> {
         let mut sums = self.packed.unpack(grid)?;
+        c.apply(&mut sums)?;
+        self.packed = Packed::new(&sums);
+        c.uncount(&mut self.unlabelled);
+        Ok(())
+    }
+}
+
+impl Correction {
+    /// Changes the sums of the pane.
+    pub fn apply(&self, sums: &mut Sums) -> Result<(), PackError> {
         // What was never there cannot be taken out; the pane is then another's.
         // It is put in first: an event that changed twice is in both.
-        sums.merge(&c.plus).map_err(|_| PackError::Corrupt)?;
-        sums.retract(&c.minus).map_err(|_| PackError::Corrupt)?;
-        self.packed = Packed::new(&sums);
-        for &(z, implied) in &c.labelled {
-            self.unlabelled.uncount(z, implied);
+        sums.merge(&self.plus).map_err(|_| PackError::Corrupt)?;
+        sums.retract(&self.minus).map_err(|_| PackError::Corrupt)
+    }
+
+    /// Takes those whose outcome has come from those that had none.
+    pub fn uncount(&self, unlabelled: &mut Unlabelled) {
+        for &(z, implied) in &self.labelled {
+            unlabelled.uncount(z, implied);
         }
-        Ok(())
     }
 }
 
@@ -139,6 +152,26 @@ impl Windows {
         }
         self.rings = rings;
         Ok(())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.rings.len()
+    }
+
+    pub(super) fn grid(&self) -> Grid {
+        self.grid
+    }
+
+    pub(super) fn width_of(&self, index: usize) -> Width {
+        self.widths[index]
+    }
+
+    pub(super) fn feed_of(&self, index: usize) -> Option<usize> {
+        self.feeds[index]
+    }
+
+    pub(super) fn ring_mut(&mut self, index: usize) -> &mut Ring {
+        &mut self.rings[index]
     }
 
     /// The panes, for a snapshot.
@@ -355,8 +388,13 @@ fn feed(widths: &[Width], i: usize) -> Option<usize> {
 }
 
 fn push_count(ring: &mut Ring, pane: Pane, last: u64, grid: Grid) -> Result<(), PackError> {
+    ring.panes.push_back(pane);
+    settle_count(ring, last, grid)
+}
+
+/// Lets go of what a window by count no longer needs, and folds what is too many panes.
+pub(super) fn settle_count(ring: &mut Ring, last: u64, grid: Grid) -> Result<(), PackError> {
     let panes = &mut ring.panes;
-    panes.push_back(pane);
     let mut n: u64 = panes.iter().map(|p| p.packed.n()).sum();
     while let Some(oldest) = panes.front()
         && n - oldest.packed.n() >= last

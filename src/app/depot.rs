@@ -1,0 +1,703 @@
+//! Where lanes come from and go to: the topic of parcels, with a thread that writes to it.
+//!
+//! The format and the protocol are in [`crate::store::parcel`]. Taking a lane over waits on the engine's
+//! thread, within the rebalance that gave it: nothing of the partition may be read before. Writing goes
+//! beside the engine as with snapshots on disk: a copy of the changed lanes is taken at one moment, one
+//! batch is under way at a time, and a batch that was not written is written with the next. Giving a
+//! lane up waits for one last parcel, for half a session at most: longer and the group would have put us
+//! out before we were done. What is not written by then is read again by the taker; nothing is lost.
+//!
+//! A partition whose parcels cannot be used is *barred*: it stays assigned here, is not read, and is shown
+//! as not ready with the reason, until somebody mends the topic or says `on_broken = "fresh"`. The same
+//! holds where the group has committed an offset of the partition and the topic knows nothing of it: then
+//! the topic is another, or was emptied.
+
+use super::clock;
+use super::engine::{Engine, Plan, Remembered};
+use super::lanes::Lane;
+use super::snapshots::Written;
+use crate::collect::Origin;
+use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
+use crate::store::Snapshot;
+use crate::store::file::Fault;
+use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long one batch of parcels may take to be written before it is called failed.
+const WRITE: Duration = Duration::from_secs(30);
+
+/// Longest wait for the last parcel of a lane, where sessions are long.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
+
+/// Parcels in a row that need a journal segment: the one before must stay whole.
+const WHOLE: usize = 2;
+
+/// What the depot needs to know.
+#[derive(Debug, Clone)]
+pub struct DepotOptions {
+    /// Brokers and credentials.
+    pub kafka: KafkaOptions,
+    /// The group that reads each topic, by number.
+    pub groups: Vec<String>,
+    /// Name of the topic.
+    pub topic: String,
+    /// How long taking one partition over may take.
+    pub restore_within: Duration,
+    /// Whether a partition whose parcels cannot be used begins anew; otherwise it stops.
+    pub fresh: bool,
+}
+
+/// Where a lane's parcels lie, and what of it does not lie there yet.
+#[derive(Debug, Default)]
+pub struct Berth {
+    group: String,
+    topic: String,
+    /// Partition of the topic of parcels.
+    home: i32,
+    prefix: String,
+    epoch: i64,
+    /// Number of the last parcel that was written.
+    number: u64,
+    lineage: Vec<Stretch>,
+    /// Pieces of the journal that lie in the topic.
+    pieces: BTreeSet<Piece>,
+    /// Keys of earlier epochs, to be taken away once they are superseded.
+    old: Vec<String>,
+    /// New pieces that do not lie there.
+    unwritten: Vec<(Piece, Vec<u8>)>,
+    /// First journal segment that the last parcels need, newest last.
+    needed: VecDeque<u64>,
+    /// How far the lane was at the last parcel.
+    written: Option<Mark>,
+    /// When the last parcel was written, or read.
+    at_ms: Option<i64>,
+}
+
+/// What changes whenever a lane does.
+type Mark = (u64, Vec<i64>, bool);
+
+impl Berth {
+    /// Takes up where a parcel left off.
+    fn resume(&mut self, shelf: &Shelf, found: &Found) {
+        self.old = shelf.older(self.epoch);
+        self.pieces = shelf.pieces().collect();
+        self.lineage.clone_from(&found.parcel.lineage);
+        let marks = found.parcel.snapshot.joins.iter().flat_map(|j| &j.marks);
+        let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
+        // What others wrote from there on is not ours.
+        self.lineage.retain(|s| (s.segment, s.offset) < end);
+        self.lineage.push(Stretch {
+            segment: end.0,
+            offset: end.1,
+            epoch: self.epoch,
+        });
+    }
+
+    /// Forgets stretches that end before what this parcel and the ones before need.
+    fn prune(&mut self, needs: u64) {
+        let first = self
+            .needed
+            .iter()
+            .copied()
+            .min()
+            .map_or(needs, |n| n.min(needs));
+        let over = |pair: &[Stretch]| (pair[1].segment, pair[1].offset) <= (first, 0);
+        while self.lineage.windows(2).next().is_some_and(over) {
+            self.lineage.remove(0);
+        }
+    }
+
+    /// Bytes that wait to be written.
+    fn unwritten(&self) -> usize {
+        self.unwritten.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Pieces and keys that no whole parcel needs any more.
+    fn drops(&mut self) -> Vec<String> {
+        if self.needed.len() < WHOLE {
+            return Vec::new();
+        }
+        let first = self.needed.iter().min().copied().unwrap_or(0);
+        let lineage = &self.lineage;
+        let unneeded = |&(segment, offset, epoch): &Piece| {
+            segment < first || parcel::author(lineage, segment, offset) != Some(epoch)
+        };
+        let gone: Vec<Piece> = self.pieces.iter().copied().filter(unneeded).collect();
+        let mut keys = std::mem::take(&mut self.old);
+        for piece in gone {
+            self.pieces.remove(&piece);
+            keys.push(parcel::piece_key(&self.prefix, piece));
+        }
+        keys
+    }
+}
+
+/// A lane on its way to the topic.
+struct Outgoing {
+    source: u16,
+    partition: i32,
+    home: i32,
+    prefix: String,
+    epoch: i64,
+    number: u64,
+    parcel: Parcel,
+    pieces: Vec<(Piece, Vec<u8>)>,
+    drops: Vec<String>,
+    positions: Vec<Origin>,
+    mark: Mark,
+    /// First journal segment that the parcel needs.
+    needs: u64,
+}
+
+/// What became of a batch.
+struct Answer {
+    sent: Vec<Outgoing>,
+    result: Result<(), String>,
+    took: Duration,
+    bytes: u64,
+}
+
+/// What happened to parcels, for metrics.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ParcelCounts {
+    /// Parcels written.
+    pub written: u64,
+    /// Bytes written, of parcels and journals.
+    pub written_bytes: u64,
+    /// Parcels read.
+    pub read: u64,
+    /// Bytes read to find them.
+    pub read_bytes: u64,
+    /// Parcels passed over for an older one.
+    pub refused: u64,
+    /// How long the last take-over took.
+    pub restore_seconds: f64,
+}
+
+/// Topic and partition, and when their parcel was last written or read, in milliseconds since 1970.
+pub type ParcelAge<'a> = (&'a str, i32, Option<i64>);
+
+/// How a partition was found.
+pub enum Taken {
+    /// A lane to go on with, and what was remembered of its streams.
+    Lane(Box<Lane>, Vec<Remembered>),
+    /// It is not to be read, for this reason.
+    Barred(String),
+}
+
+/// See the module.
+pub struct Depot {
+    options: DepotOptions,
+    state: StateTopic,
+    writer: Arc<StateWriter>,
+    letters: Option<Sender<Vec<Outgoing>>>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+    busy: bool,
+    counts: ParcelCounts,
+}
+
+impl Depot {
+    /// Starts the thread; asks nothing of the broker yet.
+    pub fn new(options: DepotOptions) -> Result<Depot, KafkaError> {
+        let state = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
+        let writer = Arc::new(StateWriter::new(&options.kafka, &options.topic)?);
+        let (letters, inbox) = channel::<Vec<Outgoing>>();
+        let (outbox, answers) = channel();
+        let hand = Arc::clone(&writer);
+        let thread = thread::Builder::new()
+            .name("parcels".to_owned())
+            .spawn(move || {
+                for letter in inbox {
+                    if outbox.send(write(&hand, letter)).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(|e| KafkaError::Other(format!("cannot start a thread: {e}")))?;
+        Ok(Depot {
+            options,
+            state,
+            writer,
+            letters: Some(letters),
+            answers,
+            thread: Some(thread),
+            busy: false,
+            counts: ParcelCounts::default(),
+        })
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> &ParcelCounts {
+        &self.counts
+    }
+
+    /// Takes a partition over: claims it, reads what was written of it, and makes its lane. An error
+    /// passes: the broker is away or slow.
+    pub fn take_over(
+        &mut self,
+        (source, partition): (u16, i32),
+        topics: &[String],
+        plan: Plan,
+    ) -> Result<Taken, KafkaError> {
+        let start = Instant::now();
+        let within = self.options.restore_within;
+        let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
+        let groups = &self.options.groups;
+        let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
+        let prefix = parcel::prefix(&group, &topic, partition);
+        let home = self.state.home(partition, topics)?;
+        let claim: Keyed = (parcel::claim_key(&prefix), Some(self.claimant()));
+        let epoch = self.writer.put(&[(home, &claim)], within)?;
+        let epoch = epoch.first().copied().unwrap_or_default();
+        let mut shelf = Shelf::new(prefix.clone());
+        let left = within.saturating_sub(start.elapsed());
+        self.state
+            .read(home, epoch, left, |key, value| shelf.take(key, value))?;
+        let berth = Berth {
+            group,
+            topic,
+            home,
+            prefix,
+            epoch,
+            lineage: vec![Stretch {
+                segment: 0,
+                offset: 0,
+                epoch,
+            }],
+            old: shelf.older(epoch),
+            pieces: shelf.pieces().collect(),
+            ..Berth::default()
+        };
+        self.counts.read_bytes += shelf.bytes();
+        let taken = self.open((source, partition), topics, plan, &shelf, berth);
+        self.counts.restore_seconds = start.elapsed().as_secs_f64();
+        taken
+    }
+
+    fn open(
+        &mut self,
+        (source, partition): (u16, i32),
+        topics: &[String],
+        plan: Plan,
+        shelf: &Shelf,
+        mut berth: Berth,
+    ) -> Result<Taken, KafkaError> {
+        let at = (source, partition);
+        let why = match shelf.open() {
+            Ok(Some(found)) => {
+                for (key, fault) in &found.refused {
+                    tracing::error!(%key, %fault, "parcel refused, using an older one");
+                    self.counts.refused += 1;
+                }
+                berth.resume(shelf, &found);
+                match lane_of(at, found, topics, plan.clone(), berth) {
+                    Ok((lane, memories)) => {
+                        self.counts.read += 1;
+                        return Ok(Taken::Lane(Box::new(lane), memories));
+                    }
+                    Err((why, back)) => {
+                        berth = back;
+                        why
+                    }
+                }
+            }
+            Ok(None) => match self
+                .state
+                .committed(&berth.group, &berth.topic, partition)?
+            {
+                None => return Ok(fresh(at, topics, plan, berth)),
+                Some(offset) => format!(
+                    "the group has committed offset {offset} and topic {} holds no parcel of it: it was \
+                     emptied, or is another",
+                    self.options.topic
+                ),
+            },
+            Err(faults) => {
+                self.counts.refused += faults.len() as u64;
+                let named = |(key, fault): &(String, Fault)| format!("{key}: {fault}");
+                let all: Vec<String> = faults.iter().map(named).collect();
+                format!(
+                    "no usable parcel in {}: {}",
+                    self.options.topic,
+                    all.join("; ")
+                )
+            }
+        };
+        if self.options.fresh {
+            tracing::error!(
+                topic = berth.topic,
+                partition,
+                why,
+                "partition begins without its state"
+            );
+            // Whatever lies there is not of this beginning.
+            berth.lineage = vec![Stretch {
+                segment: 0,
+                offset: 0,
+                epoch: berth.epoch,
+            }];
+            return Ok(fresh(at, topics, plan, berth));
+        }
+        Ok(Taken::Barred(format!(
+            "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
+        )))
+    }
+
+    /// Who claims, for people who look into the topic.
+    fn claimant(&self) -> Vec<u8> {
+        let kafka = &self.options.kafka;
+        let name = kafka.instance.as_deref().unwrap_or("-");
+        format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
+    }
+
+    /// Whether a batch is being written.
+    pub fn busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Hands over the lanes that have changed since they were last written. It is an error to do so
+    /// while [`busy`](Depot::busy).
+    pub fn write(
+        &mut self,
+        lanes: &mut [Lane],
+        remembered: &BTreeMap<(u16, i32), Vec<Remembered>>,
+    ) {
+        let mut letter = Vec::new();
+        for lane in lanes {
+            let memories = remembered.get(&(lane.source, lane.partition));
+            letter.extend(outgoing(lane, memories.map_or(&[], Vec::as_slice)));
+        }
+        self.send(letter);
+    }
+
+    fn send(&mut self, letter: Vec<Outgoing>) {
+        if let Some(letters) = &self.letters {
+            self.busy = letters.send(letter).is_ok();
+        }
+    }
+
+    /// What became of the last batch, once, if it is known.
+    pub fn answer(&mut self, lanes: &mut [Lane]) -> Option<Written> {
+        let answer = self.answers.try_recv().ok()?;
+        Some(self.settle(answer, lanes))
+    }
+
+    /// Waits for the batch under way.
+    pub fn wait(&mut self, lanes: &mut [Lane], within: Duration) -> Option<Written> {
+        if !self.busy {
+            return None;
+        }
+        let answer = self.answers.recv_timeout(within).ok()?;
+        Some(self.settle(answer, lanes))
+    }
+
+    fn settle(&mut self, answer: Answer, lanes: &mut [Lane]) -> Written {
+        self.busy = false;
+        let at_ms = clock::now_ms();
+        let mut positions = Vec::new();
+        if answer.result.is_ok() {
+            self.counts.written += answer.sent.len() as u64;
+            self.counts.written_bytes += answer.bytes;
+        }
+        for sent in answer.sent {
+            let mine = |l: &&mut Lane| {
+                (l.source, l.partition, l.berth.epoch) == (sent.source, sent.partition, sent.epoch)
+            };
+            let Some(lane) = lanes.iter_mut().find(mine) else {
+                continue;
+            };
+            let berth = &mut lane.berth;
+            if answer.result.is_err() {
+                let newer = std::mem::take(&mut berth.unwritten);
+                berth.unwritten = sent.pieces.into_iter().chain(newer).collect();
+                continue;
+            }
+            berth.number = sent.number;
+            berth
+                .pieces
+                .extend(sent.pieces.iter().map(|(piece, _)| *piece));
+            berth.needed.push_back(sent.needs);
+            if berth.needed.len() > WHOLE {
+                berth.needed.pop_front();
+            }
+            berth.written = Some(sent.mark);
+            berth.at_ms = Some(at_ms);
+            positions.extend(sent.positions);
+        }
+        Written {
+            result: answer.result.map(|()| positions),
+            took: answer.took,
+            at_ms,
+            bytes: answer.bytes,
+            unwritten: lanes.iter().map(|l| l.berth.unwritten()).sum(),
+        }
+    }
+
+    /// Writes the last parcel of a lane before it is given up, as far as the group leaves time for it.
+    pub fn leave(&mut self, lane: &mut Lane, remembered: &[Remembered], others: &mut [Lane]) {
+        let half = Duration::from_millis(self.options.kafka.session_ms() / 2);
+        let (start, within) = (Instant::now(), half.min(LEAVE_MAX));
+        if self.busy {
+            let answer = self.answers.recv_timeout(within).ok();
+            if let Some(answer) = answer {
+                // It may have been of this lane too.
+                let (mine, theirs): (Vec<_>, Vec<_>) = answer
+                    .sent
+                    .into_iter()
+                    .partition(|s| (s.source, s.partition) == (lane.source, lane.partition));
+                let (took, bytes) = (answer.took, answer.bytes);
+                let part = |sent, bytes| Answer {
+                    sent,
+                    result: answer.result.clone(),
+                    took,
+                    bytes,
+                };
+                self.settle(part(mine, 0), std::slice::from_mut(lane));
+                self.settle(part(theirs, bytes), others);
+            }
+        }
+        let (topic, partition) = (lane.berth.topic.clone(), lane.partition);
+        let late = |why: &str| {
+            tracing::warn!(
+                topic,
+                partition,
+                why,
+                "last parcel not written; the taker reads more again"
+            );
+        };
+        if self.busy {
+            return late("the batch before takes too long");
+        }
+        let Some(last) = outgoing(lane, remembered) else {
+            return;
+        };
+        self.send(vec![last]);
+        let left = within.saturating_sub(start.elapsed());
+        match self.wait(std::slice::from_mut(lane), left) {
+            Some(Written { result: Ok(_), .. }) => {}
+            Some(Written {
+                result: Err(why), ..
+            }) => late(&why),
+            None => late("the broker did not answer in time"),
+        }
+    }
+}
+
+impl Drop for Depot {
+    fn drop(&mut self) {
+        self.letters = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Lane {
+    /// Topic, partition, and when its last parcel was written or read.
+    pub fn parcel_age(&self) -> ParcelAge<'_> {
+        (&self.berth.topic, self.partition, self.berth.at_ms)
+    }
+}
+
+fn fresh(at: (u16, i32), topics: &[String], plan: Plan, berth: Berth) -> Taken {
+    let lane = Lane::new(at, Engine::new(plan), topics.to_vec(), berth);
+    Taken::Lane(Box::new(lane), Vec::new())
+}
+
+/// The lane that a parcel holds; or why it cannot be used, with the berth.
+#[expect(clippy::result_large_err, reason = "a few times in a process' life")]
+fn lane_of(
+    at: (u16, i32),
+    found: Found,
+    topics: &[String],
+    plan: Plan,
+    mut berth: Berth,
+) -> Result<(Lane, Vec<Remembered>), (String, Berth)> {
+    let mut snapshot = found.parcel.snapshot;
+    let before = snapshot.topics.clone();
+    let topics = snapshot.rebind(topics);
+    if !snapshot.joins.is_empty() && !topics.starts_with(&before) {
+        let before = before.join(", ");
+        let why = format!(
+            "its parcel holds predictions that wait for their outcomes, from the topics {before}, which the \
+             configuration names in another order"
+        );
+        return Err((why, berth));
+    }
+    let segments = match snapshot.joins.is_empty() {
+        true => Vec::new(),
+        false => vec![found.segments],
+    };
+    let engine = match Engine::restore_joined(plan, snapshot, &segments) {
+        Ok(engine) => engine,
+        Err(error) => return Err((error.to_string(), berth)),
+    };
+    for stream in engine.dropped() {
+        tracing::warn!(%stream, "stream of a parcel dropped");
+    }
+    berth.written = Some(mark_of(&engine));
+    berth.at_ms = Some(clock::now_ms());
+    Ok((Lane::new(at, engine, topics, berth), found.parcel.memories))
+}
+
+fn mark_of(engine: &Engine) -> Mark {
+    let records = engine.counters().total().records;
+    (records, engine.lines(), engine.is_idle())
+}
+
+/// A lane as it is now; `None` where nothing happened since it was last written.
+fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
+    let mark = mark_of(&lane.engine);
+    if lane.berth.written.as_ref() == Some(&mark) {
+        return None;
+    }
+    let deltas = lane.engine.take_journals();
+    let snapshot = Snapshot {
+        topics: lane.topics.clone(),
+        ..lane.engine.snapshot()
+    };
+    let positions = lane.engine.positions();
+    let berth = &mut lane.berth;
+    for delta in deltas {
+        let mut offset = delta.offset;
+        for bytes in delta.bytes.chunks(CHUNK_BYTES) {
+            let piece = (delta.segment, offset, berth.epoch);
+            berth.unwritten.push((piece, bytes.to_vec()));
+            offset += bytes.len() as u64;
+        }
+    }
+    let mut marks = snapshot.joins.iter().flat_map(|j| &j.marks);
+    let needs = marks.next().map_or(0, |m| m.segment);
+    berth.prune(needs);
+    Some(Outgoing {
+        source: lane.source,
+        partition: lane.partition,
+        home: berth.home,
+        prefix: berth.prefix.clone(),
+        epoch: berth.epoch,
+        number: berth.number + 1,
+        parcel: Parcel {
+            snapshot,
+            memories: remembered.to_vec(),
+            lineage: berth.lineage.clone(),
+        },
+        drops: berth.drops(),
+        pieces: std::mem::take(&mut berth.unwritten),
+        positions,
+        mark,
+        needs,
+    })
+}
+
+/// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
+fn write(writer: &StateWriter, sent: Vec<Outgoing>) -> Answer {
+    let start = Instant::now();
+    let written = try_write(writer, &sent);
+    Answer {
+        result: written.as_ref().map(|_| ()).map_err(Clone::clone),
+        bytes: written.unwrap_or(0),
+        sent,
+        took: start.elapsed(),
+    }
+}
+
+fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
+    let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
+    for o in sent {
+        for (piece, bytes) in &o.pieces {
+            let key = parcel::piece_key(&o.prefix, *piece);
+            bodies.push((o.home, (key, Some(bytes.clone()))));
+        }
+        let (body, head) = parcel::records(&o.parcel, &o.prefix, o.epoch, o.number)?;
+        bodies.extend(body.into_iter().map(|keyed| (o.home, keyed)));
+        heads.push((o.home, head));
+        drops.extend(o.drops.iter().map(|key| (o.home, (key.clone(), None))));
+    }
+    let size =
+        |(_, (key, value)): &(i32, Keyed)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
+    let bytes = bodies.iter().chain(&heads).map(size).sum();
+    put(writer, &bodies)?;
+    put(writer, &heads)?;
+    // What stays is in nobody's way.
+    let _ = put(writer, &drops);
+    Ok(bytes)
+}
+
+fn put(writer: &StateWriter, records: &[(i32, Keyed)]) -> Result<(), String> {
+    let all: Vec<(i32, &Keyed)> = records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+    match writer.put(&all, WRITE) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(segment: u64, offset: u64, epoch: i64) -> Stretch {
+        Stretch {
+            segment,
+            offset,
+            epoch,
+        }
+    }
+
+    #[test]
+    fn pieces_of_the_journal_go_when_neither_of_the_last_two_parcels_needs_them() {
+        let mut berth = Berth {
+            epoch: 9,
+            lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
+            // The one at (0, 6) of epoch 5 was written by the dead behind its last parcel.
+            pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
+            old: vec!["5/head/0".to_owned()],
+            ..Berth::default()
+        };
+        berth.needed.push_back(0);
+        assert!(berth.drops().is_empty(), "the giver's parcel may be needed");
+        berth.needed.push_back(0);
+        assert_eq!(berth.drops(), ["5/head/0", "5/journal/0/6"]);
+        // The next parcel needs nothing of the first segment, the one before still does.
+        berth.prune(1);
+        assert_eq!(berth.lineage.len(), 2);
+        berth.needed = [0, 1].into();
+        assert!(berth.drops().is_empty());
+        berth.needed = [1, 1].into();
+        let gone = ["5/journal/0/0", "5/journal/0/3", "9/journal/0/6"];
+        assert_eq!(berth.drops(), gone);
+        berth.prune(1);
+        assert_eq!(berth.lineage, [stretch(0, 6, 9)]);
+        assert_eq!(berth.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
+    }
+
+    #[test]
+    fn who_takes_over_goes_on_in_the_journal_where_the_parcel_ends() {
+        use crate::collect::join::{JoinState, JournalMark};
+        let mut berth = Berth {
+            epoch: 20,
+            ..Berth::default()
+        };
+        let mut found = Found::default();
+        found.parcel.lineage = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
+        let mark = |segment, len| JournalMark {
+            segment,
+            len,
+            crc: 0,
+            until_ms: 0,
+        };
+        found.parcel.snapshot.joins = vec![JoinState {
+            join: 0,
+            partition: 3,
+            marks: vec![mark(1, 100), mark(2, 30)],
+        }];
+        berth.resume(&Shelf::new(String::new()), &found);
+        let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
+        assert_eq!(berth.lineage, all);
+    }
+}

@@ -1,0 +1,237 @@
+//! Panes that come to a window after their time: what the sums of many partitions need when partitions
+//! join and leave.
+//!
+//! Windows over several partitions gather what each has sealed. A partition that comes from elsewhere
+//! brings whole windows, and one that is behind the others seals panes that the windows have passed. Both
+//! are merged here into the panes that hold their stretch of event time, exactly, since sums are integers;
+//! what no window will need again is left out. A window shows them at its next slide.
+//!
+//! Where a window stands is told by the line, up to which everything was sealed:
+//!
+//! ```text
+//!            slide      slide      slide      line
+//! 1h    ├──────────┼──────────┼──────────┼──────┤         panes …, and what is gathered behind the last
+//! 24h   ├────────────────────────────────┤                a pane has come as far as the narrower
+//!                                                         window has ended its slide
+//! ```
+//!
+//! Windows by count keep no slides: there the pane whose stretch holds the begin of the new one takes it.
+
+use super::pack::PackError;
+use super::ring::{Pane, RETAIN_SLIDE_MS, Ring, Windows, settle_count};
+use super::width::Width;
+use crate::stats::axis::Grid;
+use std::collections::VecDeque;
+
+impl Windows {
+    /// Merges a base pane that begins before `line_ms` into every window that it would have reached by
+    /// now, had it come in its turn.
+    pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+        for index in 0..self.len() {
+            if self.reached(index, pane.start_ms, line_ms) {
+                self.put(index, pane, line_ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges all panes of windows of the same ladder that stand at or before `line_ms`.
+    pub fn absorb(&mut self, theirs: &[Ring], line_ms: i64) -> Result<(), PackError> {
+        if theirs.len() != self.len() {
+            return Err(PackError::Corrupt);
+        }
+        for (index, ring) in theirs.iter().enumerate() {
+            for pane in ring.panes.iter().chain(&ring.gathering) {
+                self.put(index, pane, line_ms)?;
+            }
+            // What they still gather in a narrower window has reached this one where we are further.
+            let (mut below, mut narrower) = (index, self.feed_of(index));
+            while let Some(from) = narrower {
+                let gathering = theirs[from].gathering.as_ref();
+                if let Some(pane) = gathering.filter(|p| self.reached(below, p.start_ms, line_ms)) {
+                    self.put(index, pane, line_ms)?;
+                }
+                (below, narrower) = (from, self.feed_of(from));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a base pane has come as far as window `index`: the slide of the narrower one that holds
+    /// it is over.
+    fn reached(&self, index: usize, start_ms: i64, line_ms: i64) -> bool {
+        match self.feed_of(index).map(|from| self.width_of(from)) {
+            Some(Width::Time { slide_ms, .. }) => floor(start_ms, slide_ms) + slide_ms <= line_ms,
+            _ => true,
+        }
+    }
+
+    fn put(&mut self, index: usize, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+        let (width, grid) = (self.width_of(index), self.grid());
+        let ring = self.ring_mut(index);
+        let (width_ms, slide_ms) = match width {
+            Width::Time { width_ms, slide_ms } => (width_ms, slide_ms),
+            Width::Count { last } => {
+                let holds = |p: &Pane| (p.start_ms..p.end_ms).contains(&pane.start_ms);
+                merge(&mut ring.panes, pane, grid, holds)?;
+                return settle_count(ring, last, grid);
+            }
+        };
+        let ours = floor(pane.start_ms, slide_ms);
+        let under_way = floor(line_ms, slide_ms);
+        if ours >= under_way {
+            ring.gathering = Some(match ring.gathering.take() {
+                None => pane.clone(),
+                Some(held) => held.merged(pane, grid)?,
+            });
+            return Ok(());
+        }
+        let ahead = if slide_ms < RETAIN_SLIDE_MS {
+            slide_ms
+        } else {
+            0
+        };
+        if ours < under_way + ahead - width_ms {
+            return Ok(());
+        }
+        let same = |p: &Pane| floor(p.start_ms, slide_ms) == ours;
+        merge(&mut ring.panes, pane, grid, same)
+    }
+}
+
+/// Merges into the pane of which `same` is true, or puts a new one in its place in time.
+fn merge(
+    panes: &mut VecDeque<Pane>,
+    pane: &Pane,
+    grid: Grid,
+    same: impl Fn(&Pane) -> bool,
+) -> Result<(), PackError> {
+    match panes.iter().position(same) {
+        Some(at) => panes[at] = panes[at].merged(pane, grid)?,
+        None => {
+            let at = panes.partition_point(|p| p.start_ms < pane.start_ms);
+            panes.insert(at, pane.clone());
+        }
+    }
+    Ok(())
+}
+
+fn floor(time_ms: i64, slide_ms: i64) -> i64 {
+    time_ms - time_ms.rem_euclid(slide_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::axis::Axis;
+    use crate::stats::fixed::Score;
+    use crate::stats::rng::Rng;
+    use crate::stats::sums::Sums;
+    use crate::window::{Ladder, Packed, Unlabelled, WindowSpec};
+
+    const BASE: i64 = 10;
+    const END: i64 = 4_000;
+
+    fn ladder() -> Ladder {
+        let windows = vec![
+            WindowSpec::time("60", 60),
+            WindowSpec::time("360", 360),
+            WindowSpec::time("1440", 1_440),
+            WindowSpec::last(40),
+        ];
+        Ladder::new(windows, 0).expect("a valid ladder")
+    }
+
+    fn grid() -> Grid {
+        Grid::new(Axis::Linear, 4)
+    }
+
+    /// Base panes of one partition: some empty.
+    fn panes(seed: u64) -> Vec<Option<Pane>> {
+        let mut rng = Rng::new(seed);
+        let pane = |start_ms: i64| {
+            let n = (rng.uniform() * 4.0) as u64;
+            let mut sums = Sums::new(grid());
+            for _ in 0..n {
+                let score = Score::new(rng.uniform()).expect("a score");
+                sums.observe(score, rng.uniform() < 0.5).expect("room");
+            }
+            (n > 0).then(|| Pane {
+                start_ms,
+                end_ms: start_ms + BASE,
+                late: u64::from(rng.uniform() < 0.1),
+                packed: Packed::new(&sums),
+                unlabelled: Unlabelled::default(),
+            })
+        };
+        (0..END / BASE).map(|i| i * BASE).map(pane).collect()
+    }
+
+    fn sealed(panes: &[Option<Pane>]) -> Windows {
+        let mut windows = Windows::new(&ladder(), grid());
+        for (i, pane) in (1..).zip(panes) {
+            windows.seal(pane.as_ref(), i * BASE).expect("sound");
+            windows.trim(i * BASE);
+        }
+        windows
+    }
+
+    fn totals(windows: &Windows, end_ms: i64) -> Vec<(u64, u64, Sums)> {
+        let one = |i: usize| {
+            let sums = windows.total(i, end_ms).expect("sound");
+            (windows.n(i, end_ms), windows.late(i, end_ms), sums)
+        };
+        // The window by count is compared by its size alone, below.
+        (0..3).map(one).collect()
+    }
+
+    #[test]
+    fn windows_of_partitions_at_different_lines_sum_up_to_those_of_all_at_the_next_slides() {
+        let parts: Vec<_> = (1..4).map(panes).collect();
+        let both = |a: &Option<Pane>, b: &Option<Pane>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.merged(b, grid()).expect("sound")),
+            (a, b) => a.clone().or(b.clone()),
+        };
+        let all = parts.iter().skip(1).fold(parts[0].clone(), |all, part| {
+            all.iter().zip(part).map(|(a, b)| both(a, b)).collect()
+        });
+        for (mark, lines) in [
+            (0, [100, 100, 100]),
+            (1, [217, 150, 219]),
+            (2, [39, 300, 241]),
+        ] {
+            let newest = *lines.iter().max().expect("three");
+            let line_ms = newest * BASE;
+            let mut ours = Windows::new(&ladder(), grid());
+            for (part, line) in parts.iter().zip(lines) {
+                let lane = sealed(&part[..line as usize]);
+                ours.absorb(lane.rings(), line_ms).expect("sound");
+            }
+            // Those that are behind go on, and come too late for the slides that were passed.
+            for (part, line) in parts.iter().zip(lines) {
+                for pane in part[line as usize..newest as usize].iter().flatten() {
+                    ours.place(pane, line_ms).expect("sound");
+                }
+            }
+            let mut theirs = sealed(&all[..newest as usize]);
+            for i in newest..END / BASE {
+                let end_ms = (i + 1) * BASE;
+                let pane = all[i as usize].as_ref();
+                for windows in [&mut ours, &mut theirs] {
+                    windows.seal(pane, end_ms).expect("sound");
+                }
+                for w in (0..3).filter(|&w| ours.due(w, end_ms, true)) {
+                    assert_eq!(
+                        totals(&ours, end_ms)[w],
+                        totals(&theirs, end_ms)[w],
+                        "window {w} at {end_ms}, case {mark}"
+                    );
+                }
+                for windows in [&mut ours, &mut theirs] {
+                    windows.trim(end_ms);
+                }
+            }
+            assert!(ours.n(3, END) >= 40);
+        }
+    }
+}
