@@ -18,8 +18,8 @@ use crate::collect::{
 };
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    AccountReport, Change, Detector, DetectorState, Judge, JudgeOptions, Ledger, Memory, Stopwatch,
-    StreamId, StreamReport, WindowReport, pane_of,
+    AccountReport, Change, Detector, DetectorOptions, DetectorState, Judge, JudgeOptions, Ledger,
+    Memory, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
@@ -721,6 +721,16 @@ fn number_of(ledger: &mut Ledger, plan: &ModelPlan, model: usize, s: &SubjectSta
     let Some(before) = s.judges.iter().find_map(|j| j.detector.as_ref()) else {
         return ledger.open(model);
     };
+    come_back(ledger, options, model, before)
+}
+
+/// The number of detectors that were `before`: their own while it is free and their terms are the same.
+fn come_back(
+    ledger: &mut Ledger,
+    options: &DetectorOptions,
+    model: usize,
+    before: &DetectorState,
+) -> u64 {
     let number = ledger.reopen(model, before.number);
     if before.terms == options.terms() {
         number
@@ -780,9 +790,18 @@ fn restore_judge(
 ) -> Result<Option<DetectorState>, PackError> {
     let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
     judge.restore(rings?, &state.memories, options)?;
+    restore_detector(judge, state.detector, options)
+}
+
+/// Puts back a detector; returns a state that was made under other terms, or where none is asked for.
+fn restore_detector(
+    judge: &mut Judge,
+    state: Option<DetectorState>,
+    options: &JudgeOptions,
+) -> Result<Option<DetectorState>, PackError> {
     let same =
         |d: &DetectorState| options.detector.as_ref().map(|o| o.terms()) == Some(d.terms.clone());
-    match state.detector {
+    match state {
         Some(d) if same(&d) => judge.restore_detector(&d).map(|()| None),
         other => Ok(other),
     }

@@ -12,7 +12,7 @@ use super::engine::{Engine, Plan, Remembered};
 use super::lanes::{Lanes, Moved};
 use super::snapshots::Written;
 use crate::collect::{Counters, Disposition, Event, Label, Origin, Pair, PartitionState, Reason};
-use crate::judge::{Change, Stopwatch, StreamReport};
+use crate::judge::{AccountReport, Change, Stopwatch, StreamReport};
 use crate::kafka::KafkaError;
 
 /// How long the last batch of parcels may take at the end.
@@ -222,6 +222,11 @@ impl Engines {
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
         self.judging().reports()
+    }
+
+    /// The accounts of false alarms.
+    pub fn ledger(&self) -> Vec<AccountReport> {
+        self.judging().ledger()
     }
 
     /// Where every record went; in a process whose partitions move, every record that it has read itself.

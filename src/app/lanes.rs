@@ -224,6 +224,7 @@ impl Lanes {
         let lines = lines.chain([self.union.lines()]);
         let lines = fold(lines, self.plan.models.len(), i64::MIN, i64::max);
         let old = std::mem::replace(&mut self.union, Engine::union(&self.plan));
+        self.union.inherit(&old);
         self.retire(old);
         if let Some(stopwatch) = self.stopwatch {
             self.union.time_by(stopwatch);

@@ -33,7 +33,8 @@ pub struct DetectorState {
     pub staked: f64,
     /// Alarms since the stream began.
     pub alarms: u64,
-    at_ms: Option<i64>,
+    /// End of the newest pane taken.
+    pub at_ms: Option<i64>,
     missed: Missed,
     called_ms: Option<i64>,
     /// Log worth (none before a stake: JSON has no −∞), onset by event and by time.

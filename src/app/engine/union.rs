@@ -15,7 +15,6 @@
 
 use super::*;
 use crate::collect::PaneDelta;
-use crate::judge::DetectorState;
 
 /// What a lane has sealed or corrected.
 #[derive(Debug, Clone)]
@@ -280,30 +279,60 @@ impl Engine {
         let remembered = |j: &Judge| Remembered {
             stream: j.report().id.clone(),
             windows: j.memories(),
-            detector: j.detector(),
+            detector: j.detector().map(Detector::state),
         };
         mine.map(remembered).collect()
+    }
+
+    /// Goes on with the ledger of the union before this one: what was staked is not forgotten.
+    pub fn inherit(&mut self, before: &Engine) {
+        let models = &self.plan.models;
+        self.ledger.restore(models, &before.ledger.state(models));
     }
 
     /// Takes over verdicts, alerts and detectors, of each the later one where two are given, for the
     /// streams that there are.
     pub fn remember(&mut self, all: &[Remembered]) {
-        for (slot, judges) in self.judges.iter_mut().enumerate() {
+        for slot in 0..self.judges.len() {
             let Some(subject) = self.collector.subject(slot) else {
                 continue;
             };
-            let options = &self.plan.models[subject.model].judge;
-            for judge in judges {
+            let model = subject.model;
+            let latest = |judge: &Judge| {
                 let mine = all.iter().filter(|m| m.stream == judge.report().id);
-                let Some(latest) = mine.cloned().reduce(later) else {
-                    continue;
-                };
-                // Of another ladder or another detector, they say nothing about these windows.
+                mine.cloned().reduce(later)
+            };
+            let latest: Vec<_> = self.judges[slot].iter().map(latest).collect();
+            let detector = latest.iter().flatten().find_map(|m| m.detector.as_ref());
+            if let Some(before) = detector {
+                self.renumber(slot, model, before);
+            }
+            let options = &self.plan.models[model].judge;
+            for (judge, latest) in self.judges[slot].iter_mut().zip(latest) {
+                let Some(latest) = latest else { continue };
+                // Of another ladder, they say nothing about these windows.
                 let _ = judge.remember(&latest.windows, options);
-                if let Some(detector) = &latest.detector {
-                    let _ = judge.restore_detector(detector);
+                if let Ok(Some(other)) = restore_detector(judge, latest.detector, options) {
+                    keep(&mut self.ledger, &other);
                 }
             }
+        }
+    }
+
+    /// Lets the detectors of a subject begin under the number that they had, while it is free.
+    fn renumber(&mut self, slot: usize, model: usize, before: &DetectorState) {
+        let plan = &self.plan.models[model];
+        let mut watched = self.judges[slot].iter().filter_map(Judge::detector);
+        let (Some(odds), Some(options), Some(now)) =
+            (&self.odds[model], &plan.judge.detector, watched.next())
+        else {
+            return;
+        };
+        self.ledger.close(model, now.number());
+        let number = come_back(&mut self.ledger, options, model, before);
+        let share = stake_of(options, plan, number);
+        for judge in &mut self.judges[slot] {
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
         }
     }
 }
