@@ -762,6 +762,7 @@ fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
         rings: j.rings().iter().map(RingState::from).collect(),
         memories: j.memories(),
         detector: j.detector().map(Detector::state),
+        mendings: j.mendings(),
     };
     SubjectState {
         model: s.model as u32,
@@ -790,6 +791,7 @@ fn restore_judge(
 ) -> Result<Option<DetectorState>, PackError> {
     let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
     judge.restore(rings?, &state.memories, options)?;
+    judge.restore_mendings(&state.mendings)?;
     restore_detector(judge, state.detector, options)
 }
 

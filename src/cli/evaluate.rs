@@ -1,12 +1,12 @@
 //! `trueline evaluate`: a file of scored outcomes as one sample.
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{self, Exit};
-use super::{classes, distances, kernel, offline, table};
+use super::{classes, distances, kernel, offline, recalibrate, table};
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
@@ -26,6 +26,7 @@ Examples:
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
+  trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
 The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, or, for
 several classes, p0, p1, … (a probability a class) and label (the index of the class that happened).";
@@ -183,6 +184,9 @@ pub struct Args {
     /// End with code 1 when calibration is rejected and the error exceeds the tolerance
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
+    /// How scores are mended before they are evaluated
+    #[command(flatten)]
+    pub mending: recalibrate::Args,
 }
 
 /// A number above 0 and below 1.
@@ -271,15 +275,19 @@ impl Args {
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
-    match read(args).and_then(|table| see(args, table)) {
-        Ok(seen) if args.test.is_some() => run_other(args, &seen),
-        Ok(Seen::Scores(sample)) => run_scores(args, &sample),
-        Ok(Seen::Vectors(sample, view)) => run_vectors(args, &sample, view),
-        Err((exit, message)) => {
-            eprintln!("trueline evaluate: {message}");
-            exit
-        }
-    }
+    let done = sight(args, &args.file).and_then(|seen| match seen {
+        seen if args.test.is_some() => Ok(run_other(args, &seen)),
+        Seen::Scores(sample) => run_scores(args, sample),
+        Seen::Vectors(_, _) if args.mending.recalibrate.is_some() => Err((
+            Exit::Usage,
+            "maps mend one score an event; take a view such as top_label or class:0".to_owned(),
+        )),
+        Seen::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
+    });
+    done.unwrap_or_else(|(exit, message)| {
+        eprintln!("trueline evaluate: {message}");
+        exit
+    })
 }
 
 /// What is tested of the file.
@@ -288,14 +296,21 @@ enum Seen {
     Vectors(Vectors, FileView),
 }
 
-/// Takes the view of the table that was asked for.
-fn see(args: &Args, table: Table) -> Result<Seen, (Exit, String)> {
-    let name = args.file.display();
+/// Reads a file and takes the view of it that was asked for.
+fn sight(args: &Args, path: &Path) -> Result<Seen, (Exit, String)> {
+    let table = read(path)?;
     if matches!(table, Table::Vectors(_)) && args.sampling() != Sampling::default() {
+        let name = path.display();
         let text = format!("{name} holds several classes; only of one have negatives a rate");
         return Err((Exit::Usage, text));
     }
-    match (table, args.view) {
+    see(args.view, path, table)
+}
+
+/// Takes the view of the table that was asked for.
+fn see(view: Option<FileView>, path: &Path, table: Table) -> Result<Seen, (Exit, String)> {
+    let name = path.display();
+    match (table, view) {
         (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(Seen::Scores(sample))
         }
@@ -326,21 +341,46 @@ fn see(args: &Args, table: Table) -> Result<Seen, (Exit, String)> {
     }
 }
 
-fn run_scores(args: &Args, sample: &[(f64, bool)]) -> Exit {
+fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
+    let mended = mend(args, &mut sample)?;
     // A sample that was read has at least one event, so there is always an evaluation.
-    let Some(e) = evaluate_scores(sample, &args.options()) else {
-        return Exit::Data;
+    let Some(e) = evaluate_scores(&sample, &args.options()) else {
+        return Ok(Exit::Data);
     };
     let text = if args.json {
-        format!("{:#}\n", report::json(&e))
+        let mut all = report::json(&e);
+        if let Some(mended) = &mended {
+            all["recalibration"] = recalibrate::json(mended);
+        }
+        format!("{all:#}\n")
     } else {
-        table::render(&e)
-            + &e.distances
-                .as_ref()
-                .map_or(String::new(), distances::render)
+        let mended = mended.as_ref().map_or(String::new(), recalibrate::render);
+        let distances = e.distances.as_ref();
+        let distances = distances.map_or(String::new(), distances::render);
+        mended + &table::render(&e) + &distances
     };
     print(&text);
-    args.exit(miscalibrated(&e))
+    Ok(args.exit(miscalibrated(&e)))
+}
+
+/// Mends the scores, where that is asked for.
+fn mend(
+    args: &Args,
+    sample: &mut [(f64, bool)],
+) -> Result<Option<recalibrate::Mended>, (Exit, String)> {
+    let (Some(wanted), Some(path)) = (args.mending.recalibrate, &args.mending.fit) else {
+        return Ok(None);
+    };
+    if args.sampling() != Sampling::default() {
+        let text = "a map mends the scores as they come, not those that rates carry elsewhere; \
+                    take one of --recalibrate and --negatives-kept or --negatives-trained";
+        return Err((Exit::Usage, text.to_owned()));
+    }
+    let Seen::Scores(fit) = sight(args, path)? else {
+        let text = "the files of --fit and of the evaluation are of different kinds".to_owned();
+        return Err((Exit::Usage, text));
+    };
+    recalibrate::mend(&args.mending, wanted, &fit, sample, &args.options()).map(Some)
 }
 
 /// `--test`.
@@ -455,20 +495,20 @@ fn miscalibrated(e: &Evaluation) -> bool {
     e.reject && e.tolerance.exceeded
 }
 
-fn read(args: &Args) -> Result<Table, (Exit, String)> {
-    let name = args.file.display().to_string();
+fn read(path: &Path) -> Result<Table, (Exit, String)> {
+    let name = path.display().to_string();
     let missing = |e: std::io::Error| {
         let text = format!("cannot open {name} ({e}); check the path and its permissions");
         (Exit::NoInput, text)
     };
-    let file = File::open(&args.file).map_err(missing)?;
+    let file = File::open(path).map_err(missing)?;
     if file.metadata().is_ok_and(|m| m.is_dir()) {
         let text = format!("{name} is a directory; name one CSV file in it");
         return Err((Exit::NoInput, text));
     }
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
-    let input = scores::unpack(&args.file, bar.wrap_read(file)).map_err(missing)?;
+    let input = scores::unpack(path, bar.wrap_read(file)).map_err(missing)?;
     let sample = vectors::read(&name, input).map_err(|e| (Exit::Data, e.to_string()));
     bar.finish_and_clear();
     sample

@@ -20,6 +20,7 @@ mod evaluate;
 mod exit;
 mod kernel;
 mod offline;
+mod recalibrate;
 mod replay;
 mod reproduce;
 mod run;

@@ -7,6 +7,7 @@
 //! ```text
 //! windows by time    Σ (width / slide + 1) · m · 16 B       packed
 //! windows by count   Σ last · 80 B                          at worst each event a pane of its own
+//! mending            16 KiB a window                       maps of two fits, where miscalibrated
 //! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
 //! ```
 //!
@@ -24,6 +25,7 @@
 
 use crate::decode::Format;
 use crate::judge::ModelPlan;
+use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
 use crate::window::Width;
 
@@ -35,6 +37,8 @@ const PACKED_CELL_BYTES: u64 = 16;
 const OPEN_CELL_BYTES: u64 = 48;
 /// An event of a window by count that is alone in its pane: a packed cell and the pane around it.
 const LONE_EVENT_BYTES: u64 = 80;
+/// What would mend a window: the isotonic maps of two fits, with all that is said of them.
+const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
 /// Names, reports and bookkeeping of a stream, and the events that wait before its open panes' cells.
 const STREAM_BYTES: u64 = 16 * 1024;
 
@@ -130,7 +134,7 @@ fn stream_bytes(model: &ModelPlan) -> u64 {
             }
             Width::Count { last } => last.saturating_mul(LONE_EVENT_BYTES),
         };
-        bytes = bytes.saturating_add(cost);
+        bytes = bytes.saturating_add(cost).saturating_add(MENDING_BYTES);
     }
     bytes
 }

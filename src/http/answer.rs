@@ -6,13 +6,15 @@
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::path::{self, Route, route};
+use super::recalibration::{self, NoTable};
 use super::{api, page};
+use crate::judge::StreamReport;
 use crate::telemetry::{Published, collector};
 
 /// A response that is complete in memory.
@@ -48,6 +50,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Ledger => ok(&api::ledger(published)),
         Route::Stream(parts) => stream(&parts, published),
         Route::Reliability(parts) => reliability(&parts, query, published),
+        Route::Recalibration(parts) => mending(&parts, query, published),
         Route::Page(parts) => {
             match path::find(&parts, published).and_then(|id| published.report(&id)) {
                 Some(report) => html(page::stream(
@@ -190,16 +193,60 @@ fn reliability(parts: &[String], query: Option<&str>, published: &Published) -> 
     let window = path::query(query, "window");
     match api::reliability(&report, window.as_deref()) {
         Some(body) => ok(&body),
-        None => {
-            let names: Vec<&str> = report.windows.iter().map(|w| w.window.as_str()).collect();
-            let what = format!("no window `{}`", window.unwrap_or_default());
-            error(
-                StatusCode::NOT_FOUND,
-                &what,
-                &format!("this stream has {}", names.join(", ")),
-            )
+        None => no_window(&report, window.as_deref()),
+    }
+}
+
+fn no_window(report: &StreamReport, window: Option<&str>) -> Answer {
+    let names: Vec<&str> = report.windows.iter().map(|w| w.window.as_str()).collect();
+    let what = format!("no window `{}`", window.unwrap_or_default());
+    let hint = format!("this stream has {}", names.join(", "));
+    error(StatusCode::NOT_FOUND, &what, &hint)
+}
+
+/// What would mend a stream, as JSON or as a table for download.
+fn mending(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
+    let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
+        return no_stream(parts);
+    };
+    let window = path::query(query, "window");
+    let window = window.as_deref();
+    match path::query(query, "format").as_deref() {
+        None | Some("json") => match recalibration::json(&report, window) {
+            Some(body) => ok(&body),
+            None => no_window(&report, window),
+        },
+        Some("csv") => {
+            let method = path::query(query, "method");
+            match recalibration::csv(&report, window, method.as_deref()) {
+                Ok(text) => table(text),
+                Err(NoTable::Window) => no_window(&report, window),
+                Err(NoTable::Method) => {
+                    let what = format!("no map `{}`", method.unwrap_or_default());
+                    let hint = "write logistic, beta, isotonic or advised";
+                    error(StatusCode::BAD_REQUEST, &what, hint)
+                }
+                Err(NoTable::Map) => {
+                    let hint = "the same address without `format` says why; `method` takes a map that is not advised";
+                    error(StatusCode::NOT_FOUND, "no map is advised", hint)
+                }
+            }
+        }
+        Some(other) => {
+            let what = format!("no format `{other}`");
+            error(StatusCode::BAD_REQUEST, &what, "write json or csv")
         }
     }
+}
+
+/// A table that a browser saves.
+fn table(text: String) -> Answer {
+    let mut answer = whole(StatusCode::OK, "text/csv; charset=utf-8", text);
+    let disposition = HeaderValue::from_static("attachment; filename=\"recalibration.csv\"");
+    answer
+        .headers_mut()
+        .insert(CONTENT_DISPOSITION, disposition);
+    answer
 }
 
 fn no_stream(parts: &[String]) -> Answer {

@@ -99,7 +99,7 @@ pub fn decided(window: &WindowReport) -> Option<&Evaluation> {
     }
 }
 
-fn identity(report: &StreamReport) -> Value {
+pub(super) fn identity(report: &StreamReport) -> Value {
     let id = &report.id;
     let path = encode_id(id);
     json!({
@@ -115,12 +115,13 @@ fn identity(report: &StreamReport) -> Value {
         "links": {
             "self": format!("/api/v1/streams/{path}"),
             "reliability": format!("/api/v1/streams/{path}/reliability"),
+            "recalibration": format!("/api/v1/streams/{path}/recalibration"),
             "page": format!("/streams/{path}"),
         },
     })
 }
 
-fn window_facts(window: &WindowReport) -> Value {
+pub(super) fn window_facts(window: &WindowReport) -> Value {
     let (verdict, reason) = verdict_words(window.verdict);
     json!({
         "window": window.window,

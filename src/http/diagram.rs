@@ -12,6 +12,7 @@
 use std::fmt::Write;
 
 use crate::stats::evaluation::ReliabilityCell;
+use crate::stats::recalibration::Map;
 
 /// Side of the square, and the room around it, in SVG units.
 const SIDE: f64 = 360.0;
@@ -21,8 +22,8 @@ const TOP: f64 = 10.0;
 const COUNTS: f64 = 56.0;
 const GAP: f64 = 44.0;
 
-/// Draws the cells.
-pub fn svg(cells: &[ReliabilityCell]) -> String {
+/// Draws the cells, and the map that would mend them.
+pub fn svg(cells: &[ReliabilityCell], map: Option<&Map>) -> String {
     let cells: Vec<&ReliabilityCell> = cells.iter().filter(|cell| cell.n > 0).collect();
     let range = range(&cells);
     let scale = Scale { range };
@@ -37,6 +38,9 @@ pub fn svg(cells: &[ReliabilityCell]) -> String {
     let most = cells.iter().map(|cell| cell.n).max().unwrap_or(1);
     for cell in &cells {
         bars(cell, &scale, &mut out);
+    }
+    if let Some(map) = map {
+        curve(map, &scale, &mut out);
     }
     for cell in &cells {
         point(cell, most, &scale, &mut out);
@@ -106,6 +110,17 @@ fn frame(scale: &Scale, out: &mut String) {
         LEFT + SIDE / 2.0,
         TOP + SIDE + 34.0
     );
+}
+
+/// The mended score over the score: where the points lie if the map is right.
+fn curve(map: &Map, scale: &Scale, out: &mut String) {
+    const STEPS: u32 = 120;
+    out.push_str("<polyline class=map fill=none points=\"");
+    for i in 0..=STEPS {
+        let z = scale.range * f64::from(i) / f64::from(STEPS);
+        let _ = write!(out, "{:.1},{:.1} ", scale.x(z), scale.y(map.rate(z)));
+    }
+    out.push_str("\"><title>the map that is advised</title></polyline>");
 }
 
 /// The consistency bar of a cell and the interval of its rate.
@@ -203,15 +218,15 @@ mod tests {
 
     #[test]
     fn a_cell_without_events_draws_nothing() {
-        let drawn = svg(&[cell(0.5, 0, 0.0)]);
+        let drawn = svg(&[cell(0.5, 0, 0.0)], None);
         assert!(!drawn.contains("<circle"));
-        assert!(svg(&[]).ends_with("</svg>"));
+        assert!(svg(&[], None).ends_with("</svg>"));
     }
 
     #[test]
     fn a_rate_outside_its_consistency_bar_is_marked() {
-        assert!(svg(&[cell(0.5, 10, 0.9)]).contains("class=\"out\""));
-        assert!(svg(&[cell(0.5, 10, 0.53)]).contains("class=\"point\""));
+        assert!(svg(&[cell(0.5, 10, 0.9)], None).contains("class=\"out\""));
+        assert!(svg(&[cell(0.5, 10, 0.53)], None).contains("class=\"point\""));
     }
 
     #[test]

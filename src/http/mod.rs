@@ -9,6 +9,7 @@
 //! | `/api/v1/streams` | every monitored stream with its verdicts, `?model=` narrows |
 //! | `/api/v1/streams/{id}` | everything known of one stream |
 //! | `/api/v1/streams/{id}/reliability` | the cells of its reliability diagram with their bars, `?window=` picks |
+//! | `/api/v1/streams/{id}/recalibration` | what would mend it; `?format=csv` is a table for download, `?window=` and `?method=` pick |
 //! | `/api/v1/ledger` | budgets of false alarms: what is promised, what was staked, which streams are alarmed |
 //! | `/streams/{id}` | the same as a page with the diagram drawn |
 //!
@@ -25,6 +26,7 @@ pub mod client;
 mod diagram;
 mod page;
 mod path;
+mod recalibration;
 mod server;
 
 pub use api::rfc3339;

@@ -7,10 +7,10 @@ use std::fmt::Write;
 
 use super::api::{decided, p_value, rfc3339};
 use super::diagram;
-use super::path::encode_id;
+use super::path::{encode, encode_id};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
-use crate::judge::{DetectorReport, StreamReport, Verdict, WindowReport};
+use crate::judge::{DetectorReport, Mending, StreamReport, Verdict, WindowReport, recalibration};
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -47,6 +47,7 @@ pub fn index(published: &Published) -> String {
          <li>/api/v1/streams/{id} everything known of one stream\
          <li>/api/v1/streams/{id}/reliability the cells of its diagram\
          <li><a href=/api/v1/ledger>/api/v1/ledger</a> budgets of false alarms, promised and spent\
+         <li>/api/v1/streams/{id}/recalibration what would mend it; <code>?format=csv</code> as a table\
          <li>/api/v1/tap pairs as they form, by lines; <code>?model=</code> and <code>?rate=</code>\
          <li>POST /-/reload reads the configuration again\
          </ul>",
@@ -79,14 +80,14 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
     if let Some(told) = &report.detector {
         detector(told, &mut body);
     }
+    let path = encode_id(id);
     for shown in report
         .windows
         .iter()
         .filter(|w| window.is_none_or(|name| w.window == name))
     {
-        section(shown, &mut body);
+        section(&path, shown, &mut body);
     }
-    let path = encode_id(id);
     let _ = write!(
         body,
         "<p class=foot>As JSON: <a href=\"/api/v1/streams/{path}\">everything</a>, \
@@ -136,7 +137,7 @@ fn detector(told: &DetectorReport, body: &mut String) {
 }
 
 /// One window of the stream's page.
-fn section(window: &WindowReport, body: &mut String) {
+fn section(path: &str, window: &WindowReport, body: &mut String) {
     let _ = write!(
         body,
         "<section><h2>window {} {}</h2><p class=when>{} to {} UTC{} · n = {} · alert {}</p>",
@@ -156,15 +157,44 @@ fn section(window: &WindowReport, body: &mut String) {
                 escape(&sentence(window.verdict, e)),
                 fewer(window, e)
             );
-            body.push_str(&diagram::svg(&e.reliability));
+            let advised = window.mending.as_deref().and_then(Mending::advised);
+            body.push_str(&diagram::svg(&e.reliability, advised.map(|(map, _)| map)));
             figures(e, body);
             body.push_str("</div>");
+            mending(path, window, body);
         }
         None => {
             let _ = write!(body, "<p class=words>{}</p>", undecided_sentence(window));
         }
     }
     body.push_str("</section>");
+}
+
+/// What would mend a miscalibrated window.
+fn mending(path: &str, window: &WindowReport, body: &mut String) {
+    let Some(mending) = window.mending.as_deref() else {
+        return;
+    };
+    let words = match &mending.judged {
+        Some(j) => recalibration::words(&j.judgement, &j.fitted.fits),
+        None => format!(
+            "maps were fitted to the window until {} UTC and are judged on the next that begins there",
+            clock(mending.fitted.end_ms)
+        ),
+    };
+    let name = encode(&window.window);
+    let _ = write!(
+        body,
+        "<p class=words>To mend it: {}. <a href=\"/api/v1/streams/{path}/recalibration?window={name}\">maps</a>",
+        escape(&words)
+    );
+    if mending.advised().is_some() {
+        let _ = write!(
+            body,
+            ", <a href=\"/api/v1/streams/{path}/recalibration?window={name}&amp;format=csv\">table</a>; the line in the diagram is the map"
+        );
+    }
+    body.push_str("</p>");
 }
 
 /// Since when there are data, where that is not the window's begin.

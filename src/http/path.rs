@@ -29,6 +29,8 @@ pub enum Route {
     Stream(Vec<String>),
     /// The cells of one stream.
     Reliability(Vec<String>),
+    /// What would mend one stream.
+    Recalibration(Vec<String>),
     /// The page of one stream.
     Page(Vec<String>),
     /// Reads the configuration again.
@@ -53,11 +55,20 @@ pub fn route(path: &str) -> Route {
         _ => {}
     }
     if let Some(rest) = path.strip_prefix("/api/v1/streams/") {
-        // A fifth part, or a second after an id in one part, can only be the diagram.
-        if let Some(id) = rest.strip_suffix("/reliability")
-            && matches!(id.split('/').count(), 1 | 4)
-        {
-            return parts(id).map_or(Route::Unknown, Route::Reliability);
+        // A fifth part, or a second after an id in one part, can only be what belongs to it.
+        let below = [
+            (
+                "/reliability",
+                Route::Reliability as fn(Vec<String>) -> Route,
+            ),
+            ("/recalibration", Route::Recalibration),
+        ];
+        for (what, found) in below {
+            if let Some(id) = rest.strip_suffix(what)
+                && matches!(id.split('/').count(), 1 | 4)
+            {
+                return parts(id).map_or(Route::Unknown, found);
+            }
         }
         return parts(rest).map_or(Route::Unknown, Route::Stream);
     }
@@ -160,6 +171,10 @@ mod tests {
         assert_eq!(
             route("/api/v1/streams/a%2F1%2F%2Fbinary/reliability"),
             Route::Reliability(owned(&["a/1//binary"]))
+        );
+        assert_eq!(
+            route("/api/v1/streams/a/1//binary/recalibration"),
+            Route::Recalibration(owned(&["a", "1", "", "binary"]))
         );
         assert_eq!(route("/api/v1/streams/a/b"), Route::Unknown);
         assert_eq!(route("/api/v1/streams/%zz"), Route::Unknown);

@@ -2,6 +2,7 @@
 
 use super::coverage::Coverage;
 use super::detector_report::DetectorReport;
+use super::mending::Mending;
 use super::stream::StreamId;
 use super::verdict::Verdict;
 use crate::alert::AlertState;
@@ -34,6 +35,8 @@ pub struct WindowReport {
     pub evaluation: Option<Arc<Evaluation>>,
     /// Event time of the judgement: the end of the newest pane in it.
     pub evaluated_at_ms: i64,
+    /// What would mend it; `None` unless it was miscalibrated since it was last calibrated.
+    pub mending: Option<Arc<Mending>>,
 }
 
 /// The latest judgements of one stream.

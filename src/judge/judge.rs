@@ -20,6 +20,7 @@ use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
 use super::detector_state::DetectorState;
+use super::mending::{Mending, MendingState, Standing};
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
@@ -84,6 +85,7 @@ impl Judge {
             alert_since_ms: None,
             evaluation: None,
             evaluated_at_ms: 0,
+            mending: None,
         };
         Judge {
             windows: Windows::new(ladder, grid),
@@ -289,7 +291,23 @@ impl Judge {
         if let (Some(now), Some(begun), true) = (self.stopwatch, begun, evaluation.is_some()) {
             self.nanos.push(now().saturating_sub(begun));
         }
+        self.mend(index, verdict, options);
         self.publish(index, end_ms, verdict, evaluation, options, changes);
+    }
+
+    /// Takes the mending on, from the window that was just judged.
+    fn mend(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
+        let report = &self.report.windows[index];
+        let window = Standing {
+            start_ms: report.start_ms,
+            end_ms: report.end_ms,
+            n: report.n,
+            verdict,
+        };
+        let total = || self.windows.total(index, window.end_ms);
+        // Sums at the end of their range have been told by the verdict.
+        let next = Mending::step(report.mending.as_ref(), window, options, total).unwrap_or(None);
+        self.report.windows[index].mending = next;
     }
 
     fn coverage(&self, index: usize, end_ms: i64) -> Option<Coverage> {
@@ -425,6 +443,27 @@ impl Judge {
         Ok(())
     }
 
+    /// What would mend each window, for a snapshot.
+    pub fn mendings(&self) -> Vec<Option<MendingState>> {
+        let windows = self.report.windows.iter();
+        let state = |r: &WindowReport| r.mending.as_deref().map(MendingState::of);
+        windows.map(state).collect()
+    }
+
+    /// Puts back what would mend each window.
+    pub fn restore_mendings(&mut self, states: &[Option<MendingState>]) -> Result<(), PackError> {
+        if states.len() != self.report.windows.len() {
+            return Err(PackError::Corrupt);
+        }
+        for (report, state) in self.report.windows.iter_mut().zip(states) {
+            report.mending = match state {
+                None => None,
+                Some(state) => Some(Arc::new(state.mending().ok_or(PackError::Corrupt)?)),
+            };
+        }
+        Ok(())
+    }
+
     /// Puts back a snapshot. Evaluations are not stored but made again over the panes that are held, whose
     /// begin and number the report and the evaluation say; all else is as it was judged.
     pub fn restore(
@@ -483,6 +522,7 @@ impl Judge {
                     + size_of_val::<[_]>(&e.tcal.levels)
                     + size_of_val::<[_]>(&e.reliability)
             }) + size_of::<WindowReport>()
+                + r.mending.as_ref().map_or(0, |m| m.bytes())
                 + r.window.len()
         };
         size_of::<Judge>()

@@ -3,7 +3,8 @@
 //! [`plan`] says what is monitored; [`stream`] names what it is; [`judge`](mod@judge) holds the windows
 //! of one stream and judges them; [`verdict`] says when a verdict is due and which, [`coverage`]
 //! how many outcomes it rests on; [`book`] is what
-//! leaves, [`detector`] what alarms with a guarantee, [`ledger`] where its budget is kept, [`sentence`] the same in words, [`report`] its numbers as JSON.
+//! leaves, [`detector`] what alarms with a guarantee, [`ledger`] where its budget is kept, [`sentence`] the same in words, [`report`] its numbers as JSON;
+//! [`mending`] keeps what would mend a miscalibration, and [`recalibration`] says it.
 
 pub mod book;
 pub mod classes;
@@ -16,8 +17,10 @@ pub mod distances;
 pub mod judge;
 pub mod kernel;
 pub mod ledger;
+pub mod mending;
 pub mod offline;
 pub mod plan;
+pub mod recalibration;
 pub mod report;
 pub mod sentence;
 pub mod stream;
@@ -30,6 +33,7 @@ pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
 pub use judge::{Judge, Memory, Stopwatch, pane_of, seed};
 pub use ledger::{AccountReport, Ledger, LedgerState};
+pub use mending::{Mending, MendingState};
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
 pub use stream::StreamId;
 pub use verdict::{JudgeOptions, Undecided, Verdict};

@@ -6,8 +6,13 @@
 //! The log sums use scores clipped to [2⁻³², 1−2⁻³²]; the offline totals clip every sum that meets a
 //! logarithm, the window's totals the log sums alone (ΣU and ΣV then differ by 2⁻³² an event at most).
 
-use super::pyramid::{Level, LevelCell};
+use super::pyramid::Level;
+use super::recalibration::Point;
 use super::sums::{LogSums, Sums};
+
+/// The recalibration that fits best.
+pub use super::recalibration::logistic::Logistic as Recalibration;
+
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Sums over a whole sample that the companions need.
@@ -182,65 +187,6 @@ pub struct Cox {
     pub fit: Option<Recalibration>,
 }
 
-/// logit P(y=1) = a + b·logit z, fitted to a level's cells at their mean scores by maximum likelihood.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Recalibration {
-    /// a; 0 when calibrated, above 0 when the scores are too low.
-    pub intercept: f64,
-    /// b; 1 when calibrated, below 1 when over-confident.
-    pub slope: f64,
-}
-
-impl Recalibration {
-    /// The event rate that the fit gives to a score strictly between 0 and 1.
-    pub fn rate(&self, z: f64) -> f64 {
-        let x = self.intercept + self.slope * (z / (1.0 - z)).ln();
-        1.0 / (1.0 + (-x).exp())
-    }
-
-    /// Newton's method from (0, 1) with steps of at most 1 in each parameter; `None` where it does not
-    /// settle, as when the outcomes are all alike.
-    pub fn of(level: &Level) -> Option<Recalibration> {
-        let cells: Vec<(f64, f64, f64)> = level.occupied.iter().map(log_odds_cell).collect();
-        let (mut a, mut b) = (0.0, 1.0);
-        for _ in 0..NEWTON_STEPS_MAX {
-            let (mut g0, mut g1, mut i0, mut i1, mut i2) = (0.0, 0.0, 0.0, 0.0, 0.0);
-            for &(l, n, y) in &cells {
-                let q = 1.0 / (1.0 + (-(a + b * l)).exp());
-                let (u, v) = (y - n * q, n * q * (1.0 - q));
-                g0 += u;
-                g1 += u * l;
-                i0 += v;
-                i1 += v * l;
-                i2 += v * l * l;
-            }
-            let det = i0 * i2 - i1 * i1;
-            if det <= SPREAD_MIN * i0 * i2 {
-                return None;
-            }
-            let (da, db) = ((i2 * g0 - i1 * g1) / det, (i0 * g1 - i1 * g0) / det);
-            a += da.clamp(-1.0, 1.0);
-            b += db.clamp(-1.0, 1.0);
-            if da.abs().max(db.abs()) < 1e-6 {
-                return Some(Recalibration {
-                    intercept: a,
-                    slope: b,
-                });
-            }
-        }
-        None
-    }
-}
-
-/// Log-odds of the mean score, clipped as the log sums are, with N and Σy.
-fn log_odds_cell(c: &LevelCell) -> (f64, f64, f64) {
-    let z = (c.z / c.n).clamp(CLIP, 1.0 - CLIP);
-    ((z / (1.0 - z)).ln(), c.n, c.y)
-}
-
-/// Newton's method doubles its digits at each step; a fit that is not there by then runs away.
-const NEWTON_STEPS_MAX: u32 = 20;
-
 /// Least share of ΣVℓ² that the spread of the log-odds must have. Below it the two parameters cannot be
 /// told apart: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
 const SPREAD_MIN: f64 = 1e-7;
@@ -258,7 +204,7 @@ pub fn cox(t: &Totals, level: &Level) -> Option<Cox> {
         score,
         // Upper tail of χ² with 2 degrees.
         p_value: (-score / 2.0).exp(),
-        fit: Recalibration::of(level),
+        fit: Recalibration::fit(&Point::of_cells(level)).ok(),
     })
 }
 
@@ -325,36 +271,6 @@ mod tests {
         let constant = [(0.3, true), (0.3, false)];
         let level = Level::from_scores(&constant, 16);
         assert_eq!(cox(&totals(&constant), &level), None);
-        // All outcomes alike: the likelihood has no maximum.
-        assert_eq!(
-            Recalibration::of(&Level::from_scores(&[(0.2, true), (0.7, true)], 16)),
-            None
-        );
-    }
-
-    #[test]
-    fn the_fit_finds_the_recalibration_that_made_the_outcomes() {
-        let truth = Recalibration {
-            intercept: 0.5,
-            slope: 0.4,
-        };
-        let cells = (0..64).map(|i| {
-            let z = (f64::from(i) + 0.5) / 64.0;
-            LevelCell {
-                n: 100.0,
-                z: 100.0 * z,
-                y: 100.0 * truth.rate(z),
-                ..LevelCell::default()
-            }
-        });
-        let level = Level {
-            cells: 64,
-            occupied: cells.collect(),
-        };
-        let fit = Recalibration::of(&level);
-        assert!(
-            fit.is_some_and(|f| (f.intercept - 0.5).abs() < 1e-6 && (f.slope - 0.4).abs() < 1e-6)
-        );
     }
 
     #[test]

@@ -28,6 +28,7 @@ pub mod null;
 pub mod offline;
 pub mod pending;
 pub mod pyramid;
+pub mod recalibration;
 pub mod reliability;
 pub mod rng;
 pub mod sampling;

@@ -70,8 +70,9 @@ impl LevelCell {
         }
     }
 
+    /// Adds another.
     #[inline]
-    fn add(&mut self, o: &LevelCell) {
+    pub(super) fn add(&mut self, o: &LevelCell) {
         self.n += o.n;
         self.y += o.y;
         self.z += o.z;
@@ -185,7 +186,8 @@ impl Pyramid {
         Self::above(Level::from_scores(sample, 1 << finest), finest)
     }
 
-    fn above(finest: Level, depth: u32) -> Pyramid {
+    /// All levels above one of 2^`depth` cells, and it.
+    pub(super) fn above(finest: Level, depth: u32) -> Pyramid {
         let mut levels = vec![finest];
         for _ in 1..depth {
             let parent = levels[levels.len() - 1].parent();

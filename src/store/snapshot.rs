@@ -14,7 +14,7 @@
 
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Partitions};
-use crate::judge::{DetectorState, LedgerState, Memory};
+use crate::judge::{DetectorState, LedgerState, Memory, MendingState};
 use crate::stats::axis::{Axis, Grid};
 use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -133,6 +133,8 @@ pub struct JudgeState {
     pub memories: Vec<Memory>,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
+    /// What would mend each window.
+    pub mendings: Vec<Option<MendingState>>,
 }
 
 /// Panes of one window.

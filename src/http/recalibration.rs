@@ -1,0 +1,80 @@
+//! What would mend a stream: as JSON, and as a table for download.
+
+use serde_json::{Value, json};
+
+use super::api::{identity, window_facts};
+use crate::judge::{StreamReport, WindowReport, recalibration};
+use crate::stats::recalibration::{Map, Method, table};
+
+/// Why there is no table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoTable {
+    /// No window of that name.
+    Window,
+    /// No map of that name.
+    Method,
+    /// Nothing is advised, or no such map could be fitted.
+    Map,
+}
+
+/// The mending of one window, or of each; `None` if there is no window of that name.
+pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
+    let one = |w: &WindowReport| {
+        let mut entry = window_facts(w);
+        let mending = w.mending.as_deref();
+        entry["recalibration"] = mending.map_or(Value::Null, recalibration::json);
+        entry
+    };
+    let windows: Vec<Value> = asked(report, window).map(one).collect();
+    if windows.is_empty() && window.is_some() {
+        return None;
+    }
+    let mut entry = identity(report);
+    entry["windows"] = json!(windows);
+    Some(entry)
+}
+
+/// The table of a map: the one that is advised, of the first window that advises one; with `method` the
+/// judged map of that family, or where none was judged the one that awaits its trial.
+pub fn csv(
+    report: &StreamReport,
+    window: Option<&str>,
+    method: Option<&str>,
+) -> Result<String, NoTable> {
+    let method = match method {
+        None | Some("advised") => None,
+        Some(name) => {
+            let known = Method::ALL.into_iter().find(|m| m.as_str() == name);
+            Some(known.ok_or(NoTable::Method)?)
+        }
+    };
+    if window.is_some() && asked(report, window).next().is_none() {
+        return Err(NoTable::Window);
+    }
+    let found = asked(report, window).find_map(|w| Some((w, chosen(w, method)?)));
+    let (window, map) = found.ok_or(NoTable::Map)?;
+    let (id, name) = (
+        report.id.to_string().replace(['\n', '\r'], " "),
+        &window.window,
+    );
+    Ok(format!("# stream={id} window={name}\n{}", table::csv(map)))
+}
+
+fn chosen(w: &WindowReport, method: Option<Method>) -> Option<&Map> {
+    let mending = w.mending.as_deref()?;
+    match method {
+        None => mending.advised().map(|(map, _)| map),
+        Some(method) => {
+            let judged = mending.judged.as_ref().map(|j| &j.fitted);
+            judged.unwrap_or(&mending.fitted).fits.map(method)
+        }
+    }
+}
+
+fn asked<'a>(
+    report: &'a StreamReport,
+    window: Option<&'a str>,
+) -> impl Iterator<Item = &'a WindowReport> {
+    let windows = report.windows.iter();
+    windows.filter(move |w| window.is_none_or(|name| w.window == name))
+}

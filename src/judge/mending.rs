@@ -1,0 +1,332 @@
+//! What would mend a miscalibrated window, and what it was shown to bring.
+//!
+//! ```text
+//! miscalibrated   maps are fitted to the window's total and kept
+//! … slides …
+//! miscalibrated   the first window that begins where the fitted one ended: the kept maps are judged on
+//!                 its total; what is found is kept, and maps of this window take the place of the fitted
+//! calibrated      all is forgotten: what is served now needs no mending, or was mended
+//! ```
+//!
+//! So maps are fitted and judged once a width and not once a slide, a window shares no event with that on
+//! which its maps are judged, and no pane is kept for it: between the two only the parameters are
+//! held (at most 6 KiB and a little a fit, two fits a window). An undecided window changes nothing. A fit is made anew before its trial
+//! when the events of its window have doubled since, as they do while a stream is young.
+//!
+//! Where negatives are down-sampled the cells hold scores carried to another scale, on which no scorer could
+//! apply a map: then there is none.
+//!
+//! The mending is a function of the sealed panes, like the verdict, and travels with snapshots. Outcomes that
+//! are revised later do not change what was fitted or judged before.
+
+use super::verdict::{JudgeOptions, Verdict};
+use crate::stats::evaluation::Sampling;
+use crate::stats::pyramid::Level;
+use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Method, Point, Unfit};
+use crate::stats::sums::Sums;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// Maps fitted to one window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// Begin of the window.
+    pub start_ms: i64,
+    /// Its end.
+    pub end_ms: i64,
+    /// The maps.
+    pub fits: Fits,
+}
+
+/// Maps of one window, judged on a later one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The maps.
+    pub fitted: Arc<Fitted>,
+    /// Begin of the window they were judged on.
+    pub start_ms: i64,
+    /// Its end.
+    pub end_ms: i64,
+    /// What they brought there.
+    pub judgement: Judgement,
+}
+
+/// What is known of the mending of one window. See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mending {
+    /// Maps that await their trial.
+    pub fitted: Arc<Fitted>,
+    /// The last trial.
+    pub judged: Option<Arc<Judged>>,
+}
+
+/// A window as it stands.
+#[derive(Debug, Clone, Copy)]
+pub struct Standing {
+    /// Begin.
+    pub start_ms: i64,
+    /// End.
+    pub end_ms: i64,
+    /// Number of events.
+    pub n: u64,
+    /// The verdict on it.
+    pub verdict: Verdict,
+}
+
+impl Mending {
+    /// The mending after a judgement; `total` is asked for only where maps are fitted or judged.
+    pub fn step<E>(
+        before: Option<&Arc<Mending>>,
+        window: Standing,
+        options: &JudgeOptions,
+        total: impl FnOnce() -> Result<Sums, E>,
+    ) -> Result<Option<Arc<Mending>>, E> {
+        match window.verdict {
+            Verdict::Calibrated => return Ok(None),
+            Verdict::Undecided(_) => return Ok(before.cloned()),
+            Verdict::Miscalibrated => {}
+        }
+        if options.evaluation.sampling != Sampling::default() {
+            return Ok(None);
+        }
+        let follows = before.is_some_and(|b| window.start_ms >= b.fitted.end_ms);
+        let grown = before.is_some_and(|b| window.n >= b.fitted.fits.n.saturating_mul(2));
+        if before.is_some() && !follows && !grown {
+            return Ok(before.cloned());
+        }
+        let sums = total()?;
+        let points = Point::of_cells(&Level::from_sums(&sums));
+        let mut judged = before.and_then(|b| b.judged.clone());
+        if let Some(before) = before.filter(|_| follows) {
+            let (cut, wanted) = (Cut::Grid(sums.grid()), &options.evaluation);
+            let found = Judgement::of(&before.fitted.fits, &points, &cut, wanted);
+            judged = found.map(|judgement| {
+                Arc::new(Judged {
+                    fitted: before.fitted.clone(),
+                    start_ms: window.start_ms,
+                    end_ms: window.end_ms,
+                    judgement,
+                })
+            });
+        }
+        let fitted = Arc::new(Fitted {
+            start_ms: window.start_ms,
+            end_ms: window.end_ms,
+            fits: Fits::of(&points),
+        });
+        Ok(Some(Arc::new(Mending { fitted, judged })))
+    }
+
+    /// The map that is advised, and the trial that says so.
+    pub fn advised(&self) -> Option<(&Map, &Judged)> {
+        let judged = self.judged.as_deref()?;
+        let method = judged.judgement.advice.method()?;
+        Some((judged.fitted.fits.map(method)?, judged))
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let judged = self.judged.as_ref();
+        let judged = judged.map_or(0, |j| size_of::<Judged>() + fitted_bytes(&j.fitted));
+        size_of::<Mending>() + fitted_bytes(&self.fitted) + judged
+    }
+}
+
+fn fitted_bytes(f: &Fitted) -> usize {
+    size_of::<Fitted>() + f.fits.bytes()
+}
+
+/// A mending for a snapshot: numbers as their bits, so that any form of it gives them back exactly.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MendingState {
+    fitted: FittedState,
+    judged: Option<JudgedState>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FittedState {
+    start_ms: i64,
+    end_ms: i64,
+    n: u64,
+    positives: u64,
+    /// For each method its parameters, or why it has none.
+    maps: Vec<Result<Vec<u64>, String>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct JudgedState {
+    fitted: FittedState,
+    start_ms: i64,
+    end_ms: i64,
+    numbers: Vec<u64>,
+}
+
+fn to_bits(numbers: &[f64]) -> Vec<u64> {
+    numbers.iter().map(|x| x.to_bits()).collect()
+}
+
+fn of_bits(bits: &[u64]) -> Vec<f64> {
+    bits.iter().map(|&b| f64::from_bits(b)).collect()
+}
+
+impl FittedState {
+    fn of(f: &Fitted) -> FittedState {
+        let map = |m: &Result<Map, Unfit>| match m {
+            Ok(map) => Ok(to_bits(&map.numbers())),
+            Err(why) => Err(why.as_str().to_owned()),
+        };
+        FittedState {
+            start_ms: f.start_ms,
+            end_ms: f.end_ms,
+            n: f.fits.n,
+            positives: f.fits.positives,
+            maps: f.fits.maps.iter().map(map).collect(),
+        }
+    }
+
+    fn fitted(&self) -> Option<Fitted> {
+        let map = |method: Method| match self.maps.get(method as usize)? {
+            Ok(bits) => Map::of_numbers(method, &of_bits(bits)).map(Ok),
+            Err(name) => {
+                let why = Unfit::ALL.into_iter().find(|why| why.as_str() == name);
+                why.map(Err)
+            }
+        };
+        let [logistic, beta, isotonic] = Method::ALL.map(map);
+        Some(Fitted {
+            start_ms: self.start_ms,
+            end_ms: self.end_ms,
+            fits: Fits {
+                n: self.n,
+                positives: self.positives,
+                maps: [logistic?, beta?, isotonic?],
+            },
+        })
+    }
+}
+
+impl MendingState {
+    /// The state of a mending.
+    pub fn of(m: &Mending) -> MendingState {
+        let judged = |j: &Arc<Judged>| JudgedState {
+            fitted: FittedState::of(&j.fitted),
+            start_ms: j.start_ms,
+            end_ms: j.end_ms,
+            numbers: to_bits(&j.judgement.numbers()),
+        };
+        MendingState {
+            fitted: FittedState::of(&m.fitted),
+            judged: m.judged.as_ref().map(judged),
+        }
+    }
+
+    /// The mending again; `None` where the state is none.
+    pub fn mending(&self) -> Option<Mending> {
+        let judged = |j: &JudgedState| {
+            Some(Arc::new(Judged {
+                fitted: Arc::new(j.fitted.fitted()?),
+                start_ms: j.start_ms,
+                end_ms: j.end_ms,
+                judgement: Judgement::of_numbers(&of_bits(&j.numbers))?,
+            }))
+        };
+        Some(Mending {
+            fitted: Arc::new(self.fitted.fitted()?),
+            judged: match &self.judged {
+                None => None,
+                Some(state) => Some(judged(state)?),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Undecided;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::fixed::Score;
+
+    /// Scores spread evenly whose true rate is z².
+    fn total(n: u32) -> Result<Sums, ()> {
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 8));
+        let mut owed = 0.0;
+        for i in 0..n {
+            let z = f64::from(i * 7919 % 1000) / 1000.0;
+            owed += z * z;
+            let y = owed >= 1.0;
+            owed -= f64::from(u8::from(y));
+            let score = Score::new(z).map_err(|_| ())?;
+            sums.observe(score, y).map_err(|_| ())?;
+        }
+        Ok(sums)
+    }
+
+    fn window(start_ms: i64, verdict: Verdict) -> Standing {
+        Standing {
+            start_ms,
+            end_ms: start_ms + 60,
+            n: 5000,
+            verdict,
+        }
+    }
+
+    fn step(before: Option<&Arc<Mending>>, window: Standing) -> Option<Arc<Mending>> {
+        Mending::step(before, window, &JudgeOptions::default(), || total(5000)).unwrap()
+    }
+
+    #[test]
+    fn maps_are_judged_on_the_first_window_that_shares_nothing_with_theirs() {
+        let bad = Verdict::Miscalibrated;
+        let first = step(None, window(0, bad));
+        let kept = first.as_ref().unwrap();
+        assert_eq!((kept.fitted.end_ms, kept.judged.is_none()), (60, true));
+        // Slides between change nothing, and ask for no total.
+        let between = Mending::step(
+            Some(kept),
+            window(50, bad),
+            &JudgeOptions::default(),
+            || Err("asked"),
+        );
+        assert_eq!(between, Ok(first.clone()));
+        let next = step(Some(kept), window(60, bad)).unwrap();
+        assert_eq!((next.fitted.start_ms, next.fitted.end_ms), (60, 120));
+        let (map, judged) = next.advised().unwrap();
+        assert_eq!((judged.fitted.end_ms, judged.start_ms), (60, 60));
+        assert!((map.rate(0.5) - 0.25).abs() < 0.05, "{map:?}");
+        assert!(judged.judgement.unmended.ece_l2() > 0.1);
+    }
+
+    #[test]
+    fn a_calibrated_window_forgets_and_an_undecided_one_keeps() {
+        let first = step(None, window(0, Verdict::Miscalibrated));
+        let undecided = Verdict::Undecided(Undecided::TooFew);
+        assert_eq!(step(first.as_ref(), window(60, undecided)), first);
+        assert_eq!(step(first.as_ref(), window(60, Verdict::Calibrated)), None);
+        assert_eq!(step(None, window(0, undecided)), None);
+    }
+
+    #[test]
+    fn a_fit_is_made_anew_when_its_window_has_doubled() {
+        let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
+        let grown = Standing {
+            n: 10_000,
+            ..window(10, Verdict::Miscalibrated)
+        };
+        let again = step(Some(&first), grown).unwrap();
+        assert_eq!(again.fitted.end_ms, 70);
+        assert!(again.judged.is_none());
+    }
+
+    #[test]
+    fn a_mending_is_the_same_after_a_snapshot() {
+        let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
+        let next = step(Some(&first), window(60, Verdict::Miscalibrated)).unwrap();
+        for mending in [first, next] {
+            let state = MendingState::of(&mending);
+            let text = serde_json::to_string(&state).unwrap();
+            let back: MendingState = serde_json::from_str(&text).unwrap();
+            assert_eq!(back.mending().as_ref(), Some(&*mending));
+        }
+    }
+}

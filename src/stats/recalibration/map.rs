@@ -1,0 +1,293 @@
+//! A fitted map, whatever its family, and why there may be none.
+
+use super::beta::Beta;
+use super::isotonic::{Block, Isotonic};
+use super::logistic::Logistic;
+use super::point::Point;
+
+/// The families, from stiff to free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Intercept and slope on the log-odds.
+    Logistic,
+    /// Two slopes and a constant.
+    Beta,
+    /// Any rising function.
+    Isotonic,
+}
+
+impl Method {
+    /// All, from stiff to free.
+    pub const ALL: [Method; 3] = [Method::Logistic, Method::Beta, Method::Isotonic];
+
+    /// Its name, as in JSON and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Logistic => "logistic",
+            Method::Beta => "beta",
+            Method::Isotonic => "isotonic",
+        }
+    }
+}
+
+/// Why a map could not be fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfit {
+    /// All outcomes are alike.
+    OneOutcome,
+    /// The scores vary too little to tell the parameters apart.
+    Alike,
+    /// A threshold parts the outcomes: the likelihood has no maximum.
+    Parted,
+    /// Newton's method did not settle.
+    Unsettled,
+    /// The best map falls: higher scores saw no more events.
+    Reversed,
+}
+
+impl Unfit {
+    /// All reasons.
+    pub const ALL: [Unfit; 5] = [
+        Unfit::OneOutcome,
+        Unfit::Alike,
+        Unfit::Parted,
+        Unfit::Unsettled,
+        Unfit::Reversed,
+    ];
+
+    /// Its name, as in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unfit::OneOutcome => "one_outcome",
+            Unfit::Alike => "alike",
+            Unfit::Parted => "parted",
+            Unfit::Unsettled => "unsettled",
+            Unfit::Reversed => "reversed",
+        }
+    }
+
+    /// The reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Unfit::OneOutcome => "all outcomes are alike",
+            Unfit::Alike => "the scores vary too little",
+            Unfit::Parted => "a threshold parts the outcomes",
+            Unfit::Unsettled => "the likelihood has no maximum that could be found",
+            Unfit::Reversed => "higher scores saw no more events",
+        }
+    }
+}
+
+/// A fitted map.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Map {
+    /// Intercept and slope on the log-odds.
+    Logistic(Logistic),
+    /// Two slopes and a constant.
+    Beta(Beta),
+    /// Any rising function.
+    Isotonic(Isotonic),
+}
+
+impl Map {
+    /// Fits points in ascending order of score.
+    pub fn fit(method: Method, points: &[Point]) -> Result<Map, Unfit> {
+        let (n, y) = totals(points);
+        if y <= 0.0 || y >= n {
+            return Err(Unfit::OneOutcome);
+        }
+        match method {
+            Method::Isotonic => Isotonic::fit(points).map(Map::Isotonic),
+            Method::Beta => Beta::fit(points).map(Map::Beta),
+            Method::Logistic => match Logistic::fit(points)? {
+                falls if falls.slope <= 0.0 => Err(Unfit::Reversed),
+                rises => Ok(Map::Logistic(rises)),
+            },
+        }
+    }
+
+    /// Its family.
+    pub fn method(&self) -> Method {
+        match self {
+            Map::Logistic(_) => Method::Logistic,
+            Map::Beta(_) => Method::Beta,
+            Map::Isotonic(_) => Method::Isotonic,
+        }
+    }
+
+    /// The mended score of a score in [0, 1].
+    pub fn rate(&self, z: f64) -> f64 {
+        match self {
+            Map::Logistic(m) => m.rate(z),
+            Map::Beta(m) => m.rate(z),
+            Map::Isotonic(m) => m.rate(z),
+        }
+    }
+
+    /// Its parameters in order: intercept, slope; a, b, c; or low, high, rate of each block.
+    pub fn numbers(&self) -> Vec<f64> {
+        match self {
+            Map::Logistic(m) => vec![m.intercept, m.slope],
+            Map::Beta(m) => vec![m.a, m.b, m.c],
+            Map::Isotonic(m) => (m.blocks.iter())
+                .flat_map(|b| [b.low, b.high, b.rate])
+                .collect(),
+        }
+    }
+
+    /// The map of these parameters; `None` where their number is wrong.
+    pub fn of_numbers(method: Method, numbers: &[f64]) -> Option<Map> {
+        match (method, numbers) {
+            (Method::Logistic, &[intercept, slope]) => {
+                Some(Map::Logistic(Logistic { intercept, slope }))
+            }
+            (Method::Beta, &[a, b, c]) => Some(Map::Beta(Beta { a, b, c })),
+            (Method::Isotonic, all) if !all.is_empty() && all.len().is_multiple_of(3) => {
+                let block = |b: &[f64]| Block {
+                    low: b[0],
+                    high: b[1],
+                    rate: b[2],
+                };
+                let blocks = all.chunks_exact(3).map(block).collect();
+                Some(Map::Isotonic(Isotonic { blocks }))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// All three families, fitted to the same events.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fits {
+    /// Number of events.
+    pub n: u64,
+    /// Number of positive outcomes.
+    pub positives: u64,
+    /// The maps, in the order of [`Method::ALL`].
+    pub maps: [Result<Map, Unfit>; 3],
+}
+
+impl Fits {
+    /// Fits points in ascending order of score.
+    pub fn of(points: &[Point]) -> Fits {
+        let (n, y) = totals(points);
+        Fits {
+            n: n as u64,
+            positives: y as u64,
+            maps: Method::ALL.map(|method| Map::fit(method, points)),
+        }
+    }
+
+    /// The map of a family.
+    pub fn map(&self, method: Method) -> Option<&Map> {
+        self.maps[method as usize].as_ref().ok()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let bytes = |m: &Result<Map, Unfit>| match m {
+            Ok(Map::Isotonic(m)) => size_of_val::<[Block]>(&m.blocks),
+            _ => 0,
+        };
+        self.maps.iter().map(bytes).sum()
+    }
+}
+
+fn totals(points: &[Point]) -> (f64, f64) {
+    let add = |(n, y): (f64, f64), p: &Point| (n + p.n, y + p.y);
+    points.iter().fold((0.0, 0.0), add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(of: impl Fn(f64) -> f64) -> Vec<Point> {
+        let one = |i: i32| {
+            let z = (f64::from(i) + 0.5) / 64.0;
+            Point {
+                z,
+                n: 100.0,
+                y: 100.0 * of(z),
+            }
+        };
+        (0..64).map(one).collect()
+    }
+
+    #[test]
+    fn each_family_finds_the_map_that_made_the_outcomes() {
+        let truth = Logistic {
+            intercept: 0.5,
+            slope: 0.4,
+        };
+        let Ok(Map::Logistic(found)) = Map::fit(Method::Logistic, &points(|z| truth.rate(z)))
+        else {
+            panic!("not fitted");
+        };
+        assert!((found.intercept - 0.5).abs() < 1e-9 && (found.slope - 0.4).abs() < 1e-9);
+        let truth = Beta {
+            a: 0.7,
+            b: 1.6,
+            c: -0.3,
+        };
+        let Ok(Map::Beta(found)) = Map::fit(Method::Beta, &points(|z| truth.rate(z))) else {
+            panic!("not fitted");
+        };
+        let off = [found.a - 0.7, found.b - 1.6, found.c + 0.3];
+        assert!(off.iter().all(|d| d.abs() < 1e-8), "{off:?}");
+        let Ok(free) = Map::fit(Method::Isotonic, &points(|z| z * z)) else {
+            panic!("not fitted");
+        };
+        assert!((free.rate(0.3) - 0.09).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_beta_map_that_would_fall_at_one_end_is_flat_there() {
+        // Rates that fall with −ln(1−z) at the top: b would be negative.
+        let made = points(|z| {
+            let x = 0.9 * z.ln() + 0.4 * (1.0 - z).ln();
+            1.0 / (1.0 + (-x).exp())
+        });
+        let Ok(Map::Beta(found)) = Map::fit(Method::Beta, &made) else {
+            panic!("not fitted");
+        };
+        assert_eq!(found.b, 0.0);
+        assert!(found.a > 0.0);
+    }
+
+    #[test]
+    fn what_cannot_be_fitted_says_why() {
+        let all = points(|_| 1.0);
+        assert_eq!(
+            Fits::of(&all).maps,
+            [
+                Err(Unfit::OneOutcome),
+                Err(Unfit::OneOutcome),
+                Err(Unfit::OneOutcome)
+            ]
+        );
+        let parted = points(|z| f64::from(u8::from(z > 0.5)));
+        assert_eq!(Map::fit(Method::Logistic, &parted), Err(Unfit::Parted));
+        assert_eq!(Map::fit(Method::Beta, &parted), Err(Unfit::Parted));
+        let falls = points(|z| 1.0 - z);
+        for method in Method::ALL {
+            assert_eq!(Map::fit(method, &falls), Err(Unfit::Reversed), "{method:?}");
+        }
+        let same = [Point {
+            z: 0.3,
+            n: 9.0,
+            y: 4.0,
+        }];
+        assert_eq!(Map::fit(Method::Isotonic, &same), Err(Unfit::Reversed));
+        assert_eq!(Map::fit(Method::Logistic, &same), Err(Unfit::Alike));
+    }
+
+    #[test]
+    fn parameters_make_the_same_map_again() {
+        for map in Fits::of(&points(|z| z * z)).maps.into_iter().flatten() {
+            let again = Map::of_numbers(map.method(), &map.numbers());
+            assert_eq!(again, Some(map));
+        }
+        assert_eq!(Map::of_numbers(Method::Logistic, &[1.0]), None);
+    }
+}

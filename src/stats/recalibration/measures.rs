@@ -1,0 +1,196 @@
+//! How true scores are, in the few measures by which maps are compared.
+//!
+//! Mended scores lie elsewhere than the scores they were made of, so they are cut into cells anew, on the
+//! axis of the window ([`Cut::Grid`]) or on the linear one ([`Cut::Scores`]), and then measured by the same
+//! estimators as any sample: the debiased ℓ2-ECE with its interval, the ℓ1-ECE, T-Cal. The scores as they
+//! were are measured in the same way at the same points, so that a difference is the map's doing.
+
+use super::point::{Point, logs};
+use crate::stats::axis::Grid;
+use crate::stats::companions;
+use crate::stats::evaluation::Options;
+use crate::stats::interval::{self, interval};
+use crate::stats::pyramid::{Level, LevelCell, Pyramid};
+use crate::stats::tcal::tcal;
+
+/// Level of the ℓ1-ECE on a grid: 16 cells, the dyadic number nearest to 15.
+const ECE_LEVEL: u32 = 4;
+
+/// Cells of the ℓ1-ECE of raw scores, as the literature has it.
+const ECE_CELLS: u64 = 15;
+
+/// Finest level of raw scores, as in an evaluation.
+const SCORES_LEVEL: u32 = 12;
+
+/// Into which cells scores are cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cut {
+    /// Those of a window, and unions of them.
+    Grid(Grid),
+    /// Equal ones of [0, 1], in any number.
+    Scores,
+}
+
+impl Cut {
+    fn finest(&self) -> u32 {
+        match self {
+            Cut::Grid(grid) => grid.level(),
+            Cut::Scores => SCORES_LEVEL,
+        }
+    }
+
+    fn index(&self, z: f64, m: u64) -> u64 {
+        match self {
+            Cut::Grid(grid) => u64::from(grid.cell_of(z)) * m / u64::from(grid.cells()),
+            Cut::Scores => ((z * m as f64) as u64).min(m - 1),
+        }
+    }
+
+    fn level(&self, points: &[Point], m: u64) -> Level {
+        let mut occupied: Vec<LevelCell> = Vec::new();
+        for p in points {
+            let one = cell(p, self.index(p.z, m));
+            match occupied.last_mut() {
+                Some(last) if last.index == one.index => last.add(&one),
+                _ => occupied.push(one),
+            }
+        }
+        Level { cells: m, occupied }
+    }
+}
+
+/// The sums of a point whose events all have its score.
+fn cell(p: &Point, index: u64) -> LevelCell {
+    let (n, y, z) = (p.n, p.y, p.z);
+    let v = z * (1.0 - z);
+    let mu3 = v * (1.0 - 2.0 * z);
+    LevelCell {
+        index,
+        n,
+        y,
+        z: n * z,
+        u: y - n * z,
+        u2: y * (1.0 - z) * (1.0 - z) + (n - y) * z * z,
+        v: n * v,
+        v2: n * v * v,
+        v3: n * v * v * v,
+        mu3: n * mu3,
+        mu3_2: n * mu3 * mu3,
+    }
+}
+
+/// How true the scores of a sample are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Measures {
+    /// Mean log loss in nats, scores clipped at 2⁻³².
+    pub log_loss: f64,
+    /// Mean squared difference of score and outcome.
+    pub brier: f64,
+    /// ℓ1-ECE, plug-in: over 16 cells of the grid, over 15 of raw scores.
+    pub ece_l1: f64,
+    /// Debiased estimate of the squared ℓ2-ECE; may be negative.
+    pub ece_l2_squared: f64,
+    /// Lower end of the interval for the ℓ2-ECE.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// p-value of T-Cal.
+    pub p_value: f64,
+}
+
+/// Measures in a row, for who keeps them as numbers.
+pub const MEASURES: usize = 7;
+
+impl Measures {
+    /// The measures of points, at least one event in all.
+    pub fn of(points: &[Point], cut: &Cut, o: &Options) -> Measures {
+        let mut points = points.to_vec();
+        // Rounding may swap neighbours that a map puts on one score.
+        points.sort_by(|a, b| a.z.total_cmp(&b.z));
+        let n: f64 = points.iter().map(|p| p.n).sum();
+        let pyramid = Pyramid::above(cut.level(&points, 1 << cut.finest()), cut.finest());
+        let wanted = o
+            .interval_cells
+            .unwrap_or(interval::default_cells(n as u64));
+        let (ece, cells) = match cut {
+            Cut::Grid(grid) => {
+                let level = wanted.max(2).next_power_of_two().ilog2().min(grid.level());
+                (1 << ECE_LEVEL.min(grid.level()), 1 << level)
+            }
+            Cut::Scores => (ECE_CELLS, wanted.max(1)),
+        };
+        let found = interval(&cut.level(&points, cells), n, o.confidence, o.null_reach);
+        let (mut loss, mut square) = (0.0, 0.0);
+        for p in &points {
+            let costs = Costs::of(p.z);
+            loss += p.y * costs.loss[1] + (p.n - p.y) * costs.loss[0];
+            square += p.y * costs.square[1] + (p.n - p.y) * costs.square[0];
+        }
+        Measures {
+            log_loss: loss / n,
+            brier: square / n,
+            ece_l1: companions::ece_l1(&cut.level(&points, ece), n),
+            ece_l2_squared: found.estimate_squared,
+            lower: found.lower,
+            upper: found.upper,
+            p_value: tcal(&pyramid, &o.tcal).p_value,
+        }
+    }
+
+    /// The debiased ℓ2-ECE, 0 where its square is estimated below 0.
+    pub fn ece_l2(&self) -> f64 {
+        self.ece_l2_squared.max(0.0).sqrt()
+    }
+
+    /// All in a row.
+    pub fn numbers(&self) -> [f64; MEASURES] {
+        [
+            self.log_loss,
+            self.brier,
+            self.ece_l1,
+            self.ece_l2_squared,
+            self.lower,
+            self.upper,
+            self.p_value,
+        ]
+    }
+
+    /// The measures of such a row.
+    pub fn of_numbers(row: [f64; MEASURES]) -> Measures {
+        let [
+            log_loss,
+            brier,
+            ece_l1,
+            ece_l2_squared,
+            lower,
+            upper,
+            p_value,
+        ] = row;
+        Measures {
+            log_loss,
+            brier,
+            ece_l1,
+            ece_l2_squared,
+            lower,
+            upper,
+            p_value,
+        }
+    }
+}
+
+/// What a score costs an event by its outcome, 0 or 1.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Costs {
+    pub loss: [f64; 2],
+    pub square: [f64; 2],
+}
+
+impl Costs {
+    pub fn of(z: f64) -> Costs {
+        let (ln_z, ln_rest) = logs(z);
+        Costs {
+            loss: [-ln_rest, -ln_z],
+            square: [z * z, (1.0 - z) * (1.0 - z)],
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What maps are fitted to: events that share a score, or the cell around it.
+
+use super::map::Unfit;
+use crate::stats::pyramid::Level;
+
+/// Scores enter a logarithm no nearer to 0 and 1 than this, as in the log sums.
+pub const CLIP: f64 = 1.0 / (1u64 << 32) as f64;
+
+/// Events that are taken as one: of one score, or of one cell at its mean score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// The score, in [0, 1].
+    pub z: f64,
+    /// Number of events, above 0.
+    pub n: f64,
+    /// Σy, at most `n`.
+    pub y: f64,
+}
+
+impl Point {
+    /// The occupied cells of a level at their mean scores, ascending.
+    pub fn of_cells(level: &Level) -> Vec<Point> {
+        let cells = level.occupied.iter();
+        cells
+            .map(|c| Point {
+                z: (c.z / c.n).clamp(0.0, 1.0),
+                n: c.n,
+                y: c.y,
+            })
+            .collect()
+    }
+
+    /// Raw scores in [0, 1], ascending; ties are one point.
+    pub fn of_scores(sample: &[(f64, bool)]) -> Vec<Point> {
+        let mut order = sample.to_vec();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut points: Vec<Point> = Vec::new();
+        for (z, y) in order {
+            let y = f64::from(u8::from(y));
+            match points.last_mut() {
+                Some(last) if last.z == z => {
+                    last.n += 1.0;
+                    last.y += y;
+                }
+                _ => points.push(Point { z, n: 1.0, y }),
+            }
+        }
+        points
+    }
+
+    /// ln z and ln(1−z) of the clipped score.
+    pub fn logs(&self) -> (f64, f64) {
+        logs(self.z)
+    }
+}
+
+/// ln z and ln(1−z) of a clipped score.
+pub fn logs(z: f64) -> (f64, f64) {
+    let z = z.clamp(CLIP, 1.0 - CLIP);
+    (z.ln(), (-z).ln_1p())
+}
+
+/// Refuses points whose likelihood has no maximum: a threshold parts events from non-events, either way
+/// round, so that at most one point has both.
+pub(super) fn mixed(points: &[Point]) -> Result<(), Unfit> {
+    if points.len() < 2 {
+        return Err(Unfit::Alike);
+    }
+    let first = |f: &dyn Fn(&Point) -> bool| points.iter().position(f);
+    let last = |f: &dyn Fn(&Point) -> bool| points.iter().rposition(f);
+    let (event, none) = (|p: &Point| p.y > 0.0, |p: &Point| p.y < p.n);
+    if last(&none) <= first(&event) || last(&event) <= first(&none) {
+        return Err(Unfit::Parted);
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! Maps on trial: what they bring on events that they were not fitted to.
+//!
+//! The gain of a map is the mean of what each event's log loss falls by, and has the standard error of that
+//! mean: differences are paired, so what all maps share (how hard the events are) cancels. From cells the
+//! paired differences take two values a cell, one an outcome, and their sums are had from N and Σy.
+
+use super::advice::Advice;
+use super::map::{Fits, Method};
+use super::measures::{Costs, Cut, MEASURES, Measures};
+use super::point::Point;
+use crate::stats::evaluation::Options;
+
+/// A mean of paired differences, positive where the second is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gain {
+    /// The mean.
+    pub mean: f64,
+    /// Its standard error; 0 below two events.
+    pub standard_error: f64,
+}
+
+/// One map on trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trial {
+    /// How true the mended scores are.
+    pub mended: Measures,
+    /// By how much log loss falls.
+    pub log_loss: Gain,
+    /// By how much the Brier score falls.
+    pub brier: Gain,
+}
+
+/// All maps on trial over the same events.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judgement {
+    /// Number of events.
+    pub n: u64,
+    /// Number of positive outcomes.
+    pub positives: u64,
+    /// How true the scores are as they are.
+    pub unmended: Measures,
+    /// The maps, in the order of [`Method::ALL`]; `None` where there is none.
+    pub trials: [Option<Trial>; 3],
+    /// Which to apply.
+    pub advice: Advice,
+}
+
+/// Numbers of a judgement in a row.
+const NUMBERS: usize = 3 + MEASURES + 3 * (1 + MEASURES + 4);
+
+impl Judgement {
+    /// Judges the fits on points that they were not fitted to; `None` without events.
+    pub fn of(fits: &Fits, points: &[Point], cut: &Cut, o: &Options) -> Option<Judgement> {
+        let n: f64 = points.iter().map(|p| p.n).sum();
+        let y: f64 = points.iter().map(|p| p.y).sum();
+        if n <= 0.0 {
+            return None;
+        }
+        let before: Vec<Costs> = points.iter().map(|p| Costs::of(p.z)).collect();
+        let after = Method::ALL.map(|method| {
+            let map = fits.map(method)?;
+            let mended = points.iter().map(|p| Point {
+                z: map.rate(p.z),
+                ..*p
+            });
+            Some(mended.collect::<Vec<Point>>())
+        });
+        let costs = after.each_ref().map(|mended| {
+            let mended = mended.as_ref()?;
+            Some(mended.iter().map(|p| Costs::of(p.z)).collect::<Vec<_>>())
+        });
+        let trials = Method::ALL.map(|method| {
+            let mended = after[method as usize].as_ref()?;
+            let costs = costs[method as usize].as_ref()?;
+            Some(Trial {
+                mended: Measures::of(mended, cut, o),
+                log_loss: gain(points, &before, costs, |c| c.loss),
+                brier: gain(points, &before, costs, |c| c.square),
+            })
+        });
+        let against = |stiff: Method, free: Method| {
+            let (stiff, free) = (&costs[stiff as usize], &costs[free as usize]);
+            Some(gain(points, stiff.as_ref()?, free.as_ref()?, |c| c.loss))
+        };
+        Some(Judgement {
+            n: n as u64,
+            positives: y as u64,
+            unmended: Measures::of(points, cut, o),
+            trials,
+            advice: Advice::of(fits, (n as u64, y as u64), &trials, &against),
+        })
+    }
+
+    /// The trial of a family.
+    pub fn trial(&self, method: Method) -> Option<&Trial> {
+        self.trials[method as usize].as_ref()
+    }
+
+    /// All in a row; counts are below 2⁵³.
+    pub fn numbers(&self) -> Vec<f64> {
+        let mut row = vec![
+            self.n as f64,
+            self.positives as f64,
+            f64::from(self.advice.code()),
+        ];
+        row.extend(self.unmended.numbers());
+        for trial in &self.trials {
+            row.push(f64::from(u8::from(trial.is_some())));
+            let Some(t) = trial else {
+                row.extend([0.0; MEASURES + 4]);
+                continue;
+            };
+            row.extend(t.mended.numbers());
+            row.extend([t.log_loss.mean, t.log_loss.standard_error]);
+            row.extend([t.brier.mean, t.brier.standard_error]);
+        }
+        row
+    }
+
+    /// The judgement of such a row; `None` where it is none.
+    pub fn of_numbers(row: &[f64]) -> Option<Judgement> {
+        let row: &[f64; NUMBERS] = row.try_into().ok()?;
+        let (head, rest) = row.split_first_chunk::<3>()?;
+        let (unmended, rest) = rest.split_first_chunk::<MEASURES>()?;
+        let trial = |at: usize| {
+            let part = rest.get(at * (MEASURES + 5)..)?;
+            let (is_some, part) = part.split_first()?;
+            let (mended, part) = part.split_first_chunk::<MEASURES>()?;
+            let [loss, loss_error, brier, brier_error, ..] = *part else {
+                return None;
+            };
+            let gain = |mean, standard_error| Gain {
+                mean,
+                standard_error,
+            };
+            (*is_some > 0.0).then(|| Trial {
+                mended: Measures::of_numbers(*mended),
+                log_loss: gain(loss, loss_error),
+                brier: gain(brier, brier_error),
+            })
+        };
+        Some(Judgement {
+            n: head[0] as u64,
+            positives: head[1] as u64,
+            advice: Advice::of_code(head[2] as u8)?,
+            unmended: Measures::of_numbers(*unmended),
+            trials: [trial(0), trial(1), trial(2)],
+        })
+    }
+}
+
+/// Mean and standard error of what events cost less under `after`.
+fn gain(
+    points: &[Point],
+    before: &[Costs],
+    after: &[Costs],
+    cost: impl Fn(&Costs) -> [f64; 2],
+) -> Gain {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for ((p, before), after) in points.iter().zip(before).zip(after) {
+        let (before, after) = (cost(before), cost(after));
+        for (count, y) in [(p.n - p.y, 0), (p.y, 1)] {
+            let less = before[y] - after[y];
+            n += count;
+            sum += count * less;
+            squares += count * less * less;
+        }
+    }
+    let mean = sum / n;
+    let variance = ((squares - sum * mean) / (n - 1.0).max(1.0)).max(0.0);
+    Gain {
+        mean,
+        standard_error: (variance / n).sqrt(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(points: &[(f64, f64, f64)]) -> Vec<Point> {
+        points.iter().map(|&(z, n, y)| Point { z, n, y }).collect()
+    }
+
+    #[test]
+    fn the_gain_of_two_events_is_had_by_hand() {
+        let points = of(&[(0.5, 2.0, 1.0)]);
+        let before = [Costs::of(0.5)];
+        let after = [Costs::of(0.25)];
+        let found = gain(&points, &before, &after, |c| c.square);
+        // 0.25 − 0.0625 and 0.25 − 0.5625: mean −0.0625, each 0.25 off it.
+        assert!((found.mean + 0.0625).abs() < 1e-15);
+        assert!((found.standard_error - 0.25).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_judgement_is_the_same_after_it_was_a_row_of_numbers() {
+        let points: Vec<Point> = (0..50)
+            .map(|i| {
+                let z = (f64::from(i) + 0.5) / 50.0;
+                Point {
+                    z,
+                    n: 100.0,
+                    y: (100.0 * z * z).round(),
+                }
+            })
+            .collect();
+        let fits = Fits::of(&points);
+        let judged = Judgement::of(&fits, &points, &Cut::Scores, &Options::default());
+        assert!(judged.is_some());
+        let again = judged.and_then(|j| Judgement::of_numbers(&j.numbers()));
+        assert_eq!(judged, again);
+        assert_eq!(Judgement::of_numbers(&[1.0, 2.0]), None);
+        assert_eq!(
+            Judgement::of(&fits, &[], &Cut::Scores, &Options::default()),
+            None
+        );
+    }
+}
