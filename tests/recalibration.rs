@@ -227,9 +227,16 @@ fn a_file_is_mended_by_the_map_of_another() {
     let applied = &all["recalibration"]["applied"];
     assert!(applied.is_string());
     assert_eq!(applied, &all["recalibration"]["advice"]["apply"]);
-    assert_eq!(all["reject"], false);
     let before: Value = serde_json::from_slice(&evaluate(&["--json", rest]).stdout).unwrap();
     assert_eq!(before["reject"], true);
+    let squared = |v: &Value| v["interval"]["estimate_squared"].as_f64().unwrap();
+    // Below a twentieth of the squared error: what is left is what a fit to 4000 events is off.
+    assert!(
+        squared(&all) < squared(&before) / 20.0,
+        "{} {}",
+        squared(&all),
+        squared(&before)
+    );
     let unmended = &all["recalibration"]["judged"]["unmended"];
     for (ours, theirs) in [
         ("log_loss", "log_loss"),

@@ -15,6 +15,7 @@
 //! With a topic for state the engine is a row of [`lanes`], one a partition, which a [`depot`] takes over and
 //! gives up as the group moves partitions between processes; [`engines`] hides which of the two it is.
 
+pub mod backtest;
 pub mod clock;
 pub mod depot;
 pub mod engine;

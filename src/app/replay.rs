@@ -25,6 +25,8 @@ pub struct Tally {
     pub observed: u64,
     /// All other records, by what became of them.
     pub others: BTreeMap<&'static str, u64>,
+    /// Least and greatest event time of the records that could be read.
+    pub times_ms: Option<(i64, i64)>,
     /// The first record that was rejected: file, line, reason.
     pub first_rejected: Option<String>,
 }
@@ -79,6 +81,7 @@ fn one(
         let (disposition, detail) = match row.event {
             Ok(event) => {
                 newest_ms = newest_ms.max(event.time_ms);
+                tally.time(event.time_ms);
                 (engine.observe(origin, &event), String::new())
             }
             Err(bad) => (engine.reject(origin, bad.reason), bad.detail),
@@ -95,6 +98,11 @@ fn one(
 }
 
 impl Tally {
+    fn time(&mut self, ms: i64) {
+        let (first, last) = self.times_ms.unwrap_or((ms, ms));
+        self.times_ms = Some((first.min(ms), last.max(ms)));
+    }
+
     fn count(&mut self, disposition: Disposition, path: &Path, line: u64, detail: &str) {
         self.records += 1;
         if disposition == Disposition::Observed {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod backtest;
 mod check;
 mod classes;
 mod demo;
@@ -54,6 +55,8 @@ enum Verb {
     Check(check::Args),
     /// Put files of events through the same engine, in event time
     Replay(replay::Args),
+    /// See what would have fired over files of the past, under each of several configurations
+    Backtest(backtest::Args),
     /// Watch the streams of a running trueline, worst first
     Top(top::Args),
     /// See pairs of prediction and outcome as a running trueline counts them
@@ -77,6 +80,7 @@ pub fn main() -> ExitCode {
         Verb::Run(args) => run::run(&args),
         Verb::Check(args) => check::run(&args),
         Verb::Replay(args) => replay::run(&args),
+        Verb::Backtest(args) => backtest::run(&args),
         Verb::Top(args) => top::run(&args),
         Verb::Tap(args) => tap::run(&args),
         Verb::State(args) => state::run(&args),

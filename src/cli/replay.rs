@@ -119,7 +119,7 @@ fn start(args: &Args) -> Result<(), Stopped> {
 }
 
 /// A bar over all bytes; hidden by itself where standard error is no terminal.
-fn bar(files: &[PathBuf]) -> ProgressBar {
+pub(super) fn bar(files: &[PathBuf]) -> ProgressBar {
     let bytes = files
         .iter()
         .filter_map(|f| f.metadata().ok())

@@ -1,0 +1,197 @@
+//! What a policy would have done: its alerts over files of the past.
+//!
+//! Each policy is a whole configuration; the same files go through an engine of each, in event time, as a
+//! replay does, so what fires here is what would have fired. Everything is read off the [`Change`]s that the
+//! engine tells: an alert lasts from the change to firing to the change away from it, an alarm of the
+//! detector from the raising to its end. What still lasts at the end of the files has no end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::engine::Plan;
+use super::fault::Fault;
+use super::replay::{self, Tally};
+use crate::alert::AlertState;
+use crate::decode::DecodeOptions;
+use crate::judge::{Change, Step};
+
+/// What can fire: a window of a stream, or its detector.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signal {
+    /// The stream, printed.
+    pub stream: String,
+    /// Name of the window; `detector` for the detector.
+    pub window: String,
+}
+
+/// One time that something fired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Event time at which it began.
+    pub begin_ms: i64,
+    /// Event time at which it ended; `None` where it still fired when the files ended.
+    pub end_ms: Option<i64>,
+    /// What was said when it began.
+    pub sentence: String,
+}
+
+/// What one policy did.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Outcome {
+    /// Where the records went.
+    pub tally: Tally,
+    /// Number of streams.
+    pub streams: usize,
+    /// Everything that can fire and was judged, with the times it did, in order.
+    pub signals: BTreeMap<Signal, Vec<Span>>,
+}
+
+/// The files under one policy. `progress` hears of the bytes read.
+pub fn backtest(
+    plan: Plan,
+    decode: &DecodeOptions,
+    files: &[PathBuf],
+    progress: &dyn Fn(u64),
+) -> Result<Outcome, Fault> {
+    let mut outcome = Outcome::default();
+    let mut told = |change: &Change| outcome.take(change);
+    let (engine, tally) = replay::replay(plan, decode, files, &mut told, progress)?;
+    let mut streams = BTreeSet::new();
+    for report in engine.reports() {
+        let stream = report.id.to_string();
+        for window in &report.windows {
+            let window = window.window.clone();
+            let stream = stream.clone();
+            outcome
+                .signals
+                .entry(Signal { stream, window })
+                .or_default();
+        }
+        streams.insert(stream);
+    }
+    outcome.tally = tally;
+    outcome.streams = streams.len();
+    Ok(outcome)
+}
+
+impl Outcome {
+    fn take(&mut self, change: &Change) {
+        let fires = match change.step {
+            Step::Alert { to, .. } => to == AlertState::Firing,
+            Step::Detector { alarm } => alarm,
+            Step::Verdict { .. } => return,
+        };
+        let signal = Signal {
+            stream: change.stream.to_string(),
+            window: change.window.clone(),
+        };
+        let spans = self.signals.entry(signal).or_default();
+        let open = spans.last_mut().filter(|s| s.end_ms.is_none());
+        match (open, fires) {
+            (None, true) => spans.push(Span {
+                begin_ms: change.at_ms,
+                end_ms: None,
+                sentence: change.sentence.clone(),
+            }),
+            (Some(span), false) => span.end_ms = Some(change.at_ms),
+            // A detector alarms again, or an alert moves between states in which it is quiet.
+            (Some(_), true) | (None, false) => {}
+        }
+    }
+
+    /// How many times anything fired.
+    pub fn fired(&self) -> usize {
+        self.signals.values().map(Vec::len).sum()
+    }
+
+    /// For how long, over all signals.
+    pub fn firing_ms(&self) -> i64 {
+        let all = self.signals.values();
+        all.map(|spans| firing_ms(spans, self.end_ms())).sum()
+    }
+
+    /// When anything first fired.
+    pub fn first_ms(&self) -> Option<i64> {
+        let all = self.signals.values();
+        all.filter_map(|s| s.first()).map(|s| s.begin_ms).min()
+    }
+
+    /// Event time at which the files end.
+    pub fn end_ms(&self) -> i64 {
+        self.tally.times_ms.map_or(0, |(_, last)| last)
+    }
+
+    /// How often anything fired in a day of event time; `None` where the files span no time.
+    pub fn fired_per_day(&self) -> Option<f64> {
+        let (first, last) = self.tally.times_ms?;
+        (last > first).then(|| self.fired() as f64 * 86_400_000.0 / (last - first) as f64)
+    }
+}
+
+/// How long these spans last together; one without end lasts to `end_ms`.
+pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
+    let one = |s: &Span| s.end_ms.unwrap_or(end_ms.max(s.begin_ms)) - s.begin_ms;
+    spans.iter().map(one).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{StreamId, Verdict};
+    use crate::stats::view::View;
+
+    fn change(at_ms: i64, step: Step) -> Change {
+        Change {
+            stream: StreamId {
+                model: "m".into(),
+                version: String::new(),
+                segment: String::new(),
+                view: View::Binary,
+            },
+            window: "5m".into(),
+            at_ms,
+            step,
+            sentence: format!("at {at_ms}"),
+        }
+    }
+
+    fn alert(at_ms: i64, from: AlertState, to: AlertState) -> Change {
+        change(at_ms, Step::Alert { from, to })
+    }
+
+    #[test]
+    fn an_alert_lasts_from_firing_to_what_follows_it() {
+        use AlertState::{Firing, Inactive, Pending, Resolved};
+        let mut outcome = Outcome::default();
+        let verdict = Step::Verdict {
+            from: Verdict::Calibrated,
+            to: Verdict::Miscalibrated,
+        };
+        for change in [
+            change(0, verdict),
+            alert(1, Inactive, Pending),
+            alert(10, Pending, Firing),
+            alert(40, Firing, Resolved),
+            alert(60, Resolved, Inactive),
+            alert(100, Inactive, Firing),
+        ] {
+            outcome.take(&change);
+        }
+        outcome.tally.times_ms = Some((0, 150));
+        let spans = outcome.signals.values().next().unwrap();
+        let times: Vec<_> = spans.iter().map(|s| (s.begin_ms, s.end_ms)).collect();
+        assert_eq!(times, [(10, Some(40)), (100, None)]);
+        assert_eq!(spans[0].sentence, "at 10");
+        assert_eq!(outcome.firing_ms(), 30 + 50);
+        assert_eq!(outcome.first_ms(), Some(10));
+    }
+
+    #[test]
+    fn a_detector_that_alarms_again_is_one_alarm_until_it_is_over() {
+        let mut outcome = Outcome::default();
+        for (at, alarm) in [(5, true), (7, true), (9, false), (11, false), (20, true)] {
+            outcome.take(&change(at, Step::Detector { alarm }));
+        }
+        assert_eq!(outcome.fired(), 2);
+    }
+}

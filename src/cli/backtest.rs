@@ -1,0 +1,235 @@
+//! `trueline backtest`: what would have fired, under each of several configurations.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::exit::{self, Exit};
+use super::replay::bar;
+use crate::app::Fault;
+use crate::app::backtest::{self, Outcome, Signal, Span};
+use crate::app::table::{self, Cell, Paint};
+use crate::config::Config;
+
+const EXAMPLES: &str = "\
+Examples:
+  trueline backtest --config now.toml --config stricter.toml october.jsonl.zst
+  trueline backtest --json --config now.toml 2026-11-*.csv > now.json
+
+Files are read as `replay` reads them, with the fields of each configuration's first source.";
+
+/// See what would have fired over files of the past, under each of several configurations.
+///
+/// Puts the same events through one engine for each configuration, in event time, and prints side by side
+/// how often each window's alert and each detector's alarm would have fired, when first, and for how long.
+/// Nobody is told of anything.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
+pub struct Args {
+    /// Files in JSON lines or CSV, also .gz and .zst, read in the order given
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// A configuration; give the option once for each that is compared
+    #[arg(short, long = "config", required = true, value_name = "FILE")]
+    pub configs: Vec<PathBuf>,
+    /// Print one JSON object, with every time that anything fired, in place of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// One configuration and what it did.
+struct Policy<'a> {
+    /// Letter in the table.
+    letter: String,
+    path: &'a Path,
+    outcome: Outcome,
+}
+
+/// Replays the files under each configuration.
+pub fn run(args: &Args) -> Exit {
+    // All faults of all configurations before the first long run.
+    let mut configs = Vec::new();
+    let mut sound = true;
+    for path in &args.configs {
+        match Config::load(path) {
+            Ok(config) => configs.push(config),
+            Err(problems) => {
+                problems.iter().for_each(|p| eprintln!("{p}"));
+                sound = false;
+            }
+        }
+    }
+    if !sound {
+        return Exit::Config;
+    }
+    let bar = bar(&args.files);
+    let bytes = bar.length().unwrap_or(0);
+    bar.set_length(bytes * configs.len() as u64);
+    let mut policies = Vec::new();
+    for (i, (config, path)) in configs.into_iter().zip(&args.configs).enumerate() {
+        let progress = |read| bar.set_position(i as u64 * bytes + read);
+        match one(config, path, &args.files, &progress) {
+            Ok(outcome) => policies.push(Policy {
+                letter: letter(i),
+                path,
+                outcome,
+            }),
+            Err(fault) => {
+                bar.finish_and_clear();
+                return Exit::of(&fault);
+            }
+        }
+    }
+    bar.finish_and_clear();
+    print(args, &policies);
+    Exit::Ok
+}
+
+fn one(
+    config: Config,
+    path: &Path,
+    files: &[PathBuf],
+    progress: &dyn Fn(u64),
+) -> Result<Outcome, Fault> {
+    let name = path.display();
+    let Some(source) = config.sources.into_iter().next() else {
+        let why = format!("{name} has no [[source]] to take the fields from");
+        return Err(Fault::Config(why));
+    };
+    let outcome = backtest::backtest(config.plan, &source.decode, files, progress)?;
+    if outcome.tally.observed == 0 {
+        let why = (outcome.tally.first_rejected.as_deref())
+            .unwrap_or("they have no outcome, or came too late");
+        let records = outcome.tally.records;
+        return Err(Fault::Data(format!(
+            "under {name} none of {records} records counts in a window: {why}"
+        )));
+    }
+    Ok(outcome)
+}
+
+/// A, B, …, Z, then by number.
+fn letter(i: usize) -> String {
+    match u8::try_from(i) {
+        Ok(i) if i < 26 => char::from(b'A' + i).to_string(),
+        _ => format!("#{}", i + 1),
+    }
+}
+
+fn print(args: &Args, policies: &[Policy]) {
+    if args.json {
+        let policies: Vec<Value> = policies.iter().map(json).collect();
+        println!("{:#}", json!({ "files": args.files, "policies": policies }));
+        return;
+    }
+    for policy in policies {
+        println!("{}", line(policy));
+    }
+    let rows = rows(policies);
+    if rows.is_empty() {
+        println!("\nnothing would have fired");
+        return;
+    }
+    let mut heading = vec!["stream".to_owned(), "window".to_owned()];
+    for p in policies {
+        heading.extend(["fired", "first (UTC)", "for"].map(|what| format!("{} {what}", p.letter)));
+    }
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    println!();
+    for line in table::lines(&heading, &rows, std::io::stdout().is_terminal()) {
+        println!("{line}");
+    }
+}
+
+/// What a policy did, in one line.
+fn line(p: &Policy) -> String {
+    let (o, path) = (&p.outcome, p.path.display());
+    let fired = o.signals.values().filter(|s| !s.is_empty()).count();
+    let what = match (o.fired(), o.fired_per_day()) {
+        (0, _) => "nothing fires".to_owned(),
+        (times, per_day) => format!(
+            "fires {times} time{}{}, on {fired} of {} windows and detectors, for {} in all, first {}",
+            if times == 1 { "" } else { "s" },
+            per_day.map_or(String::new(), |d| format!(" ({d:.3} a day)")),
+            o.signals.len(),
+            lasting(o.firing_ms()),
+            o.first_ms().map_or("-".to_owned(), clock)
+        ),
+    };
+    let (records, observed, streams) = (o.tally.records, o.tally.observed, o.streams);
+    format!(
+        "{}  {path}: {what}; {observed} of {records} records, {streams} streams",
+        p.letter
+    )
+}
+
+/// A row for each signal that fires under any policy.
+fn rows(policies: &[Policy]) -> Vec<Vec<Cell>> {
+    let fires = policies.iter().flat_map(|p| {
+        let fires = p.outcome.signals.iter().filter(|(_, s)| !s.is_empty());
+        fires.map(|(signal, _)| signal)
+    });
+    let signals: std::collections::BTreeSet<&Signal> = fires.collect();
+    let row = |signal: &Signal| {
+        let mut row = vec![Cell::plain(&signal.stream), Cell::plain(&signal.window)];
+        for p in policies {
+            row.extend(cells(p.outcome.signals.get(signal), p.outcome.end_ms()));
+        }
+        row
+    };
+    signals.into_iter().map(row).collect()
+}
+
+/// How often, when first and how long; a dash where the policy has no such window.
+fn cells(spans: Option<&Vec<Span>>, end_ms: i64) -> [Cell; 3] {
+    let Some(spans) = spans else {
+        return ["-", "-", "-"].map(Cell::plain);
+    };
+    let Some(first) = spans.first() else {
+        return ["0", "-", "-"].map(Cell::plain);
+    };
+    let still = spans.last().is_some_and(|s| s.end_ms.is_none());
+    let still = if still { ", still" } else { "" };
+    [
+        Cell::painted(spans.len().to_string(), Paint::Red),
+        Cell::plain(clock(first.begin_ms)),
+        Cell::plain(format!(
+            "{}{still}",
+            lasting(backtest::firing_ms(spans, end_ms))
+        )),
+    ]
+}
+
+fn json(p: &Policy) -> Value {
+    let o = &p.outcome;
+    let signal = |(signal, spans): (&Signal, &Vec<Span>)| {
+        let span = |s: &Span| json!({ "begin_ms": s.begin_ms, "end_ms": s.end_ms, "sentence": s.sentence });
+        json!({
+            "stream": signal.stream, "window": signal.window, "fired": spans.len(),
+            "firing_ms": backtest::firing_ms(spans, o.end_ms()),
+            "spans": spans.iter().map(span).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "config": p.path,
+        "records": o.tally.records, "observed": o.tally.observed, "others": o.tally.others,
+        "first_event_ms": o.tally.times_ms.map(|t| t.0), "last_event_ms": o.tally.times_ms.map(|t| t.1),
+        "streams": o.streams, "fired": o.fired(), "fired_per_day": o.fired_per_day(),
+        "firing_ms": o.firing_ms(), "first_fired_ms": o.first_ms(),
+        "signals": o.signals.iter().map(signal).collect::<Vec<_>>(),
+    })
+}
+
+/// Minutes are what an alert is read by.
+fn clock(ms: i64) -> String {
+    let at = UNIX_EPOCH + Duration::from_millis(ms.unsigned_abs());
+    let text = humantime::format_rfc3339_seconds(at).to_string();
+    text.replace('T', " ").replace('Z', "")
+}
+
+fn lasting(ms: i64) -> String {
+    let whole = Duration::from_secs(ms.unsigned_abs() / 1000);
+    humantime::format_duration(whole).to_string()
+}
