@@ -10,6 +10,7 @@
 //! | 3 | [`store`] | snapshots on disk |
 //! | 3 | [`telemetry`], [`http`] | published state, metrics, logs; the pages that show them |
 //! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
+//! | 3 | [`notify`] | alerts on their way to people |
 //! | 3 | [`registry`] | schemas of records that are not JSON |
 //! | 4 | [`config`] | one file to the options of every floor |
 //! | 5 | [`cli`], [`app`], [`demo`], [`reproduce`] | wiring, the loops, the verbs, the papers' experiments |
@@ -24,6 +25,7 @@ pub mod demo;
 pub mod http;
 pub mod judge;
 pub mod kafka;
+pub mod notify;
 pub mod registry;
 pub mod reproduce;
 pub mod stats;

@@ -135,6 +135,10 @@ windows = ["6s", "36s"]
 lateness = "2s"
 [model.test]
 min_events = 200
+[[sink]]
+name = "nobody"
+kind = "kafka"
+dry_run = true
 [http]
 listen = "127.0.0.1:0"
 [state]

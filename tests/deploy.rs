@@ -208,3 +208,24 @@ fn the_reference_of_the_readme_is_the_table() {
         assert!(written.trim() == table, "{hint}");
     }
 }
+
+#[test]
+fn the_schema_of_alerts_is_that_of_the_notices_that_leave() {
+    let path = deploy("alert.schema.json");
+    let now = format!("{:#}\n", trueline::notify::notice::schema());
+    if std::env::var_os("TRUELINE_BLESS").is_some() {
+        fs::write(&path, &now).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == now,
+        "deploy/alert.schema.json is not current: TRUELINE_BLESS=1 writes it"
+    );
+}
+
+#[test]
+fn what_the_sinks_are_told_has_a_rule_of_the_same_name_and_a_runbook() {
+    let name = trueline::notify::notice::ALERT_NAME;
+    assert!(alerts().iter().any(|alert| alert == name));
+    assert!(deploy(&format!("runbooks/{name}.md")).exists());
+}

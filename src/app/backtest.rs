@@ -79,11 +79,17 @@ impl Outcome {
         let fires = match change.step {
             Step::Alert { to, .. } => to == AlertState::Firing,
             Step::Detector { alarm } => alarm,
+            Step::Stream { to, .. } => to.state == AlertState::Firing,
             Step::Verdict { .. } => return,
+        };
+        let window = match change.step {
+            // Whichever window speaks for it.
+            Step::Stream { .. } => "alert",
+            _ => &change.window,
         };
         let signal = Signal {
             stream: change.stream.to_string(),
-            window: change.window.clone(),
+            window: window.to_owned(),
         };
         let spans = self.signals.entry(signal).or_default();
         let open = spans.last_mut().filter(|s| s.end_ms.is_none());
@@ -152,6 +158,7 @@ mod tests {
             at_ms,
             step,
             sentence: format!("at {at_ms}"),
+            facts: None,
         }
     }
 

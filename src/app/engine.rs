@@ -168,7 +168,7 @@ impl Engine {
             let unused = quiet >= self.plan.caps.expire_after_ms && !waits;
             if unused && self.collector.may_expire(slot) {
                 self.collector.expire(slot);
-                self.let_go(model, slot);
+                self.let_go(model, slot, now_ms);
                 continue;
             }
             self.make_judges(slot, newest_ms);
@@ -190,9 +190,11 @@ impl Engine {
     }
 
     /// Forgets the judges of a subject that expired; what they staked stays in the ledger.
-    fn let_go(&mut self, model: usize, slot: usize) {
+    fn let_go(&mut self, model: usize, slot: usize, now_ms: i64) {
+        let options = &self.plan.models[model].judge;
         let judges = self.judges.get_mut(slot).map(std::mem::take);
-        for judge in judges.unwrap_or_default() {
+        for mut judge in judges.unwrap_or_default() {
+            judge.leave(now_ms, options, &mut self.changes);
             if let Some(d) = judge.detector() {
                 let budget = d.options().budget.to_string();
                 self.ledger
@@ -763,6 +765,7 @@ fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
         memories: j.memories(),
         detector: j.detector().map(Detector::state),
         mendings: j.mendings(),
+        alert: j.alert(),
     };
     SubjectState {
         model: s.model as u32,
@@ -792,6 +795,7 @@ fn restore_judge(
     let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
     judge.restore(rings?, &state.memories, options)?;
     judge.restore_mendings(&state.mendings)?;
+    judge.restore_alert(state.alert);
     restore_detector(judge, state.detector, options)
 }
 

@@ -9,12 +9,15 @@
 //!  Kafka ─► consumer(s) ─► intake ─► engine ─► publisher ─► Published ─► HTTP
 //!           └──────── one thread, "engine" ────────────┘        (tokio, one thread)
 //!                            ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
+//!                              ├► alarms ─► notices (one thread, disk) ─► sinks (a thread each)
+//!                              │          └► records (one thread, disk)
 //!                              └► snapshot keeper (one thread, disk) ─► commit
 //! ```
 //!
 //! With a topic for state the engine is a row of [`lanes`], one a partition, which a [`depot`] takes over and
 //! gives up as the group moves partitions between processes; [`engines`] hides which of the two it is.
 
+pub mod alarms;
 pub mod backtest;
 pub mod clock;
 pub mod depot;
@@ -25,6 +28,7 @@ pub mod intake;
 pub mod lanes;
 mod parked;
 mod publish;
+pub mod records;
 mod reload;
 pub mod replay;
 mod run;

@@ -207,6 +207,13 @@ pub fn log(changes: &[Change]) {
             Step::Detector { alarm: false } => {
                 tracing::info!(%stream, at_ms, %sentence, "detector is clear");
             }
+            Step::Stream { to, .. } if to.state == AlertState::Firing => {
+                let severity = to.severity.as_str();
+                tracing::warn!(%stream, %window, at_ms, severity, %sentence, "alert fires");
+            }
+            Step::Stream { from, to } => {
+                tracing::info!(%stream, %window, at_ms, from = from.state.as_str(), to = to.state.as_str(), %sentence, "alert of a stream changed");
+            }
             Step::Alert {
                 from,
                 to: AlertState::Firing,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
+use super::alarms::Alarms;
 use super::depot::{Depot, DepotOptions};
 use super::engine::Engine;
 use super::engines::{Engines, Moving};
@@ -20,6 +21,7 @@ use super::fault::Fault;
 use super::intake::{Intake, Labels};
 use super::lanes::Lanes;
 use super::parked::Parked;
+use super::records::Records;
 use super::reload::Reloader;
 use super::setup::{Setup, Source};
 use super::snapshots::{Keeper, StateDir};
@@ -88,7 +90,12 @@ impl App {
                 Fault::Unavailable(format!("cannot start a thread: {error}"))
             })?)),
         };
+        let kafka = setup.sources.first().map(|s| &s.kafka);
+        let alarms = Alarms::start(setup.notify, &setup.state, kafka, &published)?;
+        let records = Records::start(&setup.state, setup.records_max)?;
         let work = Work {
+            records,
+            alarms: Some(alarms),
             engine,
             feeds: feeds(setup.sources, registry.as_ref())?,
             registry,

@@ -9,6 +9,7 @@ use crate::config::live::Keys;
 use crate::config::{Config, JoinOptions, SourceOptions};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
+use crate::notify::NotifyOptions;
 use crate::registry::RegistryOptions;
 use crate::telemetry::Limits;
 
@@ -32,6 +33,8 @@ pub struct Setup {
     pub sources: Vec<Source>,
     /// Where schemas are, when records need them.
     pub registry: Option<RegistryOptions>,
+    /// Where alerts go.
+    pub notify: NotifyOptions,
     /// `host:port` of the HTTP server; port 0 takes any free one.
     pub listen: String,
     /// Directory of the snapshots; created when missing, locked while running.
@@ -44,6 +47,8 @@ pub struct Setup {
     pub file: Option<PathBuf>,
     /// Time between two snapshots.
     pub snapshot_every: Duration,
+    /// Records of changes of alerts that are kept.
+    pub records_max: usize,
     /// Limits of what is published.
     pub limits: Limits,
     /// How long HTTP goes on after the last snapshot.
@@ -85,9 +90,11 @@ impl Setup {
             plan: config.plan,
             sources,
             registry: config.registry,
+            notify: config.notify,
             listen: config.http.listen.to_string(),
             state: config.state.directory,
             snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
+            records_max: config.state.records_max,
             limits: Limits {
                 series_max: config.http.series_max,
                 ..Limits::default()

@@ -21,6 +21,7 @@ use super::clock;
 use super::fault::Fault;
 use crate::collect::Origin;
 use crate::collect::join::JournalDelta;
+use crate::notify::LEDGER;
 use crate::store::file::KEEP;
 use crate::store::journal::{self, Needed};
 use crate::store::{self, Loaded, Snapshot, StoreError};
@@ -229,14 +230,14 @@ impl Desk {
     }
 }
 
-/// Size of the newest file that is not the lock; 0 when there is none.
+/// Size of the newest file that is neither lock nor alerts journal; 0 when there is none.
 fn newest_bytes(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;
     };
     entries
         .flatten()
-        .filter(|entry| entry.file_name() != LOCK)
+        .filter(|entry| entry.file_name() != LOCK && entry.file_name() != LEDGER)
         .filter_map(|entry| entry.metadata().ok())
         .filter_map(|meta| Some((meta.modified().ok()?, meta.len())))
         .max()

@@ -10,15 +10,18 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use super::alarms::Alarms;
 use super::engine::Snapshot;
 use super::engines::Engines;
 use super::intake::Intake;
 use super::publish;
+use super::records::Records;
 use super::reload::Letter;
 use super::snapshots::{Keeper, Written};
 use super::stop::Stop;
 use super::{clock, setup::Source};
 use crate::collect::Origin;
+use crate::judge::Change;
 use crate::kafka::{Consumer, Partition};
 use crate::registry::Registry;
 use crate::telemetry::Published;
@@ -31,6 +34,8 @@ const SIZES: Duration = Duration::from_millis(500);
 const ANEW: Duration = Duration::from_secs(5);
 /// Bytes of join journals that may wait in memory for the disk before no more is read.
 const UNWRITTEN_MAX: usize = 256 << 20;
+/// How long sinks may take to tell what waits for them; the rest is told after the next start.
+const NOTICES: Duration = Duration::from_secs(5);
 /// How long the last dead letters may take to leave.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -185,6 +190,10 @@ pub struct Work {
     pub snapshot_every: Duration,
     /// Where reports and facts go.
     pub published: Arc<Published>,
+    /// Who is told of alerts.
+    pub alarms: Option<Alarms>,
+    /// Where changes of alerts are kept.
+    pub records: Records,
     /// When what was done last.
     pub pace: Pace,
     /// Whether the consumers are paused because the disk does not take what they bring.
@@ -227,6 +236,7 @@ impl Work {
             beat.tick();
         }
         self.end();
+        self.records.stop(NOTICES);
         self.published.rest("engine");
     }
 
@@ -283,6 +293,10 @@ impl Work {
     fn tick(&mut self) {
         let changes = self.engine.tick(clock::now_ms());
         publish::log(&changes);
+        self.record(&changes);
+        if let Some(alarms) = &mut self.alarms {
+            alarms.tell(&changes, &self.engine, &self.published);
+        }
         self.tap();
         self.tell();
         publish::reports(&self.published, &self.engine);
@@ -290,6 +304,21 @@ impl Work {
         if let Some(written) = self.keeper.answer().or_else(|| self.engine.written()) {
             self.kept(&written);
         }
+    }
+
+    /// Hands over the records of what changed.
+    fn record(&self, changes: &[Change]) {
+        if changes.is_empty() {
+            return;
+        }
+        let hash = self.published.facts().config.hash.clone();
+        self.records.take(changes, &hash, || {
+            let named = |o: Origin| {
+                let topic = self.topics.get(usize::from(o.source)).cloned();
+                (topic.unwrap_or_default(), o.partition, o.offset)
+            };
+            self.engine.positions().into_iter().map(named).collect()
+        });
     }
 
     fn tell(&self) {
@@ -402,6 +431,9 @@ impl Work {
             {
                 tracing::error!("some dead letters did not leave in time");
             }
+        }
+        if let Some(alarms) = self.alarms.take() {
+            alarms.stop(NOTICES);
         }
         self.tell();
         publish::size(&self.published, &self.engine);

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod alert;
 mod backtest;
 mod check;
 mod classes;
@@ -19,6 +20,7 @@ mod demo;
 mod distances;
 mod evaluate;
 mod exit;
+mod explain;
 mod kernel;
 mod offline;
 mod recalibrate;
@@ -59,8 +61,12 @@ enum Verb {
     Backtest(backtest::Args),
     /// Watch the streams of a running trueline, worst first
     Top(top::Args),
+    /// See alerts, silence and acknowledge them, and try the sinks
+    Alert(alert::Args),
     /// See pairs of prediction and outcome as a running trueline counts them
     Tap(tap::Args),
+    /// Say why an alert changed, and recompute it from its record
+    Explain(explain::Args),
     /// Look into a state directory, or carry its state elsewhere
     State(state::Args),
     /// Evaluate a file of scored outcomes as one sample
@@ -82,7 +88,9 @@ pub fn main() -> ExitCode {
         Verb::Replay(args) => replay::run(&args),
         Verb::Backtest(args) => backtest::run(&args),
         Verb::Top(args) => top::run(&args),
+        Verb::Alert(args) => alert::run(&args),
         Verb::Tap(args) => tap::run(&args),
+        Verb::Explain(args) => explain::run(&args),
         Verb::State(args) => state::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),

@@ -166,6 +166,7 @@ fn said_of(file: &FileReport, found: &Inspection) -> String {
         }
         Role::Snapshot => "whole".to_owned(),
         Role::Journal => "journal of pending predictions".to_owned(),
+        Role::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
         Role::Part => "left by a crash; not read".to_owned(),
         Role::Lock => "lock".to_owned(),
         Role::Unknown => "not a file of trueline".to_owned(),

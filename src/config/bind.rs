@@ -369,6 +369,7 @@ fn judge(
         tolerance,
         pending_ms: alert.milliseconds("for"),
         keep_firing_ms: alert.milliseconds("keep_firing_for"),
+        flap_within_ms: alert.milliseconds("flap_within"),
         stale_after_ms: alert.milliseconds("stale_after"),
         detector: None,
     }
@@ -706,6 +707,7 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
         topic: record.owned("topic"),
         restore_within_ms: record.milliseconds("restore_within"),
         fresh: record.text("on_broken") == Some("fresh"),
+        records_max: record.count("records_max"),
     }
 }
 

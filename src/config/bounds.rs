@@ -52,6 +52,9 @@ pub const PARKED_BYTES_MAX: usize = 16 << 20;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 32 * 1024;
 
+/// A notice: its numbers, and names and links of usual length.
+const NOTICE_BYTES: u64 = 1024;
+
 /// The bound, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBound {
@@ -63,7 +66,7 @@ pub struct MemoryBound {
     pub bets_bytes: u64,
     /// Predictions and outcomes that wait for each other, bytes.
     pub pending_bytes: u64,
-    /// Fetched records that wait, for their turn or for their schemas, bytes.
+    /// Fetched records that wait, for their turn or for their schemas, and notices that wait for sinks, bytes.
     pub queue_bytes: u64,
 }
 
@@ -83,7 +86,7 @@ impl MemoryBound {
             streams_max: config.plan.caps.streams_max as u64,
             bets_bytes: bets_bytes(config),
             pending_bytes: pending_bytes(config),
-            queue_bytes: queues.fold(0, u64::saturating_add),
+            queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
         }
     }
 
@@ -115,6 +118,14 @@ fn pending_bytes(config: &Config) -> u64 {
     let joins = config.plan.joins.iter();
     let most = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
     most.fold(0, u64::saturating_add)
+}
+
+/// Notices that may wait for sinks, in their queues and in the journal's state.
+fn notice_bytes(config: &Config) -> u64 {
+    let queues = config.notify.sinks.iter().map(|s| s.queue_max as u64);
+    queues
+        .fold(0, u64::saturating_add)
+        .saturating_mul(2 * NOTICE_BYTES)
 }
 
 /// State of one stream, bytes.

@@ -124,6 +124,19 @@ pub const SECTIONS: &[Section] = &[
         keys: DETECTOR,
     },
     Section {
+        path: "notify",
+        repeated: false,
+        about: "What people are told when the alert of a stream fires or ends.",
+        keys: NOTIFY,
+    },
+    Section {
+        path: "sink",
+        repeated: true,
+        about: "Where alerts go: each change of an alert once to each sink, in order. Without any, alerts \
+                are on /metrics, in the API and in the log alone.",
+        keys: SINK,
+    },
+    Section {
         path: "http",
         repeated: false,
         about: "Metrics, health and the API.",
@@ -730,6 +743,13 @@ const ALERT: &[Key] = &[
         "How long an alert stays after the last miscalibrated verdict, so that it does not flap.",
     ),
     key(
+        "flap_within",
+        Kind::Duration,
+        Value("\"1h\""),
+        "An alert of a stream that fires again this soon after its end is kept twice as long each time, \
+         up to 16 times `keep_firing_for`; \"0s\": never.",
+    ),
+    key(
         "stale_after",
         Kind::Duration,
         Value("\"1h\""),
@@ -785,6 +805,139 @@ const DETECTOR: &[Key] = &[
     ),
 ];
 
+const NOTIFY: &[Key] = &[
+    key(
+        "external_url",
+        Kind::Text,
+        Unset("\"http://trueline.example:9464\""),
+        "Where those who read alerts reach this trueline, for links to its pages. Unset: the address of \
+         [http].",
+    ),
+    key(
+        "runbook_url",
+        Kind::Text,
+        Value("\"deploy/runbooks\""),
+        "Folder of the runbooks, for links; `/NAME.md` is added.",
+    ),
+    key(
+        "summary",
+        Kind::Text,
+        Value("\"[{status}] {stream}: {what}\""),
+        "Text of one line. In braces: stream, model, version, segment, view, window, status, severity, \
+         verdict, what (direction of the error, or why the alert ended), direction, since, at, onset, n, \
+         ece, ece_lower, ece_upper, confidence, detectable, tolerance, p_value, mean_score, event_rate, \
+         page. A brace is written twice.",
+    ),
+    key(
+        "description",
+        Kind::Text,
+        Value(
+            "\"{severity} since {since}: l2-ECE {ece} ({confidence} % interval {ece_lower} to {ece_upper}) \
+             over {window}, n = {n}; tolerated {tolerance}, smallest error that could have been seen {detectable}. {page}\"",
+        ),
+        "The longer text.",
+    ),
+    key(
+        "dry_run",
+        Kind::Truth,
+        Value("false"),
+        "Log what every sink would be sent, and send nothing.",
+    ),
+];
+
+const SINK: &[Key] = &[
+    key(
+        "name",
+        Kind::Text,
+        Required("\"oncall\""),
+        "Name in metrics and logs, and in the journal of what was delivered: renamed, it is another sink.",
+    ),
+    key(
+        "kind",
+        Kind::Choice(&["alertmanager", "webhook", "slack", "kafka"]),
+        Required("\"kafka\""),
+        "`alertmanager` (API version 2), `webhook` (POST of JSON, see deploy/alert.schema.json), `slack` \
+         (incoming webhook), `kafka` (the same JSON to a topic, by the brokers of [kafka]).",
+    ),
+    key(
+        "url",
+        Kind::Secret,
+        Unset("\"http://localhost:9093\""),
+        "Address of an Alertmanager, webhook or Slack hook; that of Slack is a secret. `https` needs a \
+         binary built with the feature `tls`.",
+    ),
+    key(
+        "topic",
+        Kind::Text,
+        Value("\"trueline-alerts\""),
+        "Topic of the kind `kafka`; the key is the alert's fingerprint, so that compaction keeps the last.",
+    ),
+    key(
+        "secret",
+        Kind::Secret,
+        Unset("\"${WEBHOOK_SECRET}\""),
+        "Key of the signature of a `webhook`: header `trueline-signature`, HMAC-SHA-256 over timestamp \
+         and body. Unset: not signed.",
+    ),
+    key(
+        "authorization",
+        Kind::Secret,
+        Unset("\"Bearer ${ALERT_TOKEN}\""),
+        "Value of the header `authorization`.",
+    ),
+    key(
+        "ca_file",
+        Kind::Path,
+        Unset("\"/etc/trueline/ca.pem\""),
+        "PEM file of the authority that signed its certificate. Unset: the system's.",
+    ),
+    key(
+        "match",
+        Kind::List,
+        Unset("[\"severity=page\", \"model!=sandbox*\"]"),
+        "Which alerts it gets: those that satisfy all of these. Labels model, version, segment, view, \
+         severity; `=` or `!=`; `*` is any text. Unset: all.",
+    ),
+    key(
+        "resolved",
+        Kind::Truth,
+        Value("true"),
+        "Whether it is told that an alert has ended.",
+    ),
+    key(
+        "resend",
+        Kind::Duration,
+        Value("\"1m\""),
+        "How often an Alertmanager is told again of what fires; it forgets what nobody speaks of for four \
+         times as long.",
+    ),
+    key(
+        "timeout",
+        Kind::Duration,
+        Value("\"10s\""),
+        "How long one attempt may take.",
+    ),
+    key(
+        "retry_max",
+        Kind::Duration,
+        Value("\"30s\""),
+        "Longest pause between two attempts; the first is half a second, each twice the one before. \
+         Attempts go on until the sink takes the notice or refuses it for good.",
+    ),
+    key(
+        "queue_max",
+        COUNT,
+        Value("10000"),
+        "Most notices that wait for it, about 1 kB each; further ones are refused and counted.",
+    ),
+    key(
+        "dry_run",
+        Kind::Truth,
+        Value("false"),
+        "Log what this sink would be sent, and send nothing.",
+    ),
+];
+
 const HTTP: &[Key] = &[key(
     "listen",
     Kind::Address,
@@ -826,6 +979,15 @@ const STATE: &[Key] = &[
         Value("\"stop\""),
         "What becomes of a partition whose state in the topic is broken, foreign or gone: it is not read, \
          and `/ready` says why; or it begins without its state, where the group's committed offset says.",
+    ),
+    key(
+        "records_max",
+        Kind::Integer {
+            low: 0,
+            high: 1_000_000,
+        },
+        Value("1000"),
+        "Records of changes of alerts kept for `trueline explain`, some 100 kB each; the oldest go first.",
     ),
 ];
 

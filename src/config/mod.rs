@@ -24,6 +24,7 @@ mod join;
 pub mod keys;
 mod ladder;
 pub mod live;
+mod notify;
 pub mod problem;
 pub mod reference;
 mod registry;
@@ -38,6 +39,7 @@ use std::path::{Path, PathBuf};
 use crate::decode::DecodeOptions;
 use crate::judge::Plan;
 use crate::kafka::KafkaOptions;
+use crate::notify::NotifyOptions;
 use crate::registry::RegistryOptions;
 use crate::telemetry::log::LogOptions;
 
@@ -55,6 +57,8 @@ pub struct Config {
     pub sources: Vec<SourceOptions>,
     /// Where schemas are.
     pub registry: Option<RegistryOptions>,
+    /// Where alerts go.
+    pub notify: NotifyOptions,
     /// What to serve.
     pub http: HttpOptions,
     /// What to save.
@@ -100,6 +104,8 @@ pub struct StateOptions {
     pub restore_within_ms: i64,
     /// Whether a partition whose state cannot be used begins anew.
     pub fresh: bool,
+    /// Records of changes of alerts that are kept.
+    pub records_max: usize,
 }
 
 impl fmt::Debug for Config {
@@ -109,6 +115,7 @@ impl fmt::Debug for Config {
             .field("plan", &self.plan)
             .field("sources", &self.sources)
             .field("registry", &self.registry)
+            .field("notify", &self.notify)
             .field("http", &self.http)
             .field("state", &self.state)
             .field("log", &self.log)
@@ -149,12 +156,14 @@ impl Config {
         plan.joins = join::plans(&sources);
         let state = bind::state(&document, &outside.directory, &mut problems);
         let http = bind::http(&document);
+        let notify = notify::notify(&document, http.listen, &mut problems);
         let log = bind::log(&document, &mut problems);
         match problems.is_empty() {
             true => Ok(Config {
                 plan,
                 sources,
                 registry,
+                notify,
                 http,
                 state,
                 log,

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::path::{self, Route, route};
 use super::recalibration::{self, NoTable};
-use super::{api, page};
+use super::{alerts, api, page};
 use crate::judge::StreamReport;
 use crate::telemetry::{Published, collector};
 
@@ -33,8 +33,14 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     if let Route::Reload = route {
         return refuse(method, "POST", "only POST reloads the configuration");
     }
+    if let Route::Silence(_) = route {
+        return refuse(method, "DELETE", "only DELETE lifts a silence");
+    }
+    if let Route::Acknowledge(_) = route {
+        return refuse(method, "POST", "only POST acknowledges an alert");
+    }
     if method != Method::GET && method != Method::HEAD {
-        let hint = "nothing but POST /-/reload changes anything over http; use GET or HEAD";
+        let hint = "only silences, acknowledgements and POST /-/reload change anything over http; use GET or HEAD";
         return refuse(method, "GET, HEAD", hint);
     }
     let query = uri.query();
@@ -60,11 +66,18 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
                 None => no_stream(&parts),
             }
         }
-        Route::Reload | Route::Tap | Route::Unknown => error(
-            StatusCode::NOT_FOUND,
-            &format!("nothing at {}", uri.path()),
-            "see / for all addresses; the parts of a stream's id must be percent-encoded",
-        ),
+        Route::Alerts => {
+            let all = path::query(query, "all").is_some_and(|v| v != "0");
+            ok(&alerts::list(published, all))
+        }
+        Route::Silences => ok(&alerts::silences(published)),
+        Route::Reload | Route::Tap | Route::Acknowledge(_) | Route::Silence(_) | Route::Unknown => {
+            error(
+                StatusCode::NOT_FOUND,
+                &format!("nothing at {}", uri.path()),
+                "see / for all addresses; the parts of a stream's id must be percent-encoded",
+            )
+        }
     }
 }
 
@@ -257,11 +270,13 @@ fn no_stream(parts: &[String]) -> Answer {
     )
 }
 
-fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
+/// An error of the JSON interface.
+pub(super) fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
     json_answer(status, &json!({ "error": what, "hint": hint }))
 }
 
-fn ok(body: &Value) -> Answer {
+/// JSON that is all well.
+pub(super) fn ok(body: &Value) -> Answer {
     json_answer(StatusCode::OK, body)
 }
 

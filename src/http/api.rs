@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 
-use super::path::encode_id;
+use super::path::{encode_id, page_path};
 use crate::judge::{
     AccountReport, Coverage, StreamId, StreamReport, Verdict, WindowReport, detector_report, report,
 };
@@ -116,7 +116,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
             "self": format!("/api/v1/streams/{path}"),
             "reliability": format!("/api/v1/streams/{path}/reliability"),
             "recalibration": format!("/api/v1/streams/{path}/recalibration"),
-            "page": format!("/streams/{path}"),
+            "page": page_path(id),
         },
     })
 }
@@ -168,7 +168,7 @@ fn coverage(c: &Coverage) -> Value {
 }
 
 /// A window with the few numbers that a list shows.
-fn brief(window: &WindowReport) -> Value {
+pub fn brief(window: &WindowReport) -> Value {
     let mut entry = window_facts(window);
     if let Some(e) = decided(window) {
         entry["ece_l1"] = json!(e.ece_l1);

@@ -45,6 +45,11 @@ fn authority(url: &str) -> Result<&str, String> {
 
 /// Asks for a path and reads the head of the answer.
 pub fn open(url: &str, path: &str) -> Result<Reply, String> {
+    send(url, "GET", path, "")
+}
+
+/// Sends a request with a body of JSON, or an empty one, and reads the head of the answer.
+fn send(url: &str, method: &str, path: &str, body: &str) -> Result<Reply, String> {
     let authority = authority(url)?;
     let failed = |error: std::io::Error| {
         format!("cannot ask {authority}: {error}; is trueline running there? see [http] listen")
@@ -53,17 +58,26 @@ pub fn open(url: &str, path: &str) -> Result<Reply, String> {
     let mut last = std::io::Error::other("the name has no address");
     for address in addresses {
         match TcpStream::connect_timeout(&address, WITHIN) {
-            Ok(stream) => return ask(stream, authority, path).map_err(failed),
+            Ok(stream) => {
+                let head = format!("{method} {path} HTTP/1.0\r\nhost: {authority}\r\n");
+                return ask(stream, &head, body).map_err(failed);
+            }
             Err(error) => last = error,
         }
     }
     Err(failed(last))
 }
 
-fn ask(mut stream: TcpStream, authority: &str, path: &str) -> std::io::Result<Reply> {
+fn ask(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<Reply> {
     stream.set_write_timeout(Some(WITHIN))?;
     stream.set_read_timeout(Some(WITHIN))?;
-    write!(stream, "GET {path} HTTP/1.0\r\nhost: {authority}\r\n\r\n")?;
+    match body.len() {
+        0 => write!(stream, "{head}\r\n")?,
+        n => write!(
+            stream,
+            "{head}content-type: application/json\r\ncontent-length: {n}\r\n\r\n{body}"
+        )?,
+    }
     let mut body = BufReader::new(stream);
     let mut status = None;
     loop {
@@ -87,7 +101,12 @@ fn ask(mut stream: TcpStream, authority: &str, path: &str) -> std::io::Result<Re
 
 /// Asks for a path and reads the whole answer.
 pub fn get(url: &str, path: &str) -> Result<(u16, String), String> {
-    let mut reply = open(url, path)?;
+    ask_for(url, "GET", path, "")
+}
+
+/// Sends a request with a body of JSON, or an empty one, and reads the whole answer.
+pub fn ask_for(url: &str, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
+    let mut reply = send(url, method, path, body)?;
     let mut body = String::new();
     let read = (&mut reply.body).take(BODY_MAX).read_to_string(&mut body);
     read.map_err(|error| format!("{url}{path}: {error}"))?;

@@ -48,6 +48,7 @@ pub fn index(published: &Published) -> String {
          <li>/api/v1/streams/{id}/reliability the cells of its diagram\
          <li><a href=/api/v1/ledger>/api/v1/ledger</a> budgets of false alarms, promised and spent\
          <li>/api/v1/streams/{id}/recalibration what would mend it; <code>?format=csv</code> as a table\
+         <li><a href=/api/v1/alerts>/api/v1/alerts</a> what fires, <a href=/api/v1/silences>/api/v1/silences</a> what is kept back\
          <li>/api/v1/tap pairs as they form, by lines; <code>?model=</code> and <code>?rate=</code>\
          <li>POST /-/reload reads the configuration again\
          </ul>",
@@ -77,6 +78,7 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
         escape(&id.view.to_string()),
         clock(report.last_event_ms)
     );
+    stream_alert(report, &mut body);
     if let Some(told) = &report.detector {
         detector(told, &mut body);
     }
@@ -133,6 +135,23 @@ fn detector(told: &DetectorReport, body: &mut String) {
         thousands(bounds.n),
         escape(&told.account),
         escape(&told.promise)
+    );
+}
+
+/// The alert of the stream, where there is one.
+fn stream_alert(report: &StreamReport, body: &mut String) {
+    let alert = &report.alert;
+    let (state, severity) = (alert.state.as_str(), alert.severity);
+    let class = match alert.state {
+        AlertState::Inactive => return,
+        AlertState::Firing => "bad",
+        AlertState::Pending | AlertState::Resolved => "wait",
+    };
+    let since = alert.since_ms.map_or("-".to_owned(), clock);
+    let fingerprint = report.id.fingerprint();
+    let _ = write!(
+        body,
+        "<p class=when>alert <code>{fingerprint}</code> <span class=\"{class}\">{state}</span> ({severity}) since {since} UTC</p>"
     );
 }
 

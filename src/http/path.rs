@@ -37,6 +37,14 @@ pub enum Route {
     Reload,
     /// Pairs as they form.
     Tap,
+    /// Alerts.
+    Alerts,
+    /// Somebody looks after the alert of this fingerprint.
+    Acknowledge(String),
+    /// Silences.
+    Silences,
+    /// The silence of this number.
+    Silence(u64),
     /// Nothing known.
     Unknown,
 }
@@ -52,6 +60,8 @@ pub fn route(path: &str) -> Route {
         "/api/v1/ledger" => return Route::Ledger,
         "/api/v1/tap" => return Route::Tap,
         "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
+        "/api/v1/alerts" => return Route::Alerts,
+        "/api/v1/silences" => return Route::Silences,
         _ => {}
     }
     if let Some(rest) = path.strip_prefix("/api/v1/streams/") {
@@ -71,6 +81,13 @@ pub fn route(path: &str) -> Route {
             }
         }
         return parts(rest).map_or(Route::Unknown, Route::Stream);
+    }
+    if let Some(id) = path.strip_prefix("/api/v1/silences/") {
+        return id.parse().map_or(Route::Unknown, Route::Silence);
+    }
+    if let Some(rest) = path.strip_prefix("/api/v1/alerts/") {
+        let fingerprint = rest.strip_suffix("/ack").and_then(decode);
+        return fingerprint.map_or(Route::Unknown, Route::Acknowledge);
     }
     if let Some(rest) = path.strip_prefix("/streams/") {
         return parts(rest).map_or(Route::Unknown, Route::Page);
@@ -106,6 +123,11 @@ pub fn encode_id(id: &StreamId) -> String {
     [&id.model, &id.version, &id.segment, &view]
         .map(|part| encode(part))
         .join("/")
+}
+
+/// Path of a stream's page.
+pub fn page_path(id: &StreamId) -> String {
+    format!("/streams/{}", encode_id(id))
 }
 
 /// Percent-encodes all but the unreserved characters of RFC 3986 and the two that are common in

@@ -16,18 +16,20 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http_body_util::{Either, Full};
+use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Bytes, Frame, Incoming};
+use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
-use super::answer;
+use super::alerts;
+use super::answer::{self, Answer};
 use super::path::{Route, route};
 use crate::telemetry::Published;
 
@@ -158,6 +160,9 @@ async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Resp
             let broken = |_| answer::answer(request.method(), request.uri(), &Published::default());
             done.unwrap_or_else(broken).map(Either::Left)
         }
+        (method, route) if alerts::changes(method, &route) => {
+            speak(request, route, published).await.map(Either::Left)
+        }
         (&Method::GET, Route::Tap) => match answer::listen(request.uri(), published) {
             Ok(lines) => answer::pairs(Either::Right(Lines(lines))),
             Err(refused) => refused.map(Either::Left),
@@ -171,4 +176,28 @@ async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Resp
     };
     published.http.answers[class].fetch_add(1, Ordering::Relaxed);
     response
+}
+
+/// Takes what people say about alerts. The body is read within bounds; the answer waits for the disk.
+async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Published>) -> Answer {
+    let method = request.method();
+    let kind = request.headers().get(CONTENT_TYPE);
+    let kind = kind.and_then(|v| v.to_str().ok()).unwrap_or_default();
+    if method == Method::POST && !kind.starts_with("application/json") {
+        let hint = "send JSON and say so: `content-type: application/json`";
+        let what = "the body is not said to be JSON";
+        return answer::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint);
+    }
+    let body = Limited::new(request.into_body(), alerts::BODY_BYTES_MAX).collect();
+    let Ok(Ok(body)) = timeout(HEAD_WITHIN, body).await else {
+        let what = "the body is too long, too slow or broken off";
+        return answer::error(StatusCode::BAD_REQUEST, what, "send at most 64 KiB");
+    };
+    let (body, theirs) = (body.to_bytes(), Arc::clone(published));
+    let done = tokio::task::spawn_blocking(move || alerts::change(&route, &body, &theirs)).await;
+    done.unwrap_or_else(|_| {
+        let what = "the request broke something";
+        let hint = "see the log; this is a bug of trueline";
+        answer::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
+    })
 }

@@ -2,11 +2,14 @@
 
 use super::coverage::Coverage;
 use super::detector_report::DetectorReport;
+use super::detector_state::DetectorState;
 use super::mending::Mending;
 use super::stream::StreamId;
-use super::verdict::Verdict;
-use crate::alert::AlertState;
+use super::verdict::{JudgeOptions, Verdict};
+use crate::alert::{Alert, AlertState, Condition};
+use crate::stats::axis::Grid;
 use crate::stats::evaluation::Evaluation;
+use crate::window::Packed;
 use std::sync::Arc;
 
 /// The latest judgement of one window of one stream.
@@ -50,6 +53,8 @@ pub struct StreamReport {
     pub due_ms: Option<i64>,
     /// What the detector says; `None` where none is asked for, or before its first pane.
     pub detector: Option<Arc<DetectorReport>>,
+    /// The alert of the stream.
+    pub alert: Alert,
     /// One report for each window of the ladder, in its order.
     pub windows: Vec<WindowReport>,
 }
@@ -69,21 +74,73 @@ pub enum Step {
         /// Whether it was raised.
         alarm: bool,
     },
-    /// The state of its alert.
+    /// The state of the window's alert: its verdict, held.
     Alert {
         /// Before.
         from: AlertState,
         /// After.
         to: AlertState,
     },
+    /// The alert of the stream, which people are told of.
+    Stream {
+        /// Before.
+        from: Alert,
+        /// After.
+        to: Alert,
+    },
 }
 
-/// A change of a window's verdict or alert.
+/// What was known of a stream when its alert changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// The alert after the change.
+    pub alert: Alert,
+    /// The window that speaks for the stream.
+    pub window: WindowReport,
+    /// What the detector said.
+    pub detector: Option<Arc<DetectorReport>>,
+    /// All on which it rested, for a record.
+    pub evidence: Option<Box<Evidence>>,
+}
+
+/// All on which a change of an alert rested.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// The alert before.
+    pub from: Alert,
+    /// What was said to it.
+    pub condition: Condition,
+    /// The stream's report, with the alert after the change.
+    pub report: StreamReport,
+    /// Packed sums of its windows; `None` of those that are undecided.
+    pub sums: Vec<Option<Packed>>,
+    /// How windows were judged.
+    pub options: JudgeOptions,
+    /// Cells.
+    pub grid: Grid,
+    /// The detector before the pane that it took last, and that pane, where it took one now.
+    pub step: Option<DetectorStep>,
+}
+
+/// One step of a detector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectorStep {
+    /// Its state before.
+    pub before: DetectorState,
+    /// What it stakes of what the budget hands out.
+    pub share: f64,
+    /// The pane.
+    pub pane: Packed,
+    /// Its begin and end.
+    pub span_ms: (i64, i64),
+}
+
+/// A change of a window's verdict or alert, of the detector, or of the stream's alert.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// The stream.
     pub stream: StreamId,
-    /// Name of the window; `detector` for the stream's detector.
+    /// Name of the window; `detector` for the stream's detector, and for its alert the one that speaks for it.
     pub window: String,
     /// When: event time for judgements, the clock's for staleness.
     pub at_ms: i64,
@@ -91,4 +148,6 @@ pub struct Change {
     pub step: Step,
     /// The change in words, with its numbers.
     pub sentence: String,
+    /// What was known, where people may have to be told.
+    pub facts: Option<Arc<Facts>>,
 }

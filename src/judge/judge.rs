@@ -15,7 +15,8 @@
 //! under an hour is one slide less than was judged: the evaluation says its own n. Bounds, n, verdict and
 //! alert stay as they were judged, and the next slide makes all of it whole.
 
-use super::book::{Change, Step, StreamReport, WindowReport};
+use super::alarm;
+use super::book::{Change, DetectorStep, Evidence, Step, StreamReport, WindowReport};
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
@@ -24,14 +25,14 @@ use super::mending::{Mending, MendingState, Standing};
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
-use crate::alert::{Alert, AlertState, Holds};
+use crate::alert::{Alert, AlertState, Condition, Holds};
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::{Evaluation, evaluate};
 use crate::stats::pyramid::Level;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
-use crate::window::{Correction, Ladder, PackError, Pane, Ring, Windows};
+use crate::window::{Correction, Ladder, PackError, Packed, Pane, Ring, Windows};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -66,6 +67,23 @@ pub struct Judge {
     nanos: Vec<u64>,
 }
 
+/// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
+struct Before<'p> {
+    detector: Box<Detector>,
+    pane: &'p Pane,
+}
+
+impl Before<'_> {
+    fn step(&self) -> DetectorStep {
+        DetectorStep {
+            before: self.detector.state(),
+            share: self.detector.share(),
+            pane: self.pane.packed.clone(),
+            span_ms: (self.pane.start_ms, self.pane.end_ms),
+        }
+    }
+}
+
 /// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take. Nothing
 /// that is judged depends on it.
 pub type Stopwatch = fn() -> u64;
@@ -95,6 +113,7 @@ impl Judge {
                 last_event_ms: 0,
                 due_ms: None,
                 detector: None,
+                alert: Alert::default(),
                 windows: ladder.windows.iter().map(|w| blank(&w.name)).collect(),
             },
             grid,
@@ -179,43 +198,99 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
-        self.detect(pane, changes);
+        let before = self.detect(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
                 self.judge(index, end_ms, sealed, options, changes);
             }
         }
+        // Before panes leave on which the judgements rest.
+        self.sound(
+            end_ms,
+            alarm::condition(&self.report),
+            options,
+            before,
+            changes,
+        );
         self.windows.trim(end_ms);
     }
 
-    /// Shows the pane to the detector.
-    fn detect(&mut self, pane: Option<&Pane>, changes: &mut Vec<Change>) {
-        let (Some(detector), Some(pane)) = (&mut self.detector, pane) else {
-            return;
-        };
-        // A pane that does not unpack is told by the windows that take it.
-        let Ok(sums) = pane.packed.unpack(self.grid) else {
-            return;
-        };
-        let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
-        self.told = false;
-        if outcome == Outcome::Quiet {
+    /// Steps the alert of the stream.
+    fn sound(
+        &mut self,
+        at_ms: i64,
+        condition: Condition,
+        options: &JudgeOptions,
+        before: Option<Before<'_>>,
+        changes: &mut Vec<Change>,
+    ) {
+        let from = self.report.alert;
+        let to = from.step(condition, at_ms, &options.holds());
+        self.report.alert = to;
+        if from.state == to.state && from.severity == to.severity {
             return;
         }
         self.tell();
-        let Some(report) = self.report.detector.as_deref() else {
-            return;
+        let sums = self.report.windows.iter().enumerate().map(|(i, w)| {
+            let total = self.windows.total(i, w.end_ms).ok();
+            let now = w.evaluation.is_some() && w.evaluated_at_ms == at_ms;
+            total.filter(|_| now).map(|sums| Packed::new(&sums))
+        });
+        let evidence = Evidence {
+            from,
+            condition,
+            sums: sums.collect(),
+            report: self.report.clone(),
+            options: options.clone(),
+            grid: self.grid,
+            step: before.map(|b| b.step()),
         };
+        let speaker = alarm::speaker(&self.report).and_then(|i| self.report.windows.get(i));
         changes.push(Change {
             stream: self.report.id.clone(),
-            window: "detector".to_owned(),
-            at_ms: pane.end_ms,
-            step: Step::Detector {
-                alarm: outcome == Outcome::Alarm,
-            },
-            sentence: sentence(&self.report.id.to_string(), report),
+            window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
+            at_ms,
+            step: Step::Stream { from, to },
+            sentence: alarm::sentence(&self.report.id, &from, &to),
+            facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
         });
+    }
+
+    /// Shows the pane to the detector; answers what it was before.
+    fn detect<'p>(
+        &mut self,
+        pane: Option<&'p Pane>,
+        changes: &mut Vec<Change>,
+    ) -> Option<Before<'p>> {
+        let (detector, pane) = (self.detector.as_mut()?, pane?);
+        // A pane that does not unpack is told by the windows that take it.
+        let sums = pane.packed.unpack(self.grid).ok()?;
+        let before = Before {
+            detector: detector.clone(),
+            pane,
+        };
+        let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
+        self.told = false;
+        // The report is made when it is read; what an alert depends on is told at once.
+        if outcome != Outcome::Quiet || self.report.detector.is_none() {
+            self.tell();
+        }
+        if outcome != Outcome::Quiet
+            && let Some(report) = self.report.detector.as_deref()
+        {
+            changes.push(Change {
+                stream: self.report.id.clone(),
+                window: "detector".to_owned(),
+                at_ms: pane.end_ms,
+                step: Step::Detector {
+                    alarm: outcome == Outcome::Alarm,
+                },
+                sentence: sentence(&self.report.id.to_string(), report),
+                facts: None,
+            });
+        }
+        Some(before)
     }
 
     /// Puts into the report what the detector says now; done before reports are read, not at each pane.
@@ -253,6 +328,13 @@ impl Judge {
             }
             self.judge(index, end_ms, sealed, options, changes);
         }
+        self.sound(
+            end_ms,
+            alarm::condition(&self.report),
+            options,
+            None,
+            changes,
+        );
     }
 
     /// No event came for too long: all windows become undecided and their values are withdrawn.
@@ -261,6 +343,16 @@ impl Judge {
             let verdict = Verdict::Undecided(Undecided::Stale);
             self.publish(index, now_ms, verdict, None, options, changes);
         }
+        self.sound(now_ms, Condition::Unknown, options, None, changes);
+    }
+
+    /// The stream is let go: an alert that fires ends.
+    pub fn leave(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        let at_once = JudgeOptions {
+            keep_firing_ms: 0,
+            ..options.clone()
+        };
+        self.sound(now_ms, Condition::Unknown, &at_once, None, changes);
     }
 
     fn judge(
@@ -363,9 +455,10 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
+        // Flaps are damped where people are told, in the alert of the stream.
         let holds = Holds {
-            pending_ms: options.pending_ms,
-            keep_firing_ms: options.keep_firing_ms,
+            flap_within_ms: 0,
+            ..options.holds()
         };
         let before = self.alerts[index];
         let alert = before.step(verdict.condition(), at_ms, &holds);
@@ -382,6 +475,7 @@ impl Judge {
                 at_ms,
                 step,
                 sentence,
+                facts: None,
             });
         };
         if from != verdict {
@@ -426,6 +520,16 @@ impl Judge {
             .zip(&self.report.windows)
             .map(memory)
             .collect()
+    }
+
+    /// The alert of the stream, for a snapshot.
+    pub fn alert(&self) -> Alert {
+        self.report.alert
+    }
+
+    /// Puts back the alert of a snapshot.
+    pub fn restore_alert(&mut self, alert: Alert) {
+        self.report.alert = alert;
     }
 
     /// The detector.

@@ -3,9 +3,11 @@
 //! [`plan`] says what is monitored; [`stream`] names what it is; [`judge`](mod@judge) holds the windows
 //! of one stream and judges them; [`verdict`] says when a verdict is due and which, [`coverage`]
 //! how many outcomes it rests on; [`book`] is what
-//! leaves, [`detector`] what alarms with a guarantee, [`ledger`] where its budget is kept, [`sentence`] the same in words, [`report`] its numbers as JSON;
-//! [`mending`] keeps what would mend a miscalibration, and [`recalibration`] says it.
+//! leaves, [`detector`] what alarms with a guarantee, [`ledger`] where its budget is kept, [`alarm`] what windows and
+//! detector say together, [`record`] how that can be recomputed, [`sentence`] the same in words, [`report`] its numbers as
+//! JSON; [`mending`] keeps what would mend a miscalibration, and [`recalibration`] says it.
 
+pub mod alarm;
 pub mod book;
 pub mod classes;
 pub mod coverage;
@@ -21,12 +23,13 @@ pub mod mending;
 pub mod offline;
 pub mod plan;
 pub mod recalibration;
+pub mod record;
 pub mod report;
 pub mod sentence;
 pub mod stream;
 pub mod verdict;
 
-pub use book::{Change, Step, StreamReport, WindowReport};
+pub use book::{Change, DetectorStep, Evidence, Facts, Step, StreamReport, WindowReport};
 pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;

@@ -20,7 +20,8 @@ pub fn alert_sentence(id: &StreamId, report: &WindowReport, from: AlertState) ->
     format!("alert of {id} over {window} is {to} (was {from}): {why}")
 }
 
-fn because(report: &WindowReport) -> String {
+/// The numbers of a window, or why it has no verdict.
+pub fn because(report: &WindowReport) -> String {
     let n = report.n;
     match (report.verdict, &report.evaluation) {
         (Verdict::Undecided(why), _) => match why {

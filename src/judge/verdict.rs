@@ -6,7 +6,7 @@
 //! the reason, and an undecided window reports no evaluation.
 
 use super::detector::DetectorOptions;
-use crate::alert::Condition;
+use crate::alert::{Condition, Holds, Severity};
 use crate::stats::evaluation::{Evaluation, Options};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -77,7 +77,7 @@ impl Verdict {
     pub fn condition(self) -> Condition {
         match self {
             Verdict::Calibrated => Condition::Good,
-            Verdict::Miscalibrated => Condition::Bad,
+            Verdict::Miscalibrated => Condition::Bad(Severity::Warn),
             Verdict::Undecided(_) => Condition::Unknown,
         }
     }
@@ -117,6 +117,8 @@ pub struct JudgeOptions {
     pub pending_ms: i64,
     /// A verdict must not be bad this long before its alert stops firing.
     pub keep_firing_ms: i64,
+    /// An alert that fires again this soon after its end is held longer.
+    pub flap_within_ms: i64,
     /// Without an event for this long, values are withdrawn.
     pub stale_after_ms: i64,
     /// The detector of each stream; `None` for none.
@@ -139,6 +141,15 @@ impl JudgeOptions {
     pub fn is_silent(&self) -> bool {
         self.min_events == u64::MAX
     }
+
+    /// Hold times of alerts.
+    pub fn holds(&self) -> Holds {
+        Holds {
+            pending_ms: self.pending_ms,
+            keep_firing_ms: self.keep_firing_ms,
+            flap_within_ms: self.flap_within_ms,
+        }
+    }
 }
 
 impl Default for JudgeOptions {
@@ -152,6 +163,7 @@ impl Default for JudgeOptions {
             tolerance: 0.0,
             pending_ms: 0,
             keep_firing_ms: 0,
+            flap_within_ms: 0,
             stale_after_ms: 3_600_000,
             detector: None,
         }

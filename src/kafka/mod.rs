@@ -12,6 +12,7 @@ mod options;
 mod probe;
 mod state_topic;
 mod token;
+mod topic;
 
 pub use consumer::Consumer;
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
@@ -21,3 +22,4 @@ pub use input::{Handler, Partition, Record};
 pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, is_secret};
 pub use probe::{Probe, probe};
 pub use state_topic::{StateTopic, StateWriter};
+pub use topic::Topic;

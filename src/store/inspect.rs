@@ -14,6 +14,8 @@ pub enum Role {
     Journal,
     /// What a crash left of a snapshot that was being written; nobody reads it.
     Part,
+    /// What was told of alerts.
+    Alerts,
     /// The lock of the running process.
     Lock,
     /// Not ours.
@@ -51,6 +53,7 @@ impl Role {
             Role::Snapshot => "snapshot",
             Role::Journal => "journal",
             Role::Part => "part",
+            Role::Alerts => "alerts",
             Role::Lock => "lock",
             Role::Unknown => "unknown",
         }
@@ -60,6 +63,7 @@ impl Role {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
         match name {
             "lock" => Role::Lock,
+            "alerts.journal" => Role::Alerts,
             _ if is_snapshot(path) => Role::Snapshot,
             _ if journal::is_segment(path) => Role::Journal,
             _ if name.starts_with("snapshot-") && name.ends_with(".part") => Role::Part,

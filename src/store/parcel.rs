@@ -40,6 +40,7 @@
 
 use super::file::Fault;
 use super::snapshot::Snapshot;
+use crate::alert::Alert;
 use crate::judge::{DetectorState, Memory, StreamId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -77,6 +78,8 @@ pub struct MemoryState {
     pub windows: Vec<Memory>,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
+    /// The alert of the stream.
+    pub alert: Alert,
 }
 
 /// A stretch of the journal, up to the begin of the next.

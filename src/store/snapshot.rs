@@ -12,6 +12,7 @@
 //! and [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was
 //! added, removed or moved in it does not lend its offsets to another.
 
+use crate::alert::Alert;
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Partitions};
 use crate::judge::{DetectorState, LedgerState, Memory, MendingState};
@@ -135,6 +136,8 @@ pub struct JudgeState {
     pub detector: Option<DetectorState>,
     /// What would mend each window.
     pub mendings: Vec<Option<MendingState>>,
+    /// The alert of the stream.
+    pub alert: Alert,
 }
 
 /// Panes of one window.

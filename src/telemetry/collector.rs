@@ -27,8 +27,8 @@ use prometheus::{Encoder, TextEncoder};
 use super::detectors;
 use super::metrics::{Id, Kind, TABLE, metric};
 use super::process;
-use super::published::{EVALUATION_BUCKETS, Limits, ParcelFacts, Published};
-use crate::alert::AlertState;
+use super::published::{EVALUATION_BUCKETS, ParcelFacts, Published};
+use crate::alert::{AlertState, Severity};
 use crate::collect::{Reason, Refusal, SourceCounters};
 use crate::judge::{StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
@@ -173,7 +173,7 @@ fn bounded(value: &str) -> String {
     )
 }
 
-/// Series of one window before they are admitted: row, own label value if any, value.
+/// Series of one stream or window before they are admitted: row, own label value if any, value.
 type Draft = Vec<(Id, Option<String>, f64)>;
 
 /// Streams and windows up to the cap; returns the series shown and refused.
@@ -182,8 +182,18 @@ fn windows(published: &Published, sink: &mut Sink) -> (usize, usize) {
     let (mut shown, mut refused) = (0, 0);
     for report in published.reports() {
         let view = report.id.view.to_string();
-        let told = detector(&report, &view, shown, &limits, sink);
-        (shown, refused) = (shown + told.0, refused + told.1);
+        let rows = stream_rows(&report, limits.cells);
+        if shown + rows.len() > limits.series_max {
+            refused += rows.len();
+        } else {
+            shown += rows.len();
+            let id = &report.id;
+            for (row, own, value) in &rows {
+                let mut values = vec![id.model.as_str(), &id.version, &id.segment, &view];
+                values.extend(own.as_deref());
+                sink.put(*row, &values, *value);
+            }
+        }
         for window in &report.windows {
             let draft = draft(&report, window, limits.cells);
             if shown + draft.len() > limits.series_max {
@@ -209,30 +219,23 @@ fn windows(published: &Published, sink: &mut Sink) -> (usize, usize) {
     (shown, refused)
 }
 
-/// Series of the detector of a stream; returns those shown and refused.
-fn detector(
-    report: &StreamReport,
-    view: &str,
-    shown: usize,
-    Limits {
-        series_max, cells, ..
-    }: &Limits,
-    sink: &mut Sink,
-) -> (usize, usize) {
-    let Some(detector) = &report.detector else {
-        return (0, 0);
-    };
-    let rows = detectors::of_stream(detector, *cells);
-    if shown + rows.len() > *series_max {
-        return (0, rows.len());
+/// Series of a stream: its alert, and its detector where it has one.
+fn stream_rows(report: &StreamReport, cells: bool) -> Draft {
+    let alert = &report.alert;
+    let mut rows = Vec::with_capacity(8);
+    for state in AlertState::ALL {
+        let is = one_if(alert.state == state);
+        rows.push((Id::StreamAlert, Some(state.as_str().to_owned()), is));
     }
-    let id = &report.id;
-    for (row, own, value) in &rows {
-        let mut values = vec![id.model.as_str(), &id.version, &id.segment, view];
-        values.extend(own.as_deref());
-        sink.put(*row, &values, *value);
+    let fires = alert.state == AlertState::Firing;
+    for severity in Severity::ALL {
+        let is = one_if(fires && alert.severity == severity);
+        rows.push((Id::StreamSeverity, Some(severity.as_str().to_owned()), is));
     }
-    (rows.len(), 0)
+    if let Some(detector) = &report.detector {
+        rows.extend(detectors::of_stream(detector, cells));
+    }
+    rows
 }
 
 /// All series of one window.
@@ -431,6 +434,17 @@ fn state(published: &Published, sink: &mut Sink) {
     }
     if !facts.config.hash.is_empty() {
         sink.put(Id::ConfigInfo, &[&facts.config.hash], 1.0);
+    }
+    for told in &facts.sinks {
+        let of = [told.name.as_str()];
+        sink.put(Id::NoticesSent, &of, told.sent as f64);
+        sink.put(Id::NoticesFailed, &of, told.failed as f64);
+        sink.put(Id::NoticesRetried, &of, told.retried as f64);
+        sink.put(Id::NoticesDropped, &of, told.dropped as f64);
+        sink.put(Id::NoticesQueued, &of, told.queued as f64);
+        if let Some(ms) = told.last_success_ms {
+            sink.put_ms(Id::NoticesLast, &of, ms);
+        }
     }
     sink.put(Id::TapListeners, &[], published.taps.listeners() as f64);
     sink.put(Id::TapMissed, &[], published.taps.missed() as f64);

@@ -35,7 +35,7 @@ impl Kind {
 /// When a metric has values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
-    /// Per stream that has a detector.
+    /// Per stream.
     Stream,
     /// Per account of the ledger of false alarms.
     Account,
@@ -67,7 +67,7 @@ impl Group {
     /// Heading in the reference.
     fn heading(self) -> &'static str {
         match self {
-            Group::Stream => "Per stream that has a detector",
+            Group::Stream => "Per stream; those of the detector unless its budget is `none`",
             Group::Account => "Per account of the ledger of false alarms",
             Group::Window => "Per stream and window, always present",
             Group::Evaluation => {
@@ -178,6 +178,11 @@ table! {
     LedgerCalled Account Gauge "trueline_ledger_streams_called" "streams" []
         "Streams that e-BH calls.";
 
+    StreamAlert Stream Gauge "trueline_stream_alert" "0 or 1" ["state"]
+        "1 for the present state of the stream's alert, of which people are told, 0 for the others: inactive, pending, firing, resolved.";
+    StreamSeverity Stream Gauge "trueline_stream_alert_severity" "0 or 1" ["severity"]
+        "1 while the alert fires with this severity: warn, page.";
+
     Events Window Gauge "trueline_window_events" "events" []
         "Events with an outcome in the window (n).";
     WindowStart Window Gauge "trueline_window_start_timestamp_seconds" "seconds" []
@@ -193,7 +198,7 @@ table! {
     Undecided Window Gauge "trueline_undecided" "1" ["reason"]
         "Present while undecided, with the reason: too_few, immature, stale, late, capacity, coverage.";
     Alert Window Gauge "trueline_alert" "0 or 1" ["state"]
-        "1 for the present state of the window's alert, 0 for the others: inactive, pending, firing, resolved.";
+        "1 for the present state of the window's alert (its verdict, held), 0 for the others: inactive, pending, firing, resolved.";
     Coverage Window Gauge "trueline_coverage" "1" []
         "Share of the window's mature predictions that have an outcome of their own; absent where none was missing.";
     CoverageCell Window Gauge "trueline_coverage_cell" "1" ["cell"]
@@ -340,6 +345,18 @@ table! {
         "When the configuration at work was loaded.";
     ConfigInfo Process Gauge "trueline_config_info" "1" ["hash"]
         "Always 1; the label is a hash of the configuration at work.";
+    NoticesSent Process Counter "trueline_notices_sent_total" "notices" ["sink"]
+        "Changes of alerts that the sink took.";
+    NoticesFailed Process Counter "trueline_notices_failed_total" "notices" ["sink"]
+        "Changes of alerts that the sink refused for good.";
+    NoticesRetried Process Counter "trueline_notice_retries_total" "attempts" ["sink"]
+        "Attempts to tell the sink that failed and are made again.";
+    NoticesDropped Process Counter "trueline_notices_dropped_total" "notices" ["sink"]
+        "Changes of alerts that the sink's full queue refused.";
+    NoticesQueued Process Gauge "trueline_notices_queued" "notices" ["sink"]
+        "Changes of alerts that wait for the sink.";
+    NoticesLast Process Gauge "trueline_notice_last_success_timestamp_seconds" "seconds" ["sink"]
+        "When the sink last took something.";
     TapListeners Process Gauge "trueline_tap_listeners" "listeners" []
         "Who listens to pairs as they form.";
     TapMissed Process Counter "trueline_tap_missed_total" "pairs" []

@@ -155,6 +155,27 @@ pub struct ParcelFacts {
     pub barred: Vec<(String, i32)>,
 }
 
+/// One sink of alerts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SinkFacts {
+    /// Its name.
+    pub name: String,
+    /// Notices taken.
+    pub sent: u64,
+    /// Notices that it refused for good.
+    pub failed: u64,
+    /// Attempts that failed and were, or will be, made again.
+    pub retried: u64,
+    /// Notices that its full queue refused.
+    pub dropped: u64,
+    /// Notices that wait.
+    pub queued: u64,
+    /// When it last took something, milliseconds since the epoch.
+    pub last_success_ms: Option<i64>,
+    /// Why the last attempt failed, while none has succeeded since.
+    pub trouble: Option<String>,
+}
+
 /// The last attempt to load the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigFacts {
@@ -177,6 +198,8 @@ pub struct Facts {
     pub registry: [u64; 3],
     /// Accounts of false alarms.
     pub ledger: Arc<[AccountReport]>,
+    /// One entry per sink of alerts.
+    pub sinks: Vec<SinkFacts>,
     /// Size of the engine.
     pub engine: EngineFacts,
     /// Snapshots.

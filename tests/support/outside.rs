@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
-use trueline::alert::AlertState;
+use trueline::alert::{Alert, AlertState, Severity};
 use trueline::collect::{Disposition, Reason, Refusal};
 use trueline::judge::{
     AccountReport, Coverage, CoverageCell, Detector, DetectorOptions, DetectorReport, StreamId,
@@ -22,7 +22,7 @@ use trueline::stats::sequential::Budget;
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
-use trueline::telemetry::published::{Facts, PartitionFacts, SourceFacts};
+use trueline::telemetry::published::{Facts, PartitionFacts, SinkFacts, SourceFacts};
 use trueline::window::COVERAGE_CELLS;
 
 /// A running server; stops when dropped.
@@ -249,11 +249,31 @@ fn publish_with(
     detector: Option<DetectorReport>,
     windows: Vec<WindowReport>,
 ) {
+    let worst = |state| windows.iter().any(|w| w.alert == state);
+    let of_windows = [
+        AlertState::Firing,
+        AlertState::Pending,
+        AlertState::Resolved,
+    ];
+    let alert = of_windows
+        .into_iter()
+        .find(|s| worst(*s))
+        .unwrap_or_default();
+    let detects = detector.is_some();
     published.publish(Arc::new(StreamReport {
         id,
         last_event_ms: now_ms(),
         due_ms: None,
         detector: detector.map(Arc::new),
+        alert: Alert {
+            state: alert,
+            since_ms: (alert != AlertState::Inactive).then(now_ms),
+            severity: match detects && alert == AlertState::Firing {
+                true => Severity::Page,
+                false => Severity::Warn,
+            },
+            ..Alert::default()
+        },
         windows,
     }));
 }
@@ -371,6 +391,16 @@ fn facts(facts: &mut Facts) {
         called: Vec::new(),
     }]
     .into();
+    facts.sinks.push(SinkFacts {
+        name: "oncall".to_owned(),
+        sent: 12,
+        failed: 1,
+        retried: 4,
+        dropped: 2,
+        queued: 3,
+        last_success_ms: Some(now_ms()),
+        trouble: None,
+    });
     facts.engine.streams = 4;
     facts.engine.panes = 24;
     facts.engine.state_bytes = 400_000;

@@ -280,6 +280,7 @@ impl Engine {
             stream: j.report().id.clone(),
             windows: j.memories(),
             detector: j.detector().map(Detector::state),
+            alert: j.alert(),
         };
         mine.map(remembered).collect()
     }
@@ -312,6 +313,7 @@ impl Engine {
                 let Some(latest) = latest else { continue };
                 // Of another ladder, they say nothing about these windows.
                 let _ = judge.remember(&latest.windows, options);
+                judge.restore_alert(latest.alert);
                 if let Ok(Some(other)) = restore_detector(judge, latest.detector, options) {
                     keep(&mut self.ledger, &other);
                 }
@@ -339,6 +341,11 @@ impl Engine {
 
 /// Of each window, and of the detector, what was judged later.
 fn later(a: Remembered, b: Remembered) -> Remembered {
+    let newest_ms = |m: &Remembered| m.windows.iter().map(|w| w.end_ms).max();
+    let alert = match newest_ms(&b) > newest_ms(&a) {
+        true => b.alert,
+        false => a.alert,
+    };
     let later_of = |(a, b): (Memory, Memory)| if b.end_ms > a.end_ms { b } else { a };
     let windows = match a.windows.len() == b.windows.len() {
         true => a.windows.into_iter().zip(b.windows).map(later_of).collect(),
@@ -353,5 +360,6 @@ fn later(a: Remembered, b: Remembered) -> Remembered {
         stream: a.stream,
         windows,
         detector,
+        alert,
     }
 }

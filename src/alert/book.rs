@@ -1,0 +1,238 @@
+//! What people said about alerts: silences and acknowledgements.
+//!
+//! A silence keeps back what would be told of the alerts that it means, until it expires or is lifted. It
+//! never touches the alert itself, whose state goes on and is shown; and whoever was told that an alert
+//! fires is told that it ended, silence or not, since an alert that nobody may close stays on a pager.
+//! An alert that fires when its silence ends is told then.
+//!
+//! An acknowledgement says who looks after a firing alert. It belongs to that one firing, by the moment at
+//! which it began, and is void once the alert ends.
+//!
+//! Always: ids are never used twice; at most [`SILENCES_MAX`] silences and [`ACKS_MAX`] acknowledgements are
+//! kept, and what is too much is refused, never something dropped. Time is an argument.
+
+use super::matcher::{Labels, Matcher};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Most silences at once: more than people make, and few enough to be tried on every alert.
+pub const SILENCES_MAX: usize = 1_000;
+/// Most acknowledgements at once.
+pub const ACKS_MAX: usize = 10_000;
+/// Longest silence, 90 days: one that is meant for ever belongs into the configuration.
+pub const SILENCE_MS_MAX: i64 = 90 * 86_400_000;
+/// Longest name and note.
+pub const TEXT_BYTES_MAX: usize = 2_000;
+
+/// Alerts that are kept back for a while.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Silence {
+    /// Its number.
+    pub id: u64,
+    /// It means the alerts that satisfy all of these; at least one.
+    pub matchers: Vec<Matcher>,
+    /// When it was made.
+    pub from_ms: i64,
+    /// When it expires.
+    pub until_ms: i64,
+    /// Who made it.
+    pub by: String,
+    /// Why.
+    pub note: String,
+}
+
+/// Somebody looks after an alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ack {
+    /// Who.
+    pub by: String,
+    /// What they say.
+    pub note: String,
+    /// When they said so.
+    pub at_ms: i64,
+    /// Begin of the firing that is meant.
+    pub since_ms: i64,
+}
+
+/// Why a silence or acknowledgement is not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BookError {
+    /// It would mean every alert.
+    NoMatcher,
+    /// It would have expired already.
+    Expired,
+    /// Longer than [`SILENCE_MS_MAX`].
+    TooLong,
+    /// Name or note beyond [`TEXT_BYTES_MAX`], or no name.
+    BadText,
+    /// There are too many.
+    Full,
+}
+
+impl fmt::Display for BookError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            BookError::NoMatcher => {
+                "a silence without matcher would keep everything back; write `model=*` if that is meant"
+            }
+            BookError::Expired => "the silence would be over already; give it an end in the future",
+            BookError::TooLong => {
+                "a silence lasts at most 90 days; leave the model out of the sink's `match` instead"
+            }
+            BookError::BadText => "say who you are, and keep name and note under 2000 bytes",
+            BookError::Full => "there are too many already; lift some",
+        })
+    }
+}
+
+impl std::error::Error for BookError {}
+
+/// Everything that was said and still holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Book {
+    /// Silences in the order in which they were made.
+    pub silences: Vec<Silence>,
+    /// Acknowledgements by fingerprint of the alert.
+    pub acks: BTreeMap<String, Ack>,
+    /// Number of the newest silence.
+    pub last: u64,
+}
+
+impl Book {
+    /// A silence as it would be entered, or why it would not.
+    pub fn draft(
+        &self,
+        matchers: Vec<Matcher>,
+        (from_ms, until_ms): (i64, i64),
+        by: &str,
+        note: &str,
+    ) -> Result<Silence, BookError> {
+        let alive = self.silences.iter().filter(|s| s.until_ms > from_ms);
+        if matchers.is_empty() {
+            return Err(BookError::NoMatcher);
+        } else if until_ms <= from_ms {
+            return Err(BookError::Expired);
+        } else if until_ms.saturating_sub(from_ms) > SILENCE_MS_MAX {
+            return Err(BookError::TooLong);
+        } else if !sound(by, note) {
+            return Err(BookError::BadText);
+        } else if alive.count() >= SILENCES_MAX {
+            return Err(BookError::Full);
+        }
+        Ok(Silence {
+            id: self.last + 1,
+            matchers,
+            from_ms,
+            until_ms,
+            by: by.to_owned(),
+            note: note.to_owned(),
+        })
+    }
+
+    /// Enters a silence, and forgets those that are over.
+    pub fn enter(&mut self, silence: Silence) {
+        self.silences.retain(|s| s.until_ms > silence.from_ms);
+        self.last = self.last.max(silence.id);
+        self.silences.push(silence);
+    }
+
+    /// Lifts a silence; says whether there was one.
+    pub fn lift(&mut self, id: u64) -> bool {
+        let before = self.silences.len();
+        self.silences.retain(|s| s.id != id);
+        self.silences.len() < before
+    }
+
+    /// The silence that keeps back an alert with these labels.
+    pub fn silence_of(&self, labels: &Labels, now_ms: i64) -> Option<&Silence> {
+        let mut alive = self.silences.iter().filter(|s| s.until_ms > now_ms);
+        alive.find(|s| Matcher::all(&s.matchers, labels))
+    }
+
+    /// Whether an acknowledgement would be taken.
+    pub fn acceptable(&self, ack: &Ack) -> Result<(), BookError> {
+        match (sound(&ack.by, &ack.note), self.acks.len() < ACKS_MAX) {
+            (false, _) => Err(BookError::BadText),
+            (_, false) => Err(BookError::Full),
+            _ => Ok(()),
+        }
+    }
+
+    /// Enters an acknowledgement in place of one before it.
+    pub fn acknowledge(&mut self, fingerprint: String, ack: Ack) {
+        self.acks.insert(fingerprint, ack);
+    }
+
+    /// Who looks after the alert that has fired since then.
+    pub fn ack_of(&self, fingerprint: &str, since_ms: Option<i64>) -> Option<&Ack> {
+        let ack = self.acks.get(fingerprint)?;
+        (Some(ack.since_ms) == since_ms).then_some(ack)
+    }
+
+    /// The alert has ended: forgets who looked after it.
+    pub fn ended(&mut self, fingerprint: &str) {
+        self.acks.remove(fingerprint);
+    }
+}
+
+fn sound(by: &str, note: &str) -> bool {
+    !by.trim().is_empty() && by.len().max(note.len()) <= TEXT_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(model: &str) -> Labels {
+        [model, "", "", "binary", "page"].map(str::to_owned)
+    }
+
+    fn matcher(text: &str) -> Vec<Matcher> {
+        vec![text.parse().expect("a matcher")]
+    }
+
+    #[test]
+    fn a_silence_holds_until_it_expires_or_is_lifted() {
+        let mut book = Book::default();
+        let first = book.draft(matcher("model=a"), (10, 20), "ann", "deploy");
+        book.enter(first.expect("sound"));
+        assert!(book.silence_of(&labels("a"), 19).is_some());
+        assert!(book.silence_of(&labels("b"), 19).is_none());
+        assert!(book.silence_of(&labels("a"), 20).is_none());
+        let second = book.draft(matcher("model=*"), (30, 40), "ann", "");
+        book.enter(second.expect("sound"));
+        assert_eq!(book.silences.len(), 1, "what is over is forgotten");
+        assert_eq!(book.silences[0].id, 2, "a number is not used twice");
+        assert!(book.lift(2) && !book.lift(2));
+        assert!(book.silence_of(&labels("a"), 31).is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let book = Book::default();
+        let draft = |m: Vec<Matcher>, until, by: &str| book.draft(m, (0, until), by, "");
+        assert_eq!(draft(Vec::new(), 5, "a"), Err(BookError::NoMatcher));
+        assert_eq!(draft(matcher("model=a"), 0, "a"), Err(BookError::Expired));
+        let long = draft(matcher("model=a"), SILENCE_MS_MAX + 1, "a");
+        assert_eq!(long, Err(BookError::TooLong));
+        assert_eq!(draft(matcher("model=a"), 5, " "), Err(BookError::BadText));
+    }
+
+    #[test]
+    fn an_acknowledgement_is_of_one_firing() {
+        let mut book = Book::default();
+        let ack = Ack {
+            by: "ann".to_owned(),
+            note: "rolling back".to_owned(),
+            at_ms: 7,
+            since_ms: 5,
+        };
+        assert!(book.acceptable(&ack).is_ok());
+        book.acknowledge("f".to_owned(), ack);
+        assert!(book.ack_of("f", Some(5)).is_some());
+        assert!(book.ack_of("f", Some(9)).is_none(), "it fired anew");
+        book.ended("f");
+        assert!(book.ack_of("f", Some(5)).is_none());
+    }
+}

@@ -1,0 +1,194 @@
+//! Alerts between the engine and those who are told: the wiring of [`crate::notify`].
+//!
+//! Belongs to the engine's thread. After each tick its changes become notices; once a second what fires is compared with what was told,
+//! which finds alerts whose silence is over and those that nobody watches any more. Neither waits for anything.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::clock;
+use super::engines::Engines;
+use super::fault::Fault;
+use crate::alert::{Ack, AlertState};
+use crate::http::page_path;
+use crate::judge::{Change, StreamId, StreamReport, alarm};
+use crate::kafka::{KafkaOptions, Topic};
+use crate::notify::notice::Links;
+use crate::notify::notifier::{Firing, links};
+use crate::notify::{Carrier, Clerk, Kind, Notice, Notifier, NotifyOptions, SinkOptions};
+use crate::telemetry::Published;
+use crate::telemetry::control::{Asked, Told};
+use crate::telemetry::published::SinkFacts;
+
+/// Time between two comparisons of what fires with what was told.
+const COMPARE: Duration = Duration::from_secs(1);
+
+/// The way to an alerts topic.
+struct Way(Topic);
+
+impl Carrier for Way {
+    fn carry(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
+        let (partition, offset) = self.0.write(key, body)?;
+        Ok(format!("partition {partition}, offset {offset}"))
+    }
+}
+
+/// Makes the way to the topic of a sink, by the brokers that are read from.
+pub fn carrier(
+    kafka: Option<&KafkaOptions>,
+    sink: &SinkOptions,
+) -> Result<Option<Box<dyn Carrier>>, String> {
+    let (Kind::Kafka, false, Some(kafka)) = (sink.kind, sink.dry_run, kafka) else {
+        return Ok(None);
+    };
+    let topic = Topic::new(kafka, &sink.address, sink.timeout);
+    let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
+    Ok(Some(Box::new(Way(topic))))
+}
+
+/// See the module.
+pub struct Alarms {
+    notifier: Notifier,
+    options: NotifyOptions,
+    compared: Instant,
+}
+
+impl Alarms {
+    /// Opens the journal in the state directory, starts the sinks, and lets people speak through `published`.
+    pub fn start(
+        options: NotifyOptions,
+        directory: &Path,
+        kafka: Option<&KafkaOptions>,
+        published: &Arc<Published>,
+    ) -> Result<Alarms, Fault> {
+        // Jitter must differ from process to process, and no more is asked of it.
+        let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
+        let carriers = |sink: &SinkOptions| carrier(kafka, sink);
+        let notifier = Notifier::start(&options, directory, &carriers, clock::now_ms, seed);
+        let notifier = notifier.map_err(|e| Fault::Unavailable(format!("alerts: {e}")))?;
+        speak(&notifier.clerk(), published);
+        Ok(Alarms {
+            notifier,
+            options,
+            compared: Instant::now(),
+        })
+    }
+
+    /// Tells what changed, and now and then what is missing.
+    pub fn tell(&mut self, changes: &[Change], engine: &Engines, published: &Published) {
+        let now_ms = clock::now_ms();
+        for change in changes {
+            if let Some(notice) = Notice::of(change, self.links(&change.stream)) {
+                self.notifier.take(notice, now_ms);
+            }
+        }
+        if self.compared.elapsed() >= COMPARE {
+            self.compared = Instant::now();
+            self.compare(engine, now_ms);
+        }
+        self.publish(published);
+    }
+
+    fn compare(&mut self, engine: &Engines, now_ms: i64) {
+        let fires = |r: &&StreamReport| r.alert.state == AlertState::Firing;
+        let reports: Vec<&StreamReport> = engine.reports().filter(fires).collect();
+        let firing = reports.iter().map(|r| Firing {
+            fingerprint: r.id.fingerprint(),
+            since_ms: r.alert.since_ms.unwrap_or_default(),
+            severity: r.alert.severity,
+        });
+        let firing: Vec<Firing> = firing.collect();
+        let missing = self.notifier.compare(&firing, now_ms);
+        for (report, alert) in reports.iter().zip(&firing) {
+            if missing.contains(&alert.fingerprint)
+                && let Some(facts) = alarm::facts(report, report.alert, None)
+            {
+                let at_ms = report.alert.bad_ms.unwrap_or(alert.since_ms);
+                let links = self.links(&report.id);
+                let notice = Notice::firing(&report.id, &facts, at_ms, links);
+                self.notifier.take(notice, now_ms);
+            }
+        }
+    }
+
+    fn links(&self, id: &StreamId) -> Links {
+        links(&self.options, &page_path(id))
+    }
+
+    fn publish(&self, published: &Published) {
+        let counts = self.notifier.counts();
+        if counts.is_empty() {
+            return;
+        }
+        let facts = counts.into_iter().map(|sink| SinkFacts {
+            name: sink.name,
+            sent: sink.counts.sent,
+            failed: sink.counts.failed,
+            retried: sink.counts.retried,
+            dropped: sink.counts.dropped,
+            queued: sink.counts.queued,
+            last_success_ms: sink.counts.last_success_ms,
+            trouble: sink.counts.trouble,
+        });
+        let facts: Vec<SinkFacts> = facts.collect();
+        published.update(|all| all.sinks = facts);
+    }
+
+    /// Ends within the time; what was not delivered is on disk.
+    pub fn stop(self, within: Duration) {
+        self.notifier.stop(within);
+    }
+}
+
+/// Lets people silence and acknowledge.
+fn speak(clerk: &Clerk, published: &Arc<Published>) {
+    let reader = clerk.clone();
+    published.control.on_book(move || reader.book());
+    let clerk = clerk.clone();
+    // Weak, or the published state would hold itself.
+    let reports = Arc::downgrade(published);
+    published.control.on_ask(move |asked| {
+        let now_ms = clock::now_ms();
+        match asked {
+            Asked::Silence {
+                matchers,
+                until_ms,
+                by,
+                note,
+            } => match clerk.silence(matchers, (now_ms, until_ms), &by, &note) {
+                Ok(silence) => Told::Silenced(silence),
+                Err(why) => Told::Refused(why),
+            },
+            Asked::Lift(id) => match clerk.lift(id) {
+                Ok(true) => Told::Done,
+                Ok(false) => Told::Unknown,
+                Err(why) => Told::Refused(why),
+            },
+            Asked::Acknowledge {
+                fingerprint,
+                by,
+                note,
+            } => {
+                let reports = reports.upgrade().map(|p| p.reports()).unwrap_or_default();
+                let fires = |r: &&Arc<StreamReport>| {
+                    r.alert.state == AlertState::Firing && r.id.fingerprint() == fingerprint
+                };
+                let Some(since_ms) = reports.iter().find(fires).and_then(|r| r.alert.since_ms)
+                else {
+                    return Told::Unknown;
+                };
+                let ack = Ack {
+                    by,
+                    note,
+                    at_ms: now_ms,
+                    since_ms,
+                };
+                match clerk.acknowledge(&fingerprint, ack.clone()) {
+                    Ok(()) => Told::Acknowledged(ack),
+                    Err(why) => Told::Refused(why),
+                }
+            }
+        }
+    });
+}

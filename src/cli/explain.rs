@@ -1,0 +1,113 @@
+//! `trueline explain`: why an alert changed, and the same made again from its record.
+
+use std::path::{Path, PathBuf};
+
+use super::exit::{self, Exit};
+use crate::app::records::{FOLDER, list};
+use crate::http::rfc3339;
+use crate::judge::record::Record;
+
+const EXAMPLES: &str = "\
+Examples:
+  trueline explain --state /var/lib/trueline                      the records that are there, newest last
+  trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7     the newest of this alert
+  trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7-1763757000000-page";
+
+/// Say why an alert changed, and recompute it bit for bit from its record
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
+pub struct Args {
+    /// The alert, by its fingerprint (its newest record) or by the key of one change. None: list records
+    pub alert: Option<String>,
+    /// The state directory, `[state] directory` of the configuration; a trueline may be running in it
+    #[arg(
+        long,
+        env = "TRUELINE_STATE",
+        value_name = "DIR",
+        default_value = "trueline-state"
+    )]
+    pub state: PathBuf,
+}
+
+/// Prints and recomputes.
+pub fn run(args: &Args) -> Exit {
+    let folder = args.state.join(FOLDER);
+    let files = match list(&folder) {
+        Ok(files) => files,
+        Err(error) => {
+            eprintln!(
+                "error: {}: {error}; name the state directory with --state",
+                folder.display()
+            );
+            return Exit::NoInput;
+        }
+    };
+    let Some(wanted) = &args.alert else {
+        for file in &files {
+            match read(file) {
+                Ok(record) => println!(
+                    "{}  {}  {}",
+                    record.key,
+                    rfc3339(record.at_ms),
+                    record.sentence
+                ),
+                Err(why) => eprintln!("{why}"),
+            }
+        }
+        return Exit::Ok;
+    };
+    let name = |file: &&PathBuf| file.file_stem().is_some_and(|n| n == wanted.as_str());
+    let of_alert = |file: &Path| {
+        let stem = file.file_stem()?.to_str()?;
+        let (fingerprint, rest) = stem.split_once('-')?;
+        let at_ms: i64 = rest.rsplit_once('-')?.0.parse().ok()?;
+        (fingerprint == wanted).then_some(at_ms)
+    };
+    let newest = || {
+        files
+            .iter()
+            .max_by_key(|f| of_alert(f))
+            .filter(|f| of_alert(f).is_some())
+    };
+    let Some(file) = files.iter().find(name).or_else(newest) else {
+        eprintln!(
+            "error: {} has no record of `{wanted}`; without a name all are listed",
+            folder.display()
+        );
+        return Exit::NoInput;
+    };
+    match read(file) {
+        Ok(record) => explain(&record),
+        Err(why) => {
+            eprintln!("error: {why}");
+            Exit::Data
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Record, String> {
+    let said = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|e| said(&e))?;
+    Record::read(&text).map_err(|e| said(&e))
+}
+
+fn explain(record: &Record) -> Exit {
+    println!("{} at {}", record.key, rfc3339(record.at_ms));
+    print!("{}", record.words());
+    let checked = record.recompute();
+    println!(
+        "recomputed from the record, equal to the bit: {}",
+        checked.equal.join("; ")
+    );
+    if !checked.taken.is_empty() {
+        println!(
+            "taken as it stands, judged earlier: {}",
+            checked.taken.join("; ")
+        );
+    }
+    if checked.different.is_empty() {
+        return Exit::Ok;
+    }
+    println!("NOT equal: {}", checked.different.join("; "));
+    Exit::Verdict
+}

@@ -1,0 +1,140 @@
+//! `[notify]` and `[[sink]]`: where alerts go.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::alert::Matcher;
+use crate::notify::template::{PLACEHOLDERS, TemplateError};
+use crate::notify::{Kind, NotifyOptions, SinkOptions, Template, Texts};
+
+use super::bind::TLS_BUILT;
+use super::document::Record;
+use super::problem::Problems;
+use super::value::nearest;
+
+/// All of it; `listen` is where the pages are when nobody says where people reach them.
+pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) -> NotifyOptions {
+    let record = root.child("notify");
+    let texts = Texts {
+        summary: template(record, "summary", problems),
+        description: template(record, "description", problems),
+    };
+    let mut sinks: Vec<SinkOptions> = Vec::new();
+    for sink in root.all("sink") {
+        let options = options(sink, record.truth("dry_run"), problems);
+        if sinks.iter().any(|s| s.name == options.name) {
+            let what = format!("two sinks are called `{}`", options.name);
+            problems.add(sink.entry("name").at, what, "give each a name of its own");
+        }
+        sinks.push(options);
+    }
+    let external_url = record.owned("external_url");
+    NotifyOptions {
+        external_url: external_url.unwrap_or_else(|| format!("http://{listen}")),
+        runbook_url: record.owned("runbook_url").unwrap_or_default(),
+        texts,
+        sinks,
+    }
+}
+
+fn template(record: &Record, key: &str, problems: &mut Problems<'_>) -> Template {
+    let text = record.text(key).unwrap_or_default();
+    let at = record.entry(key).at;
+    match Template::parse(text) {
+        Ok(template) => return template,
+        Err(TemplateError::Unknown(name)) => {
+            let what = format!("`{key}` has the unknown placeholder `{{{name}}}`");
+            let remedy = match nearest(&name, PLACEHOLDERS.iter().copied()) {
+                Some(near) => format!("did you mean `{{{near}}}`?"),
+                None => format!("known are {}", PLACEHOLDERS.join(", ")),
+            };
+            problems.add(at, what, remedy);
+        }
+        Err(TemplateError::Unbalanced) => {
+            let what = format!("`{key}` has a brace without its other");
+            problems.add(at, what, "close it, or write it twice if a brace is meant");
+        }
+    }
+    // The text that cannot be wrong stands for it while further faults are looked for.
+    Template::parse("").unwrap_or_else(|_| unreachable!("an empty text has no braces"))
+}
+
+fn options(sink: &Record, dry_run: bool, problems: &mut Problems<'_>) -> SinkOptions {
+    let kind = match sink.text("kind") {
+        Some("webhook") => Kind::Webhook,
+        Some("slack") => Kind::Slack,
+        Some("kafka") => Kind::Kafka,
+        _ => Kind::Alertmanager,
+    };
+    let duration = |key: &str| Duration::from_millis(sink.milliseconds(key).unsigned_abs());
+    for key in ["timeout", "retry_max", "resend"] {
+        if sink.milliseconds(key) == 0 {
+            let what = format!("`{key}` is no time at all");
+            problems.add(sink.entry(key).at, what, "write \"1s\" or more");
+        }
+    }
+    SinkOptions {
+        name: sink.owned("name").unwrap_or_default(),
+        kind,
+        address: address(sink, kind, problems),
+        secret: sink.owned("secret"),
+        authorization: sink.owned("authorization"),
+        ca_file: sink.path("ca_file").map(Path::to_path_buf),
+        matchers: matchers(sink, problems),
+        resolved: sink.truth("resolved"),
+        timeout: duration("timeout"),
+        retry_max: duration("retry_max"),
+        resend: duration("resend"),
+        queue_max: sink.count("queue_max"),
+        dry_run: dry_run || sink.truth("dry_run"),
+    }
+}
+
+/// The address, and that no key is given which this kind does not use.
+fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
+    let (needed, useless): (&str, &[&str]) = match kind {
+        Kind::Kafka => ("topic", &["url", "secret", "authorization", "ca_file"]),
+        Kind::Webhook => ("url", &["topic"]),
+        Kind::Slack => ("url", &["topic", "secret"]),
+        Kind::Alertmanager => ("url", &["topic", "secret"]),
+    };
+    let name = kind.as_str();
+    for key in useless.iter().filter(|key| sink.entry(key).given) {
+        let what = format!("`{key}` is of no use to the kind \"{name}\"");
+        problems.add(sink.entry(key).at, what, "remove it");
+    }
+    let Some(address) = sink.owned(needed) else {
+        if !sink.entry(needed).given {
+            let what = format!("a sink of the kind \"{name}\" has no `{needed}`");
+            problems.add(sink.at, what, format!("add `{needed}`"));
+        }
+        return String::new();
+    };
+    let at = sink.entry(needed).at;
+    let http = address.starts_with("http://") || address.starts_with("https://");
+    if kind != Kind::Kafka && !http {
+        problems.add(
+            at,
+            "`url` is neither http nor https",
+            "write \"http://host:port\"",
+        );
+    }
+    if kind != Kind::Kafka && address.starts_with("https://") && !TLS_BUILT {
+        let remedy = "build with `cargo build --release --features tls`";
+        let what = "this binary was built without TLS, which `https` needs";
+        problems.add(at, what, remedy);
+    }
+    address
+}
+
+fn matchers(sink: &Record, problems: &mut Problems<'_>) -> Vec<Matcher> {
+    let mut matchers = Vec::new();
+    for item in sink.list("match") {
+        match item.value.parse() {
+            Ok(matcher) => matchers.push(matcher),
+            Err(what) => problems.add(item.at, what, "correct it"),
+        }
+    }
+    matchers
+}

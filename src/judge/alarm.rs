@@ -1,0 +1,138 @@
+//! The alert of a stream: what its windows and its detector say, taken together.
+//!
+//! A window has a verdict, a stream has an alert. Windows are tested again and again, so that one of many is
+//! rejected by chance now and then; the detector bounds its false alarms over all time, but says less
+//! of size. So:
+//!
+//! | detector alarms | some window is miscalibrated | condition |
+//! |---|---|---|
+//! | yes | the interval of some window lies above the tolerance | page |
+//! | yes | none does | warn |
+//! | no, or there is none | yes | warn |
+//! | no | no, and one is decided or there is a detector | good |
+//! | - | no window is decided, no detector has seen a pane | unknown |
+//!
+//! Where data stopped the condition is unknown, whatever was said before.
+//!
+//! The conditions drive the machine of [`crate::alert::machine`]. What leaves is a change of its state or severity, with the
+//! [`Facts`] of that moment: reports go on, and whoever is told later should be told what was known then.
+
+use super::book::{Evidence, Facts, StreamReport, WindowReport};
+use super::stream::StreamId;
+use super::verdict::Verdict;
+use crate::alert::{Alert, AlertState, Condition, Labels, Severity};
+use crate::stats::evaluation::Evaluation;
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// What the report says to the alert of its stream.
+pub fn condition(report: &StreamReport) -> Condition {
+    let windows = &report.windows;
+    let bad = windows.iter().any(|w| w.verdict == Verdict::Miscalibrated);
+    let decided = windows.iter().any(|w| w.evaluation.is_some());
+    let large = |w: &WindowReport| w.evaluation.as_deref().is_some_and(above_tolerance);
+    let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
+    of_parts(detector, bad, windows.iter().any(large), decided)
+}
+
+/// The table of the module: whether the detector alarms (if there is one), whether a window is miscalibrated, whether the interval of one
+/// lies above the tolerance, whether any is decided.
+pub fn of_parts(detector: Option<bool>, bad: bool, large: bool, decided: bool) -> Condition {
+    match (detector, bad) {
+        (Some(true), _) if large => Condition::Bad(Severity::Page),
+        (Some(true), _) | (_, true) => Condition::Bad(Severity::Warn),
+        (detector, false) if decided || detector.is_some() => Condition::Good,
+        _ => Condition::Unknown,
+    }
+}
+
+/// Whether the interval lies above the tolerance.
+pub fn above_tolerance(e: &Evaluation) -> bool {
+    !e.interval.contains_zero && e.interval.lower > e.tolerance.tolerance
+}
+
+/// The window that speaks for the stream: of those that are miscalibrated, else of those decided, else of all,
+/// the one whose error is surest to be large, and then the one with most events.
+pub fn speaker(report: &StreamReport) -> Option<usize> {
+    let rank = |w: &WindowReport| match w.verdict {
+        Verdict::Miscalibrated => 2,
+        Verdict::Calibrated => 1,
+        Verdict::Undecided(_) => 0,
+    };
+    let lower = |w: &WindowReport| w.evaluation.as_ref().map_or(0.0, |e| e.interval.lower);
+    let order = |a: &WindowReport, b: &WindowReport| -> Ordering {
+        let sure = lower(a).total_cmp(&lower(b));
+        rank(a).cmp(&rank(b)).then(sure).then(a.n.cmp(&b.n))
+    };
+    let windows = report.windows.iter().enumerate();
+    windows.max_by(|a, b| order(a.1, b.1)).map(|(i, _)| i)
+}
+
+/// Whether people may have to be told: it began or stopped firing, or fires with another severity.
+pub fn tells(from: &Alert, to: &Alert) -> bool {
+    let fires = |a: &Alert| a.state == AlertState::Firing;
+    fires(from) != fires(to) || (fires(to) && from.severity != to.severity)
+}
+
+/// What is known of a stream whose alert is `alert`.
+pub fn facts(
+    report: &StreamReport,
+    alert: Alert,
+    evidence: Option<Box<Evidence>>,
+) -> Option<Arc<Facts>> {
+    let window = report.windows.get(speaker(report)?)?;
+    Some(Arc::new(Facts {
+        alert,
+        window: window.clone(),
+        detector: report.detector.clone(),
+        evidence,
+    }))
+}
+
+/// "fraud/3//binary fires (page): …".
+pub fn sentence(id: &StreamId, from: &Alert, to: &Alert) -> String {
+    let severity = to.severity;
+    match (from.state, to.state) {
+        (AlertState::Firing, AlertState::Firing) => {
+            let was = from.severity;
+            format!("alert of {id} is now a {severity}, it was a {was}")
+        }
+        (_, AlertState::Firing) => format!("alert of {id} fires ({severity})"),
+        (_, AlertState::Resolved) => format!("alert of {id} is resolved: it is calibrated again"),
+        (AlertState::Firing, _) => {
+            format!("alert of {id} ends: nothing can be said of the stream any more")
+        }
+        (from, to) => {
+            let (from, to) = (from.as_str(), to.as_str());
+            format!("alert of {id} is {to} (was {from})")
+        }
+    }
+}
+
+impl StreamId {
+    /// What the alert of the stream is known by: 16 hexadecimal digits, the same for ever and everywhere.
+    pub fn fingerprint(&self) -> String {
+        let view = self.view.to_string();
+        let parts = [&self.model, &self.version, &self.segment, &view];
+        // Lengths go in too, so that no two streams read alike.
+        let bytes = parts.into_iter().flat_map(|part| {
+            let length = (part.len() as u64).to_le_bytes();
+            length.into_iter().chain(part.bytes())
+        });
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+        });
+        format!("{hash:016x}")
+    }
+
+    /// The labels of its alert.
+    pub fn labels(&self, severity: Severity) -> Labels {
+        [
+            self.model.clone(),
+            self.version.clone(),
+            self.segment.clone(),
+            self.view.to_string(),
+            severity.as_str().to_owned(),
+        ]
+    }
+}

@@ -1,0 +1,532 @@
+//! A change of an alert that can be recomputed: everything that it rested on, and everything that came of it.
+//!
+//! Kept are the packed sums of each window that was judged at that moment, the options and seeds with which it was, the detector before the
+//! pane that it took and that pane, the alert before, and its hold times; and beside them the evaluations, the detector's report and
+//! the alert after, as they were told. [`Record::recompute`] makes the second from the first and compares the texts, in
+//! which every double is the shortest decimal that reads back as the same bits: equal texts are equal bits. Windows that were judged earlier
+//! have no sums here; their verdicts are taken as they stand, and listed as such.
+//!
+//! Options are written field by field through serde's remote derive, so a field that is added to them and not here does not compile.
+//! Size: 10 to 100 kB for each window that was judged, by the cells that are occupied.
+
+use super::alarm;
+use super::book::{Change, DetectorStep, Facts, Step, StreamReport, WindowReport};
+use super::detector::{Detector, DetectorOptions};
+use super::detector_report;
+use super::detector_state::DetectorState;
+use super::report;
+use super::sentence;
+use super::stream::StreamId;
+use super::verdict::{JudgeOptions, Verdict};
+use crate::alert::{Alert, AlertState, Condition, Holds};
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::discrete::DiscreteMode;
+use crate::stats::distance::Extent;
+use crate::stats::evaluation::{Evaluation, NullReach, Options, Sampling, evaluate};
+use crate::stats::sequential::Outcome;
+use crate::stats::sums::Sums;
+use crate::stats::tcal::{Critical, Sharing, TCalOptions};
+use crate::window::Packed;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// Version of the format.
+pub const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Critical", rename_all = "snake_case")]
+enum CriticalDef {
+    Theorem,
+    MonteCarlo { replicates: u32 },
+    Moments,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Sharing", rename_all = "snake_case")]
+enum SharingDef {
+    Bonferroni,
+    Joint,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "NullReach", rename_all = "snake_case")]
+enum NullReachDef {
+    Conditional,
+    Paper { lower_support: f64 },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "DiscreteMode", rename_all = "snake_case")]
+enum DiscreteModeDef {
+    Auto,
+    On,
+    Off,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Extent", rename_all = "snake_case")]
+enum ExtentDef {
+    Off,
+    Cheap,
+    All,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "TCalOptions")]
+struct TCalOptionsDef {
+    alpha: f64,
+    #[serde(with = "CriticalDef")]
+    critical: Critical,
+    #[serde(with = "SharingDef")]
+    sharing: Sharing,
+    seed: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Options")]
+struct OptionsDef {
+    #[serde(with = "TCalOptionsDef")]
+    tcal: TCalOptions,
+    interval_cells: Option<u64>,
+    confidence: f64,
+    #[serde(with = "NullReachDef")]
+    null_reach: NullReach,
+    tolerance: f64,
+    #[serde(with = "DiscreteModeDef")]
+    discrete: DiscreteMode,
+    reliability_level: u32,
+    #[serde(with = "ExtentDef")]
+    distances: Extent,
+    #[serde(with = "sampling")]
+    sampling: Sampling,
+}
+
+/// Rates of sampling, which a constructor checks.
+mod sampling {
+    use super::Sampling;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(sampling: &Sampling, s: S) -> Result<S::Ok, S::Error> {
+        (sampling.kept(), sampling.trained()).serialize(s)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Sampling, D::Error> {
+        let (kept, trained) = <(f64, f64)>::deserialize(d)?;
+        Sampling::new(kept, trained).map_err(D::Error::custom)
+    }
+}
+
+/// Cells, exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Cells {
+    level: u32,
+    /// Clips of a logit axis; `None` for a linear one.
+    clips: Option<(f64, f64)>,
+}
+
+impl Cells {
+    fn of(grid: Grid) -> Cells {
+        Cells {
+            level: grid.level(),
+            clips: match grid.axis() {
+                Axis::Linear => None,
+                Axis::Logit { low, high } => Some((low, high)),
+            },
+        }
+    }
+
+    /// The grid; `None` where the numbers are none of a grid.
+    fn grid(&self) -> Option<Grid> {
+        let level = (1..=crate::stats::axis::LEVEL_MAX).contains(&self.level);
+        let axis = match self.clips {
+            None => Axis::Linear,
+            Some((low, high)) if 0.0 < low && low < high && high < 1.0 => Axis::Logit { low, high },
+            Some(_) => return None,
+        };
+        level.then(|| Grid::new(axis, self.level))
+    }
+}
+
+/// One window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Window {
+    name: String,
+    start_ms: i64,
+    end_ms: i64,
+    since_ms: i64,
+    n: u64,
+    verdict: Verdict,
+    /// Seed of its resampling.
+    seed: u64,
+    /// Packed sums, hexadecimal; `None` of one that was not judged at that moment.
+    sums: Option<String>,
+    /// The evaluation as it is told.
+    evaluation: Option<Value>,
+    /// Whether the interval of one without sums lay above the tolerance.
+    large: bool,
+}
+
+/// The detector.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Watch {
+    account: String,
+    budget: String,
+    /// Of the step: its number among the streams of its model, and its share of what the budget hands out.
+    number: u64,
+    share: f64,
+    alpha: f64,
+    tolerance: f64,
+    /// State before the pane as in snapshots (JSON has no infinities, which an empty bet is worth in logarithms), the pane, its begin and
+    /// end; where it took one at that moment.
+    step: Option<(String, String, (i64, i64))>,
+    /// Whether it stood in alarm after it.
+    alarm: bool,
+    /// What it said after it.
+    report: Value,
+}
+
+/// See the module.
+#[derive(Serialize, Deserialize)]
+pub struct Record {
+    format: u32,
+    /// Version of the program.
+    program: String,
+    /// The change, as notices know it.
+    pub key: String,
+    /// The alert.
+    pub fingerprint: String,
+    /// The stream.
+    pub stream: StreamId,
+    /// When, in event time (by the clock where data stopped).
+    pub at_ms: i64,
+    /// The change in words.
+    pub sentence: String,
+    from: Alert,
+    to: Alert,
+    condition: Condition,
+    /// Whether data had stopped, so that nothing was to be said.
+    silent: bool,
+    holds: Holds,
+    cells: Cells,
+    #[serde(with = "OptionsDef")]
+    options: Options,
+    tolerance: f64,
+    windows: Vec<Window>,
+    detector: Option<Watch>,
+    /// Hash of the configuration at work.
+    pub configuration: String,
+    /// Next offset of each partition when this was written.
+    pub offsets: Vec<(String, i32, i64)>,
+}
+
+/// What recomputing found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// Parts that are the same to the bit.
+    pub equal: Vec<String>,
+    /// Parts that are not, or cannot be read.
+    pub different: Vec<String>,
+    /// Parts that were taken as they stand.
+    pub taken: Vec<String>,
+}
+
+/// The word of a change in its key.
+pub fn word(from: &Alert, to: &Alert) -> &'static str {
+    match (from.state, to.state) {
+        (_, AlertState::Firing) => to.severity.as_str(),
+        (AlertState::Firing, _) => AlertState::Resolved.as_str(),
+        (AlertState::Resolved, AlertState::Inactive) => "over",
+        (_, state) => state.as_str(),
+    }
+}
+
+impl Record {
+    /// The record of a change; `None` of one that is not of a stream's alert.
+    pub fn of(
+        change: &Change,
+        configuration: &str,
+        offsets: Vec<(String, i32, i64)>,
+    ) -> Option<Record> {
+        let (Step::Stream { from, to }, Some(facts)) = (change.step, change.facts.as_deref())
+        else {
+            return None;
+        };
+        let evidence = facts.evidence.as_deref()?;
+        let (id, options) = (&change.stream, &evidence.options);
+        let windows = evidence.report.windows.iter().zip(&evidence.sums);
+        let mut judged = options.evaluation.clone();
+        judged.tolerance = options.tolerance;
+        let fingerprint = id.fingerprint();
+        Some(Record {
+            format: FORMAT,
+            program: env!("CARGO_PKG_VERSION").to_owned(),
+            key: format!("{fingerprint}-{}-{}", change.at_ms, word(&from, &to)),
+            fingerprint,
+            stream: id.clone(),
+            at_ms: change.at_ms,
+            sentence: told(change, facts),
+            from,
+            to,
+            condition: evidence.condition,
+            silent: evidence.condition != alarm::condition(&evidence.report),
+            holds: options.holds(),
+            cells: Cells::of(evidence.grid),
+            tolerance: options.tolerance,
+            windows: windows
+                .map(|(w, sums)| window(id, w, sums.as_ref(), judged.tcal.seed))
+                .collect(),
+            detector: watch(options, &evidence.report, evidence.step.as_ref()),
+            options: judged,
+            configuration: configuration.to_owned(),
+            offsets,
+        })
+    }
+
+    /// Reads a record.
+    pub fn read(text: &str) -> Result<Record, String> {
+        let record: Record = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        match record.format {
+            FORMAT => Ok(record),
+            other => Err(format!(
+                "its format is {other}, this program reads {FORMAT}"
+            )),
+        }
+    }
+
+    /// Makes all of it again and compares.
+    pub fn recompute(&self) -> Checked {
+        let mut checked = Checked {
+            equal: Vec::new(),
+            different: Vec::new(),
+            taken: Vec::new(),
+        };
+        let mut windows = Vec::new();
+        for window in &self.windows {
+            let again = self.window_again(window, &mut checked);
+            windows.push(again);
+        }
+        let detector = self
+            .detector
+            .as_ref()
+            .map(|w| self.watch_again(w, &mut checked));
+        let verdicts = self.windows.iter().zip(&windows);
+        let bad = verdicts.clone().any(|(w, e)| {
+            e.as_ref()
+                .map_or(w.verdict, |e| Verdict::of(e, self.tolerance))
+                == Verdict::Miscalibrated
+        });
+        let large = verdicts
+            .clone()
+            .any(|(w, e)| e.as_ref().map_or(w.large, alarm::above_tolerance));
+        let decided = self.windows.iter().any(|w| w.evaluation.is_some());
+        let condition = match self.silent {
+            true => Condition::Unknown,
+            false => alarm::of_parts(detector, bad, large, decided),
+        };
+        checked.compare("condition", condition == self.condition);
+        let to = self.from.step(condition, self.at_ms, &self.holds);
+        checked.compare("transition", to == self.to);
+        checked
+    }
+
+    /// Evaluates a window again.
+    fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<Evaluation> {
+        let part = format!("window {}", window.name);
+        let Some(sums) = &window.sums else {
+            checked.taken.push(part);
+            return None;
+        };
+        let mut options = self.options.clone();
+        options.tcal.seed = window.seed;
+        let seed = super::judge::seed(
+            &self.stream,
+            &window.name,
+            window.end_ms,
+            self.options.tcal.seed,
+        );
+        checked.compare(&format!("{part}: seed"), seed == window.seed);
+        let again = unpacked(sums, &self.cells).and_then(|sums| evaluate(&sums, &options));
+        let same = again.as_ref().is_some_and(|e| {
+            let told = window.evaluation.as_ref();
+            told.is_some_and(|told| same_text(told, &report::json(e)))
+        });
+        checked.compare(&format!("{part}: evaluation"), same);
+        let verdict = again.as_ref().map(|e| Verdict::of(e, self.tolerance));
+        checked.compare(&format!("{part}: verdict"), verdict == Some(window.verdict));
+        again
+    }
+
+    /// Lets the detector take its pane again; answers whether it stands in alarm.
+    fn watch_again(&self, watch: &Watch, checked: &mut Checked) -> bool {
+        let Some((before, pane, span_ms)) = &watch.step else {
+            checked.taken.push("detector".to_owned());
+            return watch.alarm;
+        };
+        let again = (|| {
+            let options = DetectorOptions {
+                account: watch.account.clone(),
+                budget: watch.budget.parse().ok()?,
+                part: 1.0,
+                alpha: watch.alpha,
+                tolerance: watch.tolerance,
+            };
+            let grid = self.cells.grid()?;
+            let odds = options.odds(grid);
+            let mut detector = Detector::new(odds, options, watch.number, watch.share);
+            let before: DetectorState = postcard::from_bytes(&bytes(before)?).ok()?;
+            detector.restore(&before).ok()?;
+            let _: Outcome = detector.observe(&unpacked(pane, &self.cells)?, *span_ms);
+            detector.report()
+        })();
+        let same = again.as_ref().is_some_and(|r| {
+            same_text(&watch.report, &detector_report::json(r)) && r.alarm.is_some() == watch.alarm
+        });
+        checked.compare("detector", same);
+        again.map_or(watch.alarm, |r| r.alarm.is_some())
+    }
+
+    /// What happened, in words and numbers.
+    pub fn words(&self) -> String {
+        let mut out = format!("{}\n", self.sentence);
+        let _ = writeln!(
+            out,
+            "held {} s before it fires, {} s before it ends; flaps so far {}",
+            self.holds.pending_ms / 1000,
+            self.holds.keep_firing_ms / 1000,
+            self.to.flaps
+        );
+        for window in &self.windows {
+            let (name, verdict, n) = (&window.name, window.verdict, window.n);
+            let _ = write!(out, "window {name}: {verdict}, n = {n}");
+            if let Some(e) = &window.evaluation {
+                let interval = &e["interval"];
+                let _ = write!(
+                    out,
+                    ", l2-ECE {} to {} ({} confidence), p = {}, {}",
+                    interval["lower"],
+                    interval["upper"],
+                    interval["confidence"],
+                    e["tcal"]["p_value"],
+                    e["direction"]
+                );
+            }
+            if window.sums.is_none() && window.evaluation.is_some() {
+                let _ = write!(out, " (judged earlier)");
+            }
+            out.push('\n');
+        }
+        match &self.detector {
+            Some(w) => {
+                let says = if w.alarm { "alarms" } else { "is quiet" };
+                let evidence = &w.report["evidence"]["log"];
+                let _ = writeln!(
+                    out,
+                    "detector ({}): {says}, log evidence {evidence}, alarm at {}",
+                    w.budget, w.report["log_threshold"]
+                );
+            }
+            None => out.push_str("no detector: no budget is configured\n"),
+        }
+        let _ = writeln!(
+            out,
+            "tolerance {}, alpha {}, seed {}, configuration {}, program {}",
+            self.tolerance,
+            self.options.tcal.alpha,
+            self.options.tcal.seed,
+            self.configuration,
+            self.program
+        );
+        for (topic, partition, offset) in &self.offsets {
+            let _ = writeln!(out, "read up to {topic}/{partition} at {offset}");
+        }
+        out
+    }
+}
+
+impl Checked {
+    fn compare(&mut self, part: &str, same: bool) {
+        match same {
+            true => self.equal.push(part.to_owned()),
+            false => self.different.push(part.to_owned()),
+        }
+    }
+}
+
+/// The change with the numbers of the window that speaks.
+fn told(change: &Change, facts: &Facts) -> String {
+    let window = &facts.window;
+    let why = sentence::because(window);
+    format!("{}; over {}: {why}", change.sentence, window.window)
+}
+
+fn window(id: &StreamId, w: &WindowReport, sums: Option<&Packed>, seed: u64) -> Window {
+    let evaluation = w.evaluation.as_deref();
+    Window {
+        name: w.window.clone(),
+        start_ms: w.start_ms,
+        end_ms: w.end_ms,
+        since_ms: w.since_ms,
+        n: w.n,
+        verdict: w.verdict,
+        seed: super::judge::seed(id, &w.window, w.end_ms, seed),
+        sums: sums.map(|s| hex(s.as_bytes())),
+        large: evaluation.is_some_and(alarm::above_tolerance),
+        evaluation: evaluation.map(report::json),
+    }
+}
+
+fn watch(
+    options: &JudgeOptions,
+    report: &StreamReport,
+    step: Option<&DetectorStep>,
+) -> Option<Watch> {
+    let options = options.detector.as_ref()?;
+    let report = report.detector.as_deref()?;
+    Some(Watch {
+        account: options.account.clone(),
+        budget: options.budget.to_string(),
+        number: step.map_or(0, |s| s.before.number),
+        share: step.map_or(0.0, |s| s.share),
+        alpha: options.alpha,
+        tolerance: options.tolerance,
+        step: step.and_then(|s| {
+            let before = postcard::to_stdvec(&s.before).ok()?;
+            Some((hex(&before), hex(s.pane.as_bytes()), s.span_ms))
+        }),
+        alarm: report.alarm.is_some(),
+        report: detector_report::json(report),
+    })
+}
+
+fn unpacked(text: &str, cells: &Cells) -> Option<Sums> {
+    let packed = Packed::from_bytes(&bytes(text)?).ok()?;
+    packed.unpack(cells.grid()?).ok()
+}
+
+/// Whether both read alike: unlike equal numbers, equal texts are equal bits (0.0 is not -0.0).
+fn same_text(a: &Value, b: &Value) -> bool {
+    let (a, b) = (a.to_string(), b.to_string());
+    a == b
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(out, "{byte:02x}");
+    }
+    out
+}
+
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes();
+    let pair = |p: &[u8]| {
+        let digit = |b: u8| char::from(b).to_digit(16);
+        u8::try_from(digit(p[0])? * 16 + digit(p[1])?).ok()
+    };
+    let whole = digits.len().is_multiple_of(2);
+    whole
+        .then(|| digits.chunks(2).map(pair).collect())
+        .flatten()
+}
