@@ -592,6 +592,7 @@ fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
             arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(rng.uniform() < truth)),
+            weight: None,
         };
         let origin = Origin {
             source: 0,

@@ -51,6 +51,7 @@ fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, mended: i
             arrival_ms: None,
             prediction: Prediction::Score(z),
             outcome: Some(Outcome::Binary(rng.uniform() < p)),
+            weight: None,
         };
         let origin = Origin {
             source: 0,
@@ -155,6 +156,7 @@ fn late_events_join_no_detector() {
             arrival_ms: None,
             prediction: Prediction::Score(0.01),
             outcome: Some(Outcome::Binary(true)),
+            weight: None,
         };
         let origin = Origin {
             source: 0,

@@ -50,7 +50,9 @@ fn sample_of(name: &str, case: &Value) -> Option<Vec<(f64, bool)>> {
 fn model_output(name: &str) -> Option<Vec<(f64, bool)>> {
     let path = shared(&format!("data/tcal/{name}.csv"))?;
     let file = std::fs::File::open(path).expect("readable model outputs");
-    Some(trueline::decode::scores::read(name, file).expect("model outputs are scored outcomes"))
+    let sample = trueline::decode::scores::read(name, file);
+    let sample = sample.expect("model outputs are scored outcomes");
+    Some(sample.plain().expect("no weights"))
 }
 
 /// Relative to the size of the value, with a floor for values that cancel to about 0.
@@ -224,6 +226,7 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
     let level = Level {
         cells: 1,
         occupied: Vec::new(),
+        ..Level::default()
     };
     let at = |what: &str| format!("{name} {what} to {tolerance}");
     let brier = companions::brier(t, &level).score;

@@ -361,6 +361,38 @@ fn vectors_maps_enums_and_well_known_types_are_what_they_are_in_json() {
     }
 }
 
+#[test]
+fn a_weight_that_is_not_finite_is_no_weight() {
+    let text = r#"{"type":"record","name":"R","fields":[{"name":"model","type":"string"},
+        {"name":"time_ms","type":"long"},{"name":"score","type":"double"},
+        {"name":"outcome","type":"boolean"},{"name":"w","type":"double"}]}"#;
+    let o = DecodeOptions {
+        weight: Some("w".into()),
+        packing: options(Format::Avro).packing,
+        ..DecodeOptions::default()
+    };
+    let field = |name: &str, value| (name.to_owned(), value);
+    for (w, fixed) in [
+        (2.5, Ok(163_840)),
+        (f64::NAN, Err(Reason::BadWeight)),
+        (f64::INFINITY, Err(Reason::BadWeight)),
+        (-0.0, Err(Reason::BadWeight)),
+    ] {
+        let record = Avro::Record(vec![
+            field("model", Avro::String("m".into())),
+            field("time_ms", Avro::Long(NOW)),
+            field("score", Avro::Double(0.25)),
+            field("outcome", Avro::Boolean(true)),
+            field("w", Avro::Double(w)),
+        ]);
+        let framed = frame(7, &encode::avro(text, record));
+        let mut d = decoder(&o, text);
+        let raw = raw(&framed);
+        let got = one(&mut d, &raw).map(|e| e.weight.unwrap().fixed());
+        assert_eq!(got.map_err(|r| r.reason), fixed, "{w}");
+    }
+}
+
 fn cloud(format: Format) -> DecodeOptions {
     DecodeOptions {
         id: Some(IdField::Path("ce_id".into())),

@@ -89,6 +89,7 @@ fn feed(engine: &mut Engine, partition: i32, offset: usize, r: &Record) {
         arrival_ms: None,
         prediction: Prediction::Vector(&[1.0 - r.score, r.score]),
         outcome: Some(Outcome::Class(u32::from(r.outcome))),
+        weight: None,
     };
     engine.observe(origin, &event);
 }

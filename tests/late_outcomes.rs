@@ -124,6 +124,7 @@ impl Feed {
         match *record {
             Record::Prediction { id, time_ms, score } => {
                 let event = Event {
+                    weight: None,
                     model: "m",
                     version: "",
                     segment: "",

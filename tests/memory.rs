@@ -37,6 +37,7 @@ fn most(config: &Config, segments: u64, panes: i64, events: i64, wobble_ms: f64)
         let score = rng.uniform();
         let segment = format!("k={}", i as u64 % segments);
         let event = Event {
+            weight: None,
             model: "m",
             version: "1",
             segment: &segment,

@@ -73,6 +73,7 @@ fn feed(engine: &mut Engine, partition: i32, offset: i64, r: &Record) -> Disposi
     let (model, version) = MODELS[r.model];
     let vector = [1.0 - r.score, r.score];
     let event = Event {
+        weight: None,
         model,
         version,
         segment: "",
@@ -447,6 +448,7 @@ fn values_are_withdrawn_when_data_stops_and_the_stream_expires() {
 fn one_event_far_ahead_of_its_arrival_does_not_make_all_others_late() {
     let mut engine = Engine::new(plan());
     let event = |time_ms, arrival_ms| Event {
+        weight: None,
         model: "one",
         version: "",
         segment: "",

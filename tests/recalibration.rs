@@ -52,6 +52,7 @@ fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f6
             arrival_ms: None,
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(chance.coin(truth(score)))),
+            weight: None,
         };
         let origin = Origin {
             source: 0,

@@ -168,6 +168,7 @@ fn fed(sampling: Sampling, joined: bool) -> Engine {
         let (id, outcome) = (i.to_le_bytes(), Outcome::Binary(y));
         let time_ms = BEGIN_MS + 100 * i;
         let event = Event {
+            weight: None,
             model: "m",
             version: "",
             segment: "",

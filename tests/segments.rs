@@ -78,6 +78,7 @@ struct Record {
 
 fn feed(engine: &mut Engine, offset: i64, r: &Record) -> Disposition {
     let event = Event {
+        weight: None,
         model: "m",
         version: VERSIONS[r.version],
         segment: SEGMENTS[r.segment],
@@ -199,6 +200,7 @@ proptest! {
 /// An event of a version and segment, a second apart.
 fn one(engine: &mut Engine, i: i64, version: &str, segment: &str) -> Disposition {
     let event = Event {
+        weight: None,
         model: "m",
         version,
         segment,
@@ -364,6 +366,7 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
     for i in 0..4_000u32 {
         let time_ms = BEGIN_MS + i64::from(i) * 15;
         let event = Event {
+            weight: None,
             model: "m",
             version: "1",
             segment: SEGMENTS[i as usize % SEGMENTS.len()],
@@ -453,6 +456,7 @@ fn a_day_of_invented_ids_segments_and_versions_stays_under_the_bounds_that_check
         };
         let id = i.to_le_bytes();
         let event = Event {
+            weight: None,
             model: "m",
             version: &version,
             segment: &segment,

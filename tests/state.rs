@@ -60,6 +60,7 @@ fn feed(engine: &mut Engine, from: i64, n: i64) {
             offset: i,
         };
         let event = Event {
+            weight: None,
             model: "m",
             version: "1",
             segment: ["k=a", "k=b", ""][i as usize % 3],

@@ -59,6 +59,7 @@ fn predict(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposit
         arrival_ms: None,
         prediction: Prediction::Score(0.25),
         outcome: None,
+        weight: None,
     };
     engine.observe(at(0, offset), &event)
 }

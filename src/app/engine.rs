@@ -615,7 +615,9 @@ impl Engine {
         models: &[ModelState],
         kept: &[Option<usize>],
     ) -> Result<(), RestoreError> {
-        let views: Vec<usize> = models.iter().map(|m| m.views.len()).collect();
+        // A weight takes the place of a view.
+        let views = |m: &ModelState| m.views.len() + usize::from(m.grid.weighted);
+        let views: Vec<usize> = models.iter().map(views).collect();
         let same = |m: u16| kept.get(usize::from(m)).copied().flatten() == Some(usize::from(m));
         for (state, segments) in states.iter().zip(segments) {
             let restored = self

@@ -12,12 +12,14 @@ use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
 use crate::stats::evaluation::{
     Critical, DiscreteMode, Evaluation, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
-    evaluate_scores,
+    evaluate_scores, evaluate_weighted,
 };
+use crate::stats::fixed::Score;
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, VectorView};
 use crate::stats::offline as tests;
 use crate::stats::view::View;
+use crate::stats::weighted::WeightedEvent;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,8 +30,8 @@ Examples:
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
-The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, or, for
-several classes, p0, p1, … (a probability a class) and label (the index of the class that happened).";
+The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, with weight (an
+importance weight above 0) where there is one; or, for several classes, p0, p1, … (a probability a class) and label (the index of the class that happened).";
 
 /// Replicates of the paper's procedure, the number of its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
@@ -278,9 +280,16 @@ pub fn run(args: &Args) -> Exit {
     let done = sight(args, &args.file).and_then(|seen| match seen {
         seen if args.test.is_some() => Ok(run_other(args, &seen)),
         Seen::Scores(sample) => run_scores(args, sample),
-        Seen::Vectors(_, _) if args.mending.recalibrate.is_some() => Err((
+        Seen::Weighted(_) | Seen::Vectors(..) if args.mending.recalibrate.is_some() => Err((
             Exit::Usage,
-            "maps mend one score an event; take a view such as top_label or class:0".to_owned(),
+            "maps mend one score an event, without weights; take a view such as top_label or class:0, \
+             and leave the column weight out"
+                .to_owned(),
+        )),
+        Seen::Weighted(sample) => Ok(tell(
+            args,
+            evaluate_weighted(&sample, &args.options()),
+            None,
         )),
         Seen::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
     });
@@ -293,6 +302,7 @@ pub fn run(args: &Args) -> Exit {
 /// What is tested of the file.
 enum Seen {
     Scores(Vec<(f64, bool)>),
+    Weighted(Vec<WeightedEvent>),
     Vectors(Vectors, FileView),
 }
 
@@ -304,17 +314,29 @@ fn sight(args: &Args, path: &Path) -> Result<Seen, (Exit, String)> {
         let text = format!("{name} holds several classes; only of one have negatives a rate");
         return Err((Exit::Usage, text));
     }
-    see(args.view, path, table)
+    see(args, path, table)
 }
 
 /// Takes the view of the table that was asked for.
-fn see(view: Option<FileView>, path: &Path, table: Table) -> Result<Seen, (Exit, String)> {
+fn see(args: &Args, path: &Path, table: Table) -> Result<Seen, (Exit, String)> {
     let name = path.display();
-    match (table, view) {
+    match (table, args.view) {
         (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(Seen::Scores(sample))
         }
-        (Table::Scores(_), Some(_)) => Err((
+        (Table::Weighted(_), _)
+            if args.method == Method::Paper || args.discrete == Discrete::On =>
+        {
+            let text = format!(
+                "{name} has weights, for which neither --method paper nor the exact test of discrete scores \
+                 holds; leave the option or the column out"
+            );
+            Err((Exit::Usage, text))
+        }
+        (Table::Weighted(sample), None | Some(FileView::Scalar(View::Binary))) => {
+            Ok(Seen::Weighted(sample))
+        }
+        (Table::Scores(_) | Table::Weighted(_), Some(_)) => Err((
             Exit::Usage,
             format!(
                 "{name} holds scores of one class; this view needs the columns p0, p1, … of all"
@@ -325,6 +347,7 @@ fn see(view: Option<FileView>, path: &Path, table: Table) -> Result<Seen, (Exit,
             Ok(Seen::Vectors(sample, view))
         }
         (Table::Vectors(sample), view) => {
+            // Weights of vectors are not read: their header names no score.
             let view = match view {
                 Some(FileView::Scalar(view)) => view,
                 _ => View::TopLabel,
@@ -343,9 +366,14 @@ fn see(view: Option<FileView>, path: &Path, table: Table) -> Result<Seen, (Exit,
 
 fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
     let mended = mend(args, &mut sample)?;
+    let evaluation = evaluate_scores(&sample, &args.options());
+    Ok(tell(args, evaluation, mended))
+}
+
+fn tell(args: &Args, evaluation: Option<Evaluation>, mended: Option<recalibrate::Mended>) -> Exit {
     // A sample that was read has at least one event, so there is always an evaluation.
-    let Some(e) = evaluate_scores(&sample, &args.options()) else {
-        return Ok(Exit::Data);
+    let Some(e) = evaluation else {
+        return Exit::Data;
     };
     let text = if args.json {
         let mut all = report::json(&e);
@@ -360,7 +388,7 @@ fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, 
         mended + &table::render(&e) + &distances
     };
     print(&text);
-    Ok(args.exit(miscalibrated(&e)))
+    args.exit(miscalibrated(&e))
 }
 
 /// Mends the scores, where that is asked for.
@@ -394,7 +422,21 @@ fn run_other(args: &Args, seen: &Seen) -> Exit {
         tolerance: args.tolerance,
     };
     let outcome = match seen {
-        Seen::Scores(sample) => tests::scores(test, sample, &options),
+        Seen::Scores(sample) => {
+            let (sampling, mut sample) = (args.sampling(), sample.clone());
+            for (z, _) in &mut sample {
+                // What was read is a score.
+                *z = Score::new(*z).map_or(*z, |score| sampling.carry(score).value());
+            }
+            tests::scores(test, &sample, &options)
+        }
+        Seen::Weighted(_) => {
+            eprintln!(
+                "trueline evaluate: --test {} has no weighted form; leave the option or the column weight out",
+                test.name()
+            );
+            return Exit::Usage;
+        }
         Seen::Vectors(sample, FileView::Cells(VectorView::Full))
             if test != tests::Test::Consistency =>
         {

@@ -55,6 +55,13 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         "mean score, rate",
         format!("{:.5}, {:.5}", e.mean_score, e.event_rate),
     )?;
+    if let Some(w) = &e.weights {
+        let text = format!(
+            "sum {:.1}, effective number of events {:.1}; no exact binomial test, no Clopper–Pearson bars",
+            w.sum, w.effective
+        );
+        row("weights", text)?;
+    }
     if let Some(s) = &e.sampled {
         let text = format!(
             "negatives kept {}, trained on {}: odds × {}, all on the scale of these events",

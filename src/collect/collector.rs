@@ -252,7 +252,7 @@ impl Collector {
         let current = subject.current(time, way.pane_ms);
         let taken = match (current, only) {
             (Some(pane), Some(one)) => pane.observe_one(one),
-            (Some(pane), None) => pane.observe(&self.seen),
+            (Some(pane), None) => pane.observe(&self.seen, event.weight),
             (None, _) => {
                 let shape = &self.models[subject.model];
                 let start = time - time.rem_euclid(shape.pane_ms);
@@ -265,7 +265,7 @@ impl Collector {
                 let turned = subject.turn_to(start, shape.views.len(), shape.grid, panes_max);
                 turned.and_then(|pane| match only {
                     Some(one) => pane.observe_one(one),
-                    None => pane.observe(&self.seen),
+                    None => pane.observe(&self.seen, event.weight),
                 })
             }
         };
@@ -451,7 +451,9 @@ impl Way {
     fn new(shape: &ModelShape) -> Way {
         Way {
             pane_ms: shape.pane_ms,
-            plain: shape.views == [View::Binary] && shape.sampling.is_none(),
+            plain: shape.views == [View::Binary]
+                && shape.sampling.is_none()
+                && !shape.grid.is_weighted(),
         }
     }
 
@@ -486,6 +488,9 @@ pub(super) fn project(
         && p.len() != shape.classes
     {
         return Err(Reason::VectorLength);
+    }
+    if shape.grid.is_weighted() && event.weight.is_none() {
+        return Err(Reason::MissingField);
     }
     seen.clear();
     for view in &shape.views {

@@ -4,6 +4,7 @@
 //! path. Every record, decoded or not, ends in exactly one [`Disposition`].
 
 use crate::stats::view::{Outcome, Prediction, ViewError};
+use crate::stats::weight::Weight;
 use serde::{Deserialize, Serialize};
 
 /// A decoded record.
@@ -25,6 +26,8 @@ pub struct Event<'a> {
     pub prediction: Prediction<'a>,
     /// What happened, where the record says so.
     pub outcome: Option<Outcome>,
+    /// How much it counts; a model whose events are weighted needs it, others do not look at it.
+    pub weight: Option<Weight>,
 }
 
 /// A decoded outcome that comes apart from its prediction.
@@ -100,11 +103,13 @@ pub enum Reason {
     Contradiction,
     /// The registry has no schema under the record's id, or one that cannot be used.
     UnknownSchema,
+    /// The weight is zero, negative, not finite, too large, or too small for its resolution.
+    BadWeight,
 }
 
 impl Reason {
     /// All reasons, in the order of their discriminants.
-    pub const ALL: [Reason; 17] = [
+    pub const ALL: [Reason; 18] = [
         Reason::Malformed,
         Reason::MissingField,
         Reason::ScoreNotFinite,
@@ -122,6 +127,7 @@ impl Reason {
         Reason::UnknownModel,
         Reason::Contradiction,
         Reason::UnknownSchema,
+        Reason::BadWeight,
     ];
 
     /// Its name, as in labels, headers and JSON.
@@ -144,6 +150,7 @@ impl Reason {
             Reason::UnknownModel => "unknown_model",
             Reason::Contradiction => "contradiction",
             Reason::UnknownSchema => "unknown_schema",
+            Reason::BadWeight => "bad_weight",
         }
     }
 }
@@ -180,6 +187,9 @@ impl Reason {
             }
             Reason::UnknownSchema => {
                 "the schema registry does not have the record's schema; register it and see [registry]"
+            }
+            Reason::BadWeight => {
+                "the weight is not above 0 and below 65536, in steps of 1/65536; see `fields.weight`"
             }
             Reason::Contradiction => {
                 "another outcome of this prediction came before; send one, or set `repeated`"

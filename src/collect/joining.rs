@@ -4,12 +4,13 @@ use super::collector::{Collector, ModelShape, believes};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
     Expect, JoinPlan, JoinState, JournalDelta, JournalError, Key, Labelled, Matured, Missing,
-    Predicted, Revision, Ripe, Role,
+    Predicted, Revision, Ripe, Role, weight_view,
 };
 use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sums::Sums;
 use crate::stats::view::{Checked, Outcome, Prediction};
+use crate::stats::weight::Weight;
 use crate::window::Correction;
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ struct Amended {
     now: bool,
     /// Whether the outcome before was implied.
     implied: bool,
+    /// Of a model whose events are weighted.
+    weight: Option<Weight>,
 }
 
 /// Amended predictions by subject and pane, one list for each; views of one prediction in a row.
@@ -162,6 +165,7 @@ impl Collector {
         let model = label.model.or(fixed).and_then(|name| self.model_of(name));
         let key = Key::new(name, label.id);
         let (class, amendments) = (label.class(), &mut self.amendments);
+        let models = &self.models;
         let end = self.joins.label(
             role.join,
             origin.partition,
@@ -170,7 +174,7 @@ impl Collector {
             label.time_ms,
             class,
             &self.classes,
-            |_, revision| amendments.add(missing, revision),
+            |_, revision| amendments.add(missing, revision, models),
         );
         self.partitions.observe(label.time_ms);
         let end = labelled(end);
@@ -191,7 +195,9 @@ impl Collector {
         let classes = std::mem::take(&mut self.classes);
         joins.mature(model as u16, line_ms, &classes, |plan, ripe| match ripe {
             Ripe::Mature(matured) => self.ripen(plan, &matured),
-            Ripe::Revised(revision) => self.amendments.add(plan.missing, revision),
+            Ripe::Revised(revision) => {
+                self.amendments.add(plan.missing, revision, &self.models);
+            }
             Ripe::Ended(end) => {
                 let source = self.counters.source_mut(plan.outcomes);
                 source.end(Disposition::Waiting, labelled(end));
@@ -242,6 +248,8 @@ impl Collector {
         let scored = m.against(class.unwrap_or(0));
         self.seen.extend(scored.map(|(z, y)| Scored::new(z, y)));
         let shape = &self.models[subject.model];
+        let weight = shape.weight_of(m);
+        self.seen.truncate(shape.views.len());
         let panes_max = self.bounds.open_panes_max;
         let turned = subject.pane_at(m.start_ms, self.seen.len(), shape.grid, panes_max);
         let pane = match turned {
@@ -249,7 +257,7 @@ impl Collector {
             Err(refusal) => return refused(refusal),
         };
         if class.is_some()
-            && let Err(refusal) = pane.observe(&self.seen)
+            && let Err(refusal) = pane.observe(&self.seen, weight)
         {
             return refused(refusal);
         }
@@ -396,12 +404,27 @@ impl Collector {
             let (score, class) = checked.expect(*view)?;
             self.expected.push((shape.carried(*view, score), class));
         }
+        if shape.grid.is_weighted() {
+            let weight = event.weight.ok_or(Reason::MissingField)?;
+            self.expected.push(weight_view(weight));
+        }
         Ok(checked.renormalised())
     }
 }
 
+impl ModelShape {
+    /// The weight of a prediction, where its events are weighted.
+    fn weight_of(&self, m: &Matured<'_>) -> Option<Weight> {
+        self.grid.is_weighted().then(|| m.weight()).flatten()
+    }
+}
+
 impl Amendments {
-    fn add(&mut self, missing: Missing, r: Revision<'_>) {
+    fn add(&mut self, missing: Missing, r: Revision<'_>, models: &[ModelShape]) {
+        let Some(shape) = models.get(usize::from(r.now.model)) else {
+            return;
+        };
+        let weight = shape.weight_of(&r.now);
         let implied = match missing {
             Missing::Class(class) if r.before.is_none() => Some(class),
             _ => None,
@@ -413,12 +436,14 @@ impl Amendments {
             .0
             .entry((r.now.subject as usize, r.now.start_ms))
             .or_default();
-        for ((score, now), (_, was)) in r.now.against(now).zip(old) {
+        let both = r.now.against(now).zip(old).take(shape.views.len());
+        for ((score, now), (_, was)) in both {
             list.push(Amended {
                 score,
                 before: before.map(|_| was),
                 now,
                 implied: implied.is_some(),
+                weight,
             });
         }
     }
@@ -432,10 +457,14 @@ fn correction<'a>(
     let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
     for a in amended {
         // A pane has as many events as its subject could take, and this no more than the pane.
-        let _ = plus.observe(a.score, a.now);
+        let add = |sums: &mut Sums, outcome| match a.weight {
+            Some(weight) => sums.observe_weighted(a.score, outcome, weight),
+            None => sums.observe(a.score, outcome),
+        };
+        let _ = add(&mut plus, a.now);
         match a.before {
             Some(before) => {
-                let _ = minus.observe(a.score, before);
+                let _ = add(&mut minus, before);
                 if a.implied {
                     labelled.push((a.score.value(), true));
                 }

@@ -15,7 +15,8 @@ use super::segments::Part;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
-use crate::stats::sums::Sums;
+use crate::stats::sums::{Overflow, Sums};
+use crate::stats::weight::Weight;
 use crate::window::{Correction, PackError, Packed, Unlabelled};
 
 /// Hot panes of a subject. Disorder across a pane's boundary touches two; a third absorbs a straggler.
@@ -24,6 +25,8 @@ pub const HOT_MAX: usize = 3;
 #[derive(Debug, Clone)]
 enum Body {
     Hot(Pending),
+    /// Of weighted events, which go to their cells one by one.
+    Weighed(Vec<Sums>),
     Parked(Vec<Packed>),
     /// Sums of sealed panes, in a roll-up.
     Poured(Vec<Sums>),
@@ -130,7 +133,7 @@ impl Subject {
                 let pane = OpenPane {
                     start_ms,
                     turn: 0,
-                    body: Body::Hot(Pending::new(grid, views)),
+                    body: Body::new(grid, views),
                     unlabelled: Vec::new(),
                 };
                 self.open.insert(at, pane);
@@ -141,7 +144,7 @@ impl Subject {
         pane.turn = self.turn;
         if let Body::Parked(packed) = &pane.body {
             // What was packed here unpacks; if it ever did not, the pane would take no more events.
-            pane.body = Body::Hot(hot(packed, grid).map_err(|_| Refusal::Panes)?);
+            pane.body = Body::unpack(packed, grid).map_err(|_| Refusal::Panes)?;
         }
         self.park();
         Ok(&mut self.open[self.current])
@@ -149,12 +152,16 @@ impl Subject {
 
     /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].
     fn park(&mut self) {
-        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_));
+        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Weighed(_));
         if self.open.iter_mut().filter(hot).count() > HOT_MAX
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
-            && let Body::Hot(pending) = &mut pane.body
         {
-            pane.body = Body::Parked(pending.settle().iter().map(Packed::new).collect());
+            let packed = match &mut pane.body {
+                Body::Hot(pending) => pending.settle().iter().map(Packed::new).collect(),
+                Body::Weighed(sums) => sums.iter().map(Packed::new).collect(),
+                Body::Parked(_) | Body::Poured(_) => return,
+            };
+            pane.body = Body::Parked(packed);
         }
     }
 
@@ -268,7 +275,7 @@ impl Subject {
             if packed.len() != views || self.newest_pane_ms() >= Some(start_ms) {
                 return Err(PackError::Corrupt);
             }
-            hot(&packed, grid)?;
+            Body::unpack(&packed, grid)?;
             self.open.push(OpenPane {
                 start_ms,
                 turn: 0,
@@ -286,7 +293,9 @@ impl Subject {
         let pane = |p: &OpenPane| match &p.body {
             Body::Hot(pending) => pending.bytes(),
             Body::Parked(all) => all.iter().map(Packed::bytes).sum(),
-            Body::Poured(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
+            Body::Poured(all) | Body::Weighed(all) => {
+                all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum()
+            }
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()
@@ -296,11 +305,13 @@ impl Subject {
 }
 
 impl OpenPane {
-    /// Adds an event, one entry for each view; the pane must be hot, as the current one is.
+    /// Adds an event, one entry for each view; the pane must be hot, as the current one is. A weight is looked
+    /// at, and needed, where events are weighted.
     #[inline]
-    pub fn observe(&mut self, seen: &[Scored]) -> Result<(), Refusal> {
+    pub fn observe(&mut self, seen: &[Scored], weight: Option<Weight>) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
+            Body::Weighed(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
             Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
         }
     }
@@ -310,7 +321,8 @@ impl OpenPane {
     pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(pending) => pending.observe_one(seen).map_err(|_| Refusal::Sums),
-            Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
+            // A weighted event comes with its weight.
+            Body::Weighed(_) | Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
         }
     }
 
@@ -324,6 +336,15 @@ impl OpenPane {
     }
 }
 
+/// Adds a weighted event to all views. They hold the same events, so what fits one fits all.
+fn weigh(sums: &mut [Sums], seen: &[Scored], weight: Option<Weight>) -> Result<(), Overflow> {
+    let weight = weight.ok_or(Overflow)?;
+    for (sums, one) in sums.iter_mut().zip(seen) {
+        sums.observe_weighted(one.score(), one.outcome(), weight)?;
+    }
+    Ok(())
+}
+
 impl Body {
     /// As sums, to pour into.
     fn poured(&mut self, grid: Grid) -> Result<&mut Vec<Sums>, PackError> {
@@ -334,7 +355,29 @@ impl Body {
         }
         match self {
             Body::Poured(sums) => Ok(sums),
-            Body::Hot(_) | Body::Parked(_) => Err(PackError::Corrupt),
+            Body::Hot(_) | Body::Weighed(_) | Body::Parked(_) => Err(PackError::Corrupt),
+        }
+    }
+
+    /// Of no events.
+    fn new(grid: Grid, views: usize) -> Body {
+        match grid.is_weighted() {
+            true => Body::Weighed(vec![Sums::new(grid); views.max(1)]),
+            false => Body::Hot(Pending::new(grid, views)),
+        }
+    }
+
+    /// The sums of a parked pane, to take events again.
+    fn unpack(packed: &[Packed], grid: Grid) -> Result<Body, PackError> {
+        if !grid.is_weighted() {
+            return Ok(Body::Hot(hot(packed, grid)?));
+        }
+        let sums: Result<Vec<Sums>, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
+        let sums = sums?;
+        let n = sums.first().map(Sums::n).ok_or(PackError::Corrupt)?;
+        match sums.iter().all(|s| s.n() == n) {
+            true => Ok(Body::Weighed(sums)),
+            false => Err(PackError::Corrupt),
         }
     }
 
@@ -342,7 +385,7 @@ impl Body {
         match self {
             Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
             Body::Parked(packed) => packed,
-            Body::Poured(sums) => sums.iter().map(Packed::new).collect(),
+            Body::Poured(sums) | Body::Weighed(sums) => sums.iter().map(Packed::new).collect(),
         }
     }
 }

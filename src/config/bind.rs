@@ -132,7 +132,8 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let mut models: Vec<ModelPlan> = records.iter().map(|m| model(m, root, problems)).collect();
     let detectors = detectors(root.child("detector"), records, problems);
     for (model, detector) in models.iter_mut().zip(detectors) {
-        model.judge.detector = detector;
+        // Its bets are on outcomes of equal weight.
+        model.judge.detector = detector.filter(|_| !model.grid.is_weighted());
     }
     let limits = root.child("limits");
     Plan {
@@ -182,6 +183,10 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
         );
     }
     let sampling = sampling(record, &views, problems);
+    let mut grid = Grid::new(axis(record, problems), level.clamp(1, 16));
+    if weighted(record, root, problems) {
+        grid = grid.weighted();
+    }
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),
         views,
@@ -191,10 +196,76 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
             record.milliseconds("lateness"),
             problems,
         ),
-        grid: Grid::new(axis(record, problems), level.clamp(1, 16)),
+        grid,
         judge: judge(test, record.child("model.alert"), sampling, problems),
         segmenting: segmenting(record, root),
     }
+}
+
+/// Whether the events of a model are weighted: those of all sources that feed it, or of none.
+fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
+    let name = record.text("name");
+    let own = |s: &Record| {
+        let models = root.all("model").iter();
+        let mut named = models.filter(|m| m.text("name") == s.text("model"));
+        named.next().is_some()
+    };
+    // `*` serves what has no section of its own.
+    let feeds = |s: &&Record| {
+        s.text("model").is_none() || s.text("model") == name || name == Some(ANY) && !own(s)
+    };
+    let sources: Vec<&Record> = root.all("source").iter().filter(feeds).collect();
+    let entry = |s: &Record| s.child("source.fields").entry("weight").clone();
+    let Some(first) = sources.iter().map(|s| entry(s)).find(|e| e.given) else {
+        return false;
+    };
+    if sources.iter().any(|s| !entry(s).given) {
+        let what = format!(
+            "events of model `{}` would be weighted from this source and not from another",
+            name.unwrap_or_default()
+        );
+        let remedy = "give all sources of a model a `weight`, or each a fixed `model`";
+        problems.add(first.at, what, remedy);
+    }
+    let test = record.child("model.test");
+    let unsound = [
+        (
+            "critical",
+            "moments",
+            "redraws or bounds outcomes of equal weight",
+        ),
+        (
+            "interval_reach",
+            "conditional",
+            "is for outcomes of equal weight",
+        ),
+    ];
+    for (key, sound, why) in unsound {
+        if let Some(text) = test.text(key).filter(|text| *text != sound) {
+            let what = format!("`{key}` is \"{text}\", which {why}, and events are weighted");
+            problems.add(test.entry(key).at, what, format!("write \"{sound}\""));
+        }
+    }
+    let budget = record.child("model.alert").entry("budget");
+    if record
+        .child("model.alert")
+        .text("budget")
+        .is_some_and(|b| b != "none")
+    {
+        let what = "the detector bets on outcomes of equal weight, and events are weighted";
+        problems.add(
+            budget.at,
+            what,
+            "remove `budget`: windows are tested by weight",
+        );
+    }
+    if test.text("discrete") == Some("on") {
+        let what =
+            "the exact test of discrete scores has no weighted form, and events are weighted";
+        let remedy = "leave `discrete` out: T-Cal decides";
+        problems.add(test.entry("discrete").at, what, remedy);
+    }
+    true
 }
 
 /// How the segments of a model are kept; it has a roll-up where a source that feeds it has segments,
@@ -583,6 +654,7 @@ fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Decode
         time: fields.owned("time").map(|path| time_field(fields, path)),
         prediction: prediction(fields, problems),
         outcome: fields.owned("outcome").unwrap_or_default(),
+        weight: fields.owned("weight"),
         classes: classes(root, source, problems),
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),

@@ -433,6 +433,14 @@ const FIELDS: &[Key] = &[
         Value("\"outcome\""),
         "Path of what happened: a boolean, 0 or 1, a class name or a class index.",
     ),
+    key(
+        "weight",
+        Kind::Text,
+        Unset("\"weight\""),
+        "Path of the event's importance weight, where records were sampled with unequal chances: a number \
+         proportional to one over its chance, above 0 and below 65536, best around 1 (resolution \
+         1/65536). Every record must have it. Unset: all count alike.",
+    ),
 ];
 
 const OUTCOMES: &[Key] = &[
@@ -638,7 +646,8 @@ const TEST: &[Key] = &[
         COUNT,
         Value("500"),
         "Fewer events than this in a window give no verdict: `undecided(too_few)`. 500 is the least at \
-         which the level of the default test was measured to hold.",
+         which the level of the default test was measured to hold. Where events are weighted, the \
+         effective number counts.",
     ),
     key(
         "coverage_min",

@@ -127,6 +127,8 @@ pub struct DecodeOptions {
     /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. A record without it, or
     /// with `null`, is an event whose outcome is not yet known.
     pub outcome: String,
+    /// Path of the weight of the event, a number above 0; events have none when `None`.
+    pub weight: Option<String>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices.
     /// With a single score and two names, the second is the positive one.
     pub classes: Vec<String>,
@@ -212,6 +214,7 @@ impl Default for DecodeOptions {
             }),
             prediction: PredictionField::Score("score".into()),
             outcome: "outcome".into(),
+            weight: None,
             classes: Vec::new(),
             record_bytes_max: RECORD_BYTES_MAX,
             time_earliest_ms: TIME_EARLIEST_MS,

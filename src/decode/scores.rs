@@ -1,9 +1,10 @@
-//! Files of scored outcomes for `evaluate`: CSV with the columns `score` and `label`.
+//! Files of scored outcomes for `evaluate`: CSV with the columns `score` and `label`, and perhaps `weight`.
 //!
 //! The file is one sample, so a line that is wrong is not set aside as in a stream: it ends the reading
 //! with its file, line and remedy, because a sample with holes answers another question. Nothing is
 //! clamped or guessed. Columns may stand in any order beside others; `.gz` and `.zst` are unpacked.
 
+use crate::stats::weighted::WeightedEvent;
 use std::io::Read;
 use std::path::Path;
 
@@ -28,8 +29,27 @@ pub fn unpack<'a>(path: &Path, raw: impl Read + 'a) -> std::io::Result<Box<dyn R
     })
 }
 
+/// A whole sample, weighted where the file has a column of weights.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sample {
+    /// Scores and outcomes.
+    Plain(Vec<(f64, bool)>),
+    /// Scores, outcomes and weights.
+    Weighted(Vec<WeightedEvent>),
+}
+
+impl Sample {
+    /// Scores and outcomes, where there are no weights.
+    pub fn plain(self) -> Option<Vec<(f64, bool)>> {
+        match self {
+            Sample::Plain(sample) => Some(sample),
+            Sample::Weighted(_) => None,
+        }
+    }
+}
+
 /// Reads the whole sample; `name` is the file's name in messages. At least one line, or it is an error.
-pub fn read(name: &str, input: impl Read) -> Result<Vec<(f64, bool)>, ScoresError> {
+pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .from_reader(input);
@@ -48,7 +68,8 @@ pub fn read(name: &str, input: impl Read) -> Result<Vec<(f64, bool)>, ScoresErro
         return Err(empty(name));
     }
     let (score, label) = (column("score")?, column("label")?);
-    let mut sample = Vec::new();
+    let weight = column("weight").ok();
+    let (mut sample, mut weighted) = (Vec::new(), Vec::new());
     let mut record = csv::StringRecord::new();
     while reader
         .read_record(&mut record)
@@ -58,12 +79,44 @@ pub fn read(name: &str, input: impl Read) -> Result<Vec<(f64, bool)>, ScoresErro
         let place = |what: String| ScoresError(format!("{name}:{line}: {what}"));
         let z = parse_score(record.get(score).unwrap_or_default()).map_err(place)?;
         let y = parse_label(record.get(label).unwrap_or_default()).map_err(place)?;
-        sample.push((z, y));
+        match weight {
+            None => sample.push((z, y)),
+            Some(column) => {
+                let text = record.get(column).unwrap_or_default();
+                weighted.push((z, y, parse_weight(text).map_err(place)?));
+            }
+        }
     }
-    if sample.is_empty() {
+    if sample.is_empty() && weighted.is_empty() {
         return Err(empty(name));
     }
-    Ok(sample)
+    Ok(match weight {
+        None => Sample::Plain(sample),
+        Some(_) => Sample::Weighted(weighted),
+    })
+}
+
+/// Between these a weight's sixth power is a double with room for a sum.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
+
+fn parse_weight(text: &str) -> Result<f64, String> {
+    let Ok(w) = text.parse::<f64>() else {
+        return Err(format!(
+            "weight '{text}' is not a number; write a number above 0, or drop the column"
+        ));
+    };
+    if WEIGHTS.contains(&w) {
+        return Ok(w);
+    }
+    Err(match w {
+        w if w <= 0.0 => {
+            format!("weight {text} is not above 0; leave out events that stand for nothing")
+        }
+        w if w.is_finite() => {
+            format!("weight {text} is not between 1e-12 and 1e12; divide all by their mean")
+        }
+        _ => format!("weight {text} is not finite; write a number above 0"),
+    })
 }
 
 pub(super) fn parse_score(text: &str) -> Result<f64, String> {
@@ -125,7 +178,7 @@ mod tests {
 
     fn fault(text: &str) -> String {
         match read("s.csv", text.as_bytes()) {
-            Ok(sample) => format!("read {} events", sample.len()),
+            Ok(sample) => format!("read {sample:?}"),
             Err(e) => e.to_string(),
         }
     }
@@ -135,8 +188,29 @@ mod tests {
         let text = "\u{feff}id, label ,score\na,1,0.25\nb,false,1\n";
         assert_eq!(
             read("s.csv", text.as_bytes()),
-            Ok(vec![(0.25, true), (1.0, false)])
+            Ok(Sample::Plain(vec![(0.25, true), (1.0, false)]))
         );
+        let text = "weight,score,label\n2.5,0.25,1\n1e-3,1,0\n";
+        let weighted = vec![(0.25, true, 2.5), (1.0, false, 1e-3)];
+        assert_eq!(
+            read("s.csv", text.as_bytes()),
+            Ok(Sample::Weighted(weighted))
+        );
+        for (weight, said) in [
+            ("0", "weight 0 is not above 0"),
+            ("-1", "weight -1 is not above 0"),
+            ("NaN", "weight NaN is not finite"),
+            ("inf", "weight inf is not finite"),
+            ("1e13", "weight 1e13 is not between"),
+            ("1e-13", "weight 1e-13 is not between"),
+            ("", "weight '' is not a number"),
+        ] {
+            let e = fault(&format!("score,label,weight\n0.5,1,{weight}\n"));
+            assert!(
+                e.starts_with(&format!("s.csv:2: {said}")) && e.contains(';'),
+                "{e}"
+            );
+        }
     }
 
     #[test]
@@ -165,9 +239,15 @@ mod tests {
         gz.write_all(b"score,label\n0.5,1\n").unwrap();
         let bytes = gz.finish().unwrap();
         let input = unpack(Path::new("s.csv.gz"), bytes.as_slice()).unwrap();
-        assert_eq!(read("s.csv.gz", input), Ok(vec![(0.5, true)]));
+        assert_eq!(
+            read("s.csv.gz", input),
+            Ok(Sample::Plain(vec![(0.5, true)]))
+        );
         let bytes = zstd::encode_all(&b"score,label\n0.5,0\n"[..], 1).unwrap();
         let input = unpack(Path::new("s.csv.zst"), bytes.as_slice()).unwrap();
-        assert_eq!(read("s.csv.zst", input), Ok(vec![(0.5, false)]));
+        assert_eq!(
+            read("s.csv.zst", input),
+            Ok(Sample::Plain(vec![(0.5, false)]))
+        );
     }
 }

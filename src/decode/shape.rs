@@ -1,7 +1,7 @@
 //! From the values of the wanted fields to a checked event; the same for JSON and CSV.
 //!
 //! Every check that needs only the record is made here, so that its words can name the field. The order
-//! of the checks is fixed: model, version, segments, id, time, prediction, outcome; a record is refused
+//! of the checks is fixed: model, version, segments, id, time, prediction, outcome, weight; a record is refused
 //! for the first that fails.
 
 use super::number;
@@ -15,6 +15,7 @@ use super::scan::{Kind, Scanner, unescape};
 use super::time;
 use crate::collect::{Event, Label, Reason};
 use crate::stats::view::{Outcome, Prediction, SUM_TOLERANCE};
+use crate::stats::weight::Weight;
 use std::collections::HashMap;
 
 /// The value of a wanted field, borrowed.
@@ -69,6 +70,7 @@ pub(super) struct Shape {
     /// Slot of the prediction; in a shape of outcomes, none has this number.
     pub prediction: usize,
     outcome: usize,
+    weight: Option<usize>,
     /// Paths of the slots.
     names: Vec<String>,
     classes: HashMap<String, u32>,
@@ -114,6 +116,10 @@ impl Shape {
         };
         let prediction = paths.slot(path)?;
         let outcome = paths.slot(&o.outcome)?;
+        let weight = match &o.weight {
+            None => None,
+            Some(p) => Some(paths.slot(p)?),
+        };
         if outcome == prediction {
             return Err(DecodeOptionsError(format!(
                 "prediction and outcome are both `{path}`; they must be two fields"
@@ -128,6 +134,7 @@ impl Shape {
             form,
             prediction,
             outcome,
+            weight,
             names: paths.names.clone(),
             classes: classes(&o.classes, form)?,
             time_earliest_ms: o.time_earliest_ms,
@@ -160,6 +167,7 @@ impl Shape {
             form: Form::Absent,
             prediction: usize::MAX,
             outcome,
+            weight: None,
             names: paths.names.clone(),
             classes: classes(&o.classes, Form::Absent)?,
             time_earliest_ms: o.time_earliest_ms,
@@ -230,6 +238,10 @@ impl Shape {
             }
         };
         let outcome = self.outcome(value(self.outcome), &prediction)?;
+        let weight = match self.weight {
+            None => None,
+            Some(slot) => Some(self.weight(slot, value(slot))?),
+        };
         Ok(Event {
             model,
             version,
@@ -239,7 +251,25 @@ impl Shape {
             arrival_ms: timestamp_ms,
             prediction,
             outcome,
+            weight,
         })
+    }
+
+    /// A number above 0; nothing is taken for 1 because it is missing.
+    fn weight(&self, slot: usize, value: Value<'_>) -> Checked<Weight> {
+        let field = &self.names[slot];
+        let bad = |shown: &str, remedy| Rejection::value(Reason::BadWeight, field, shown, remedy);
+        let number = "write the weight as a number above 0, without quotes";
+        let (w, shown) = match value {
+            Value::Number(t) => (number::parse(t), t),
+            Value::Cell(t) => (t.trim().parse().map_err(|_| bad(t, number))?, t),
+            Value::NotFinite(t) => (f64::NAN, t),
+            Value::Missing | Value::Null => return Err(Rejection::missing(field, "its weight")),
+            Value::Text(t) => return Err(bad(&format!("\"{}\"", shorten(t)), number)),
+            Value::Array(t) | Value::Object(t) => return Err(bad(t, number)),
+            Value::Bool(_) => return Err(bad("a boolean", number)),
+        };
+        Weight::new(w).map_err(|e| bad(shown, e.remedy()))
     }
 
     #[inline]

@@ -6,15 +6,18 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use super::scores::{self, ScoresError, broken, empty, parse_score};
+use super::scores::{self, Sample, ScoresError, broken, empty, parse_score};
 use crate::stats::kernel::Vectors;
 use crate::stats::view::ViewError;
+use crate::stats::weighted::WeightedEvent;
 
 /// What a file holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Table {
     /// Scores of one class with their outcomes.
     Scores(Vec<(f64, bool)>),
+    /// The same with their weights.
+    Weighted(Vec<WeightedEvent>),
     /// Probabilities of all classes with the class that happened.
     Vectors(Vectors),
 }
@@ -32,7 +35,10 @@ pub fn read(name: &str, input: impl Read) -> Result<Table, ScoresError> {
     if names.clone().any(|n| n == "p0") && !names.any(|n| n == "score") {
         read_vectors(name, input).map(Table::Vectors)
     } else {
-        scores::read(name, input).map(Table::Scores)
+        Ok(match scores::read(name, input)? {
+            Sample::Plain(sample) => Table::Scores(sample),
+            Sample::Weighted(sample) => Table::Weighted(sample),
+        })
     }
 }
 

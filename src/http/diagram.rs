@@ -72,7 +72,10 @@ fn range(cells: &[&ReliabilityCell]) -> f64 {
     let reach = cells
         .iter()
         .filter(|cell| cell.n * 100 >= total)
-        .map(|cell| cell.mean_score.max(cell.rate_high).max(cell.null_high))
+        .map(|cell| {
+            let rate = cell.rate_high.unwrap_or(cell.event_rate);
+            cell.mean_score.max(rate).max(cell.null_high)
+        })
         .fold(0.0, f64::max);
     let steps = [1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
     let fitting = steps.into_iter().rev().find(|&step| step > reach);
@@ -129,14 +132,19 @@ fn bars(cell: &ReliabilityCell, scale: &Scale, out: &mut String) {
     let (top, bottom) = (scale.y(cell.null_high), scale.y(cell.null_low));
     let _ = write!(
         out,
-        "<rect class=null x={:.1} y={top:.1} width=10 height={:.1} />\
-         <path class=\"whisker{}\" d=\"M{x:.1} {:.1}V{:.1}\" />",
+        "<rect class=null x={:.1} y={top:.1} width=10 height={:.1} />",
         x - 5.0,
         (bottom - top).max(1.0),
-        if outside(cell) { " off" } else { "" },
-        scale.y(cell.rate_low),
-        scale.y(cell.rate_high)
     );
+    if let (Some(low), Some(high)) = (cell.rate_low, cell.rate_high) {
+        let _ = write!(
+            out,
+            "<path class=\"whisker{}\" d=\"M{x:.1} {:.1}V{:.1}\" />",
+            if outside(cell) { " off" } else { "" },
+            scale.y(low),
+            scale.y(high)
+        );
+    }
 }
 
 /// The point of a cell, its area in proportion to the events.
@@ -209,8 +217,8 @@ mod tests {
             n,
             mean_score: low + 0.03,
             event_rate: rate,
-            rate_low: rate - 0.01,
-            rate_high: rate + 0.01,
+            rate_low: Some(rate - 0.01),
+            rate_high: Some(rate + 0.01),
             null_low: low,
             null_high: low + 0.06,
         }

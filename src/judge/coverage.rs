@@ -42,7 +42,7 @@ impl Coverage {
         let mut cells = [CoverageCell::default(); COVERAGE_CELLS];
         for cell in &finest.occupied {
             let at = (cell.z / cell.n * COVERAGE_CELLS as f64) as usize;
-            cells[at.min(COVERAGE_CELLS - 1)].predictions += cell.n as u64;
+            cells[at.min(COVERAGE_CELLS - 1)].predictions += cell.count as u64;
         }
         for (k, cell) in cells.iter_mut().enumerate() {
             // A cell at a border may have its mean beside it; what is implied is then not all there.

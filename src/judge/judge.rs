@@ -442,6 +442,10 @@ impl Judge {
         );
         match evaluate(&self.windows.total(index, end_ms)?, &wanted) {
             None => undecided(Undecided::TooFew),
+            // Weights say less than their number.
+            Some(e) if (e.weights).is_some_and(|w| w.effective < options.min_events as f64) => {
+                undecided(Undecided::TooFew)
+            }
             Some(e) => Ok((Verdict::of(&e, options.tolerance), Some(e))),
         }
     }

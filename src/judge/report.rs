@@ -6,7 +6,7 @@
 
 use crate::stats::evaluation::{
     Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
-    Sharing,
+    Sharing, WITHHELD, Weights,
 };
 use serde_json::{Map, Value, json};
 
@@ -91,6 +91,7 @@ fn further(e: &Evaluation) -> Map<String, Value> {
             (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
         ),
         ("sampling", e.sampled.as_ref().map_or(Value::Null, sampled)),
+        ("weights", e.weights.as_ref().map_or(Value::Null, weights)),
     ])
 }
 
@@ -123,6 +124,15 @@ fn tcal(e: &Evaluation) -> Value {
         "replicates": replicates,
         "sharing": sharing,
         "seed": o.seed,
+    })
+}
+
+fn weights(w: &Weights) -> Value {
+    let why = WITHHELD.map(|(what, why)| (what.to_owned(), json!(why)));
+    json!({
+        "sum": w.sum,
+        "effective_n": w.effective,
+        "withheld": Map::from_iter(why),
     })
 }
 

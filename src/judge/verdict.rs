@@ -107,7 +107,7 @@ impl fmt::Display for Verdict {
 pub struct JudgeOptions {
     /// What is computed; its tolerance and seed are overridden by the judge.
     pub evaluation: Options,
-    /// Fewer events than this are `too_few`.
+    /// Fewer events than this are `too_few`; of weighted ones, fewer effective ones.
     pub min_events: u64,
     /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an outcome.
     pub coverage_min: f64,

@@ -204,6 +204,9 @@ fn decisions(folder: &Path) -> Result<Table, String> {
         let place = |e: String| format!("cannot read {} ({e})", path.display());
         let file = std::fs::File::open(&path).map_err(|e| place(e.to_string()))?;
         let sample = crate::decode::scores::read(name, file).map_err(|e| place(e.to_string()))?;
+        let sample = sample
+            .plain()
+            .ok_or_else(|| place("it has weights".to_owned()))?;
         let binned = name.ends_with(".histogram") || name.ends_with(".scalebin");
         let mut options = Options {
             discrete: if binned {

@@ -29,7 +29,8 @@ pub enum Axis {
     },
 }
 
-/// An axis with its finest level, and the constants of the cell function.
+/// An axis with its finest level, and the constants of the cell function; and which kind of sums its cells hold,
+/// so that sums of two kinds never meet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     axis: Axis,
@@ -37,6 +38,7 @@ pub struct Grid {
     cells: u32,
     offset: f64,
     scale: f64,
+    weighted: bool,
 }
 
 impl Grid {
@@ -61,7 +63,22 @@ impl Grid {
             cells,
             offset,
             scale,
+            weighted: false,
         }
+    }
+
+    /// The same cells for weighted events: sums over it are [`super::weighted`] ones.
+    pub fn weighted(self) -> Grid {
+        Grid {
+            weighted: true,
+            ..self
+        }
+    }
+
+    /// Whether its events are weighted.
+    #[inline]
+    pub fn is_weighted(&self) -> bool {
+        self.weighted
     }
 
     /// The axis.

@@ -6,7 +6,7 @@
 //! The log sums use scores clipped to [2⁻³², 1−2⁻³²]; the offline totals clip every sum that meets a
 //! logarithm, the window's totals the log sums alone (ΣU and ΣV then differ by 2⁻³² an event at most).
 
-use super::pyramid::Level;
+use super::pyramid::{Extra, Level, LevelCell};
 use super::recalibration::Point;
 use super::sums::{LogSums, Sums};
 
@@ -15,34 +15,43 @@ pub use super::recalibration::logistic::Logistic as Recalibration;
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// Sums over a whole sample that the companions need.
+/// Sums over a whole sample that the companions need. Of weighted events those say in brackets what the weight
+/// does; see [`super::weighted`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Totals {
-    /// Number of events.
+    /// Number of events (Σw).
     pub n: f64,
-    /// Σy.
+    /// Number of events, weighted or not.
+    pub count: f64,
+    /// Number of positive outcomes, weighted or not.
+    pub positives: f64,
+    /// Number of events (Σw²).
+    pub w2: f64,
+    /// Σy (times w).
     pub y: f64,
-    /// Σz.
+    /// Σz (times w).
     pub z: f64,
-    /// ΣU, U = y − z.
+    /// ΣU, U = y − z (times w).
     pub u: f64,
-    /// ΣU².
+    /// ΣU² (times w).
     pub u2: f64,
-    /// ΣV, V = z(1−z).
+    /// ΣV, V = z(1−z) (times w).
+    pub v_mean: f64,
+    /// ΣV (times w²: the variance of `u` under the null).
     pub v: f64,
-    /// ΣV².
+    /// ΣV² (times w²).
     pub v2: f64,
-    /// Log loss, summed, in nats.
+    /// Log loss, summed, in nats (times w).
     pub loss: f64,
-    /// ΣU of clipped scores.
+    /// ΣU of clipped scores (times w).
     pub u_clipped: f64,
-    /// ΣV of clipped scores.
+    /// ΣV of clipped scores (times w²).
     pub v_clipped: f64,
-    /// ΣUℓ, ℓ the log-odds of the clipped score.
+    /// ΣUℓ, ℓ the log-odds of the clipped score (times w).
     pub u_logit: f64,
-    /// ΣVℓ.
+    /// ΣVℓ (times w²).
     pub v_logit: f64,
-    /// ΣVℓ².
+    /// ΣVℓ² (times w²).
     pub v_logit2: f64,
 }
 
@@ -96,6 +105,7 @@ impl Totals {
             t.v += c.v;
             t.v2 += c.v2;
         }
+        (t.count, t.positives, t.w2, t.v_mean) = (t.n, t.y, t.n, t.v);
         t
     }
 }
@@ -162,14 +172,14 @@ pub struct Spiegelhalter {
     pub p_value: f64,
 }
 
-/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V; `None` where every score is 0, ½ or 1.
+/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V (the first sum times w, the second times w²); `None` where every score is 0, ½ or 1.
 pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
     let variance = t.v - 4.0 * t.v2;
     // Scores of ½ leave a rounding remainder; it is no variance.
     if variance <= 1e-9 * t.v || t.v <= 0.0 {
         return None;
     }
-    let z = (t.u2 - t.v) / variance.sqrt();
+    let z = (t.u2 - t.v_mean) / variance.sqrt();
     Some(Spiegelhalter {
         z,
         p_value: two_sided(z),
@@ -195,7 +205,7 @@ const SPREAD_MIN: f64 = 1e-7;
 pub fn cox(t: &Totals, level: &Level) -> Option<Cox> {
     let (a, b, d) = (t.v_clipped, t.v_logit, t.v_logit2);
     let det = a * d - b * b;
-    if det <= SPREAD_MIN * a * d || d <= 100.0 * CLIP * t.n {
+    if det <= SPREAD_MIN * a * d || d <= 100.0 * CLIP * t.w2 {
         return None;
     }
     let (g0, g1) = (t.u_clipped, t.u_logit);
@@ -225,12 +235,14 @@ pub struct Mce {
 /// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly noise.
 pub const MCE_COUNT_MIN: f64 = 10.0;
 
-/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events.
+/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events, effective ones where they are
+/// weighted.
 pub fn mce(level: &Level) -> Option<Mce> {
-    let fit = level.occupied.iter().filter(|c| c.n >= MCE_COUNT_MIN);
-    fit.map(|c| Mce {
+    let effective = |c: &LevelCell, extra: Extra| c.n * (c.n / extra.w2);
+    let fit = (level.squares()).filter(|(c, extra)| effective(c, *extra) >= MCE_COUNT_MIN);
+    fit.map(|(c, _)| Mce {
         value: (c.u / c.n).abs(),
-        n: c.n as u64,
+        n: c.count as u64,
     })
     .max_by(|a, b| a.value.total_cmp(&b.value))
 }

@@ -24,11 +24,12 @@ use statrs::distribution::{ContinuousCDF, Normal};
 const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
 
 /// Smallest detectable ℓ2-ECE of a test at `alpha` over `scales` levels whose coarsest is `level`, for a
-/// sample of `n` events; `None` where the null has no variance or the answer would exceed 1.
+/// sample of `n` events (of weighted ones, Σw); `None` where the null has no variance or the answer would exceed 1.
 pub fn detectable_ece_l2(level: &Level, n: f64, alpha: f64, scales: u32) -> Option<f64> {
     let null = Moments::of_debiased(level);
     let sd = null.sd();
-    if sd <= 0.0 || n < 2.0 {
+    // Without two events in a cell there is no spread.
+    if sd <= 0.0 {
         return None;
     }
     let v: f64 = level.occupied.iter().map(|c| c.v).sum();

@@ -42,7 +42,8 @@ pub struct DiscreteTest {
 /// The test on a window. A window keeps distinct scores only while they are few: beyond that there is
 /// nothing to test and the answer is `None`, also with [`DiscreteMode::On`].
 pub fn discrete_of_sums(sums: &Sums, mode: DiscreteMode, alpha: f64) -> Option<DiscreteTest> {
-    if mode == DiscreteMode::Off {
+    // Weighted positives are no binomial count.
+    if mode == DiscreteMode::Off || sums.weighted().is_some() {
         return None;
     }
     let counts = sums.distinct().counts()?;

@@ -26,7 +26,7 @@ pub(super) fn off_diagonal(sum: f64, squares: f64, n: f64) -> f64 {
 /// Σ_{a≠b} U_a U_b of a cell.
 #[inline]
 pub(super) fn pairs_u(cell: &LevelCell) -> f64 {
-    off_diagonal(cell.u, cell.u2, cell.n)
+    off_diagonal(cell.u, cell.u2, cell.count)
 }
 
 /// Plug-in estimator of the squared ℓ2-ECE: T_b = (1/n) Σ (ΣU)²/N.
@@ -66,17 +66,17 @@ pub fn debiased(level: &Level) -> f64 {
 /// Unbiased estimator: T = (1/n) Σ_{N≥2} [(ΣU)² − ΣU²]/(N − 1).
 ///
 /// Mean 0 under the null, and off it the squared ℓ2-ECE of the binned model over cells of two events
-/// or more, without the factor of [`debiased`]. May be negative. 0 when no cell holds two events.
+/// or more, without the factor of [`debiased`]; of weighted events with Σw − Σw²/Σw for N − 1. May be negative. 0 when no cell holds two events.
 /// \[Sun et al. 2024, (4)\]
 ///
 /// Two events with scores 0.25, both negative: (0.25 − 0.125)/1/2 = 1/16, the square of 0.25.
 pub fn unbiased(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;
-    for c in &level.occupied {
+    for (c, extra) in level.squares() {
         n += c.n;
-        if c.n >= 2.0 {
-            sum += pairs_u(c) / (c.n - 1.0);
+        if c.count >= 2.0 {
+            sum += pairs_u(c) / (c.n - extra.w2 / c.n);
         }
     }
     if n > 0.0 { sum / n } else { 0.0 }
@@ -99,10 +99,10 @@ pub fn ece_l1(level: &Level) -> f64 {
 /// `None` when no cell holds that many.
 pub fn mce(level: &Level, least: u64) -> Option<Mce> {
     let mut worst: Option<Mce> = None;
-    for c in level.occupied.iter().filter(|c| c.n >= least as f64) {
+    for c in level.occupied.iter().filter(|c| c.count >= least as f64) {
         let value = c.u.abs() / c.n;
         if worst.is_none_or(|w| value > w.value) {
-            let n = c.n as u64;
+            let n = c.count as u64;
             worst = Some(Mce { value, n });
         }
     }

@@ -28,6 +28,7 @@ use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::pyramid::{Level, Pyramid};
 use super::sums::Sums;
+use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, ks, reliability, tcal};
 use std::borrow::Cow;
 
@@ -86,8 +87,8 @@ pub struct Tolerance {
     /// The interval's lower end is above τ; with τ = 0: the sample rejects calibration.
     pub exceeded: bool,
     /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always valid,
-    /// seldom sharp.
-    pub theorem_exceeded: bool,
+    /// seldom sharp. `None` of weighted events, for whom it does not hold.
+    pub theorem_exceeded: Option<bool>,
 }
 
 /// All that is said about one sample.
@@ -141,7 +142,38 @@ pub struct Evaluation {
     pub distances: Option<Distances>,
     /// How negatives were sampled, where they were, with the event rate of the whole population.
     pub sampled: Option<Sampled>,
+    /// What is said of weights, where events have them.
+    pub weights: Option<Weights>,
 }
+
+/// What is said of the weights of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// Σw.
+    pub sum: f64,
+    /// Effective number of events, (Σw)²/Σw².
+    pub effective: f64,
+}
+
+/// What is not said of weighted events, and why.
+pub const WITHHELD: [(&str, &str); 4] = [
+    (
+        "discrete",
+        "weighted positives are no binomial count, so the exact test does not hold; T-Cal decides",
+    ),
+    (
+        "reliability.rate_low, rate_high",
+        "Clopper–Pearson bars need a binomial count; the consistency bars hold",
+    ),
+    (
+        "tolerance.theorem_exceeded",
+        "the bound of the theorem is proven for equal weights",
+    ),
+    (
+        "distances",
+        "their sampling errors are known for equal weights only",
+    ),
+];
 
 /// What is said of a population whose negatives were sampled.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -177,23 +209,32 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
         return None;
     }
     let grid = sums.grid();
+    let o = &plain(o, sums.weighted().is_some());
     let pyramid = Pyramid::from_sums(sums);
     let at = |level: u32| &pyramid.levels()[level.clamp(1, grid.level()) as usize - 1];
     let cells = o
         .interval_cells
-        .unwrap_or(interval::default_cells(sums.n()));
+        .unwrap_or(interval::default_cells(pyramid.n() as u64));
     let sample = Sample {
-        totals: Totals::from_sums(sums, at(ECE_LEVEL)),
+        totals: match sums.weighted() {
+            // Sums that were kept can be added up.
+            Some(weighted) => weighted.totals().ok()?,
+            None => Totals::from_sums(sums, at(ECE_LEVEL)),
+        },
+        weighted: sums.weighted().is_some(),
         interval: at(cells.max(2).next_power_of_two().ilog2()),
         ece: at(ECE_LEVEL),
         pyramid: &pyramid,
         discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha),
-        distances: distance::of_cells(
-            pyramid.finest(),
-            |i| grid.edges(grid.level(), i as u32),
-            grid.axis() == Axis::Linear,
-            o.distances,
-        ),
+        distances: match sums.weighted() {
+            Some(_) => None,
+            None => distance::of_cells(
+                pyramid.finest(),
+                |i| grid.edges(grid.level(), i as u32),
+                grid.axis() == Axis::Linear,
+                o.distances,
+            ),
+        },
     };
     let level = o
         .reliability_level
@@ -227,6 +268,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         .max(1);
     let ece = Level::from_scores(sample, ECE_CELLS);
     let parts = Sample {
+        weighted: false,
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::from_scores(sample, cells),
         ece: &ece,
@@ -238,6 +280,46 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     let m = f64::from(1u32 << level);
     let diagram = Level::from_scores(sample, 1 << level);
     Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+}
+
+/// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None` without
+/// events. See [`super::weighted`]. What would redraw outcomes or rests on a theorem for equal weights runs by
+/// the exact moments instead, and [`WITHHELD`] says what is not told.
+pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evaluation> {
+    if sample.is_empty() {
+        return None;
+    }
+    let o = &plain(o, true);
+    let carry = |z: f64| Score::new(z).map_or(z, |score| o.sampling.carry(score).value());
+    let carried: Vec<WeightedEvent> = sample.iter().map(|&(z, y, w)| (carry(z), y, w)).collect();
+    let sample = &carried[..];
+    let totals = Totals::from_weighted(sample);
+    let n = (totals.n * (totals.n / totals.w2)) as u64;
+    let pyramid = Pyramid::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
+    let cells = (o.interval_cells).unwrap_or(interval::default_cells(n));
+    let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
+    let m = f64::from(1u32 << level);
+    let diagram = Level::from_weighted(sample, 1 << level);
+    let parts = Sample {
+        weighted: true,
+        totals,
+        interval: &Level::from_weighted(sample, cells.max(1)),
+        ece: &Level::from_weighted(sample, ECE_CELLS),
+        pyramid: &pyramid,
+        discrete: None,
+        distances: None,
+    };
+    Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+}
+
+/// The options, for weighted events without what does not hold for them.
+fn plain(o: &Options, weighted: bool) -> Options {
+    let mut o = o.clone();
+    if weighted {
+        o.tcal.critical = Critical::Moments;
+        o.null_reach = NullReach::Conditional;
+    }
+    o
 }
 
 /// The scores on the scale of the events that are there.
@@ -253,6 +335,7 @@ fn carried<'a>(sample: &'a [(f64, bool)], sampling: &Sampling) -> Cow<'a, [(f64,
 /// One sample at the levels that are read.
 struct Sample<'a> {
     totals: Totals,
+    weighted: bool,
     pyramid: &'a Pyramid,
     interval: &'a Level,
     ece: &'a Level,
@@ -264,17 +347,18 @@ impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
         let tcal = tcal::tcal(self.pyramid, &o.tcal);
-        let interval = interval::interval(self.interval, n, o.confidence, o.null_reach);
+        let effective = self.pyramid.n();
+        let interval = interval::interval(self.interval, effective, o.confidence, o.null_reach);
         let reject = self.discrete.as_ref().map_or(tcal.reject, |d| d.reject);
         let cox = companions::cox(t, self.interval);
         let (ks, kuiper) = ks::ks_and_kuiper(self.pyramid.finest(), n);
         let coarsest = &self.pyramid.levels()[0];
         Evaluation {
-            n: n as u64,
-            positives: t.y as u64,
+            n: t.count as u64,
+            positives: t.positives as u64,
             mean_score: t.z / n,
             event_rate: t.y / n,
-            tolerance: tolerance(o, &tcal, &interval, n, reject),
+            tolerance: tolerance(o, &tcal, &interval, (!self.weighted).then_some(n), reject),
             ece_l1: companions::ece_l1(self.ece, n),
             mce: companions::mce(self.ece),
             brier: companions::brier(t, diagram),
@@ -299,6 +383,7 @@ impl Sample<'_> {
             discrete: self.discrete,
             distances: self.distances,
             sampled: sampled(&o.sampling, t.y / n),
+            weights: self.weighted.then_some(Weights { sum: n, effective }),
             tcal,
             tcal_options: o.tcal,
             interval,
@@ -321,10 +406,10 @@ fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {
 /// has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n, 1/m))), K = 2, α′ = α/B. The remark writes
 /// the tolerance as c₀n^(−2s/(4s+1)); here that is τ, and its square, the most that E T_d can be under the
 /// composite null, is taken off first, so that Chebyshev's bound holds at any τ.
-fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: f64, reject: bool) -> Tolerance {
+fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: Option<f64>, reject: bool) -> Tolerance {
     let tau = o.tolerance;
     let shared = 4.0 * f64::from(tcal.scales.max(1)) / o.tcal.alpha;
-    let above = |l: &LevelResult| {
+    let above = |l: &LevelResult, n: f64| {
         let m = l.cells as f64;
         let noise = 2.0 * (m / (n * n)).min(1.0 / m) + 5.0 * tau * tau * (1.0 / n).min(1.0 / m);
         l.debiased - tau * tau >= (shared * noise).sqrt()
@@ -336,6 +421,6 @@ fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: f64, reject: bool) -> To
         } else {
             reject
         },
-        theorem_exceeded: tcal.levels.iter().any(above),
+        theorem_exceeded: n.map(|n| tcal.levels.iter().any(|l| above(l, n))),
     }
 }

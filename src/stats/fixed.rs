@@ -28,6 +28,9 @@ pub enum ScoreError {
 }
 
 impl Score {
+    /// The score 0.
+    pub const ZERO: Score = Score(0.0);
+
     /// Checks `z`; nothing is clamped. −0.0 is 0.
     #[inline]
     pub fn new(z: f64) -> Result<Score, ScoreError> {

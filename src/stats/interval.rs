@@ -20,6 +20,7 @@
 //! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
 //! enough events; `median_count` under 5 says that they do not.
 
+use super::estimator;
 use super::null::Moments;
 use super::pyramid::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -71,6 +72,9 @@ pub struct Estimate {
 impl Estimate {
     /// The estimate at a level of a sample of `n` events.
     pub fn of(level: &Level, n: f64) -> Estimate {
+        if level.is_weighted() {
+            return Estimate::of_weighted(level);
+        }
         let (mut t, mut fourth, mut second, mut mixed) = (0.0, 0.0, 0.0, 0.0);
         for c in &level.occupied {
             let e = c.u / c.n;
@@ -85,6 +89,28 @@ impl Estimate {
         Estimate {
             t: t / n,
             sigma1_squared: fourth / n - (second / n) * (second / n) + 4.0 * mixed / n,
+            null: Moments::of_unbiased(level),
+        }
+    }
+
+    /// The same of weighted events; σ̂₁² is that of n events, n the effective number. See [`super::weighted`].
+    fn of_weighted(level: &Level) -> Estimate {
+        let (mut mass, mut squares, mut second) = (0.0, 0.0, 0.0);
+        for (c, extra) in level.squares() {
+            mass += c.n;
+            squares += extra.w2;
+            second += c.u * c.u / c.n;
+        }
+        let mut spread = 0.0;
+        for (c, extra) in level.squares() {
+            let e = c.u / c.n;
+            let rest = e * e + second / mass;
+            spread += 4.0 * e * e * c.u2 - 4.0 * e * rest * extra.w2u + rest * rest * extra.w2;
+        }
+        Estimate {
+            t: estimator::unbiased(level),
+            // n/W² with n = W²/Σw².
+            sigma1_squared: spread / squares,
             null: Moments::of_unbiased(level),
         }
     }
@@ -131,7 +157,7 @@ pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -
     }
 }
 
-/// The interval at a level of a sample of `n` events.
+/// The interval at a level of a sample of `n` events; of weighted ones, of the effective number.
 pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Interval {
     let alpha = 1.0 - confidence;
     let e = Estimate::of(level, n);
@@ -177,7 +203,9 @@ pub fn default_cells(n: u64) -> u64 {
 }
 
 fn median_count(level: &Level) -> f64 {
-    let mut counts: Vec<f64> = level.occupied.iter().map(|c| c.n).collect();
+    // Of weighted events the effective number; n·(n/n) is n.
+    let effective = level.squares().map(|(c, extra)| c.n * (c.n / extra.w2));
+    let mut counts: Vec<f64> = effective.collect();
     if counts.is_empty() {
         return 0.0;
     }

@@ -2,7 +2,7 @@
 //! thread, no socket, no logging, no global randomness; only `std` and `statrs` are imported.
 //!
 //! The way of a number: [`fixed`] checks and rounds a score; [`axis`] finds its cell; [`sums`] adds it
-//! up, many at a time where [`pending`] has gathered them; [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
+//! up, many at a time where [`pending`] has gathered them, or with its [`weight`] in sums of their own ([`weighted`]); [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
 
 pub mod axis;
 mod binomial;
@@ -36,3 +36,5 @@ pub mod sequential;
 pub mod sums;
 pub mod tcal;
 pub mod view;
+pub mod weight;
+pub mod weighted;

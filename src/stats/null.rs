@@ -12,7 +12,7 @@
 //! Source: `T-Cal` §3; the third cumulant is that of a weighted U-statistic of order two.
 
 use super::estimator::off_diagonal;
-use super::pyramid::{Level, LevelCell};
+use super::pyramid::{Extra, Level, LevelCell};
 use statrs::function::erf::erfc;
 use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur};
 use std::f64::consts::{PI, SQRT_2};
@@ -30,20 +30,21 @@ impl Moments {
     /// Null moments of the debiased estimator T_d: weight 1/N a cell.
     /// Variance (1/n²) Σ 2[(ΣV)² − ΣV²]/N².
     pub fn of_debiased(level: &Level) -> Moments {
-        Self::weighted(level, |n| 1.0 / n)
+        Self::scaled(level, |c, _| 1.0 / c.n)
     }
 
-    /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events.
+    /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events; of weighted
+    /// events 1/(Σw − Σw²/Σw).
     pub fn of_unbiased(level: &Level) -> Moments {
-        Self::weighted(level, |n| 1.0 / (n - 1.0))
+        Self::scaled(level, |c, extra| 1.0 / (c.n - extra.w2 / c.n))
     }
 
-    fn weighted(level: &Level, weight: impl Fn(f64) -> f64) -> Moments {
+    fn scaled(level: &Level, weight: impl Fn(&LevelCell, Extra) -> f64) -> Moments {
         let (mut n, mut variance, mut third) = (0.0, 0.0, 0.0);
-        for c in &level.occupied {
+        for (c, extra) in level.squares() {
             n += c.n;
-            if c.n >= 2.0 {
-                let w = weight(c.n);
+            if c.count >= 2.0 {
+                let w = weight(c, extra);
                 variance += variance_of(c) * w * w;
                 third += third_of(c) * w * w * w;
             }
@@ -81,20 +82,20 @@ const IMPOSSIBLE: f64 = 1e-8;
 /// Variance of Σ_{a≠b} U_a U_b of a cell: 2[(ΣV)² − ΣV²].
 #[inline]
 pub(super) fn variance_of(c: &LevelCell) -> f64 {
-    2.0 * off_diagonal(c.v, c.v2, c.n).max(0.0)
+    2.0 * off_diagonal(c.v, c.v2, c.count).max(0.0)
 }
 
 /// Third cumulant of Σ_{a≠b} U_a U_b of a cell:
 /// 8[(ΣV)³ − 3ΣV·ΣV² + 2ΣV³] + 4[(Σμ₃)² − Σμ₃²].
 #[inline]
 pub(super) fn third_of(c: &LevelCell) -> f64 {
-    let triples = if c.n < 3.0 {
+    let triples = if c.count < 3.0 {
         0.0
     } else {
-        let v2 = c.v2.max(c.v * c.v / c.n);
+        let v2 = c.v2.max(c.v * c.v / c.count);
         (c.v * (c.v * c.v - 3.0 * v2) + 2.0 * c.v3).max(0.0)
     };
-    8.0 * triples + 4.0 * off_diagonal(c.mu3, c.mu3_2, c.n)
+    8.0 * triples + 4.0 * off_diagonal(c.mu3, c.mu3_2, c.count)
 }
 
 /// P(X ≥ x) of a standardised Pearson type III law of the given skewness: (G − a)·2/γ… with G a

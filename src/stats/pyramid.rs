@@ -7,14 +7,18 @@
 //! serve the daemon and the checks against published values.
 
 use super::sums::{Cell, EVENTS_MAX, Sums};
+use super::weighted::WeightedEvent;
 
-/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell.
+/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of weighted events
+/// (see [`super::weighted`]) y, z, U come times w, U² and V times w², μ₃ times w³, V² times w⁴, V³ and μ₃² times w⁶.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LevelCell {
     /// Index of the cell in its level.
     pub index: u64,
-    /// N, the number of events.
+    /// N, the number of events; Σw where they are weighted.
     pub n: f64,
+    /// The number of events, weighted or not.
+    pub count: f64,
     /// Σy.
     pub y: f64,
     /// Σz.
@@ -58,6 +62,7 @@ impl LevelCell {
         LevelCell {
             index: u64::from(index),
             n,
+            count: n,
             y: c.y as f64,
             z,
             u: u * UNIT,
@@ -74,6 +79,7 @@ impl LevelCell {
     #[inline]
     pub(super) fn add(&mut self, o: &LevelCell) {
         self.n += o.n;
+        self.count += o.count;
         self.y += o.y;
         self.z += o.z;
         self.u += o.u;
@@ -86,13 +92,31 @@ impl LevelCell {
     }
 }
 
+/// What more there is to know of a cell of weighted events.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Extra {
+    /// Σw².
+    pub w2: f64,
+    /// Σw²U.
+    pub w2u: f64,
+}
+
+impl Extra {
+    fn add(&mut self, o: &Extra) {
+        self.w2 += o.w2;
+        self.w2u += o.w2u;
+    }
+}
+
 /// The occupied cells of a partition of [0, 1] into `cells` cells.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Level {
     /// m, the number of cells, occupied or not.
     pub cells: u64,
     /// Occupied cells, ascending by index.
     pub occupied: Vec<LevelCell>,
+    /// One for each of them where events are weighted; empty where they are not, or all by 1.
+    pub extra: Vec<Extra>,
 }
 
 impl Level {
@@ -110,6 +134,7 @@ impl Level {
             let one = LevelCell {
                 index,
                 n: 1.0,
+                count: 1.0,
                 y,
                 z,
                 u,
@@ -122,22 +147,55 @@ impl Level {
             };
             push(&mut occupied, one);
         }
-        Level { cells: m, occupied }
+        Level {
+            cells: m,
+            occupied,
+            extra: Vec::new(),
+        }
+    }
+
+    /// Whether events are weighted, and not all by 1.
+    pub fn is_weighted(&self) -> bool {
+        !self.extra.is_empty()
+    }
+
+    /// Occupied cells with Σw² and Σw²U, which without weights are N and ΣU.
+    pub fn squares(&self) -> impl Iterator<Item = (&LevelCell, Extra)> {
+        let plain = |c: &LevelCell| Extra { w2: c.n, w2u: c.u };
+        let cells = self.occupied.iter().enumerate();
+        cells.map(move |(i, c)| (c, self.extra.get(i).copied().unwrap_or_else(|| plain(c))))
+    }
+
+    /// Adds a cell of weighted events to the last one where the index is the same, else appends it.
+    pub(super) fn push(&mut self, cell: LevelCell, extra: Extra) {
+        let before = self.occupied.len();
+        push(&mut self.occupied, cell);
+        match self.extra.last_mut() {
+            Some(last) if self.occupied.len() == before => last.add(&extra),
+            _ => self.extra.push(extra),
+        }
     }
 
     /// The finest cells of a window's sums.
     pub fn from_sums(sums: &Sums) -> Level {
+        if let Some(weighted) = sums.weighted() {
+            return weighted.level(&sums.grid());
+        }
         let mut occupied = Vec::with_capacity(sums.occupied().count());
         sums.occupied()
             .for_each(|(index, cell)| occupied.push(LevelCell::from_sums(index, &cell)));
         Level {
             cells: u64::from(sums.grid().cells()),
             occupied,
+            extra: Vec::new(),
         }
     }
 
     /// The level of half as many cells. Each of its cells has one child or two, which are neighbours.
     fn parent(&self) -> Level {
+        if self.is_weighted() {
+            return self.weighted_parent();
+        }
         let most = self.occupied.len().min(self.cells as usize / 2);
         let mut occupied = Vec::with_capacity(most);
         let mut rest = &self.occupied[..];
@@ -156,7 +214,21 @@ impl Level {
         Level {
             cells: self.cells / 2,
             occupied,
+            extra: Vec::new(),
         }
+    }
+
+    fn weighted_parent(&self) -> Level {
+        let mut parent = Level {
+            cells: self.cells / 2,
+            ..Level::default()
+        };
+        for (cell, extra) in self.squares() {
+            let mut cell = *cell;
+            cell.index /= 2;
+            parent.push(cell, extra);
+        }
+        parent
     }
 }
 
@@ -181,6 +253,11 @@ impl Pyramid {
         Self::above(Level::from_sums(sums), sums.grid().level())
     }
 
+    /// Levels 1 to `finest` of raw weighted events, in double precision.
+    pub fn from_weighted(sample: &[WeightedEvent], finest: u32) -> Pyramid {
+        Self::above(Level::from_weighted(sample, 1 << finest), finest)
+    }
+
     /// Levels 1 to `finest` (at most 52) of raw scores in [0, 1], in double precision.
     pub fn from_scores(sample: &[(f64, bool)], finest: u32) -> Pyramid {
         Self::above(Level::from_scores(sample, 1 << finest), finest)
@@ -194,11 +271,17 @@ impl Pyramid {
             levels.push(parent);
         }
         levels.reverse();
-        let n = levels[0].occupied.iter().map(|c| c.n).sum();
+        let (mut n, mut squares) = (0.0, 0.0);
+        for (c, extra) in levels[0].squares() {
+            n += c.n;
+            squares += extra.w2;
+        }
+        // Kish's effective number; n·(n/n) is n, to the bit.
+        let n = if n > 0.0 { n * (n / squares) } else { 0.0 };
         Pyramid { n, levels }
     }
 
-    /// n, the number of events.
+    /// n, the number of events; where they are weighted the effective one, (Σw)²/Σw².
     pub fn n(&self) -> f64 {
         self.n
     }

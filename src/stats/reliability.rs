@@ -38,10 +38,11 @@ pub struct ReliabilityCell {
     pub mean_score: f64,
     /// Share of positive outcomes.
     pub event_rate: f64,
-    /// Lower end of the Clopper–Pearson bar of the event rate.
-    pub rate_low: f64,
+    /// Lower end of the Clopper–Pearson bar of the event rate; `None` of weighted events, whose positives are
+    /// no binomial count.
+    pub rate_low: Option<f64>,
     /// Upper end of it.
-    pub rate_high: f64,
+    pub rate_high: Option<f64>,
     /// Lower end of the consistency bar: where the event rate falls under the null.
     pub null_low: f64,
     /// Upper end of it.
@@ -50,8 +51,36 @@ pub struct ReliabilityCell {
 
 /// The diagram of a level; `edges` tells where a cell lies.
 pub fn reliability(level: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Vec<ReliabilityCell> {
+    let of = if level.is_weighted() {
+        weighted_cell
+    } else {
+        cell
+    };
     let cells = level.occupied.iter();
-    cells.map(|c| cell(c, edges(c.index))).collect()
+    cells.map(|c| of(c, edges(c.index))).collect()
+}
+
+/// The bars of weighted events. Under the null the rate Σwy/Σw has the mean Σwz/Σw, the variance Σw²V/(Σw)² and
+/// the third moment Σw³μ₃/(Σw)³, exactly; the consistency bar is the second-order Cornish–Fisher expansion of
+/// these, without the steps that a count has.
+fn weighted_cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
+    let (mean, sd) = (c.z / c.n, c.v.sqrt());
+    let skew = if sd > 0.0 { c.mu3 / (c.v * sd) } else { 0.0 };
+    let at = |z: f64| {
+        let off = z + skew * (z * z - 1.0) / 6.0;
+        (mean + sd / c.n * off).clamp(0.0, 1.0)
+    };
+    ReliabilityCell {
+        low,
+        high,
+        n: c.count as u64,
+        mean_score: mean,
+        event_rate: c.y / c.n,
+        rate_low: None,
+        rate_high: None,
+        null_low: at(-QUANTILE),
+        null_high: at(QUANTILE),
+    }
 }
 
 fn cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
@@ -63,8 +92,8 @@ fn cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
         n: c.n as u64,
         mean_score: c.z / c.n,
         event_rate: c.y / c.n,
-        rate_low,
-        rate_high,
+        rate_low: Some(rate_low),
+        rate_high: Some(rate_high),
         null_low,
         null_high,
     }

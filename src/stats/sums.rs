@@ -19,6 +19,8 @@ use super::axis::Grid;
 use super::fixed::{ONE, Score, Scored, to_fixed};
 use super::ln::ln;
 use super::narrow::Narrow;
+use super::weight::Weight;
+use super::weighted::WeightedSums;
 use std::collections::BTreeMap;
 
 pub use super::distinct::{DISTINCT_MAX, Distinct, ScoreCount};
@@ -188,6 +190,13 @@ impl LogBatch {
     }
 }
 
+/// The log sums of one event.
+pub(super) fn log_terms(score: Score, outcome: bool) -> LogSums {
+    let mut logs = LogBatch::default();
+    logs.observe(score, outcome);
+    logs.sums()
+}
+
 #[derive(Debug, Clone)]
 enum Cells {
     Sparse(BTreeMap<u32, Cell>),
@@ -205,12 +214,15 @@ pub struct Sums {
     narrow: Option<Narrow>,
     logs: LogSums,
     distinct: Distinct,
+    /// All that there is of weighted events, on a grid of such; the cells and logs beside it are then empty.
+    weighted: Option<Box<WeightedSums>>,
 }
 
 impl Sums {
     /// No events.
     pub fn new(grid: Grid) -> Sums {
         Sums {
+            weighted: grid.is_weighted().then(Box::default),
             grid,
             n: 0,
             cells: Cells::Sparse(BTreeMap::new()),
@@ -259,6 +271,32 @@ impl Sums {
         self.n
     }
 
+    /// The sums of weighted events, on a grid of such.
+    pub fn weighted(&self) -> Option<&WeightedSums> {
+        self.weighted.as_deref()
+    }
+
+    /// Adds one event of a weight. It is an error to call this on a grid without weights.
+    pub fn observe_weighted(
+        &mut self,
+        score: Score,
+        outcome: bool,
+        weight: Weight,
+    ) -> Result<(), Overflow> {
+        let weighted = self.weighted.as_deref_mut().ok_or(Overflow)?;
+        weighted.observe(&self.grid, score, outcome, weight)?;
+        self.n = weighted.n();
+        Ok(())
+    }
+
+    /// Adds weighted sums. On overflow the sums are unusable.
+    pub fn merge_weighted(&mut self, other: &WeightedSums) -> Result<(), Overflow> {
+        let weighted = self.weighted.as_deref_mut().ok_or(Overflow)?;
+        weighted.merge(other)?;
+        self.n = weighted.n();
+        Ok(())
+    }
+
     /// The logarithmic sums.
     pub fn logs(&self) -> &LogSums {
         &self.logs
@@ -303,8 +341,12 @@ impl Sums {
         })
     }
 
-    /// Adds one event: six integers to one cell, four to the log sums.
+    /// Adds one event: six integers to one cell, four to the log sums. It is an error to call this on a grid of
+    /// weighted events.
     pub fn observe(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
+        if self.weighted.is_some() {
+            return Err(Overflow);
+        }
         let cell = Cell::of(score.fixed(), outcome);
         self.widen();
         self.merge_cell(self.grid.cell_of(score.value()), &cell)?;
@@ -417,6 +459,9 @@ impl Sums {
     /// Adds all of `other`, which must have the same grid. On overflow the sums are unusable.
     pub fn merge(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
+        if let Some(weighted) = other.weighted() {
+            return self.merge_weighted(weighted);
+        }
         self.merge_parts(other.occupied(), &other.logs, &other.distinct)
     }
 
@@ -424,6 +469,11 @@ impl Sums {
     /// if `other` had never been there.
     pub fn retract(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
+        if let (Some(ours), Some(theirs)) = (self.weighted.as_deref_mut(), other.weighted()) {
+            ours.retract(theirs)?;
+            self.n = ours.n();
+            return Ok(());
+        }
         self.widen();
         for (index, cell) in other.occupied() {
             self.cell_mut(index).retract(&cell)?;
@@ -438,6 +488,9 @@ impl Sums {
 
     /// Heap bytes held, for the memory bound that is reported.
     pub fn bytes(&self) -> usize {
+        if let Some(weighted) = self.weighted() {
+            return weighted.bytes();
+        }
         let narrow = self.narrow.as_ref().map_or(0, Narrow::bytes);
         narrow
             + match &self.cells {
@@ -496,6 +549,7 @@ impl PartialEq for Sums {
             && self.n == other.n
             && self.logs == other.logs
             && self.distinct == other.distinct
+            && self.weighted == other.weighted
             && self.occupied().eq(other.occupied())
     }
 }

@@ -85,6 +85,8 @@ pub struct GridState {
     pub level: u32,
     /// Bits of the clips of a logit axis; `None` for a linear one.
     pub clips: Option<(u64, u64)>,
+    /// Whether events are weighted.
+    pub weighted: bool,
 }
 
 impl From<Grid> for GridState {
@@ -95,6 +97,7 @@ impl From<Grid> for GridState {
                 Axis::Linear => None,
                 Axis::Logit { low, high } => Some((low.to_bits(), high.to_bits())),
             },
+            weighted: grid.is_weighted(),
         }
     }
 }

@@ -315,6 +315,7 @@ fn calibration(e: &Evaluation, draft: &mut Draft) {
         (Id::EceL2Detectable, e.detectable_ece_l2),
         (Id::Mce, e.mce.as_ref().map(|mce| mce.value)),
         (Id::DiscretePValue, e.discrete.as_ref().map(|d| d.p_value)),
+        (Id::EventsEffective, e.weights.map(|w| w.effective)),
         (Id::SpiegelhalterZ, e.spiegelhalter.as_ref().map(|s| s.z)),
     ];
     for (id, value) in optional {

@@ -208,6 +208,8 @@ table! {
 
     Positives Evaluation Gauge "trueline_window_positives" "events" []
         "Events of the window whose outcome was positive.";
+    EventsEffective Evaluation Gauge "trueline_window_events_effective" "events" []
+        "Effective number of events, (sum of weights)^2 / sum of their squares; absent where events are not weighted.";
     EventRate Evaluation Gauge "trueline_event_rate" "1" []
         "Share of positive outcomes in the window.";
     ScoreMean Evaluation Gauge "trueline_score_mean" "1" []

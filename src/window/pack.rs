@@ -33,6 +33,7 @@ use super::bits::{
     Corrupt, Reader, Writer, best_parameter, read_varint, unzigzag, unzigzag_wide, write_varint,
     zigzag, zigzag_wide,
 };
+use super::weighted;
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::fixed::ONE;
 use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, Overflow, ScoreCount, Sums};
@@ -76,6 +77,12 @@ impl From<Overflow> for PackError {
 impl Packed {
     /// Packs.
     pub fn new(sums: &Sums) -> Packed {
+        if let Some(weighted) = sums.weighted() {
+            return Packed {
+                bytes: weighted::write(weighted).into(),
+                n: sums.n(),
+            };
+        }
         let mut model = Model::new(sums.grid());
         let mut lengths = [[0u32; 65]; FIELDS];
         let coded: Vec<[Option<u64>; FIELDS]> = sums
@@ -152,6 +159,10 @@ impl Packed {
     /// Adds to `sums`, which must have the grid of the packed ones. After an error the sums are
     /// unusable.
     pub fn merge_into(&self, sums: &mut Sums) -> Result<(), PackError> {
+        if sums.grid().is_weighted() {
+            let weighted = weighted::read(&self.bytes, sums.grid().cells())?;
+            return Ok(sums.merge_weighted(&weighted)?);
+        }
         let before = sums.n();
         let mut rest = &self.bytes[..];
         let n = read_varint(&mut rest)?;

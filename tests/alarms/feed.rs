@@ -82,6 +82,7 @@ pub fn event(
         arrival_ms: None,
         prediction: Prediction::Score(z),
         outcome: y.map(Outcome::Binary),
+        weight: None,
     };
     let origin = Origin {
         source: 0,

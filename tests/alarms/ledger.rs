@@ -157,6 +157,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
             arrival_ms: None,
             prediction: Prediction::Score(z),
             outcome: None,
+            weight: None,
         };
         let origin = Origin {
             source: 0,

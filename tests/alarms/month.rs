@@ -120,6 +120,7 @@ impl Traffic {
             arrival_ms: None,
             prediction: Prediction::Score(z),
             outcome: None,
+            weight: None,
         };
         let origin = Origin {
             source: 0,

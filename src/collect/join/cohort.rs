@@ -5,10 +5,12 @@
 //! come, for it is these that fill the memory.
 //!
 //! What is kept of a prediction is what its views need: the score, and the class that makes the outcome
-//! true. A vector of a thousand probabilities is not kept.
+//! true. A vector of a thousand probabilities is not kept. A weighted prediction has its weight in the place of a
+//! view more, the last: a score of 0, and the weight's integer for a class ([`weight_view`]).
 
 use super::key::Key;
 use crate::stats::fixed::Score;
+use crate::stats::weight::Weight;
 
 /// An outcome that has not come.
 pub(super) const NONE: u32 = u32::MAX;
@@ -64,8 +66,19 @@ pub struct Matured<'a> {
     classes: &'a [u32],
 }
 
+/// The entry behind the views that holds a weight.
+pub fn weight_view(weight: Weight) -> (Score, u32) {
+    (Score::ZERO, weight.fixed())
+}
+
 impl Matured<'_> {
-    /// For each view the score, and whether `class` makes its outcome true.
+    /// The weight, of a prediction that has one.
+    pub fn weight(&self) -> Option<Weight> {
+        self.classes.last().copied().and_then(Weight::from_fixed)
+    }
+
+    /// For each view the score, and whether `class` makes its outcome true; an entry more, which means nothing,
+    /// where there is a weight.
     pub fn against(&self, class: u32) -> impl Iterator<Item = (Score, bool)> {
         let both = self.scores.iter().zip(self.classes);
         // Scores were checked when they came.

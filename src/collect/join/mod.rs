@@ -31,7 +31,7 @@ pub mod journal;
 pub mod key;
 pub mod plan;
 
-pub use cohort::Matured;
+pub use cohort::{Matured, weight_view};
 pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
 pub use joins::{JoinState, Joins, Role};
 pub use journal::{JournalDelta, JournalError, JournalMark};

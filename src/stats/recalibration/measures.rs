@@ -55,7 +55,11 @@ impl Cut {
                 _ => occupied.push(one),
             }
         }
-        Level { cells: m, occupied }
+        Level {
+            cells: m,
+            occupied,
+            extra: Vec::new(),
+        }
     }
 }
 
@@ -67,6 +71,7 @@ fn cell(p: &Point, index: u64) -> LevelCell {
     LevelCell {
         index,
         n,
+        count: n,
         y,
         z: n * z,
         u: y - n * z,

@@ -1,0 +1,501 @@
+//! Sums of weighted events, and what the estimators make of them.
+//!
+//! Record a has a weight w_a > 0, known when its prediction was made; records were drawn with chances
+//! proportional to 1/w. With U = y − z, V = z(1 − z), μ₃ = V(1 − 2z), W_i = Σw over cell i, W over all:
+//!
+//! * The target is the population that the weights restore: the mean residual of a cell is ΣwU/W_i, the squared
+//!   ℓ2-ECE Σ(W_i/W)(ΣwU/W_i)². These are ratio (Hájek) estimators; scaling all weights changes nothing.
+//! * **Debiased** T_d = (1/W) Σ_i [(ΣwU)² − Σw²U²]/W_i, the sum over pairs of different events. Each wU has mean 0
+//!   under the null and events are independent, so T_d has mean 0, exactly, as without weights.
+//! * **Null**, given scores and weights: wU has variance w²V and third moment w³μ₃, so the formulas of
+//!   [`super::null`] hold with V → w²V, μ₃ → w³μ₃ and 1/N → 1/W: variance (1/W²) Σ 2[(Σw²V)² − Σw⁴V²]/W_i², third
+//!   cumulant (1/W³) Σ {8[(Σw²V)³ − 3Σw²V·Σw⁴V² + 2Σw⁶V³] + 4[(Σw³μ₃)² − Σw⁶μ₃²]}/W_i³, and the covariance of two
+//!   levels likewise.
+//! * **Unbiased** T = (1/W) Σ_i [(ΣwU)² − Σw²U²]/(W_i − Σw²/W_i): with one residual e for the cell the pairs
+//!   have the mean e²(W_i² − Σw²). N − 1 is this for weights of 1.
+//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by
+//!   ψ = [2e_i·wU − w(e_i² + θ)]/w̄ with e_i = ΣwU/W_i and θ = Σ(W_i/W)e_i², whose mean is 0; so n·var T → Eψ²,
+//!   estimated by σ̂₁² = (n/W²) Σ_i [4e_i²Σw²U² − 4e_i(e_i² + θ)Σw²U + (e_i² + θ)²Σw²]. For weights of 1 it is
+//!   equation (7) of the interval paper.
+//! * Where a number of events chooses something (cells of the interval, levels of the test), it is the effective
+//!   one, (Σw)²/Σw² (Kish, *Survey sampling*, 1965, §11.7).
+//!
+//! What the null assumes: given its score, an outcome does not depend on the weight, P(y = 1 | z, w) = z. That holds
+//! where the chance of being kept was a function of the score or had nothing to do with the outcome. If it was a
+//! function of a feature on which calibration depends, T_d keeps its mean of 0 for a population that is calibrated
+//! as a whole, but its spread is then not exactly the null's.
+//!
+//! **Exactness.** Weights and scores are integers ([`super::weight`], [`super::fixed`]), z² and V² rounded once as in
+//! a [`Cell`], and all products of weights exact. So sums merge and part to the last bit, and events whose weights
+//! are all 1 give the bits that they give without weights. No field can leave its integer with fewer than
+//! [`EVENTS_MAX`] events.
+//!
+//! **Cost.** 256 bytes a cell against 48, in a map and not an array; only models that use weights pay it.
+
+use super::axis::Grid;
+use super::companions::Totals;
+use super::fixed::{ONE, Score};
+use super::pyramid::{Extra, Level, LevelCell};
+use super::sums::{Cell, EVENTS_MAX, Overflow};
+use super::weight::{Weight, Wide};
+use std::collections::BTreeMap;
+
+/// Sums of one cell of weighted events. Weights are in units of 2⁻¹⁶, scores and what is made of them in units of
+/// 2⁻³², products in the product of the units.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WeightedCell {
+    /// Number of events.
+    pub n: u64,
+    /// Number of positive outcomes.
+    pub y: u64,
+    /// Σw.
+    pub w: u64,
+    /// Σwy.
+    pub wy: u64,
+    /// Σwz.
+    pub wz: u128,
+    /// Σwyz.
+    pub wyz: u128,
+    /// Σwz².
+    pub wz2: u128,
+    /// Σw².
+    pub w2: u128,
+    /// Σw²y.
+    pub w2y: u128,
+    /// Σw²z.
+    pub w2z: u128,
+    /// Σw²yz.
+    pub w2yz: u128,
+    /// Σw²z².
+    pub w2z2: u128,
+    /// Σw²V².
+    pub w2v2: u128,
+    /// Σw³.
+    pub w3: u128,
+    /// Σw⁴V².
+    pub w4v2: Wide,
+    /// Σw⁶.
+    pub w6: Wide,
+}
+
+/// Numbers that a cell is written as.
+pub const NUMBERS: usize = 18;
+
+impl WeightedCell {
+    /// The sums of one event of a score in units of 2⁻³², at most [`ONE`].
+    pub fn of(z: u64, outcome: bool, weight: Weight) -> WeightedCell {
+        let one = Cell::of(z, outcome);
+        let w = u64::from(weight.fixed());
+        let (wide, y) = (u128::from(w), u128::from(one.y));
+        let [z, z2, v2] = [one.z, one.z2, one.v2].map(u128::from);
+        // w < 2³² and z ≤ 2³², so w²z ≤ 2⁹⁶ and w⁴ < 2¹²⁸.
+        let (w2, w3) = (wide * wide, wide * wide * wide);
+        WeightedCell {
+            n: 1,
+            y: one.y,
+            w,
+            wy: w * one.y,
+            wz: wide * z,
+            wyz: wide * y * z,
+            wz2: wide * z2,
+            w2,
+            w2y: w2 * y,
+            w2z: w2 * z,
+            w2yz: w2 * y * z,
+            w2z2: w2 * z2,
+            w2v2: w2 * v2,
+            w3,
+            w4v2: Wide::product(w2 * w2, v2),
+            w6: Wide::product(w3, w3),
+        }
+    }
+
+    /// Adds `o`.
+    pub fn merge(&mut self, o: &WeightedCell) -> Result<(), Overflow> {
+        let sum = self.zip(o, u64::checked_add, u128::checked_add, Wide::checked_add);
+        *self = sum.ok_or(Overflow)?;
+        Ok(())
+    }
+
+    /// Subtracts `o`, merged before.
+    pub fn retract(&mut self, o: &WeightedCell) -> Result<(), Overflow> {
+        let rest = self.zip(o, u64::checked_sub, u128::checked_sub, Wide::checked_sub);
+        *self = rest.ok_or(Overflow)?;
+        Ok(())
+    }
+
+    fn zip(
+        &self,
+        o: &WeightedCell,
+        f: fn(u64, u64) -> Option<u64>,
+        g: fn(u128, u128) -> Option<u128>,
+        h: fn(Wide, Wide) -> Option<Wide>,
+    ) -> Option<WeightedCell> {
+        Some(WeightedCell {
+            n: f(self.n, o.n)?,
+            y: f(self.y, o.y)?,
+            w: f(self.w, o.w)?,
+            wy: f(self.wy, o.wy)?,
+            wz: g(self.wz, o.wz)?,
+            wyz: g(self.wyz, o.wyz)?,
+            wz2: g(self.wz2, o.wz2)?,
+            w2: g(self.w2, o.w2)?,
+            w2y: g(self.w2y, o.w2y)?,
+            w2z: g(self.w2z, o.w2z)?,
+            w2yz: g(self.w2yz, o.w2yz)?,
+            w2z2: g(self.w2z2, o.w2z2)?,
+            w2v2: g(self.w2v2, o.w2v2)?,
+            w3: g(self.w3, o.w3)?,
+            w4v2: h(self.w4v2, o.w4v2)?,
+            w6: h(self.w6, o.w6)?,
+        })
+    }
+
+    /// All its numbers, to be written.
+    pub fn numbers(&self) -> [u128; NUMBERS] {
+        let [a, b] = self.w4v2.halves();
+        let [c, d] = self.w6.halves();
+        let [n, y, w, wy] = [self.n, self.y, self.w, self.wy].map(u128::from);
+        [
+            n, y, w, wy, self.wz, self.wyz, self.wz2, self.w2, self.w2y, self.w2z, self.w2yz,
+            self.w2z2, self.w2v2, self.w3, a, b, c, d,
+        ]
+    }
+
+    /// The cell of these numbers; `None` where no events can have them.
+    pub fn from_numbers(x: &[u128; NUMBERS]) -> Option<WeightedCell> {
+        let small = |x: u128| u64::try_from(x).ok();
+        let cell = WeightedCell {
+            n: small(x[0])?,
+            y: small(x[1])?,
+            w: small(x[2])?,
+            wy: small(x[3])?,
+            wz: x[4],
+            wyz: x[5],
+            wz2: x[6],
+            w2: x[7],
+            w2y: x[8],
+            w2z: x[9],
+            w2yz: x[10],
+            w2z2: x[11],
+            w2v2: x[12],
+            w3: x[13],
+            w4v2: Wide::from_halves([x[14], x[15]]),
+            w6: Wide::from_halves([x[16], x[17]]),
+        };
+        cell.is_bounded().then_some(cell)
+    }
+
+    /// Whether its number of events can have these sums.
+    fn is_bounded(&self) -> bool {
+        let n = u128::from(self.n);
+        let (w, one) = (u128::from(u32::MAX), u128::from(ONE));
+        let small = self.y <= self.n && self.wy <= self.w && u128::from(self.w) <= n * w;
+        let firsts = [self.wz, self.wyz, self.wz2];
+        let seconds = [self.w2y, self.w2];
+        let rest = [self.w2z, self.w2yz, self.w2z2, self.w2v2];
+        (1..=EVENTS_MAX).contains(&self.n)
+            && small
+            && firsts.iter().all(|&x| x <= n * w * one)
+            && seconds.iter().all(|&x| x <= n * w * w)
+            && rest.iter().all(|&x| x <= n * w * w * one)
+            && self.w3 <= n * w * w * w
+    }
+
+    /// Whether all its weights are 1: then Σw = N and Σw² = N, and by Cauchy and Schwarz only then.
+    fn is_plain(&self) -> bool {
+        self.w == self.n << 16 && self.w2 == u128::from(self.n) << 32
+    }
+
+    /// Σw²U, in units of 2⁻⁶⁴.
+    fn w2u(&self) -> i128 {
+        (self.w2y << 32).wrapping_sub(self.w2z) as i128
+    }
+
+    fn level_cell(&self, index: u32) -> (LevelCell, Extra) {
+        // Differences wrap on the way and end in range.
+        let u = (u128::from(self.wy) << 32).wrapping_sub(self.wz) as i128;
+        let u2 = (self.w2y << 32)
+            .wrapping_sub(self.w2yz << 1)
+            .wrapping_add(self.w2z2) as i128;
+        let v = self.w2z.wrapping_sub(self.w2z2) as i128;
+        let (w, z) = (self.w as f64 * UNIT_16, self.wz as f64 * UNIT_48);
+        let mean = z / w;
+        let mean_v = mean * (1.0 - mean);
+        let mean_mu3 = mean_v * (1.0 - 2.0 * mean);
+        let (w3, w6) = (self.w3 as f64 * UNIT_48, self.w6.value() * UNIT_96);
+        let cell = LevelCell {
+            index: u64::from(index),
+            n: w,
+            count: self.n as f64,
+            y: self.wy as f64 * UNIT_16,
+            z,
+            u: u as f64 * UNIT_48,
+            u2: u2 as f64 * UNIT_64,
+            v: v as f64 * UNIT_64,
+            v2: self.w4v2.value() * UNIT_96,
+            v3: w6 * mean_v * mean_v * mean_v,
+            mu3: w3 * mean_mu3,
+            mu3_2: w6 * mean_mu3 * mean_mu3,
+        };
+        let extra = Extra {
+            w2: self.w2 as f64 * UNIT_32,
+            w2u: self.w2u() as f64 * UNIT_64,
+        };
+        (cell, extra)
+    }
+}
+
+const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
+const UNIT_32: f64 = UNIT_16 * UNIT_16;
+const UNIT_48: f64 = UNIT_32 * UNIT_16;
+const UNIT_64: f64 = UNIT_32 * UNIT_32;
+const UNIT_96: f64 = UNIT_64 * UNIT_32;
+
+/// The sums that need a logarithm, as in [`super::sums::LogSums`], times the weight's integer or its square.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WeightedLogs {
+    /// −Σw[y log z + (1−y) log(1−z)].
+    pub loss: i128,
+    /// ΣwUℓ.
+    pub u_logit: i128,
+    /// Σw²Vℓ.
+    pub v_logit: i128,
+    /// Σw²Vℓ².
+    pub v_logit2: i128,
+}
+
+impl WeightedLogs {
+    fn of(score: Score, outcome: bool, weight: Weight) -> WeightedLogs {
+        let one = super::sums::log_terms(score, outcome);
+        let w = i128::from(weight.fixed());
+        WeightedLogs {
+            loss: w * one.loss,
+            u_logit: w * one.u_logit,
+            v_logit: w * w * one.v_logit,
+            v_logit2: w * w * one.v_logit2,
+        }
+    }
+
+    fn zip(
+        &self,
+        o: &WeightedLogs,
+        f: fn(i128, i128) -> Option<i128>,
+    ) -> Result<WeightedLogs, Overflow> {
+        let g = |a, b| f(a, b).ok_or(Overflow);
+        Ok(WeightedLogs {
+            loss: g(self.loss, o.loss)?,
+            u_logit: g(self.u_logit, o.u_logit)?,
+            v_logit: g(self.v_logit, o.v_logit)?,
+            v_logit2: g(self.v_logit2, o.v_logit2)?,
+        })
+    }
+}
+
+/// Sums of the weighted events of a stream, by cell. See the module.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct WeightedSums {
+    n: u64,
+    cells: BTreeMap<u32, WeightedCell>,
+    logs: WeightedLogs,
+}
+
+impl WeightedSums {
+    /// Number of events.
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// Occupied cells, ascending.
+    pub fn cells(&self) -> impl Iterator<Item = (u32, &WeightedCell)> {
+        self.cells.iter().map(|(&index, cell)| (index, cell))
+    }
+
+    /// The logarithmic sums.
+    pub fn logs(&self) -> &WeightedLogs {
+        &self.logs
+    }
+
+    /// Adds one event, or nothing where a sum would leave its integer.
+    pub fn observe(
+        &mut self,
+        grid: &Grid,
+        score: Score,
+        outcome: bool,
+        weight: Weight,
+    ) -> Result<(), Overflow> {
+        let logs = WeightedLogs::of(score, outcome, weight);
+        let logs = self.logs.zip(&logs, i128::checked_add)?;
+        if self.n >= EVENTS_MAX {
+            return Err(Overflow);
+        }
+        let one = WeightedCell::of(score.fixed(), outcome, weight);
+        let index = grid.cell_of(score.value());
+        self.cells.entry(index).or_default().merge(&one)?;
+        (self.n, self.logs) = (self.n + 1, logs);
+        Ok(())
+    }
+
+    /// Adds sums given by their parts. On overflow the sums are unusable.
+    pub fn merge_parts(
+        &mut self,
+        cells: impl IntoIterator<Item = (u32, WeightedCell)>,
+        logs: &WeightedLogs,
+    ) -> Result<(), Overflow> {
+        for (index, cell) in cells {
+            self.cells.entry(index).or_default().merge(&cell)?;
+            self.n = self.n.checked_add(cell.n).ok_or(Overflow)?;
+        }
+        self.logs = self.logs.zip(logs, i128::checked_add)?;
+        if self.n > EVENTS_MAX {
+            return Err(Overflow);
+        }
+        Ok(())
+    }
+
+    /// Adds `o`. On overflow the sums are unusable.
+    pub fn merge(&mut self, o: &WeightedSums) -> Result<(), Overflow> {
+        self.merge_parts(o.cells().map(|(index, cell)| (index, *cell)), &o.logs)
+    }
+
+    /// Takes out `o`, merged before.
+    pub fn retract(&mut self, o: &WeightedSums) -> Result<(), Overflow> {
+        for (index, cell) in o.cells() {
+            let ours = self.cells.get_mut(&index).ok_or(Overflow)?;
+            ours.retract(cell)?;
+            self.n -= cell.n;
+        }
+        self.cells.retain(|_, cell| cell.n > 0);
+        self.logs = self.logs.zip(&o.logs, i128::checked_sub)?;
+        Ok(())
+    }
+
+    /// The finest level.
+    pub fn level(&self, grid: &Grid) -> Level {
+        let both = self.cells().map(|(index, cell)| cell.level_cell(index));
+        let (occupied, extra) = both.unzip();
+        let plain = self.cells.values().all(WeightedCell::is_plain);
+        Level {
+            cells: u64::from(grid.cells()),
+            occupied,
+            extra: if plain { Vec::new() } else { extra },
+        }
+    }
+
+    /// Sums over all cells, for the companions.
+    pub fn totals(&self) -> Result<Totals, Overflow> {
+        let mut all = WeightedCell::default();
+        for cell in self.cells.values() {
+            all.merge(cell)?;
+        }
+        let (one, extra) = all.level_cell(0);
+        let wu2 = (u128::from(all.wy) << 32)
+            .wrapping_sub(all.wyz << 1)
+            .wrapping_add(all.wz2) as i128;
+        let logs = &self.logs;
+        Ok(Totals {
+            n: one.n,
+            count: one.count,
+            positives: all.y as f64,
+            w2: extra.w2,
+            y: one.y,
+            z: one.z,
+            u: one.u,
+            u2: wu2 as f64 * UNIT_48,
+            v_mean: all.wz.wrapping_sub(all.wz2) as i128 as f64 * UNIT_48,
+            v: one.v,
+            v2: all.w2v2 as f64 * UNIT_64,
+            loss: logs.loss as f64 * UNIT_48,
+            u_clipped: one.u,
+            v_clipped: one.v,
+            u_logit: logs.u_logit as f64 * UNIT_48,
+            v_logit: logs.v_logit as f64 * UNIT_64,
+            v_logit2: logs.v_logit2 as f64 * UNIT_64,
+        })
+    }
+
+    /// Heap bytes held: a node of a B-tree holds up to 11 entries and is at least half full.
+    pub fn bytes(&self) -> usize {
+        size_of::<WeightedSums>()
+            + self.cells.len() * 2 * (size_of::<WeightedCell>() + size_of::<u32>())
+    }
+}
+
+/// A raw event: score in [0, 1], outcome, weight above 0.
+pub type WeightedEvent = (f64, bool, f64);
+
+impl Level {
+    /// Cuts raw weighted events into `m` equal cells of [0, 1], the last closed, in double precision. With all
+    /// weights 1 it is [`Level::from_scores`], to the bit.
+    pub fn from_weighted(sample: &[WeightedEvent], m: u64) -> Level {
+        let mut order = sample.to_vec();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut level = Level {
+            cells: m,
+            occupied: Vec::new(),
+            extra: Vec::new(),
+        };
+        for (z, y, w) in order {
+            let index = ((z * m as f64) as u64).min(m - 1);
+            let y = f64::from(u8::from(y));
+            let (u, v, w2) = (y - z, z * (1.0 - z), w * w);
+            let mu3 = v * (1.0 - 2.0 * z);
+            let (w3, w6) = (w2 * w, w2 * w2 * w2);
+            let one = LevelCell {
+                index,
+                n: w,
+                count: 1.0,
+                y: w * y,
+                z: w * z,
+                u: w * u,
+                u2: w2 * (u * u),
+                v: w2 * v,
+                v2: w2 * w2 * (v * v),
+                v3: w6 * (v * v * v),
+                mu3: w3 * mu3,
+                mu3_2: w6 * (mu3 * mu3),
+            };
+            level.push(one, Extra { w2, w2u: w2 * u });
+        }
+        if sample.iter().all(|&(_, _, w)| w == 1.0) {
+            level.extra.clear();
+        }
+        level
+    }
+}
+
+impl Totals {
+    /// The totals of raw weighted events.
+    pub fn from_weighted(sample: &[WeightedEvent]) -> Totals {
+        const CLIP: f64 = 1.0 / ONE as f64;
+        let mut t = Totals::default();
+        for &(z, y, w) in sample {
+            let w2 = w * w;
+            let (u, v) = (f64::from(u8::from(y)) - z, z * (1.0 - z));
+            t.n += w;
+            t.count += 1.0;
+            t.w2 += w2;
+            t.z += w * z;
+            t.u += w * u;
+            t.u2 += w * u * u;
+            t.v_mean += w * v;
+            t.v += w2 * v;
+            t.v2 += w2 * v * v;
+            if y {
+                t.y += w;
+                t.positives += 1.0;
+            }
+            let z = z.clamp(CLIP, 1.0 - CLIP);
+            let (a, b) = (z.ln(), (1.0 - z).ln());
+            let (l, v) = ((z / (1.0 - z)).ln(), z * (1.0 - z));
+            let u = if y { 1.0 - z } else { -z };
+            t.loss -= w * if y { a } else { b };
+            t.u_clipped += w * u;
+            t.v_clipped += w2 * v;
+            t.u_logit += w * u * l;
+            t.v_logit += w2 * v * l;
+            t.v_logit2 += w2 * v * l * l;
+        }
+        t
+    }
+}
