@@ -342,7 +342,6 @@ impl Consumer {
                 // None is handed over that was fetched before the pause below.
                 i64::MAX
             } else {
-                self.open.insert(p, Open::now());
                 start.unwrap_or(0).max(0)
             };
             set_next(&mut self.next[topic], partition, first);
@@ -360,6 +359,11 @@ impl Consumer {
             RebalanceProtocol::Cooperative => self.client.incremental_assign(&with_offsets),
             _ => self.client.assign(&with_offsets),
         };
+        // Not before: taking a partition over takes time, and until it is fetched its end is not known, or is
+        // that of an assignment before.
+        for &p in all.iter().filter(|p| !barred.contains(p)) {
+            self.open.insert(p, Open::now());
+        }
         let paused = if self.paused { &all } else { &barred };
         if let Err(error) = answer {
             self.tell(KafkaError::from_native(error), handler);
