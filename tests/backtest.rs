@@ -45,6 +45,8 @@ fields = {{ time = "time", score = "score" }}
 [[model]]
 name = "*"
 windows = ["5m"]
+[detector]
+budget = "none"
 [model.test]
 tolerance = {tolerance}
 [model.alert]

@@ -4,6 +4,9 @@
 //! replay does, so what fires here is what would have fired. Everything is read off the [`Change`]s that the
 //! engine tells: an alert lasts from the change to firing to the change away from it, an alarm of the
 //! detector from the raising to its end. What still lasts at the end of the files has no end.
+//!
+//! Totals are of the streams' alerts, of which people would have been told; beside them stands what each window
+//! and detector did.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -15,12 +18,15 @@ use crate::alert::AlertState;
 use crate::decode::DecodeOptions;
 use crate::judge::{Change, Step};
 
-/// What can fire: a window of a stream, or its detector.
+/// Name of the signal that is the alert of a stream.
+const ALERT: &str = "alert";
+
+/// What can fire: the alert of a stream, one of its windows, or its detector.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Signal {
     /// The stream, printed.
     pub stream: String,
-    /// Name of the window; `detector` for the detector.
+    /// Name of the window; `detector` for the detector, `alert` for the alert of the stream.
     pub window: String,
 }
 
@@ -59,8 +65,9 @@ pub fn backtest(
     let mut streams = BTreeSet::new();
     for report in engine.reports() {
         let stream = report.id.to_string();
-        for window in &report.windows {
-            let window = window.window.clone();
+        let windows = report.windows.iter().map(|w| w.window.as_str());
+        for window in windows.chain([ALERT]) {
+            let window = window.to_owned();
             let stream = stream.clone();
             outcome
                 .signals
@@ -84,7 +91,7 @@ impl Outcome {
         };
         let window = match change.step {
             // Whichever window speaks for it.
-            Step::Stream { .. } => "alert",
+            Step::Stream { .. } => ALERT,
             _ => &change.window,
         };
         let signal = Signal {
@@ -105,21 +112,35 @@ impl Outcome {
         }
     }
 
-    /// How many times anything fired.
+    /// The alerts of all streams.
+    fn alerts(&self) -> impl Iterator<Item = &Vec<Span>> {
+        let alerts = self.signals.iter().filter(|(s, _)| s.window == ALERT);
+        alerts.map(|(_, spans)| spans)
+    }
+
+    /// How many of its streams' alerts fired.
+    pub fn streams_fired(&self) -> usize {
+        self.alerts().filter(|s| !s.is_empty()).count()
+    }
+
+    /// How many times an alert fired.
     pub fn fired(&self) -> usize {
-        self.signals.values().map(Vec::len).sum()
+        self.alerts().map(Vec::len).sum()
     }
 
-    /// For how long, over all signals.
+    /// For how long, over all alerts.
     pub fn firing_ms(&self) -> i64 {
-        let all = self.signals.values();
-        all.map(|spans| firing_ms(spans, self.end_ms())).sum()
+        self.alerts()
+            .map(|spans| firing_ms(spans, self.end_ms()))
+            .sum()
     }
 
-    /// When anything first fired.
+    /// When an alert first fired.
     pub fn first_ms(&self) -> Option<i64> {
-        let all = self.signals.values();
-        all.filter_map(|s| s.first()).map(|s| s.begin_ms).min()
+        self.alerts()
+            .filter_map(|s| s.first())
+            .map(|s| s.begin_ms)
+            .min()
     }
 
     /// Event time at which the files end.
@@ -127,7 +148,7 @@ impl Outcome {
         self.tally.times_ms.map_or(0, |(_, last)| last)
     }
 
-    /// How often anything fired in a day of event time; `None` where the files span no time.
+    /// How often an alert fired in a day of event time; `None` where the files span no time.
     pub fn fired_per_day(&self) -> Option<f64> {
         let (first, last) = self.tally.times_ms?;
         (last > first).then(|| self.fired() as f64 * 86_400_000.0 / (last - first) as f64)
@@ -143,6 +164,7 @@ pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::alert::Alert;
     use crate::judge::{StreamId, Verdict};
     use crate::stats::view::View;
 
@@ -163,7 +185,12 @@ mod tests {
     }
 
     fn alert(at_ms: i64, from: AlertState, to: AlertState) -> Change {
-        change(at_ms, Step::Alert { from, to })
+        let alert = |state| Alert {
+            state,
+            ..Alert::default()
+        };
+        let (from, to) = (alert(from), alert(to));
+        change(at_ms, Step::Stream { from, to })
     }
 
     #[test]
@@ -199,6 +226,8 @@ mod tests {
         for (at, alarm) in [(5, true), (7, true), (9, false), (11, false), (20, true)] {
             outcome.take(&change(at, Step::Detector { alarm }));
         }
-        assert_eq!(outcome.fired(), 2);
+        let spans = outcome.signals.values().next().unwrap();
+        assert_eq!(spans.len(), 2);
+        assert_eq!(outcome.fired(), 0, "an alarm is no alert yet");
     }
 }

@@ -23,7 +23,7 @@ Files are read as `replay` reads them, with the fields of each configuration's f
 /// See what would have fired over files of the past, under each of several configurations.
 ///
 /// Puts the same events through one engine for each configuration, in event time, and prints side by side
-/// how often each window's alert and each detector's alarm would have fired, when first, and for how long.
+/// how often each stream's alert, each window and each detector would have fired, when first, and for how long.
 /// Nobody is told of anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
@@ -146,14 +146,14 @@ fn print(args: &Args, policies: &[Policy]) {
 /// What a policy did, in one line.
 fn line(p: &Policy) -> String {
     let (o, path) = (&p.outcome, p.path.display());
-    let fired = o.signals.values().filter(|s| !s.is_empty()).count();
     let what = match (o.fired(), o.fired_per_day()) {
         (0, _) => "nothing fires".to_owned(),
         (times, per_day) => format!(
-            "fires {times} time{}{}, on {fired} of {} windows and detectors, for {} in all, first {}",
+            "fires {times} time{}{}, on {} of {} streams, for {} in all, first {}",
             if times == 1 { "" } else { "s" },
             per_day.map_or(String::new(), |d| format!(" ({d:.3} a day)")),
-            o.signals.len(),
+            o.streams_fired(),
+            o.streams,
             lasting(o.firing_ms()),
             o.first_ms().map_or("-".to_owned(), clock)
         ),
