@@ -483,7 +483,11 @@ fn too_large(bytes: &[u8]) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig {
+        // The same cases at every run; `PROPTEST_RNG_SEED` gives others.
+        rng_seed: proptest::test_runner::RngSeed::Fixed(17),
+        ..ProptestConfig::with_cases(4000)
+    })]
     #[test]
     fn the_decoder_judges_as_serde_json_does_to_the_last_bit(bytes in generated()) {
         prop_assume!(!key_twice(&bytes) && !too_large(&bytes));

@@ -1,12 +1,12 @@
 //! Sun, Chaudhari, Barnett, Dobriban (2024), Figures 3 to 5: coverage of the 90 % interval, of others, and its power.
 //!
 //! As the authors' program draws them, n = 1000. Settings 1 and 2: two classes, the class-0 probability p uniform,
-//! or Beta(5, ½) for a class chosen evenly; its true probability is σ(1 + β logit p); top label, 50 cells. (The
-//! program's exponent has the intercept 1, so β = 1 is not calibrated; no β is.) Setting 3: ten classes,
+//! or Beta(5, ½) for a class chosen evenly; its true probability is σ(β logit p), so β = 1 is calibrated; top label, 50
+//! cells. (Versions of the program before its figures were made, August 2024, have an intercept of 1.) Setting 3: ten classes,
 //! uniform on the simplex, the truth is β less for the largest and β more for the second; top two, 20 slices.
 //!
-//! True squared errors: 2β² in setting 3; in the others an integral over the confidence c of
-//! (½[q(c) + 1 − q(1−c)] − c)², because a confidence is seen of either class alike.
+//! True squared errors: 2β² in setting 3; in the others an integral of (q(c) − c)² over the confidence c, for a confidence
+//! is seen of either class alike. Where it is 0 the interval covers when 0 belongs to it.
 
 use super::draw;
 use super::{Cell, Effort, Row, Table};
@@ -69,7 +69,7 @@ fn coverage(hits: usize, sets: u32) -> Cell {
 }
 
 fn truth(beta: f64, p: f64) -> f64 {
-    1.0 / (1.0 + (-1.0 - beta * (p / (1.0 - p)).ln()).exp())
+    1.0 / (1.0 + (-beta * (p / (1.0 - p)).ln()).exp())
 }
 
 fn first_class(rng: &mut Rng, setting: u32) -> f64 {
@@ -84,7 +84,7 @@ fn first_class(rng: &mut Rng, setting: u32) -> f64 {
 
 /// By quadrature over the law of p: uniform, or t = √(1−x) for x ~ Beta(5, ½), whose density is smooth in t.
 fn true_error(setting: u32, beta: f64) -> f64 {
-    let off = |c: f64| (0.5 * (truth(beta, c) + 1.0 - truth(beta, 1.0 - c)) - c).powi(2);
+    let off = |c: f64| (truth(beta, c) - c).powi(2);
     let (steps, mut sum, mut mass) = (20_000, 0.0, 0.0);
     for i in 0..steps {
         let t = (f64::from(i) + 0.5) / f64::from(steps);
@@ -97,6 +97,15 @@ fn true_error(setting: u32, beta: f64) -> f64 {
         mass += weight;
     }
     (sum / mass).sqrt()
+}
+
+/// Whether the true error belongs to an interval, of which 0 is a part of its own.
+fn covers(ends: std::ops::RangeInclusive<f64>, contains_zero: bool, error: f64) -> bool {
+    if error < 1e-9 {
+        contains_zero
+    } else {
+        ends.contains(&error)
+    }
 }
 
 fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
@@ -113,7 +122,7 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
         let i = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
         let rejects = tcal(&Pyramid::from_scores(&sample, 12), &options).reject;
         let seen = [
-            i.lower <= error && error <= i.upper,
+            covers(i.lower..=i.upper, i.contains_zero, error),
             !i.contains_zero,
             rejects,
         ];
@@ -146,7 +155,7 @@ fn compared(effort: &Effort) -> Table {
                 continue;
             };
             let seen = [
-                own.lower <= error && error <= own.upper,
+                covers(own.lower..=own.upper, own.contains_zero, error),
                 cut.bootstrap(bootstraps, CONFIDENCE, &mut rng)
                     .contains(error),
                 cut.subsampling(subsets, CONFIDENCE, &mut rng)
@@ -202,10 +211,8 @@ fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {
             let _ = sample.push(&row, y);
         }
         let events = Events::of(&sample, VectorView::TopK(2));
-        let covers = multiclass::interval(&events, 20, CONFIDENCE).is_some_and(|i| {
-            let inside = i.lower <= error && error <= i.upper;
-            if beta > 0.0 { inside } else { i.contains_zero }
-        });
+        let covers = multiclass::interval(&events, 20, CONFIDENCE)
+            .is_some_and(|i| covers(i.lower..=i.upper, i.contains_zero, error));
         hits += usize::from(covers);
     }
     Row {

@@ -216,3 +216,24 @@ fn the_threshold_and_the_p_value_of_the_composite_test_agree() {
         assert_eq!(c.p_value <= 0.05, debiased >= c.threshold, "{c:?}");
     }
 }
+
+#[test]
+fn the_theorems_second_term_holds_the_level_only_under_the_root() {
+    // T-Cal Theorem 3.1 with K = 2: √(8/α)·min(√m/n, 1/√m). With 1/m for 1/√m the threshold falls below the value of a
+    // single pair in one cell, and pairs are on the same side half of the time.
+    let (n, m, sets) = (1000, 1u64 << 20, 400);
+    let mut rng = Rng::new(31);
+    let root = (8.0f64 / 0.05).sqrt();
+    let (mut inside, mut outside) = (0, 0);
+    for _ in 0..sets {
+        let t = estimator::debiased(&Level::from_scores(&sample(&mut rng, n, |z| z), m));
+        inside += u32::from(t >= root / (m as f64).sqrt());
+        outside += u32::from(t >= root / m as f64);
+    }
+    let share = f64::from(outside) / f64::from(sets);
+    println!("rejected with 1/m: {share}");
+    assert!(
+        inside == 0 && (0.15..0.25).contains(&share),
+        "{inside} {share}"
+    );
+}
