@@ -60,6 +60,8 @@ min_events = 200
 keep_firing_for = "2s"
 flap_within = "0s"
 stale_after = "1h"
+[detector]
+budget = "none"
 [notify]
 external_url = "http://monitor:9464"
 {sinks}

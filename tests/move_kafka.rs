@@ -202,9 +202,18 @@ impl<'b> Stage<'b> {
             assert_eq!(ours.1, theirs.1, "counters of {partition}");
             assert_eq!(ours.2.len(), 4, "three models and the clock");
             for (model, state) in &ours.2 {
+                let (a, b) = (format!("{state:?}"), format!("{:?}", theirs.2[model]));
+                let at = a.bytes().zip(b.bytes()).position(|(x, y)| x != y);
+                let near = |text: &str| {
+                    let at = at.unwrap_or(text.len());
+                    let range = at.saturating_sub(200)..(at + 100).min(text.len());
+                    text.get(range).unwrap_or_default().to_owned()
+                };
                 assert!(
                     *state == theirs.2[model],
-                    "state of {model} in partition {partition} differs"
+                    "state of {model} in partition {partition} differs:\n{}\n{}",
+                    near(&a),
+                    near(&b)
                 );
             }
         }

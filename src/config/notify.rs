@@ -12,6 +12,10 @@ use super::bind::TLS_BUILT;
 use super::document::Record;
 use super::problem::Problems;
 use super::value::nearest;
+use super::write::MASK;
+
+/// The topic of alerts unless a sink says.
+pub const TOPIC: &str = "trueline-alerts";
 
 /// All of it; `listen` is where the pages are when nobody says where people reach them.
 pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) -> NotifyOptions {
@@ -100,7 +104,9 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
         Kind::Alertmanager => ("url", &["topic", "secret"]),
     };
     let name = kind.as_str();
-    for key in useless.iter().filter(|key| sink.entry(key).given) {
+    // The file that `check` prints has every default in it.
+    let given = |key: &&&str| sink.entry(key).given && sink.text(key) != Some(TOPIC);
+    for key in useless.iter().filter(given) {
         let what = format!("`{key}` is of no use to the kind \"{name}\"");
         problems.add(sink.entry(key).at, what, "remove it");
     }
@@ -113,7 +119,7 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     };
     let at = sink.entry(needed).at;
     let http = address.starts_with("http://") || address.starts_with("https://");
-    if kind != Kind::Kafka && !http {
+    if kind != Kind::Kafka && !http && address != MASK {
         problems.add(
             at,
             "`url` is neither http nor https",

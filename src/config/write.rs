@@ -15,7 +15,7 @@ use super::schema::{Key, Kind, Preset, Section};
 use super::value::{Value, WindowValue};
 
 /// What stands for a secret.
-const MASK: &str = "\"******\"";
+pub const MASK: &str = "******";
 
 /// Width to which comments of the sample are wrapped.
 const COMMENT_WIDTH: usize = 98;
@@ -113,7 +113,7 @@ fn comment(out: &mut String, text: &str) {
 pub(super) fn written(kind: Kind, value: &Value) -> Option<String> {
     Some(match value {
         Value::Absent => return None,
-        Value::Text(_) if kind == Kind::Secret => MASK.to_owned(),
+        Value::Text(_) if kind == Kind::Secret => format!("\"{MASK}\""),
         Value::Text(text) => quoted(text),
         Value::Path(path) => quoted(&path.display().to_string()),
         Value::Address(address) => quoted(&address.to_string()),
@@ -128,7 +128,7 @@ pub(super) fn written(kind: Kind, value: &Value) -> Option<String> {
         Value::Map(map) => {
             let pairs = map.iter().map(|(name, given)| {
                 let value = match is_secret(name) {
-                    true => MASK.to_owned(),
+                    true => format!("\"{MASK}\""),
                     false => quoted(&given.value),
                 };
                 format!("{} = {value}", quoted(name))

@@ -22,7 +22,7 @@ use trueline::stats::sequential::Budget;
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
-use trueline::telemetry::published::{Facts, PartitionFacts, SinkFacts, SourceFacts};
+use trueline::telemetry::published::{Facts, ParcelFacts, PartitionFacts, SinkFacts, SourceFacts};
 use trueline::window::COVERAGE_CELLS;
 
 /// A running server; stops when dropped.
@@ -391,6 +391,16 @@ fn facts(facts: &mut Facts) {
         called: Vec::new(),
     }]
     .into();
+    facts.parcels = Some(ParcelFacts {
+        written: 7,
+        written_bytes: 70_000,
+        read: 2,
+        read_bytes: 20_000,
+        refused: 1,
+        restore_seconds: 0.06,
+        last_ms: vec![("scored".to_owned(), 0, Some(now_ms()))],
+        barred: vec![("scored".to_owned(), 3)],
+    });
     facts.sinks.push(SinkFacts {
         name: "oncall".to_owned(),
         sent: 12,
