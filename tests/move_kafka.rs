@@ -177,9 +177,16 @@ impl<'b> Stage<'b> {
             let read = scrape.sum("trueline_partition_position_offset", &[]);
             (read as usize == self.sent).then_some(())
         });
+        // Panes are sealed once more when partitions are known to be read to their ends, a second later and
+        // on a busy machine more.
+        let all = 2.0 * f64::from(PARTITIONS);
+        wait_for("the ends of the partitions", LIMIT, || {
+            let scrape = service.scrape()?;
+            (scrape.sum("trueline_partition_idle", &[]) >= all).then_some(())
+        });
         wait_for("the last windows", LIMIT, || {
             let one = windows(service);
-            std::thread::sleep(Duration::from_millis(500));
+            std::thread::sleep(Duration::from_secs(2));
             (windows(service) == one).then_some(one)
         })
     }
