@@ -96,6 +96,9 @@ impl Feed {
     /// Reads what there is; answers the number of records.
     fn poll(&mut self, engine: &mut Engines, wait: Duration) -> usize {
         self.intake.with(engine).release();
+        if let Some(dead) = &self.intake.dead {
+            dead.tend();
+        }
         if self.intake.fatal {
             self.intake.fatal = false;
             self.anew = Some(Instant::now() + ANEW);

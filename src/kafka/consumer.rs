@@ -25,8 +25,8 @@
 //! Offsets are not stored at the broker except by [`Consumer::commit`], which is a courtesy to lag
 //! tools: the truth is the caller's snapshot.
 
-use super::batch::{BATCH, BatchQueue, Message};
 use super::context::{Context, News, Pending};
+use super::native::{BATCH, BatchQueue, Message};
 use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
 use rdkafka::message::{Message as _, Timestamp};
@@ -55,7 +55,7 @@ const NOT_OURS: i64 = -1;
 
 /// A consumer group member. Not shared: one thread polls it.
 pub struct Consumer {
-    // Dropped before the client; see the safety argument in `batch`.
+    // Dropped before the client; see the safety argument in `native`.
     queue: BatchQueue,
     client: Arc<BaseConsumer<Context>>,
     topics: Vec<String>,
@@ -102,7 +102,7 @@ impl Consumer {
         }
         let client: BaseConsumer<Context> = options
             .consumer_config()
-            .create_with_context(Context::new(options.token()))
+            .create_with_context(Context::new(options.token(), options.lifeline()))
             .map_err(KafkaError::from_native)?;
         let client = Arc::new(client);
         let queue = BatchQueue::new(Arc::clone(&client))
@@ -130,6 +130,7 @@ impl Consumer {
     /// records. It must be called at least every `max.poll.interval.ms` (5 minutes).
     pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
         let start = Instant::now();
+        self.client.context().lifeline.hold(self.client.client());
         if self.serve(handler) {
             // Told under load too: a partition without records must not hold the others back.
             self.tell_ends(handler, false);

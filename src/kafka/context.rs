@@ -5,6 +5,7 @@
 //! itself, which may then ask its handler for the offset to start from and use the answer in the very
 //! assignment, instead of seeking afterwards.
 
+use super::lifeline::Lifeline;
 use super::token::TokenFile;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
@@ -47,10 +48,11 @@ pub(super) struct News {
     pub answered: Option<Instant>,
 }
 
-#[derive(Default)]
 pub(super) struct Context {
     notes: Mutex<Notes>,
     token: TokenFile,
+    /// To be held now and then.
+    pub lifeline: Lifeline,
     /// The consumer is being closed and nobody will act on notes.
     pub closing: AtomicBool,
 }
@@ -59,10 +61,12 @@ pub(super) struct Context {
 const ERRORS_MAX: usize = 64;
 
 impl Context {
-    pub fn new(token: TokenFile) -> Context {
+    pub fn new(token: TokenFile, lifeline: Lifeline) -> Context {
         Context {
+            notes: Mutex::default(),
             token,
-            ..Context::default()
+            lifeline,
+            closing: AtomicBool::new(false),
         }
     }
 
@@ -121,6 +125,7 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: Native, reason: &str) {
+        self.lifeline.note(&error);
         let Some(code) = error.rdkafka_error_code() else {
             return;
         };

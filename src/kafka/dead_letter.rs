@@ -13,6 +13,7 @@
 //! Writing never waits: the queue is librdkafka's, bounded, and what it cannot take is counted as
 //! dropped. A broker that is away thus costs dead letters, never consumption.
 
+use super::lifeline::Lifeline;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions, Record};
 use rdkafka::client::{ClientContext, OAuthToken};
@@ -52,13 +53,17 @@ struct Counts {
     dropped: AtomicU64,
 }
 
-struct Deliveries(Arc<Counts>, TokenFile);
+struct Deliveries {
+    counts: Arc<Counts>,
+    token: TokenFile,
+    lifeline: Lifeline,
+}
 
 impl ClientContext for Deliveries {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.1.token()
+        self.token.token()
     }
 
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
@@ -66,6 +71,7 @@ impl ClientContext for Deliveries {
     }
 
     fn error(&self, error: Native, reason: &str) {
+        self.lifeline.note(&error);
         // The consumer tells the same of the same broker; what is lost here is counted.
         tracing::debug!(%error, reason, "dead letters");
     }
@@ -76,8 +82,8 @@ impl ProducerContext<NoCustomPartitioner> for Deliveries {
 
     fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
         let count = match result {
-            Ok(_) => &self.0.delivered,
-            Err(_) => &self.0.failed,
+            Ok(_) => &self.counts.delivered,
+            Err(_) => &self.counts.failed,
         };
         count.fetch_add(1, Ordering::Relaxed);
     }
@@ -92,7 +98,11 @@ impl DeadLetter {
         let counts = Arc::new(Counts::default());
         let producer = options
             .producer_config()
-            .create_with_context(Deliveries(Arc::clone(&counts), options.token()))
+            .create_with_context(Deliveries {
+                counts: Arc::clone(&counts),
+                token: options.token(),
+                lifeline: options.lifeline(),
+            })
             .map_err(KafkaError::from_native)?;
         Ok(Some(DeadLetter {
             producer,
@@ -138,6 +148,12 @@ impl DeadLetter {
         if self.producer.send(letter).is_err() {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    /// Brings the brokers back where the client has lost them; to be called now and then.
+    pub fn tend(&self) {
+        let client = self.producer.client();
+        client.context().lifeline.hold(client);
     }
 
     /// Counts so far.

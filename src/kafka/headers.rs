@@ -1,6 +1,6 @@
 //! The headers of a record, looked at only by those who want one.
 
-use super::batch::Message;
+use super::native::Message;
 use rdkafka::message::{BorrowedHeaders, Headers as _};
 use std::fmt;
 

@@ -1,13 +1,14 @@
 //! Kafka: a consumer group member that reads in batches, the dead-letter producer, and the topic that
 //! state moves through.
 
-mod batch;
 mod consumer;
 mod context;
 mod dead_letter;
 mod error;
 mod headers;
 mod input;
+mod lifeline;
+mod native;
 mod options;
 mod probe;
 mod state_topic;

@@ -4,6 +4,7 @@
 //! under librdkafka's own name and wins over the typed value, but for those settings that the
 //! consumer's promises rest on (see [`OWNED`]). Secrets never leave through `Debug`.
 
+use super::lifeline::Lifeline;
 use super::token::TokenFile;
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
@@ -227,6 +228,11 @@ impl KafkaOptions {
             }
         }
         c
+    }
+
+    /// What brings a client's brokers back.
+    pub(super) fn lifeline(&self) -> Lifeline {
+        Lifeline::new(&self.brokers)
     }
 
     /// Where tokens come from.

@@ -8,11 +8,12 @@
 //! over reads what was written of it and of its namesakes, and no more. The topic is made with small
 //! segments, because the newest is never compacted, and what is not compacted yet is read in vain.
 
+use super::lifeline::Lifeline;
 use super::options::is_client_option;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
-use rdkafka::client::{ClientContext, OAuthToken};
+use rdkafka::client::{Client, ClientContext, OAuthToken};
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
@@ -42,14 +43,24 @@ const FRAME_BYTES: usize = 4 << 10;
 /// How long a request that is no read may take.
 const REQUEST: Duration = Duration::from_secs(10);
 
+/// How long a client is listened to before it is asked.
+const LISTEN: Duration = Duration::from_millis(5);
+
 /// Pause before what found no room in the queue is tried again.
 const FULL: Duration = Duration::from_millis(5);
 
 /// A record of the topic: its key, and its value or `None` to take it away.
 type Keyed = (String, Option<Vec<u8>>);
 
-/// The client's side of callbacks: credentials, and words that the consumer has too.
-struct Quiet(TokenFile);
+/// The client's side of callbacks: credentials, brokers, and words that the consumer has too.
+struct Quiet(TokenFile, Lifeline);
+
+impl Quiet {
+    /// Brings the brokers back where the client has lost them.
+    fn tend(client: &Client<Quiet>) {
+        client.context().1.hold(client);
+    }
+}
 
 impl ClientContext for Quiet {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
@@ -63,6 +74,7 @@ impl ClientContext for Quiet {
     }
 
     fn error(&self, error: Native, reason: &str) {
+        self.1.note(&error);
         tracing::debug!(%error, reason, "state topic");
     }
 }
@@ -146,6 +158,7 @@ impl StateTopic {
 
     /// Number of partitions of a topic, `None` where there is no such topic.
     fn count(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
+        listen(&self.client);
         let metadata = self
             .client
             .fetch_metadata(Some(topic), REQUEST)
@@ -252,6 +265,7 @@ impl StateTopic {
             self.groups.insert(group.to_owned(), client);
         }
         let client = self.groups.get(group).unwrap_or(&self.client);
+        listen(client);
         let mut list = TopicPartitionList::new();
         list.add_partition(topic, partition);
         let told = client
@@ -283,6 +297,7 @@ impl StateTopic {
             self.topic
         )));
         while start.elapsed() < within {
+            Quiet::tend(self.client.client());
             match self.client.poll(Duration::from_millis(50)) {
                 None => {}
                 Some(Err(error)) => {
@@ -375,6 +390,7 @@ impl StateWriter {
     fn revive(&self) -> Result<(), KafkaError> {
         let dead = {
             let now = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+            Quiet::tend(now.client());
             now.client().fatal_error().is_some()
         };
         if dead {
@@ -386,6 +402,12 @@ impl StateWriter {
         }
         Ok(())
     }
+}
+
+/// Lets a client that reads nothing just now say what befell it.
+fn listen(client: &BaseConsumer<Quiet>) {
+    let _ = client.poll(LISTEN);
+    Quiet::tend(client.client());
 }
 
 /// A client that reads what it is told to. The group is named for what it has committed; it is not joined.
@@ -419,7 +441,7 @@ fn create<T: FromClientConfigAndContext<Quiet>>(
     config: &ClientConfig,
     options: &KafkaOptions,
 ) -> Result<T, KafkaError> {
-    let context = Quiet(options.token());
+    let context = Quiet(options.token(), options.lifeline());
     let made: Result<T, Native> = config.create_with_context(context);
     made.map_err(KafkaError::from_native)
 }

@@ -4,6 +4,7 @@
 //! A record whose time ran out has left the client's queue, so the next try is not a second copy of one that still waits; one whose
 //! acknowledgement was lost on the way is written twice, and readers know it by its content.
 
+use super::lifeline::Lifeline;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::client::{ClientContext, OAuthToken};
@@ -11,7 +12,7 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::KafkaError as Native;
 use rdkafka::message::Message;
 use rdkafka::producer::{
-    BaseRecord, DeliveryResult, NoCustomPartitioner, ProducerContext, ThreadedProducer,
+    BaseRecord, DeliveryResult, NoCustomPartitioner, Producer, ProducerContext, ThreadedProducer,
 };
 use std::error::Error;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -30,7 +31,7 @@ pub struct Topic {
     timeout: Duration,
 }
 
-struct Answers(TokenFile);
+struct Answers(TokenFile, Lifeline);
 
 impl ClientContext for Answers {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
@@ -44,6 +45,7 @@ impl ClientContext for Answers {
     }
 
     fn error(&self, error: Native, reason: &str) {
+        self.1.note(&error);
         // The consumer tells the same of the same brokers; what is not written is counted.
         tracing::debug!(%error, reason, "alerts topic");
     }
@@ -80,7 +82,7 @@ impl Topic {
             // Brokers that are back are found within a second.
             .set("reconnect.backoff.max.ms", "1000");
         let producer = config
-            .create_with_context(Answers(options.token()))
+            .create_with_context(Answers(options.token(), options.lifeline()))
             .map_err(KafkaError::from_native)?;
         Ok(Topic {
             producer,
@@ -91,6 +93,8 @@ impl Topic {
 
     /// Writes one record and waits until the brokers have it.
     pub fn write(&self, key: &str, value: &str) -> Answer {
+        let client = self.producer.client();
+        client.context().1.hold(client);
         let (asker, answer) = sync_channel(1);
         let record = BaseRecord::with_opaque_to(&self.topic, Box::new(asker));
         let sent = self.producer.send(record.key(key).payload(value));

@@ -296,8 +296,9 @@ pub fn unique() -> String {
         .duration_since(std::time::UNIX_EPOCH)
         .expect("after 1970");
     format!(
-        "{}-{}",
+        "{}-{}-{}",
         now.as_millis(),
+        std::process::id(),
         NEXT.fetch_add(1, Ordering::Relaxed)
     )
 }

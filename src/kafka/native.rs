@@ -1,6 +1,7 @@
-//! Batches of borrowed messages, straight from librdkafka; the only `unsafe` of the crate.
+//! What librdkafka can and rdkafka does not offer: batches of borrowed messages, and telling a client its
+//! brokers again. The only `unsafe` of the crate.
 //!
-//! Why: `BaseConsumer::poll` makes an event, an `Arc` and a map look-up of each message and costs some
+//! Why batches: `BaseConsumer::poll` makes an event, an `Arc` and a map look-up of each message and costs some
 //! 200 ns; one call of `rd_kafka_consume_batch_queue` for a thousand messages costs 50 ns each, and at
 //! that rate the fetch thread, not the hand-over, is the limit. rdkafka does not offer it. On the
 //! consumer's own queue it cannot be used, since it swallows the rebalance events that rdkafka waits for
@@ -29,6 +30,7 @@
 
 use super::context::Context;
 use rdkafka::bindings as sys;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use std::ffi::{CStr, CString};
 use std::ptr::{self, NonNull};
@@ -38,6 +40,15 @@ use std::time::Duration;
 /// Messages a call may return: enough to make the call's own cost vanish, few enough to stay in cache
 /// (64 to 16384 were within 15 % of one another).
 pub(super) const BATCH: usize = 1024;
+
+/// Adds brokers, `host:port` by commas, to those that a client knows; those it knows already stay as they are.
+pub(super) fn add_brokers<C: ClientContext>(client: &Client<C>, brokers: &str) {
+    if let Ok(brokers) = CString::new(brokers) {
+        // SAFETY: the client is borrowed and so alive, any thread may call (point 5), and the text, which ends
+        // in a nul, is copied before the call returns.
+        unsafe { sys::rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
+    }
+}
 
 /// A queue of our own, to which partitions are forwarded.
 pub(super) struct BatchQueue {
