@@ -135,6 +135,11 @@ impl Alarms {
         published.update(|all| all.sinks = facts);
     }
 
+    /// Lines of the journal that the disk did not take, and notices for which the way there was full.
+    pub fn lost(&self) -> (u64, u64) {
+        (self.notifier.faults(), self.notifier.refused())
+    }
+
     /// Ends within the time; what was not delivered is on disk.
     pub fn stop(self, within: Duration) {
         self.notifier.stop(within);

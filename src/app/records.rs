@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -38,6 +38,7 @@ struct Letter {
 pub struct Records {
     letters: Option<Sender<Letter>>,
     waiting: Arc<AtomicUsize>,
+    lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -48,6 +49,7 @@ impl Records {
             return Ok(Records {
                 letters: None,
                 waiting: Arc::default(),
+                lost: Arc::default(),
                 thread: None,
             });
         }
@@ -59,11 +61,14 @@ impl Records {
         let (letters, inbox) = channel::<Letter>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let theirs = Arc::clone(&waiting);
+        let lost = Arc::new(AtomicU64::new(0));
+        let unwritten = Arc::clone(&lost);
         let thread = std::thread::Builder::new().name("records".to_owned());
         let thread = thread.spawn(move || {
             let mut kept = list(&folder).unwrap_or_default();
             for letter in inbox {
                 if let Err(error) = write(&folder, &letter, &mut kept, max) {
+                    unwritten.fetch_add(1, Ordering::Relaxed);
                     crate::warn_limited!(%error, "record of an alert not written; it cannot be explained later");
                 }
                 theirs.fetch_sub(letter.bytes, Ordering::Relaxed);
@@ -74,6 +79,7 @@ impl Records {
         Ok(Records {
             letters: Some(letters),
             waiting,
+            lost,
             thread: Some(thread),
         })
     }
@@ -100,10 +106,16 @@ impl Records {
             };
             if waiting > WAITING_BYTES_MAX || letters.send(letter).is_err() {
                 self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+                self.lost.fetch_add(1, Ordering::Relaxed);
                 let stream = change.stream.to_string();
                 crate::warn_limited!(%stream, "too many records wait for the disk; one is not written");
             }
         }
+    }
+
+    /// Records that were not written.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Ends within the time, when all are written.

@@ -300,6 +300,10 @@ impl Work {
         if let Some(alarms) = &mut self.alarms {
             alarms.tell(&changes, &self.engine, &self.published);
         }
+        let (journal, notices) = self.alarms.as_ref().map_or((0, 0), Alarms::lost);
+        let lost = [journal, notices, self.records.lost()];
+        self.published
+            .update(|facts| facts.alert_writes_lost = lost);
         self.tap();
         self.tell();
         publish::reports(&self.published, &self.engine);

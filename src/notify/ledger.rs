@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Name of the file.
 pub const LEDGER: &str = "alerts.journal";
@@ -152,15 +154,15 @@ pub struct Ledger {
     state: State,
     /// Entries since the file was written anew.
     entries: usize,
-    faults: u64,
+    faults: Arc<AtomicU64>,
 }
 
 impl Ledger {
     /// Opens the ledger of a directory, or begins one. Says how many lines could not be read.
     pub fn open(directory: &Path) -> io::Result<(Ledger, usize)> {
         let path = directory.join(LEDGER);
-        let (state, unread) = match fs::read_to_string(&path) {
-            Ok(text) => read(&text),
+        let (state, unread) = match fs::read(&path) {
+            Ok(bytes) => read(&bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => (State::default(), 0),
             Err(error) => return Err(error),
         };
@@ -169,7 +171,7 @@ impl Ledger {
             file: None,
             state,
             entries: 0,
-            faults: 0,
+            faults: Arc::default(),
         };
         ledger.write_anew()?;
         Ok((ledger, unread))
@@ -180,9 +182,9 @@ impl Ledger {
         &self.state
     }
 
-    /// Lines that the disk did not take.
-    pub fn faults(&self) -> u64 {
-        self.faults
+    /// Counts the lines that the disk did not take; to be read without waiting for it.
+    pub fn faults(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.faults)
     }
 
     /// Applies an entry and writes it down; with `sync` it is on disk when this returns. An error leaves it applied.
@@ -190,7 +192,7 @@ impl Ledger {
         self.state.apply(entry);
         let written = self.append(entry, sync);
         if let Err(error) = &written {
-            self.faults += 1;
+            self.faults.fetch_add(1, Ordering::Relaxed);
             // Half a line may stand there; the next entry begins the file anew.
             self.file = None;
             crate::warn_limited!(%error, "alerts journal not written; what is told now may be told again after a restart");
@@ -225,6 +227,10 @@ impl Ledger {
         file.write_all(line.as_bytes())?;
         file.sync_all()?;
         fs::rename(&aside, &self.path)?;
+        // Until the directory is on disk, a power failure may bring the file before this one back.
+        if let Some(directory) = self.path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
         self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
         self.entries = 0;
         Ok(())
@@ -232,11 +238,12 @@ impl Ledger {
 }
 
 /// The state that the lines leave, and how many could not be read.
-pub fn read(text: &str) -> (State, usize) {
+pub fn read(text: &[u8]) -> (State, usize) {
     let mut state = State::default();
     let mut unread = 0;
-    for line in text.lines() {
-        match serde_json::from_str(line) {
+    let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
+    for line in lines {
+        match serde_json::from_slice(line) {
             Ok(entry) => state.apply(&entry),
             Err(_) => unread += 1,
         }
@@ -302,9 +309,12 @@ mod tests {
         let dir = directory("ledger-torn");
         let (mut ledger, _) = Ledger::open(&dir).expect("a ledger");
         ledger.enter(&issued(1, &["a"]), true).expect("written");
-        ledger.enter(&issued(2, &["a"]), true).expect("written");
+        // Characters of more than one byte: the line may be torn within one.
+        ledger
+            .enter(&issued(2, &["pagér über"]), true)
+            .expect("written");
         let path = dir.join(LEDGER);
-        let text = fs::read_to_string(&path).expect("text");
+        let text = fs::read(&path).expect("bytes");
         for cut in 1..200 {
             fs::write(&path, &text[..text.len() - cut]).expect("written");
             let (ledger, unread) = Ledger::open(&dir).expect("a ledger");

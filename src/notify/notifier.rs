@@ -13,6 +13,7 @@ use super::sink::{Counts, Sink, Worker, lock};
 use crate::alert::{Ack, Book, BookError, Matcher, Severity, Silence};
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver as Inbox, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{Builder, JoinHandle};
@@ -39,6 +40,8 @@ struct Shared {
     /// The ledger's book, to be read without waiting for a disk.
     book: RwLock<Arc<Book>>,
     sinks: Vec<Arc<Sink>>,
+    /// Lines that the disk did not take.
+    faults: Arc<AtomicU64>,
 }
 
 impl Shared {
@@ -93,6 +96,7 @@ impl Notifier {
             tracing::warn!(unread, "lines of the alerts journal could not be read");
         }
         let state = ledger.state().clone();
+        let faults = ledger.faults();
         let ledger = Arc::new(Mutex::new(ledger));
         let mut sinks = Vec::new();
         let mut workers = Vec::new();
@@ -116,6 +120,7 @@ impl Notifier {
             book: RwLock::new(Arc::new(state.book.clone())),
             ledger,
             sinks,
+            faults,
         });
         let mut threads = Vec::new();
         for worker in workers {
@@ -206,6 +211,11 @@ impl Notifier {
     /// Notices that found the way to the ledger full.
     pub fn refused(&self) -> u64 {
         self.refused
+    }
+
+    /// Lines of the ledger that the disk did not take.
+    pub fn faults(&self) -> u64 {
+        self.shared.faults.load(Ordering::Relaxed)
     }
 
     /// Ends: what is on its way goes into the ledger, and sinks tell what they can within the time. What is left is told after the

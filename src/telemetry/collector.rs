@@ -436,6 +436,12 @@ fn state(published: &Published, sink: &mut Sink) {
     if !facts.config.hash.is_empty() {
         sink.put(Id::ConfigInfo, &[&facts.config.hash], 1.0);
     }
+    let lost = ["journal", "notice", "record"]
+        .iter()
+        .zip(facts.alert_writes_lost);
+    for (what, n) in lost {
+        sink.put(Id::AlertWritesLost, &[what], n as f64);
+    }
     for told in &facts.sinks {
         let of = [told.name.as_str()];
         sink.put(Id::NoticesSent, &of, told.sent as f64);

@@ -359,6 +359,8 @@ table! {
         "Changes of alerts that wait for the sink.";
     NoticesLast Process Gauge "trueline_notice_last_success_timestamp_seconds" "seconds" ["sink"]
         "When the sink last took something.";
+    AlertWritesLost Process Counter "trueline_alert_writes_lost_total" "writes" ["what"]
+        "What was not written of alerts: lines of the journal (they may be told again after a restart), notices for which the way there was full (told later while they fire), records (not to be explained).";
     TapListeners Process Gauge "trueline_tap_listeners" "listeners" []
         "Who listens to pairs as they form.";
     TapMissed Process Counter "trueline_tap_missed_total" "pairs" []

@@ -200,6 +200,8 @@ pub struct Facts {
     pub ledger: Arc<[AccountReport]>,
     /// One entry per sink of alerts.
     pub sinks: Vec<SinkFacts>,
+    /// What the disk did not take of alerts: lines of the journal, notices on their way there, records.
+    pub alert_writes_lost: [u64; 3],
     /// Size of the engine.
     pub engine: EngineFacts,
     /// Snapshots.
