@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use trueline::app::depot::Berth;
+use trueline::app::berth::Berth;
 use trueline::app::engine::{Engine, ModelPlan, Plan, Remembered, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::{Event, Origin, Segmenting};

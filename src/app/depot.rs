@@ -12,6 +12,7 @@
 //! holds where the group has committed an offset of the partition and the topic knows nothing of it: then
 //! the topic is another, or was emptied.
 
+use super::berth::{Berth, Mark, WHOLE};
 use super::clock;
 use super::engine::{Engine, Plan, Remembered};
 use super::lanes::Lane;
@@ -21,7 +22,7 @@ use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::store::Snapshot;
 use crate::store::file::Fault;
 use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -32,9 +33,6 @@ const WRITE: Duration = Duration::from_secs(30);
 
 /// Longest wait for the last parcel of a lane, where sessions are long.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
-
-/// Parcels in a row that need a journal segment: the one before must stay whole.
-const WHOLE: usize = 2;
 
 /// What the depot needs to know.
 #[derive(Debug, Clone)]
@@ -49,91 +47,6 @@ pub struct DepotOptions {
     pub restore_within: Duration,
     /// Whether a partition whose parcels cannot be used begins anew; otherwise it stops.
     pub fresh: bool,
-}
-
-/// Where a lane's parcels lie, and what of it does not lie there yet.
-#[derive(Debug, Default)]
-pub struct Berth {
-    group: String,
-    topic: String,
-    /// Partition of the topic of parcels.
-    home: i32,
-    prefix: String,
-    epoch: i64,
-    /// Number of the last parcel that was written.
-    number: u64,
-    lineage: Vec<Stretch>,
-    /// Pieces of the journal that lie in the topic.
-    pieces: BTreeSet<Piece>,
-    /// Keys of earlier epochs, to be taken away once they are superseded.
-    old: Vec<String>,
-    /// New pieces that do not lie there.
-    unwritten: Vec<(Piece, Vec<u8>)>,
-    /// First journal segment that the last parcels need, newest last.
-    needed: VecDeque<u64>,
-    /// How far the lane was at the last parcel.
-    written: Option<Mark>,
-    /// When the last parcel was written, or read.
-    at_ms: Option<i64>,
-}
-
-/// What changes whenever a lane does.
-type Mark = (u64, Vec<i64>, bool);
-
-impl Berth {
-    /// Takes up where a parcel left off.
-    fn resume(&mut self, shelf: &Shelf, found: &Found) {
-        self.old = shelf.older(self.epoch);
-        self.pieces = shelf.pieces().collect();
-        self.lineage.clone_from(&found.parcel.lineage);
-        let marks = found.parcel.snapshot.joins.iter().flat_map(|j| &j.marks);
-        let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
-        // What others wrote from there on is not ours.
-        self.lineage.retain(|s| (s.segment, s.offset) < end);
-        self.lineage.push(Stretch {
-            segment: end.0,
-            offset: end.1,
-            epoch: self.epoch,
-        });
-    }
-
-    /// Forgets stretches that end before what this parcel and the ones before need.
-    fn prune(&mut self, needs: u64) {
-        let first = self
-            .needed
-            .iter()
-            .copied()
-            .min()
-            .map_or(needs, |n| n.min(needs));
-        let over = |pair: &[Stretch]| (pair[1].segment, pair[1].offset) <= (first, 0);
-        while self.lineage.windows(2).next().is_some_and(over) {
-            self.lineage.remove(0);
-        }
-    }
-
-    /// Bytes that wait to be written.
-    fn unwritten(&self) -> usize {
-        self.unwritten.iter().map(|(_, bytes)| bytes.len()).sum()
-    }
-
-    /// Pieces and keys that no whole parcel needs any more.
-    fn drops(&mut self) -> Vec<String> {
-        if self.needed.len() < WHOLE {
-            return Vec::new();
-        }
-        let first = self.needed.iter().min().copied().unwrap_or(0);
-        let lineage = &self.lineage;
-        let unneeded = |&(segment, offset, epoch): &Piece| {
-            segment < first || parcel::author(lineage, segment, offset) != Some(epoch)
-        };
-        let gone: Vec<Piece> = self.pieces.iter().copied().filter(unneeded).collect();
-        let mut keys = std::mem::take(&mut self.old);
-        for piece in gone {
-            self.pieces.remove(&piece);
-            keys.push(parcel::piece_key(&self.prefix, piece));
-        }
-        keys
-    }
 }
 
 /// A lane on its way to the topic.
@@ -634,70 +547,5 @@ fn put(writer: &StateWriter, records: &[(i32, Keyed)]) -> Result<(), String> {
     match writer.put(&all, WRITE) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stretch(segment: u64, offset: u64, epoch: i64) -> Stretch {
-        Stretch {
-            segment,
-            offset,
-            epoch,
-        }
-    }
-
-    #[test]
-    fn pieces_of_the_journal_go_when_neither_of_the_last_two_parcels_needs_them() {
-        let mut berth = Berth {
-            epoch: 9,
-            lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
-            // The one at (0, 6) of epoch 5 was written by the dead behind its last parcel.
-            pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
-            old: vec!["5/head/0".to_owned()],
-            ..Berth::default()
-        };
-        berth.needed.push_back(0);
-        assert!(berth.drops().is_empty(), "the giver's parcel may be needed");
-        berth.needed.push_back(0);
-        assert_eq!(berth.drops(), ["5/head/0", "5/journal/0/6"]);
-        // The next parcel needs nothing of the first segment, the one before still does.
-        berth.prune(1);
-        assert_eq!(berth.lineage.len(), 2);
-        berth.needed = [0, 1].into();
-        assert!(berth.drops().is_empty());
-        berth.needed = [1, 1].into();
-        let gone = ["5/journal/0/0", "5/journal/0/3", "9/journal/0/6"];
-        assert_eq!(berth.drops(), gone);
-        berth.prune(1);
-        assert_eq!(berth.lineage, [stretch(0, 6, 9)]);
-        assert_eq!(berth.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
-    }
-
-    #[test]
-    fn who_takes_over_goes_on_in_the_journal_where_the_parcel_ends() {
-        use crate::collect::join::{JoinState, JournalMark};
-        let mut berth = Berth {
-            epoch: 20,
-            ..Berth::default()
-        };
-        let mut found = Found::default();
-        found.parcel.lineage = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
-        let mark = |segment, len| JournalMark {
-            segment,
-            len,
-            crc: 0,
-            until_ms: 0,
-        };
-        found.parcel.snapshot.joins = vec![JoinState {
-            join: 0,
-            partition: 3,
-            marks: vec![mark(1, 100), mark(2, 30)],
-        }];
-        berth.resume(&Shelf::new(String::new()), &found);
-        let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
-        assert_eq!(berth.lineage, all);
     }
 }

@@ -13,7 +13,7 @@
 //! number, and [`Intake::base`] the number of the source's first topic.
 
 use super::engines::Engines;
-use super::parked::{Item, Owned, Parked};
+use super::parked::{Item, Owned, Parked, Raised};
 use crate::collect::{Disposition, Origin, Reason};
 use crate::decode::{Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText};
 use crate::kafka::{DeadLetter, Handler, Headers, KafkaError, Partition, Record};
@@ -133,15 +133,6 @@ impl HeaderMap for Headers<'_> {
     fn header(&self, name: &str) -> Option<&[u8]> {
         self.get(name)
     }
-}
-
-/// What became of a record for now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Raised {
-    /// It has been counted.
-    Taken,
-    /// Its schema is being fetched.
-    Waiting,
 }
 
 /// The schema of an id, `None` while it is being fetched.

@@ -21,7 +21,7 @@
 //! Counters as they are published are of this process: of each lane what it counted since it came. A lane
 //! brings and takes along predictions and outcomes that are still open; these are counted as moved.
 
-use super::depot::Berth;
+use super::berth::Berth;
 use super::engine::{Engine, Plan, Remembered};
 use crate::collect::{Counters, Origin, Pair, PartitionState, SourceCounters};
 use crate::judge::{Change, Stopwatch, StreamReport};

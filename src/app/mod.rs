@@ -19,6 +19,7 @@
 
 pub mod alarms;
 pub mod backtest;
+pub mod berth;
 pub mod clock;
 pub mod depot;
 pub mod engine;

@@ -7,10 +7,18 @@
 //! in a snapshot: the positions are still before the first record that waits, so after a stop, a crash
 //! or a rebalance all of it is read again.
 
-use super::intake::Raised;
 use crate::config::bounds::PARKED_BYTES_MAX;
 use crate::kafka::{Headers, Partition, Record};
 use std::collections::{BTreeMap, VecDeque};
+
+/// What became of a record for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Raised {
+    /// It has been counted.
+    Taken,
+    /// Its schema is being fetched.
+    Waiting,
+}
 
 /// What a record or an end costs besides its bytes.
 const ITEM_BYTES: usize = 128;

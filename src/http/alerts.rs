@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::answer::{Answer, error, ok};
 use super::api::{brief, rfc3339};
 use super::path::{Route, encode_id, page_path};
+use super::response::{Answer, error, ok};
 use crate::alert::{Ack, AlertState, Book, Matcher, Severity, Silence};
 use crate::judge::{StreamReport, alarm};
 use crate::telemetry::Published;

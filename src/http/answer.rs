@@ -1,31 +1,19 @@
 //! Answers: from a method, a path and the published state to a whole response, without IO.
-//!
-//! Every answer but that of the tap is complete in memory before it is sent. An error of the JSON interface is an object
-//! with `error`, what was wrong, and `hint`, what to do about it. Nothing is cached by clients: a
-//! verdict is only as good as its moment.
 
-use http_body_util::Full;
-use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Response, StatusCode, Uri};
+use hyper::header::{ALLOW, HeaderValue};
+use hyper::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
 use super::path::{self, Route, route};
 use super::recalibration::{self, NoTable};
+use super::response::{Answer, PLAIN, error, html, json_answer, ok, table, whole};
 use super::{alerts, api, page};
 use crate::judge::StreamReport;
 use crate::telemetry::{Published, collector};
 
-/// A response that is complete in memory.
-pub type Answer = Response<Full<Bytes>>;
-
-const JSON: &str = "application/json";
-const HTML: &str = "text/html; charset=utf-8";
 /// Pairs a second of a tap that does not say.
 const RATE: u32 = 10;
-
-const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// Answers one request.
 pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
@@ -136,18 +124,6 @@ pub fn listen(uri: &Uri, published: &Published) -> Result<Receiver<String>, Box<
     })
 }
 
-/// Head of the answer whose body is the pairs.
-pub fn pairs<B>(body: B) -> Response<B> {
-    let mut answer = Response::new(body);
-    let headers = answer.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/x-ndjson"),
-    );
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
-}
-
 fn metrics(published: &Published) -> Answer {
     match collector::text(published) {
         Ok(body) => whole(
@@ -252,57 +228,10 @@ fn mending(parts: &[String], query: Option<&str>, published: &Published) -> Answ
     }
 }
 
-/// A table that a browser saves.
-fn table(text: String) -> Answer {
-    let mut answer = whole(StatusCode::OK, "text/csv; charset=utf-8", text);
-    let disposition = HeaderValue::from_static("attachment; filename=\"recalibration.csv\"");
-    answer
-        .headers_mut()
-        .insert(CONTENT_DISPOSITION, disposition);
-    answer
-}
-
 fn no_stream(parts: &[String]) -> Answer {
     error(
         StatusCode::NOT_FOUND,
         &format!("no stream `{}`", parts.join("/")),
         "see /api/v1/streams for the streams seen so far and their addresses",
     )
-}
-
-/// An error of the JSON interface.
-pub(super) fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
-    json_answer(status, &json!({ "error": what, "hint": hint }))
-}
-
-/// JSON that is all well.
-pub(super) fn ok(body: &Value) -> Answer {
-    json_answer(StatusCode::OK, body)
-}
-
-fn html(body: String) -> Answer {
-    let mut answer = whole(StatusCode::OK, HTML, body);
-    // The pages carry their style and drawing themselves and run nothing; say so to the browser.
-    answer.headers_mut().insert(
-        "content-security-policy",
-        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
-    );
-    answer
-}
-
-fn json_answer(status: StatusCode, body: &Value) -> Answer {
-    whole(status, JSON, format!("{body:#}\n"))
-}
-
-fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
-    let mut answer = Response::new(Full::new(body.into()));
-    *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(
-        "x-content-type-options",
-        HeaderValue::from_static("nosniff"),
-    );
-    answer
 }

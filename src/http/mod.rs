@@ -31,6 +31,7 @@ mod diagram;
 mod page;
 mod path;
 mod recalibration;
+mod response;
 mod server;
 
 pub use api::rfc3339;

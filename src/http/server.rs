@@ -29,8 +29,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::alerts;
-use super::answer::{self, Answer};
+use super::answer;
 use super::path::{Route, route};
+use super::response::{self, Answer};
 use crate::telemetry::Published;
 
 /// Open connections at once. A scraper or two, a load balancer's probes and a few people.
@@ -164,7 +165,7 @@ async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Resp
             speak(request, route, published).await.map(Either::Left)
         }
         (&Method::GET, Route::Tap) => match answer::listen(request.uri(), published) {
-            Ok(lines) => answer::pairs(Either::Right(Lines(lines))),
+            Ok(lines) => response::pairs(Either::Right(Lines(lines))),
             Err(refused) => refused.map(Either::Left),
         },
         _ => answer::answer(request.method(), request.uri(), published).map(Either::Left),
@@ -186,18 +187,18 @@ async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Publish
     if method == Method::POST && !kind.starts_with("application/json") {
         let hint = "send JSON and say so: `content-type: application/json`";
         let what = "the body is not said to be JSON";
-        return answer::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint);
+        return response::error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint);
     }
     let body = Limited::new(request.into_body(), alerts::BODY_BYTES_MAX).collect();
     let Ok(Ok(body)) = timeout(HEAD_WITHIN, body).await else {
         let what = "the body is too long, too slow or broken off";
-        return answer::error(StatusCode::BAD_REQUEST, what, "send at most 64 KiB");
+        return response::error(StatusCode::BAD_REQUEST, what, "send at most 64 KiB");
     };
     let (body, theirs) = (body.to_bytes(), Arc::clone(published));
     let done = tokio::task::spawn_blocking(move || alerts::change(&route, &body, &theirs)).await;
     done.unwrap_or_else(|_| {
         let what = "the request broke something";
         let hint = "see the log; this is a bug of trueline";
-        answer::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
+        response::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
     })
 }

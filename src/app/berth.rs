@@ -1,0 +1,160 @@
+//! Where a lane's parcels lie in the topic, and what of the lane does not lie there yet.
+//!
+//! A berth knows which pieces of the journal the last parcels still need, and so which may be taken away; it says
+//! nothing and waits for nobody: the [depot](super::depot) does.
+
+use crate::store::parcel::{self, Found, Piece, Shelf, Stretch};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Parcels in a row that need a journal segment: the one before must stay whole.
+pub(super) const WHOLE: usize = 2;
+
+/// Where a lane's parcels lie, and what of it does not lie there yet.
+#[derive(Debug, Default)]
+pub struct Berth {
+    pub(super) group: String,
+    pub(super) topic: String,
+    /// Partition of the topic of parcels.
+    pub(super) home: i32,
+    pub(super) prefix: String,
+    pub(super) epoch: i64,
+    /// Number of the last parcel that was written.
+    pub(super) number: u64,
+    pub(super) lineage: Vec<Stretch>,
+    /// Pieces of the journal that lie in the topic.
+    pub(super) pieces: BTreeSet<Piece>,
+    /// Keys of earlier epochs, to be taken away once they are superseded.
+    pub(super) old: Vec<String>,
+    /// New pieces that do not lie there.
+    pub(super) unwritten: Vec<(Piece, Vec<u8>)>,
+    /// First journal segment that the last parcels need, newest last.
+    pub(super) needed: VecDeque<u64>,
+    /// How far the lane was at the last parcel.
+    pub(super) written: Option<Mark>,
+    /// When the last parcel was written, or read.
+    pub(super) at_ms: Option<i64>,
+}
+
+/// What changes whenever a lane does.
+pub(super) type Mark = (u64, Vec<i64>, bool);
+
+impl Berth {
+    /// Takes up where a parcel left off.
+    pub(super) fn resume(&mut self, shelf: &Shelf, found: &Found) {
+        self.old = shelf.older(self.epoch);
+        self.pieces = shelf.pieces().collect();
+        self.lineage.clone_from(&found.parcel.lineage);
+        let marks = found.parcel.snapshot.joins.iter().flat_map(|j| &j.marks);
+        let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
+        // What others wrote from there on is not ours.
+        self.lineage.retain(|s| (s.segment, s.offset) < end);
+        self.lineage.push(Stretch {
+            segment: end.0,
+            offset: end.1,
+            epoch: self.epoch,
+        });
+    }
+
+    /// Forgets stretches that end before what this parcel and the ones before need.
+    pub(super) fn prune(&mut self, needs: u64) {
+        let first = self
+            .needed
+            .iter()
+            .copied()
+            .min()
+            .map_or(needs, |n| n.min(needs));
+        let over = |pair: &[Stretch]| (pair[1].segment, pair[1].offset) <= (first, 0);
+        while self.lineage.windows(2).next().is_some_and(over) {
+            self.lineage.remove(0);
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn unwritten(&self) -> usize {
+        self.unwritten.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Pieces and keys that no whole parcel needs any more.
+    pub(super) fn drops(&mut self) -> Vec<String> {
+        if self.needed.len() < WHOLE {
+            return Vec::new();
+        }
+        let first = self.needed.iter().min().copied().unwrap_or(0);
+        let lineage = &self.lineage;
+        let unneeded = |&(segment, offset, epoch): &Piece| {
+            segment < first || parcel::author(lineage, segment, offset) != Some(epoch)
+        };
+        let gone: Vec<Piece> = self.pieces.iter().copied().filter(unneeded).collect();
+        let mut keys = std::mem::take(&mut self.old);
+        for piece in gone {
+            self.pieces.remove(&piece);
+            keys.push(parcel::piece_key(&self.prefix, piece));
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(segment: u64, offset: u64, epoch: i64) -> Stretch {
+        Stretch {
+            segment,
+            offset,
+            epoch,
+        }
+    }
+
+    #[test]
+    fn pieces_of_the_journal_go_when_neither_of_the_last_two_parcels_needs_them() {
+        let mut berth = Berth {
+            epoch: 9,
+            lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
+            // The one at (0, 6) of epoch 5 was written by the dead behind its last parcel.
+            pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
+            old: vec!["5/head/0".to_owned()],
+            ..Berth::default()
+        };
+        berth.needed.push_back(0);
+        assert!(berth.drops().is_empty(), "the giver's parcel may be needed");
+        berth.needed.push_back(0);
+        assert_eq!(berth.drops(), ["5/head/0", "5/journal/0/6"]);
+        // The next parcel needs nothing of the first segment, the one before still does.
+        berth.prune(1);
+        assert_eq!(berth.lineage.len(), 2);
+        berth.needed = [0, 1].into();
+        assert!(berth.drops().is_empty());
+        berth.needed = [1, 1].into();
+        let gone = ["5/journal/0/0", "5/journal/0/3", "9/journal/0/6"];
+        assert_eq!(berth.drops(), gone);
+        berth.prune(1);
+        assert_eq!(berth.lineage, [stretch(0, 6, 9)]);
+        assert_eq!(berth.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
+    }
+
+    #[test]
+    fn who_takes_over_goes_on_in_the_journal_where_the_parcel_ends() {
+        use crate::collect::join::{JoinState, JournalMark};
+        let mut berth = Berth {
+            epoch: 20,
+            ..Berth::default()
+        };
+        let mut found = Found::default();
+        found.parcel.lineage = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
+        let mark = |segment, len| JournalMark {
+            segment,
+            len,
+            crc: 0,
+            until_ms: 0,
+        };
+        found.parcel.snapshot.joins = vec![JoinState {
+            join: 0,
+            partition: 3,
+            marks: vec![mark(1, 100), mark(2, 30)],
+        }];
+        berth.resume(&Shelf::new(String::new()), &found);
+        let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
+        assert_eq!(berth.lineage, all);
+    }
+}

@@ -1,0 +1,81 @@
+//! What a response is made of: its kind, its status, its body.
+//!
+//! Every answer but that of the tap is complete in memory before it is sent. An error of the JSON interface is an
+//! object with `error`, what was wrong, and `hint`, what to do about it. Nothing is cached by clients: a verdict
+//! is only as good as its moment.
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use hyper::{Response, StatusCode};
+use serde_json::{Value, json};
+
+/// A response that is complete in memory.
+pub type Answer = Response<Full<Bytes>>;
+
+/// Kind of a line of plain words.
+pub const PLAIN: &str = "text/plain; charset=utf-8";
+const JSON: &str = "application/json";
+const HTML: &str = "text/html; charset=utf-8";
+
+/// An error of the JSON interface.
+pub fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
+    json_answer(status, &json!({ "error": what, "hint": hint }))
+}
+
+/// JSON that is all well.
+pub fn ok(body: &Value) -> Answer {
+    json_answer(StatusCode::OK, body)
+}
+
+/// A page for people.
+pub fn html(body: String) -> Answer {
+    let mut answer = whole(StatusCode::OK, HTML, body);
+    // The pages carry their style and drawing themselves and run nothing; say so to the browser.
+    answer.headers_mut().insert(
+        "content-security-policy",
+        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
+    );
+    answer
+}
+
+/// JSON with a status.
+pub fn json_answer(status: StatusCode, body: &Value) -> Answer {
+    whole(status, JSON, format!("{body:#}\n"))
+}
+
+/// Any body that is complete.
+pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        "x-content-type-options",
+        HeaderValue::from_static("nosniff"),
+    );
+    answer
+}
+
+/// A table that a browser saves.
+pub fn table(text: String) -> Answer {
+    let mut answer = whole(StatusCode::OK, "text/csv; charset=utf-8", text);
+    let disposition = HeaderValue::from_static("attachment; filename=\"recalibration.csv\"");
+    answer
+        .headers_mut()
+        .insert(CONTENT_DISPOSITION, disposition);
+    answer
+}
+
+/// Head of the answer whose body is the pairs.
+pub fn pairs<B>(body: B) -> Response<B> {
+    let mut answer = Response::new(body);
+    let headers = answer.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-ndjson"),
+    );
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
+}
