@@ -4,7 +4,7 @@
 //! baseline that does the least any such program must: read an event, add its score to one of as many
 //! cells. Ratios to it carry over to other machines; nanoseconds do not.
 //!
-//! `cargo bench --bench core`; prints one line a case.
+//! `cargo bench --bench core [-- STREAMS]`; prints one line a case.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -129,7 +129,11 @@ fn baseline(sample: &[Sample], streams: u32) -> f64 {
 }
 
 fn main() {
+    let only: Option<u32> = std::env::args().skip(1).find_map(|a| a.parse().ok());
     for (streams, bar) in [(1, 25.0), (1000, 60.0)] {
+        if only.is_some_and(|only| only != streams) {
+            continue;
+        }
         let sample = sample(streams);
         let (base, each) = (baseline(&sample, streams), engine(&sample, streams));
         println!(

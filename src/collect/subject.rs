@@ -91,6 +91,13 @@ impl Subject {
         }
     }
 
+    /// An event of this time was taken.
+    #[inline]
+    pub fn saw(&mut self, time_ms: i64) {
+        self.seen = true;
+        self.newest_ms = self.newest_ms.max(time_ms);
+    }
+
     /// The current pane, if the time lies in it.
     #[inline]
     pub fn current(&mut self, time_ms: i64, pane_ms: i64) -> Option<&mut OpenPane> {

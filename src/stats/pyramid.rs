@@ -181,9 +181,10 @@ impl Level {
         if let Some(weighted) = sums.weighted() {
             return weighted.level(&sums.grid());
         }
-        let mut occupied = Vec::with_capacity(sums.occupied().count());
-        sums.occupied()
-            .for_each(|(index, cell)| occupied.push(LevelCell::from_sums(index, &cell)));
+        let mut count = 0;
+        sums.each_occupied(|_, _| count += 1);
+        let mut occupied = Vec::with_capacity(count);
+        sums.each_occupied(|index, cell| occupied.push(LevelCell::from_sums(index, cell)));
         Level {
             cells: u64::from(sums.grid().cells()),
             occupied,

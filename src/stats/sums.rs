@@ -316,6 +316,22 @@ impl Sums {
             .filter(|(_, c)| c.n > 0)
     }
 
+    /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`] where all are wide, as
+    /// those of a window are.
+    #[inline]
+    pub fn each_occupied(&self, mut f: impl FnMut(u32, &Cell)) {
+        match (&self.narrow, &self.cells) {
+            (None, Cells::Dense(all)) => {
+                for (index, cell) in (0..).zip(all) {
+                    if cell.n > 0 {
+                        f(index, cell);
+                    }
+                }
+            }
+            _ => self.occupied().for_each(|(index, cell)| f(index, &cell)),
+        }
+    }
+
     /// Cells that are not narrow, in ascending order of index.
     fn wide(&self) -> impl Iterator<Item = (u32, Cell)> {
         let (sparse, dense) = match &self.cells {

@@ -152,13 +152,13 @@ impl Odds {
         assert_eq!(self.grid, sums.grid(), "bets on the cells of another grid");
         let mut all = Likelihoods::default();
         let finest = [Z_SCALES - 1, Z_SCALES + U_SCALES - 1].map(|k| Scale::of(k).first);
-        for (index, cell) in sums.occupied() {
+        sums.each_occupied(|index, cell| {
             let row = &self.rows[(index >> self.fold) as usize];
-            let one = observe(row, &cell, &mut all.directed);
+            let one = observe(row, cell, &mut all.directed);
             for (first, place) in finest.iter().zip(row.places) {
                 all.cells[first + place as usize].merge(&one);
             }
-        }
+        });
         all.n = sums.n();
         all.fold();
         all

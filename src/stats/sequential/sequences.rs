@@ -191,14 +191,14 @@ impl Sequences {
     pub fn observe(&mut self, pane: &Sums) {
         let level = pane.grid().level();
         let mut fresh = vec![Bin::default(); self.bins.len()];
-        for (index, cell) in pane.occupied() {
+        pane.each_occupied(|index, cell| {
             let at = if level >= LEVEL {
                 index >> (level - LEVEL)
             } else {
                 index << (LEVEL - level)
             };
-            fresh[at as usize].add(&cell);
-        }
+            fresh[at as usize].add(cell);
+        });
         for (k, gain) in (0..).zip(&mut self.gains) {
             let (known, new) = (folded(&self.bins, k), folded(&fresh, k));
             for (i, (known, new)) in (0..).zip(known.iter().zip(&new)) {
