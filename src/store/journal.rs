@@ -30,16 +30,22 @@ pub fn append(dir: &Path, deltas: &[JournalDelta]) -> Result<(), StoreError> {
     }
     let folder = dir.join(FOLDER);
     fs::create_dir_all(&folder).map_err(at("creating the journal directory", &folder))?;
-    for delta in deltas {
-        let path = path_of(dir, delta.join, delta.partition, delta.segment);
+    let of = |d: &JournalDelta| (d.join, d.partition, d.segment);
+    for deltas in deltas.chunk_by(|a, b| of(a) == of(b)) {
+        let (join, partition, segment) = of(&deltas[0]);
+        let path = path_of(dir, join, partition, segment);
         let mut file = OpenOptions::new()
             .write(true)
             .create(true)
             .truncate(false)
             .open(&path)
             .map_err(at("opening journal", &path))?;
-        file.seek(SeekFrom::Start(delta.offset))
-            .and_then(|_| file.write_all(&delta.bytes))
+        let mut write = |delta: &JournalDelta| {
+            file.seek(SeekFrom::Start(delta.offset))?;
+            file.write_all(&delta.bytes)
+        };
+        let written = deltas.iter().try_for_each(&mut write);
+        written
             .and_then(|()| file.sync_data())
             .map_err(at("writing journal", &path))?;
     }
