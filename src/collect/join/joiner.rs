@@ -4,6 +4,10 @@
 //! into shards, so that growth moves a sixty-fourth of it at a time. Nothing is done by the clock: rows
 //! leave when [`Joiner::mature`] is told that the line has passed their pane.
 //!
+//! An id may be held once for each version that scored it; they are kin, found in one probe, and an outcome
+//! goes to all of them. One that came before some of them is handed on by those that have it, so it does not
+//! matter which of the records came first, while none of them is mature and gone.
+//!
 //! Always: a key is in the index exactly while its row is live; `pending` counts live rows of cohorts that
 //! have not settled; replaying the journal gives the same joiner.
 //!
@@ -152,6 +156,10 @@ pub struct Joiner {
     settled: usize,
     /// Cohort of the last prediction, cut to size when another begins.
     last: u32,
+    /// Two versions were held under one id at some time.
+    kindred: bool,
+    /// Those of one id, at work.
+    kin: Vec<Place>,
 }
 
 impl Default for Joiner {
@@ -167,6 +175,8 @@ impl Default for Joiner {
             pending: 0,
             settled: 0,
             last: 0,
+            kindred: false,
+            kin: Vec::new(),
         }
     }
 }
@@ -266,6 +276,8 @@ impl Joiner {
                 cohort.set_outcome(row, time, class);
             }
             self.pending += 1;
+            let alone = self.kin_of(e.key).next().is_none();
+            self.kindred |= !alone;
             self.index(e.key, Place { cohort: at, row });
         }
     }
@@ -281,28 +293,56 @@ impl Joiner {
         outcome
     }
 
-    /// Gives a new prediction the outcome that was waiting for it.
+    /// Gives a new prediction the outcome that other versions of its id have, and the one that was waiting.
     fn meet(&mut self, plan: &JoinPlan, e: &Expect<'_>) -> Option<Labelled> {
+        for (time_ms, class) in self.told(e.key) {
+            self.hand_on(plan, e.key, time_ms, class, e.classes, |_| ());
+        }
         if self.waiting.is_empty() {
             return None;
         }
-        let waiting = self.take_waiting(e.key)?;
-        self.journal
-            .write(&Op::Forget { key: e.key }, waiting.time_ms);
+        let key = e.key.family();
+        let waiting = self.take_waiting(key)?;
+        self.journal.write(&Op::Forget { key }, waiting.time_ms);
         if e.classes > 0 && waiting.class >= e.classes {
             return Some(Labelled::UnknownClass);
         }
-        let end = self.label(
-            plan,
-            e.key,
-            None,
-            waiting.time_ms,
-            waiting.class,
-            &[],
-            0,
-            |_| (),
-        );
-        Some(end)
+        let (time_ms, class) = (waiting.time_ms, waiting.class);
+        let end = self.hand_on(plan, e.key, time_ms, class, 0, |_| ());
+        // After its time it waits on, with room for one: it waited before.
+        Some(end.unwrap_or_else(|| self.wait(plan, key, ANY, time_ms, class, 0)))
+    }
+
+    /// The outcomes that other versions of this id have, in an order of their own.
+    fn told(&self, key: Key) -> Vec<(i64, u32)> {
+        if !self.kindred {
+            return Vec::new();
+        }
+        let of = |at: Place| {
+            let cohort = self.cohort(at.cohort)?;
+            let other = cohort.row(at.row).key != key;
+            cohort.outcome(at.row).filter(|_| other)
+        };
+        let mut all: Vec<(i64, u32)> = self.kin_of(key).filter_map(of).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// Gives one prediction an outcome; `None` where it is after its time.
+    fn hand_on(
+        &mut self,
+        plan: &JoinPlan,
+        key: Key,
+        time_ms: i64,
+        class: u32,
+        most: u32,
+        revised: impl FnOnce(Revision<'_>),
+    ) -> Option<Labelled> {
+        let at = self.find(key)?;
+        if late(self.cohort(at.cohort)?, time_ms) {
+            return None;
+        }
+        Some(self.label_one(plan, at, time_ms, class, most, revised))
     }
 
     /// Takes an outcome. `classes` has for each model the number of its classes, or 0; `model` is the one
@@ -320,20 +360,46 @@ impl Joiner {
         class: u32,
         classes: &[u32],
         waiting: usize,
-        revised: impl FnOnce(Revision<'_>),
+        mut revised: impl FnMut(Revision<'_>),
     ) -> Labelled {
         // One that happened after its prediction was due is not on time though it arrived early: it waits,
         // to revise the mature prediction, or in vain, like one that arrived too late. So the order of
         // arrival does not matter.
-        let late = |cohort: &Cohort| time_ms > cohort.due_ms && !cohort.settled;
-        let at = self.find(key);
-        let Some(at) = at.filter(|at| !self.cohort(at.cohort).is_some_and(late)) else {
-            return self.wait(plan, key, model.unwrap_or(ANY), time_ms, class, waiting);
-        };
+        let mut kin = std::mem::take(&mut self.kin);
+        let on_time = |at: &Place| self.cohort(at.cohort).is_some_and(|c| !late(c, time_ms));
+        kin.extend(self.kin_of(key).filter(on_time));
+        let mut end: Option<Labelled> = None;
+        for &at in &kin {
+            let model = self.cohort(at.cohort).map_or(0, |c| usize::from(c.model));
+            let most = classes.get(model).copied().unwrap_or(0);
+            let one = self.label_one(plan, at, time_ms, class, most, &mut revised);
+            // Of the record it is told what it did, if it did something for one of them.
+            end = match (end, one) {
+                (Some(Labelled::Matched), _) => end,
+                (Some(before), Labelled::Matched | Labelled::Revised) if before != one => Some(one),
+                (Some(_), _) => end,
+                (None, _) => Some(one),
+            };
+        }
+        kin.clear();
+        self.kin = kin;
+        let model = model.unwrap_or(ANY);
+        end.unwrap_or_else(|| self.wait(plan, key.family(), model, time_ms, class, waiting))
+    }
+
+    /// Gives an outcome that is on time to one prediction, of a model with `most` classes, or 0.
+    fn label_one(
+        &mut self,
+        plan: &JoinPlan,
+        at: Place,
+        time_ms: i64,
+        class: u32,
+        most: u32,
+        revised: impl FnOnce(Revision<'_>),
+    ) -> Labelled {
         let Some(cohort) = self.cohorts[at.cohort as usize].as_mut() else {
             return Labelled::Duplicate;
         };
-        let most = classes.get(usize::from(cohort.model)).copied().unwrap_or(0);
         if most > 0 && class >= most {
             return Labelled::UnknownClass;
         }
@@ -354,7 +420,7 @@ impl Joiner {
         let op = Op::Outcome {
             model: cohort.model,
             start_ms: cohort.start_ms,
-            key,
+            key: cohort.row(at.row).key,
             class,
             time_ms,
         };
@@ -450,7 +516,8 @@ impl Joiner {
                 cohort.settled = true;
                 cohort.shrink();
                 let keys = cohort.rows().map(|row| cohort.row(row).key);
-                let met: Vec<Key> = keys.filter(|k| self.waiting.contains_key(k)).collect();
+                let waits = |k: &Key| self.kindred || self.waiting.contains_key(&k.family());
+                let met: Vec<Key> = keys.filter(waits).collect();
                 for key in met {
                     self.revise(plan, key, classes, &mut each);
                 }
@@ -468,6 +535,10 @@ impl Joiner {
         classes: &[u32],
         each: &mut impl FnMut(Ripe<'_>),
     ) {
+        for (time_ms, class) in self.told(key) {
+            self.hand_on(plan, key, time_ms, class, 0, |r| each(Ripe::Revised(r)));
+        }
+        let key = key.family();
         let Some(Waiting { time_ms, class, .. }) = self.take_waiting(key) else {
             return;
         };
@@ -705,9 +776,9 @@ impl Joiner {
         }
     }
 
-    /// The prediction that is held under a key.
+    /// The prediction that is held under a key; of a family, one of them.
     pub fn look(&self, key: Key) -> Option<Held<'_>> {
-        let at = self.find(key)?;
+        let at = self.find(key).or_else(|| self.kin_of(key).next())?;
         let cohort = self.cohort(at.cohort)?;
         Some(Held {
             subject: cohort.row(at.row).subject,
@@ -723,6 +794,16 @@ impl Joiner {
             cohort.is_some_and(|c| c.row(p.row).key == key)
         };
         self.shards[shard(key)].find(hash(key), is).copied()
+    }
+
+    /// The predictions of the id of a key, by all versions.
+    fn kin_of(&self, key: Key) -> impl Iterator<Item = Place> {
+        let is = move |p: &&Place| {
+            let cohort = self.cohorts[p.cohort as usize].as_ref();
+            cohort.is_some_and(|c| c.row(p.row).key.family() == key.family())
+        };
+        let all = self.shards[shard(key)].iter_hash(hash(key));
+        all.filter(is).copied()
     }
 
     fn index(&mut self, key: Key, place: Place) {
@@ -770,6 +851,11 @@ impl Joiner {
             self.enqueue(key, time_ms);
         }
     }
+}
+
+/// Whether an outcome happened after a prediction that is not mature was due.
+fn late(cohort: &Cohort, time_ms: i64) -> bool {
+    time_ms > cohort.due_ms && !cohort.settled
 }
 
 /// The keys are hashes already: one half picks the place in a shard, the other the shard.

@@ -111,7 +111,7 @@ impl Joins {
         time_ms: i64,
         class: u32,
         classes: &[u32],
-        revised: impl FnOnce(&JoinPlan, Revision<'_>),
+        mut revised: impl FnMut(&JoinPlan, Revision<'_>),
     ) -> Labelled {
         let (index, plan) = (usize::from(join), &self.plans[usize::from(join)]);
         let joiner = self.joiners.entry((join, partition)).or_default();

@@ -1,7 +1,12 @@
-//! The name of a prediction in 16 bytes: SipHash-1-3 of model and id.
+//! The name of a prediction in 16 bytes: 96 bits of SipHash-1-3 of model and id, and 32 bits of its version.
 //!
 //! Ten million pending ids of unknown length would be most of the memory. Two ids of one source meet with
-//! probability 2⁻¹²⁸ each pair, 10⁻²⁵ for ten million pending; a meeting would join one outcome wrongly.
+//! probability 2⁻⁹⁶ each pair, 10⁻¹⁵ for ten million pending; a meeting would join one outcome wrongly.
+//!
+//! An outcome names the id and seldom the version, and two versions that score the same request (a champion
+//! and its shadow) both get it. So all predictions of one id are one [family](Key::family): they
+//! share the words by which an index finds them and differ in the version alone. Two versions of one id
+//! whose 32 bits agree would be taken for one, with probability 2⁻³² each pair of versions.
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -41,8 +46,11 @@ impl Hasher for Half {
     }
 }
 
+/// Bits of the second word that belong to the id.
+const ID: u64 = 0xffff_ffff;
+
 impl Key {
-    /// The key of an id within a model; without one, within the source.
+    /// The family of an id within a model; without one, within the source.
     pub fn new(model: Option<&str>, id: &[u8]) -> Key {
         let mut hasher = SipHasher13::new();
         // The length keeps model "ab" with id "c" apart from "a" with "bc".
@@ -50,7 +58,20 @@ impl Key {
         hasher.write(model.unwrap_or_default().as_bytes());
         hasher.write(id);
         let hash = hasher.finish128();
-        Key([hash.h1, hash.h2])
+        Key([hash.h1, hash.h2 & ID])
+    }
+
+    /// The prediction of this id by a version.
+    pub fn of_version(self, version: &str) -> Key {
+        let mut hasher = SipHasher13::new();
+        hasher.write(version.as_bytes());
+        Key([self.0[0], self.0[1] & ID | hasher.finish128().h1 & !ID])
+    }
+
+    /// What the predictions of one id by all versions have in common.
+    #[inline]
+    pub fn family(self) -> Key {
+        Key([self.0[0], self.0[1] & ID])
     }
 }
 
@@ -70,5 +91,16 @@ mod tests {
             assert!(keys[..i].iter().all(|b| a != b));
         }
         assert_eq!(Key::new(Some("a"), b"bc"), keys[2]);
+    }
+
+    #[test]
+    fn versions_of_one_id_are_apart_and_of_one_family() {
+        let id = Key::new(Some("a"), b"bc");
+        let versions = ["", "1", "2", "10", "v1", "v2"].map(|v| id.of_version(v));
+        for (i, a) in versions.iter().enumerate() {
+            assert!(versions[..i].iter().all(|b| a != b));
+            assert_eq!((a.family(), a.0[0]), (id, id.0[0]));
+        }
+        assert_ne!(Key::new(Some("a"), b"bd").of_version("1").family(), id);
     }
 }

@@ -9,7 +9,7 @@
 //! ```text
 //!   prediction ──► pending ──(line passes its pane)──► observed        outcome there, or implied
 //!                     │                            └─► expired         no outcome, on_missing = drop
-//!                     └─ same id again ► duplicate | conflict
+//!                     └─ same id and version again ► duplicate | conflict
 //!   outcome ─────► matched          its prediction is pending
 //!                  waiting ──► matched (prediction came) | orphaned (all it could belong to are mature)
 //!                  duplicate | rejected           a second outcome, as the policy says
@@ -20,7 +20,9 @@
 //! columns; the [`joiner`] of one pair of partitions finds them; its [`journal`] writes down what was
 //! done, so that a snapshot costs what happened since the last and not all that is pending.
 //!
-//! Order does not matter: of two predictions of one id the earlier in event time stays, of two outcomes
+//! Two versions that score the same id are two predictions, each with the same outcome.
+//!
+//! Order does not matter: of two predictions of one id and version the earlier in event time stays, of two outcomes
 //! the first or the last in event time, as configured; so arrival may be shuffled at will until the pane
 //! matures, and the sums are the same to the bit.
 
