@@ -14,6 +14,7 @@
 //! | [`evidence`] | what kind, which scores, since when |
 //! | [`budget`] | thresholds from "1 per 30d", "2000000 events", "5% ever" |
 //! | [`radius`], [`sequences`] | confidence sequences of the mean residual, of bins, below ECE² |
+//! | [`drift`], [`paired`] | two versions on the same events: which scores better, which is calibrated better |
 //! | [`fleet`] | which of many streams to call |
 //! | [`watch`] | all of it for one stream: alarm, restart, all-clear |
 //!
@@ -22,11 +23,13 @@
 
 pub mod budget;
 pub mod detector;
+pub mod drift;
 pub mod evidence;
 pub mod fleet;
 pub mod likelihood;
 pub mod mixture;
 pub mod odds;
+pub mod paired;
 pub mod radius;
 pub mod sequences;
 pub mod watch;
@@ -36,4 +39,5 @@ pub use detector::Detector;
 pub use evidence::Evidence;
 pub use likelihood::Likelihoods;
 pub use odds::Odds;
+pub use paired::{Compared, Difference, Pair, Paired};
 pub use watch::{Outcome, Rules, Watch};

@@ -22,16 +22,27 @@ const STEPS: usize = 60;
 /// r(V, α) for increments of at least −`c`.
 pub fn radius(v: f64, alpha: f64, c: f64) -> f64 {
     let lambda: [f64; MIXTURE] = std::array::from_fn(|g| 0.5 / c * (-(g as f64)).exp2());
-    let psi = lambda.map(|l| ((-(-c * l).ln_1p() - c * l) / (c * c)) * v);
-    let level = (MIXTURE as f64 / alpha).ln();
-    let mut r = (0..MIXTURE)
-        .map(|g| (level + psi[g]) / lambda[g])
+    let penalty = lambda.map(|l| psi(l, c) * v);
+    crossing(&lambda, &penalty, alpha)
+}
+
+/// ψ(λ) of the module.
+pub(super) fn psi(lambda: f64, c: f64) -> f64 {
+    (-(-c * lambda).ln_1p() - c * lambda) / (c * c)
+}
+
+/// The r at which the mean over g of exp(λ_g·r − `penalty`_g) is 1/α.
+pub(super) fn crossing(lambda: &[f64], penalty: &[f64], alpha: f64) -> f64 {
+    let level = (lambda.len() as f64 / alpha).ln();
+    let both = || lambda.iter().zip(penalty);
+    let mut r = both()
+        .map(|(l, p)| (level + p) / l)
         .fold(f64::INFINITY, f64::min);
     for _ in 0..STEPS {
-        let terms: [f64; MIXTURE] = std::array::from_fn(|g| lambda[g] * r - psi[g]);
-        let top = terms.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        let terms = || both().map(|(l, p)| l * r - p);
+        let top = terms().fold(f64::NEG_INFINITY, f64::max);
         let (mut sum, mut slope) = (0.0, 0.0);
-        for (term, lambda) in terms.into_iter().zip(lambda) {
+        for (term, lambda) in terms().zip(lambda) {
             let e = (term - top).exp();
             sum += e;
             slope += e * lambda;
