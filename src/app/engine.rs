@@ -13,17 +13,18 @@
 
 use crate::collect::join::{JoinPlan, JoinState, JournalDelta};
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair, Part,
-    PartitionState, ROLL_UP, Reason, Subject,
+    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
+    PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Subject,
 };
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    AccountReport, Change, Detector, DetectorOptions, DetectorState, Judge, JudgeOptions, Ledger,
-    Memory, Stopwatch, StreamId, StreamReport, WindowReport, pane_of,
+    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector,
+    DetectorOptions, DetectorState, Judge, JudgeOptions, Ledger, Memory, Stopwatch, StreamId,
+    StreamReport, WindowReport, pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
-use crate::store::snapshot::{JudgeState, ModelState, RingState, SubjectState};
+use crate::store::snapshot::{ComparedState, JudgeState, ModelState, RingState, SubjectState};
 use crate::window::{Correction, PackError, Packed};
 use std::fmt;
 use std::sync::Arc;
@@ -50,6 +51,8 @@ pub struct Engine {
     dropped: Vec<String>,
     /// What the detectors may stake.
     ledger: Ledger,
+    /// Versions against each other, by model.
+    comparisons: Vec<Comparisons>,
     /// Bets of the detectors, by model.
     odds: Vec<Option<Arc<Odds>>>,
     stopwatch: Option<Stopwatch>,
@@ -94,6 +97,7 @@ impl Engine {
                 plan.joins.clone(),
             ),
             ledger: Ledger::new(&plan.models),
+            comparisons: vec![Comparisons::default(); plan.models.len()],
             odds: plan.models.iter().map(odds).collect(),
             plan,
             judges: Vec::new(),
@@ -304,6 +308,7 @@ impl Engine {
                 let sampling = model.judge.evaluation.sampling;
                 model.judge = JudgeOptions {
                     detector: model.judge.detector.take(),
+                    compare: model.judge.compare.take(),
                     ..theirs.judge.clone()
                 };
                 // The sums hold scores that were carried by it.
@@ -389,6 +394,11 @@ impl Engine {
             .sum::<usize>();
         let odds = self.odds.iter().flatten().map(|o| o.bytes());
         self.collector.bytes()
+            + self
+                .comparisons
+                .iter()
+                .map(Comparisons::bytes)
+                .sum::<usize>()
             + judges
             + odds.sum::<usize>()
             + self.judges.capacity() * size_of::<Vec<Judge>>()
@@ -418,11 +428,37 @@ impl Engine {
                 self.make_judges(slot, newest_ms);
                 self.seal_subject(model, slot, from_ms, at_ms);
             }
+            self.compare(model, at_ms);
             self.collector.close(model, at_ms);
             // Late outcomes that were there already.
             self.correct();
         }
         self.collector.orphan();
+    }
+
+    /// Compares the versions of a model on the ids that they share in sealed panes.
+    fn compare(&mut self, model: usize, line_ms: i64) {
+        let (plan, comparisons) = (&self.plan.models[model], &mut self.comparisons[model]);
+        self.collector.pair_up(model, line_ms, |matches| {
+            comparisons.observe(plan.views[matches.view], &matches, plan.grid);
+        });
+    }
+
+    /// What can be said of versions that scored the same ids.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        let all = self.plan.models.iter().zip(&self.comparisons);
+        let compared = all.filter_map(|(m, c)| Some((m.judge.compare.as_ref()?, c)));
+        compared.flat_map(|(o, c)| c.reports(o.alpha)).collect()
+    }
+
+    /// Where rows of pairs went, by name of the model's plan, with how many are held.
+    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
+        let models = self.plan.models.iter().enumerate();
+        let counts = models.filter_map(|(i, m)| {
+            let pairing = self.collector.pairing(i)?;
+            Some((m.name.clone(), pairing.counts(), pairing.rows()))
+        });
+        counts.collect()
     }
 
     /// Corrects sealed panes by the outcomes that came after their predictions were mature.
@@ -528,7 +564,20 @@ impl Engine {
             subjects: slots.collect(),
             joins: self.collector.join_states(),
             ledger: self.ledger.state(&self.plan.models),
+            compared: self.compared(),
         }
+    }
+
+    fn compared(&self) -> Vec<ComparedState> {
+        let models = (0u32..).zip(&self.comparisons);
+        let state = |(model, comparisons): (u32, &Comparisons)| {
+            Some(ComparedState {
+                model,
+                pairing: self.collector.pairing(model as usize)?.state(),
+                comparisons: comparisons.states(),
+            })
+        };
+        models.filter_map(state).collect()
     }
 
     /// What happened in joins since the last call, to be written to their journals before the snapshot
@@ -602,8 +651,29 @@ impl Engine {
             }
         }
         engine.collector.settle_groups();
+        engine.put_back_compared(s.compared, &kept)?;
         engine.put_back_joins(&s.joins, segments, &s.models, &kept)?;
         Ok(engine)
+    }
+
+    /// Puts back pairs and comparisons of models that are as they were, and whose versions are still compared.
+    fn put_back_compared(
+        &mut self,
+        states: Vec<ComparedState>,
+        kept: &[Option<usize>],
+    ) -> Result<(), RestoreError> {
+        for state in states {
+            let model = kept.get(state.model as usize).copied().flatten();
+            let Some(model) = model.filter(|&m| self.collector.pairing(m).is_some()) else {
+                continue;
+            };
+            let sound = self.collector.put_back_pairing(model, state.pairing);
+            if !sound || !self.comparisons[model].restore(state.comparisons) {
+                let name = &self.plan.models[model].name;
+                return Err(RestoreError::Corrupt(format!("comparison of {name}")));
+            }
+        }
+        Ok(())
     }
 
     /// Puts back the joiners, and counts as expired what was pending in joins or models that the plan no
@@ -681,6 +751,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         held_ms: m.ladder.held_ms(),
         segmenting: m.segmenting,
         sampling: m.judge.evaluation.sampling,
+        compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
         name: m.name.clone(),
         views: m.views.clone(),
         classes: m.classes.len(),
@@ -688,6 +759,19 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         lateness_ms: m.ladder.lateness_ms,
         grid: m.grid,
     }
+}
+
+/// How versions are paired; `None` where there is nothing to pair.
+fn pair_shape(m: &ModelPlan, o: &CompareOptions) -> Option<PairShape> {
+    let views = m.views.iter().enumerate();
+    let views = views.filter(|(_, view)| CompareOptions::takes(**view));
+    let views: Vec<usize> = views.map(|(at, _)| at).collect();
+    (!views.is_empty() && !m.grid.is_weighted()).then(|| PairShape {
+        views,
+        wait_ms: o.wait_ms,
+        rows_max: o.rows_max,
+        champion: o.champion.clone(),
+    })
 }
 
 fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {

@@ -11,8 +11,10 @@ use super::depot::{Depot, ParcelAge, ParcelCounts, Taken};
 use super::engine::{Engine, Plan, Remembered};
 use super::lanes::{Lanes, Moved};
 use super::snapshots::Written;
-use crate::collect::{Counters, Disposition, Event, Label, Origin, Pair, PartitionState, Reason};
-use crate::judge::{AccountReport, Change, Stopwatch, StreamReport};
+use crate::collect::{
+    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
+};
+use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
 use crate::kafka::KafkaError;
 
 /// How long the last batch of parcels may take at the end.
@@ -227,6 +229,16 @@ impl Engines {
     /// The accounts of false alarms.
     pub fn ledger(&self) -> Vec<AccountReport> {
         self.judging().ledger()
+    }
+
+    /// Versions that scored the same ids.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        self.judging().comparisons()
+    }
+
+    /// See [`Engine::pair_counts`].
+    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
+        self.judging().pair_counts()
     }
 
     /// Where every record went; in a process whose partitions move, every record that it has read itself.

@@ -27,7 +27,12 @@ pub fn reports(published: &Published, engine: &Engines) {
     }
     published.retain(|id| alive.contains(id));
     let ledger = engine.ledger().into();
-    published.update(|facts| facts.ledger = ledger);
+    let (comparisons, counts) = (engine.comparisons().into(), engine.pair_counts());
+    published.update(|facts| {
+        facts.ledger = ledger;
+        facts.comparisons = comparisons;
+        facts.pair_counts = counts;
+    });
 }
 
 /// Publishes how long evaluations took since the last time.

@@ -13,7 +13,7 @@ use crate::app::replay::{self, Tally};
 use crate::app::table::{self, Cell};
 use crate::config::value::Outside;
 use crate::config::{Config, Problem};
-use crate::judge::{Change, StreamReport, WindowReport, report};
+use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
 
 /// What holds without `--config`. The broker is never asked.
 const DEFAULTS: &str = r#"
@@ -148,7 +148,9 @@ fn print(json: bool, engine: &Engine, tally: &Tally) {
     let mut reports: Vec<&StreamReport> = engine.reports().collect();
     reports.sort_by(|a, b| a.id.cmp(&b.id));
     if json {
-        let all: Vec<serde_json::Value> = reports.iter().map(|r| report_json(r)).collect();
+        let compared = engine.comparisons();
+        let mut all: Vec<serde_json::Value> = reports.iter().map(|r| report_json(r)).collect();
+        all.extend(compared.iter().map(comparison_json));
         println!("{}", serde_json::Value::Array(all));
     } else {
         let rows: Vec<Vec<Cell>> = reports.iter().flat_map(|r| rows(r)).collect();
@@ -156,6 +158,9 @@ fn print(json: bool, engine: &Engine, tally: &Tally) {
         println!();
         for line in table::lines(&heading, &rows, std::io::stdout().is_terminal()) {
             println!("{line}");
+        }
+        for report in engine.comparisons() {
+            println!("{}: {}", report.id.model, comparison::words(&report));
         }
     }
     eprintln!("{}", summary(tally));
@@ -183,6 +188,11 @@ fn report_json(report: &StreamReport) -> serde_json::Value {
         "last_event_ms": report.last_event_ms,
         "windows": report.windows.iter().map(window).collect::<Vec<_>>(),
     })
+}
+
+/// Versions against each other: an entry with `comparison` in place of `stream`.
+fn comparison_json(report: &ComparisonReport) -> serde_json::Value {
+    serde_json::json!({ "comparison": comparison::json(report) })
 }
 
 /// Where all records went, in one line, and the first that was rejected, in another.

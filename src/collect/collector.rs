@@ -13,9 +13,10 @@
 
 use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
-use super::join::{JoinPlan, Joins};
+use super::join::{self, JoinPlan, Joins};
 use super::joining::Amendments;
 use super::key::Names;
+use super::pairing::{Matches, PairShape, Pairing};
 use super::partition::Partitions;
 use super::segments::{Groups, Part, Segmenting};
 use super::subject::Subject;
@@ -59,6 +60,8 @@ pub struct ModelShape {
     pub segmenting: Segmenting,
     /// How its negatives were sampled; scores of the view `binary` are carried accordingly.
     pub sampling: Sampling,
+    /// How its versions are compared, if they are.
+    pub compare: Option<PairShape>,
 }
 
 /// What an event needs to know of its model, in a quarter of a cache line.
@@ -67,6 +70,8 @@ struct Way {
     pane_ms: i64,
     /// There is one view, the binary one, of scores as they come.
     plain: bool,
+    /// Its versions are compared.
+    paired: bool,
 }
 
 /// Bounds of the collector.
@@ -124,6 +129,8 @@ pub struct Collector {
     /// Number of classes of each model, or 0.
     pub(super) classes: Vec<u32>,
     pub(super) amendments: Amendments,
+    /// Ids that versions share, by model.
+    pub(super) pairings: Vec<Option<Pairing>>,
     /// Somebody looks.
     pub(super) tap: Option<Box<Tap>>,
 }
@@ -136,6 +143,10 @@ impl Collector {
             classes: models.iter().map(ModelShape::outcomes).collect(),
             expected: Vec::new(),
             amendments: Amendments::default(),
+            pairings: models
+                .iter()
+                .map(|m| m.compare.clone().map(Pairing::new))
+                .collect(),
             tap: None,
             ways: models.iter().map(Way::new).collect(),
             closed_ms: vec![i64::MIN; models.len()],
@@ -253,6 +264,9 @@ impl Collector {
             return end;
         }
         self.partitions.observe(time);
+        if way.paired {
+            self.pair(slot, event, only);
+        }
         if self.tap.is_some() {
             self.tap_event(slot, event);
         }
@@ -303,6 +317,58 @@ impl Collector {
             source.other += u64::from(other);
         }
         Ok(())
+    }
+
+    /// Keeps an observation for the other versions of its model.
+    #[inline(never)]
+    fn pair(&mut self, slot: usize, event: &Event<'_>, only: Option<Scored>) {
+        let model = self.subject(slot).map(|s| s.model);
+        let Some((model, Some(pairing))) = model.map(|m| (m, &mut self.pairings[m])) else {
+            return;
+        };
+        if event.id.is_empty() {
+            pairing.pass();
+            return;
+        }
+        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
+        let one = only.map(|one| [one]);
+        let seen = one.as_ref().map_or(self.seen.as_slice(), |one| one);
+        let key = join::Key::new(None, event.id);
+        pairing.take(start_ms, event.time_ms, slot, key, seen);
+    }
+
+    /// Tells the pairs of `model` in panes that end at or before `line_ms`.
+    pub fn pair_up(&mut self, model: usize, line_ms: i64, each: impl FnMut(Matches<'_>)) {
+        let Some(mut pairing) = self.pairings[model].take() else {
+            return;
+        };
+        let name = |slot: u32| {
+            let subject = self.subject(slot as usize)?;
+            Some((subject.key.model(), subject.key.version()))
+        };
+        pairing.seal(line_ms, self.models[model].pane_ms, name, each);
+        self.pairings[model] = Some(pairing);
+    }
+
+    /// The ids that versions of `model` share, if these are compared.
+    pub fn pairing(&self, model: usize) -> Option<&Pairing> {
+        self.pairings.get(model)?.as_ref()
+    }
+
+    /// Puts back the rows of a snapshot, but those of subjects that did not come back; the subjects must be
+    /// back. `false` where they are of another shape.
+    pub fn put_back_pairing(&mut self, model: usize, state: super::PairingState) -> bool {
+        let Some(mut pairing) = self.pairings[model].take() else {
+            return true;
+        };
+        let sound = pairing.restore(state);
+        let here = |slot: u32| {
+            self.subject(slot as usize)
+                .is_some_and(|s| s.model == model)
+        };
+        pairing.retain(here);
+        self.pairings[model] = Some(pairing);
+        sound
     }
 
     /// Whether a pane of some model can be sealed.
@@ -433,6 +499,12 @@ impl Collector {
             + self.table.bytes()
             + self.partitions.bytes()
             + self.joins.bytes()
+            + self
+                .pairings
+                .iter()
+                .flatten()
+                .map(Pairing::bytes)
+                .sum::<usize>()
             + self.group_bytes()
     }
 }
@@ -470,6 +542,7 @@ impl Way {
     fn new(shape: &ModelShape) -> Way {
         Way {
             pane_ms: shape.pane_ms,
+            paired: shape.compare.is_some(),
             plain: shape.views == [View::Binary]
                 && shape.sampling.is_none()
                 && !shape.grid.is_weighted(),

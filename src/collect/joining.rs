@@ -63,6 +63,7 @@ impl Collector {
         }
         let plan = self.joins.plan(role.join);
         let key = Key::new(plan.by_model.then_some(event.model), event.id);
+        let key = key.of_version(event.version);
         let expect = Expect {
             key,
             model: model as u16,
@@ -263,6 +264,11 @@ impl Collector {
         }
         if m.outcome.is_none() {
             pane.count_unlabelled(&self.seen, class.is_some());
+        }
+        if class.is_some()
+            && let Some(pairing) = &mut self.pairings[usize::from(m.model)]
+        {
+            pairing.take(m.start_ms, m.time_ms, slot, m.key, &self.seen);
         }
         let unlabelled = m.outcome.is_none();
         (

@@ -3,7 +3,7 @@
 //! [`event`] names what comes in and how each record ends; [`counters`] counts the ends; [`collector`]
 //! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
 //! it, while [`partition`] follows offsets and event time; [`segments`] says which subjects there may be,
-//! and keeps the roll-ups over them; [`tap`] lets people look. Where outcomes come apart from their predictions, [`join`] holds these until they are mature.
+//! and keeps the roll-ups over them; [`tap`] lets people look; [`pairing`] finds the ids that two versions scored. Where outcomes come apart from their predictions, [`join`] holds these until they are mature.
 
 pub mod collector;
 pub mod counters;
@@ -11,6 +11,7 @@ pub mod event;
 pub mod join;
 mod joining;
 pub mod key;
+pub mod pairing;
 pub mod partition;
 pub mod segments;
 pub mod subject;
@@ -21,6 +22,7 @@ pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
 pub use key::{Key, Names};
+pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};
 pub use segments::{OTHER, Part, ROLL_UP, Segmenting};
 pub use subject::Subject;

@@ -380,6 +380,9 @@ impl Collector {
     pub fn expire(&mut self, slot: usize) {
         if let Some(gone) = self.subjects.get_mut(slot).and_then(Option::take) {
             let views = self.models[gone.model].views.len();
+            if let Some(pairing) = &mut self.pairings[gone.model] {
+                pairing.retain(|of| of as usize != slot);
+            }
             self.vacant += 1;
             self.streams -= views;
             self.counters.streams_expired += views as u64;

@@ -12,7 +12,7 @@ use crate::collect::Segmenting;
 use crate::decode::{
     DecodeOptions, Decoder, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
 };
-use crate::judge::{Caps, JudgeOptions, ModelPlan, Plan};
+use crate::judge::{Caps, CompareOptions, JudgeOptions, ModelPlan, Plan};
 use crate::kafka::{KafkaOptions, OWNED, Security, StartAt};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
@@ -197,7 +197,10 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
             problems,
         ),
         grid,
-        judge: judge(test, record.child("model.alert"), sampling, problems),
+        judge: JudgeOptions {
+            compare: compare(record, root, problems),
+            ..judge(test, record.child("model.alert"), sampling, problems)
+        },
         segmenting: segmenting(record, root),
     }
 }
@@ -443,7 +446,54 @@ fn judge(
         flap_within_ms: alert.milliseconds("flap_within"),
         stale_after_ms: alert.milliseconds("stale_after"),
         detector: None,
+        compare: None,
     }
+}
+
+/// How the versions of a model are compared; said here what stands against it.
+fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Option<CompareOptions> {
+    let section = record.child("model.compare");
+    if !section.truth("enabled") {
+        return None;
+    }
+    let at = section.entry("enabled").at;
+    let mut refuse = |what: &str, remedy: &str| problems.add(at, what, remedy);
+    if root.child("state").entry("topic").given {
+        refuse(
+            "versions cannot be compared where partitions move with their state: the two records of an id may \
+             lie in different processes",
+            "remove `topic` from [state], or `enabled` here",
+        );
+    }
+    let views = record.list("views").iter().map(|v| v.value.as_str());
+    if views.clone().all(|v| v == "top_label") && views.count() > 0 {
+        refuse(
+            "of `top_label` the outcome is whether the version itself was right, so two versions are not scored \
+             on the same outcome",
+            "add the view `binary` or `class:0` to `views`, or remove `enabled`",
+        );
+    }
+    let feeds = |s: &&Record| s.text("model").is_none() || s.text("model") == record.text("name");
+    let sources: Vec<&Record> = root.all("source").iter().filter(feeds).collect();
+    let field = |s: &Record, key: &str| s.child("source.fields").entry(key).given;
+    if !sources.is_empty() && !sources.iter().any(|s| field(s, "id")) {
+        refuse(
+            "versions are compared by id, and no source of this model has one",
+            "add `id` to [source.fields]",
+        );
+    }
+    if sources.iter().any(|s| field(s, "weight")) {
+        refuse(
+            "versions are compared on events of equal weight, and events are weighted",
+            "remove `enabled`",
+        );
+    }
+    Some(CompareOptions {
+        champion: section.owned("champion"),
+        wait_ms: section.milliseconds("wait"),
+        rows_max: section.count("rows_max"),
+        alpha: 1.0 - section.number("confidence"),
+    })
 }
 
 /// The sources: for each the client's options and the shape of its records.

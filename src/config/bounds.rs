@@ -17,6 +17,9 @@
 //! view above one, and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
 //! since the last snapshot waits for its journal beside that.
 //!
+//! Where versions are compared, each of `rows_max` observations that are kept takes [`ROW_BYTES`], and each of
+//! 1000 comparisons 5 kB.
+//!
 //! Where events are weighted, a cell takes 600 bytes open and 288 packed.
 //!
 //! 16 bytes is above what a packed cell was measured to take (5 to 11 bytes, see the window floor); 48
@@ -27,6 +30,7 @@
 
 use crate::decode::Format;
 use crate::judge::ModelPlan;
+use crate::judge::comparison::COMPARISONS_MAX;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
 use crate::window::Width;
@@ -53,6 +57,10 @@ const STREAM_BYTES: u64 = 16 * 1024;
 pub const PENDING_BYTES: u64 = 80;
 /// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
+/// An observation that is kept for other versions: in a list with room to grow, or in one that is being sorted.
+pub const ROW_BYTES: u64 = 96;
+/// A comparison of two versions.
+const COMPARISON_BYTES: u64 = 5 * 1024;
 /// Records of a source that may wait for their schemas before no more is read for it, bytes.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
 /// A detector with its report.
@@ -70,7 +78,7 @@ pub struct MemoryBound {
     pub streams_max: u64,
     /// Bets of the detectors, one table for each model, bytes.
     pub bets_bytes: u64,
-    /// Predictions and outcomes that wait for each other, bytes.
+    /// Predictions and outcomes that wait for each other, and versions that do, bytes.
     pub pending_bytes: u64,
     /// Fetched records that wait, for their turn or for their schemas, and notices that wait for sinks, bytes.
     pub queue_bytes: u64,
@@ -91,7 +99,7 @@ impl MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
             streams_max: config.plan.caps.streams_max as u64,
             bets_bytes: bets_bytes(config),
-            pending_bytes: pending_bytes(config),
+            pending_bytes: pending_bytes(config).saturating_add(compared_bytes(config)),
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
         }
     }
@@ -125,6 +133,17 @@ fn pending_bytes(config: &Config) -> u64 {
     let each = views * PENDING_BYTES + WAITING_BYTES;
     let joins = config.plan.joins.iter();
     let most = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
+    most.fold(0, u64::saturating_add)
+}
+
+/// What may be kept of versions that are compared.
+fn compared_bytes(config: &Config) -> u64 {
+    let models = config.plan.models.iter();
+    let compared = models.filter_map(|m| m.judge.compare.as_ref());
+    let most = compared.map(|o| {
+        let rows = (o.rows_max as u64).saturating_mul(ROW_BYTES);
+        rows.saturating_add(COMPARISONS_MAX as u64 * COMPARISON_BYTES)
+    });
     most.fold(0, u64::saturating_add)
 }
 

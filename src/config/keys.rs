@@ -117,6 +117,13 @@ pub const SECTIONS: &[Section] = &[
         keys: ALERT,
     },
     Section {
+        path: "model.compare",
+        repeated: false,
+        about: "Versions of the model that score the same ids, as a champion and its shadow do, against each other: \
+                Brier score and calibration, with intervals that hold at all times.",
+        keys: COMPARE,
+    },
+    Section {
         path: "detector",
         repeated: false,
         about: "What alarms: a detector of each stream that looks at every pane and keeps a promise about false \
@@ -623,6 +630,42 @@ const SAMPLING: &[Key] = &[
         Value("1.0"),
         "Share of the negatives that the model was trained on, above 0, where its scores were not corrected \
          for it: p / (p + (1 - p) / w).",
+    ),
+];
+
+const COMPARE: &[Key] = &[
+    key(
+        "enabled",
+        Kind::Truth,
+        Value("false"),
+        "Whether versions are compared, in the views `binary` and `class:k`. Needs `fields.id`, and both \
+         versions' records of an id in one process: not with [state] `topic`.",
+    ),
+    key(
+        "champion",
+        Kind::Text,
+        Unset("\"2026-10\""),
+        "The version to which all others are compared. Unset: each to each that came before it.",
+    ),
+    key(
+        "wait",
+        Kind::Duration,
+        Value("\"1m\""),
+        "How far apart in event time two versions may score one id; so long an observation is kept for \
+         the other after its pane was sealed.",
+    ),
+    key(
+        "rows_max",
+        COUNT,
+        Value("1000000"),
+        "Most observations that are kept for other versions, 80 bytes each, in open panes and within \
+         `wait`; one above is counted in its stream as ever, and in no pair.",
+    ),
+    key(
+        "confidence",
+        PROBABILITY,
+        Value("0.95"),
+        "Of each interval at all times together.",
     ),
 ];
 

@@ -42,6 +42,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             ok(&api::streams(published, model.as_deref()))
         }
         Route::Ledger => ok(&api::ledger(published)),
+        Route::Comparison(model) => compared(model.as_deref(), published),
         Route::Stream(parts) => stream(&parts, published),
         Route::Reliability(parts) => reliability(&parts, query, published),
         Route::Recalibration(parts) => mending(&parts, query, published),
@@ -170,8 +171,21 @@ fn ready(published: &Published) -> Answer {
 
 fn stream(parts: &[String], published: &Published) -> Answer {
     match path::find(parts, published).and_then(|id| published.report(&id)) {
-        Some(report) => ok(&api::stream(&report)),
+        Some(report) => ok(&api::stream(&report, published)),
         None => no_stream(parts),
+    }
+}
+
+/// Versions against each other; a model that nobody knows is told from one whose versions share no id yet.
+fn compared(model: Option<&str>, published: &Published) -> Answer {
+    let body = api::comparisons(published, model);
+    let known = |model: &str| published.reports().iter().any(|r| r.id.model == model);
+    match model {
+        Some(model) if body["count"] == 0 && !known(model) => {
+            let hint = "/api/v1/streams lists what is known; the name must be percent-encoded";
+            error(StatusCode::NOT_FOUND, &format!("no model `{model}`"), hint)
+        }
+        _ => ok(&body),
     }
 }
 

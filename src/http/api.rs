@@ -6,9 +6,10 @@
 
 use serde_json::{Value, json};
 
-use super::path::{encode_id, page_path};
+use super::path::{encode, encode_id, page_path};
 use crate::judge::{
-    AccountReport, Coverage, StreamId, StreamReport, Verdict, WindowReport, detector_report, report,
+    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, Verdict, WindowReport,
+    comparison, detector_report, report,
 };
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
@@ -52,9 +53,45 @@ pub fn ledger(published: &Published) -> Value {
     json!({ "accounts": accounts })
 }
 
+/// Versions that scored the same ids, of all models or of one.
+pub fn comparisons(published: &Published, model: Option<&str>) -> Value {
+    let facts = published.facts();
+    let all = facts.comparisons.iter();
+    let asked = all.filter(|c| model.is_none_or(|model| c.id.model == model));
+    let list: Vec<Value> = asked.map(compared).collect();
+    let held = facts.pair_counts.iter().map(|(plan, counts, held)| {
+        json!({
+            "model": plan,
+            "taken": counts.taken,
+            "paired": counts.paired,
+            "alone": counts.alone,
+            "duplicate": counts.duplicate,
+            "contradicted": counts.contradicted,
+            "refused": counts.refused,
+            "nameless": counts.nameless,
+            "held": held,
+        })
+    });
+    json!({ "count": list.len(), "comparisons": list, "rows": held.collect::<Vec<_>>() })
+}
+
+fn compared(report: &ComparisonReport) -> Value {
+    let mut entry = comparison::json(report);
+    entry["since"] = json!(rfc3339(report.since_ms));
+    entry["last"] = json!(rfc3339(report.last_ms));
+    entry
+}
+
 /// Everything known of one stream.
-pub fn stream(report: &StreamReport) -> Value {
+pub fn stream(report: &StreamReport, published: &Published) -> Value {
     let mut entry = identity(report);
+    let facts = published.facts();
+    let about = facts.comparisons.iter().filter(|c| {
+        let named = |version: &str| version == report.id.version;
+        let same = c.id.model == report.id.model && c.id.view == report.id.view;
+        same && (named(&c.id.champion) || named(&c.id.challenger))
+    });
+    entry["comparisons"] = about.map(compared).collect();
     entry["detector"] = report
         .detector
         .as_deref()
@@ -116,6 +153,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
             "self": format!("/api/v1/streams/{path}"),
             "reliability": format!("/api/v1/streams/{path}/reliability"),
             "recalibration": format!("/api/v1/streams/{path}/recalibration"),
+            "comparison": format!("/api/v1/models/{}/comparison", encode(&id.model)),
             "page": page_path(id),
         },
     })

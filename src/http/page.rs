@@ -47,6 +47,7 @@ pub fn index(published: &Published) -> String {
          <li>/api/v1/streams/{id} everything known of one stream\
          <li>/api/v1/streams/{id}/reliability the cells of its diagram\
          <li><a href=/api/v1/ledger>/api/v1/ledger</a> budgets of false alarms, promised and spent\
+         <li><a href=/api/v1/comparisons>/api/v1/comparisons</a> and /api/v1/models/{model}/comparison versions that scored the same ids\
          <li>/api/v1/streams/{id}/recalibration what would mend it; <code>?format=csv</code> as a table\
          <li><a href=/api/v1/alerts>/api/v1/alerts</a> what fires, <a href=/api/v1/silences>/api/v1/silences</a> what is kept back\
          <li>/api/v1/tap pairs as they form, by lines; <code>?model=</code> and <code>?rate=</code>\

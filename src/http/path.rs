@@ -25,6 +25,8 @@ pub enum Route {
     Streams,
     /// The budgets of false alarms.
     Ledger,
+    /// Versions against each other; those of one model where it is named.
+    Comparison(Option<String>),
     /// One stream; its encoded parts.
     Stream(Vec<String>),
     /// The cells of one stream.
@@ -58,6 +60,7 @@ pub fn route(path: &str) -> Route {
         "/ready" => return Route::Ready,
         "/-/reload" => return Route::Reload,
         "/api/v1/ledger" => return Route::Ledger,
+        "/api/v1/comparisons" => return Route::Comparison(None),
         "/api/v1/tap" => return Route::Tap,
         "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
         "/api/v1/alerts" => return Route::Alerts,
@@ -81,6 +84,10 @@ pub fn route(path: &str) -> Route {
             }
         }
         return parts(rest).map_or(Route::Unknown, Route::Stream);
+    }
+    if let Some(rest) = path.strip_prefix("/api/v1/models/") {
+        let model = rest.strip_suffix("/comparison").and_then(decode);
+        return model.map_or(Route::Unknown, |model| Route::Comparison(Some(model)));
     }
     if let Some(id) = path.strip_prefix("/api/v1/silences/") {
         return id.parse().map_or(Route::Unknown, Route::Silence);
@@ -198,6 +205,11 @@ mod tests {
             route("/api/v1/streams/a/1//binary/recalibration"),
             Route::Recalibration(owned(&["a", "1", "", "binary"]))
         );
+        assert_eq!(
+            route("/api/v1/models/team%2Ffraud/comparison"),
+            Route::Comparison(Some("team/fraud".to_owned()))
+        );
+        assert_eq!(route("/api/v1/models/fraud"), Route::Unknown);
         assert_eq!(route("/api/v1/streams/a/b"), Route::Unknown);
         assert_eq!(route("/api/v1/streams/%zz"), Route::Unknown);
         assert_eq!(route("/api/v1/streams/%ff"), Route::Unknown);

@@ -5,11 +5,12 @@
 //! how many outcomes it rests on; [`book`] is what
 //! leaves, [`detector`] what alarms with a guarantee, [`ledger`] where its budget is kept, [`alarm`] what windows and
 //! detector say together, [`record`] how that can be recomputed, [`sentence`] the same in words, [`report`] its numbers as
-//! JSON; [`mending`] keeps what would mend a miscalibration, and [`recalibration`] says it.
+//! JSON; [`comparison`] sets versions against each other; [`mending`] keeps what would mend a miscalibration, and [`recalibration`] says it.
 
 pub mod alarm;
 pub mod book;
 pub mod classes;
+pub mod comparison;
 pub mod coverage;
 pub mod detector;
 pub mod detector_report;
@@ -30,6 +31,9 @@ pub mod stream;
 pub mod verdict;
 
 pub use book::{Change, DetectorStep, Evidence, Facts, Step, StreamReport, WindowReport};
+pub use comparison::{
+    CompareOptions, ComparisonId, ComparisonReport, ComparisonState, Comparisons,
+};
 pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;

@@ -5,6 +5,7 @@
 //! `calibrated`: nothing was found that is large enough to matter. Before that it is undecided, with
 //! the reason, and an undecided window reports no evaluation.
 
+use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
 use crate::alert::{Condition, Holds, Severity};
 use crate::stats::evaluation::{Evaluation, Options};
@@ -123,6 +124,8 @@ pub struct JudgeOptions {
     pub stale_after_ms: i64,
     /// The detector of each stream; `None` for none.
     pub detector: Option<DetectorOptions>,
+    /// How versions are compared; `None` where they are not.
+    pub compare: Option<CompareOptions>,
 }
 
 impl JudgeOptions {
@@ -133,6 +136,7 @@ impl JudgeOptions {
             min_events: u64::MAX,
             stale_after_ms: i64::MAX,
             detector: None,
+            compare: None,
             ..self.clone()
         }
     }
@@ -166,6 +170,7 @@ impl Default for JudgeOptions {
             flap_within_ms: 0,
             stale_after_ms: 3_600_000,
             detector: None,
+            compare: None,
         }
     }
 }

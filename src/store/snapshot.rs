@@ -14,8 +14,8 @@
 
 use crate::alert::Alert;
 use crate::collect::join::JoinState;
-use crate::collect::{Counters, Partitions};
-use crate::judge::{DetectorState, LedgerState, Memory, MendingState};
+use crate::collect::{Counters, PairingState, Partitions};
+use crate::judge::{ComparisonState, DetectorState, LedgerState, Memory, MendingState};
 use crate::stats::axis::{Axis, Grid};
 use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,8 @@ pub struct Snapshot {
     pub joins: Vec<JoinState>,
     /// What streams that are gone have staked of the budgets of false alarms.
     pub ledger: LedgerState,
+    /// Versions against each other, of the models that compare them.
+    pub compared: Vec<ComparedState>,
 }
 
 impl Snapshot {
@@ -100,6 +102,17 @@ impl From<Grid> for GridState {
             weighted: grid.is_weighted(),
         }
     }
+}
+
+/// Versions of the models of one plan against each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComparedState {
+    /// Index into the snapshot's models.
+    pub model: u32,
+    /// Rows that wait for their partners.
+    pub pairing: PairingState,
+    /// What was learnt of pairs.
+    pub comparisons: Vec<ComparisonState>,
 }
 
 /// One segment of one version of a model.

@@ -3,9 +3,10 @@
 //! One JSON object a line, in this order; the last line proves that the file is whole:
 //!
 //! ```text
-//! {"head":{"trueline_state":1,"snapshot_format":6}}
+//! {"head":{"trueline_state":1,"snapshot_format":7}}
 //! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]} {"ledger":…}
 //! {"subject":{…}}                 one for each
+//! {"compared":{…}}                one for each model whose versions are compared
 //! {"journal":{"join":0,"partition":4,"segment":7,"offset":0,"bytes":"…"}}      pieces of at most 1 MiB
 //! {"end":{"lines":42,"crc":"9f86d081"}}
 //! ```
@@ -16,7 +17,7 @@
 use super::file::{Loaded, StoreError, VERSION, at, load_named, save};
 use super::hex::Bytes;
 use super::journal;
-use super::snapshot::{ModelState, Snapshot, SubjectState};
+use super::snapshot::{ComparedState, ModelState, Snapshot, SubjectState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
@@ -58,6 +59,7 @@ enum Line {
     Joins(Vec<JoinState>),
     Ledger(LedgerState),
     Subject(Box<SubjectState>),
+    Compared(Box<ComparedState>),
     Journal(Piece),
     End(End),
 }
@@ -121,6 +123,9 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     pen.write(&Line::Ledger(s.ledger.clone()))?;
     for subject in &s.subjects {
         pen.write(&Line::Subject(Box::new(subject.clone())))?;
+    }
+    for compared in &s.compared {
+        pen.write(&Line::Compared(Box::new(compared.clone())))?;
     }
     for (state, segments) in s.joins.iter().zip(&loaded.segments) {
         for (mark, bytes) in state.marks.iter().zip(segments) {
@@ -228,6 +233,7 @@ fn take(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
             Line::Joins(joins) => snapshot.joins = joins,
             Line::Ledger(ledger) => snapshot.ledger = ledger,
             Line::Subject(subject) => snapshot.subjects.push(*subject),
+            Line::Compared(compared) => snapshot.compared.push(*compared),
             Line::Journal(piece) => {
                 let delta = JournalDelta {
                     join: piece.join,

@@ -24,6 +24,7 @@ use prometheus::proto::{
 };
 use prometheus::{Encoder, TextEncoder};
 
+use super::comparisons;
 use super::detectors;
 use super::metrics::{Id, Kind, TABLE, metric};
 use super::process;
@@ -417,6 +418,19 @@ fn state(published: &Published, sink: &mut Sink) {
         for (row, value) in detectors::of_account(account) {
             sink.put(row, &[&account.account], value);
         }
+    }
+    for report in facts.comparisons.iter() {
+        let (id, view) = (&report.id, report.id.view.to_string());
+        let of = [&*id.model, &*view, &*id.champion, &*id.challenger];
+        for (row, value) in comparisons::of_pair(report) {
+            sink.put(row, &of, value);
+        }
+    }
+    for (plan, counts, held) in &facts.pair_counts {
+        for (end, n) in comparisons::ends(counts) {
+            sink.put(Id::PairRows, &[plan, end], n as f64);
+        }
+        sink.put(Id::PairRowsHeld, &[plan], *held as f64);
     }
     sink.put(Id::Held, &[], facts.engine.held as f64);
     sink.put(Id::SnapshotErrors, &[], facts.snapshot.errors as f64);

@@ -39,6 +39,8 @@ pub enum Group {
     Stream,
     /// Per account of the ledger of false alarms.
     Account,
+    /// Per pair of versions of a model that scored the same ids.
+    Comparison,
     /// Per stream and window, always.
     Window,
     /// Per stream and window while the verdict is `calibrated` or `miscalibrated`; withdrawn when the
@@ -54,9 +56,10 @@ pub enum Group {
 
 impl Group {
     /// All groups in the order of the reference.
-    pub const ALL: [Group; 7] = [
+    pub const ALL: [Group; 8] = [
         Group::Stream,
         Group::Account,
+        Group::Comparison,
         Group::Window,
         Group::Evaluation,
         Group::Cell,
@@ -69,6 +72,9 @@ impl Group {
         match self {
             Group::Stream => "Per stream; those of the detector unless its budget is `none`",
             Group::Account => "Per account of the ledger of false alarms",
+            Group::Comparison => {
+                "Per pair of versions, where `[model.compare]` is enabled; intervals hold at all times"
+            }
             Group::Window => "Per stream and window, always present",
             Group::Evaluation => {
                 "Per stream and window, withdrawn while the verdict is `undecided`"
@@ -84,6 +90,7 @@ impl Group {
         match self {
             Group::Stream => &["model", "version", "segment", "view"],
             Group::Account => &["account"],
+            Group::Comparison => &["model", "view", "champion", "challenger"],
             Group::Window | Group::Evaluation => &["model", "version", "segment", "view", "window"],
             Group::Cell => &["model", "version", "segment", "view", "window", "cell"],
             Group::Input | Group::Process => &[],
@@ -177,6 +184,27 @@ table! {
         "Streams whose alarm is not over.";
     LedgerCalled Account Gauge "trueline_ledger_streams_called" "streams" []
         "Streams that e-BH calls.";
+
+    ComparisonPairs Comparison Counter "trueline_comparison_pairs_total" "pairs" []
+        "Ids that both versions scored, with the same outcome.";
+    ComparisonBrier Comparison Gauge "trueline_comparison_brier_difference" "1" []
+        "Brier score of the challenger less that of the champion; below 0 the challenger is better.";
+    ComparisonBrierLower Comparison Gauge "trueline_comparison_brier_difference_lower" "1" []
+        "Lower end of the interval of its expectation, valid at all times together.";
+    ComparisonBrierUpper Comparison Gauge "trueline_comparison_brier_difference_upper" "1" []
+        "Upper end of it; below 0 the challenger is better, at the configured confidence.";
+    ComparisonLarge Comparison Gauge "trueline_comparison_in_the_large_difference" "1" []
+        "Absolute mean residual of the challenger less that of the champion.";
+    ComparisonLargeLower Comparison Gauge "trueline_comparison_in_the_large_difference_lower" "1" []
+        "Lower end of its interval.";
+    ComparisonLargeUpper Comparison Gauge "trueline_comparison_in_the_large_difference_upper" "1" []
+        "Upper end of its interval.";
+    ComparisonCalibration Comparison Gauge "trueline_comparison_calibration_difference" "1" []
+        "Brier score that recalibration in 16 cells would win back from the challenger, less that from the champion: the difference of squared calibration error.";
+    ComparisonCalibrationLower Comparison Gauge "trueline_comparison_calibration_difference_lower" "1" []
+        "Lower end of its interval.";
+    ComparisonCalibrationUpper Comparison Gauge "trueline_comparison_calibration_difference_upper" "1" []
+        "Upper end of its interval; below 0 the challenger is calibrated better.";
 
     StreamAlert Stream Gauge "trueline_stream_alert" "0 or 1" ["state"]
         "1 for the present state of the stream's alert, of which people are told, 0 for the others: inactive, pending, firing, resolved.";
@@ -282,6 +310,10 @@ table! {
         "Observed predictions whose outcome never came and was implied.";
     Other Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records of segments that are too many for a stream of their own, counted in segment other.";
+    PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]
+        "Observations of models whose versions are compared, by what became of them: paired, alone, duplicate, contradicted (pairs that disagree about the outcome), refused by rows_max, nameless (without id); the label plan is the name of the model's section.";
+    PairRowsHeld Input Gauge "trueline_comparison_rows_held" "rows" ["plan"]
+        "Observations in memory for other versions of their ids.";
     Held Process Gauge "trueline_predictions_held" "records" []
         "Predictions in memory: pending ones, and mature ones that are kept for revisions.";
     Renormalised Input Counter "trueline_records_renormalised_total" "records" ["source"]

@@ -5,6 +5,7 @@
 //! write. Every floor above the core may use this module; it uses none of its neighbours.
 
 pub mod collector;
+mod comparisons;
 pub mod control;
 mod detectors;
 pub mod log;

@@ -25,8 +25,8 @@ use dashmap::DashMap;
 
 use super::control::Control;
 use super::taps::Taps;
-use crate::collect::SourceCounters;
-use crate::judge::{AccountReport, StreamId, StreamReport};
+use crate::collect::{PairCounts, SourceCounters};
+use crate::judge::{AccountReport, ComparisonReport, StreamId, StreamReport};
 
 /// Silence of a loop after which the program no longer counts as live. Loops beat at least once a
 /// second; thirty seconds outlast a snapshot on a slow disk and a long rebalance callback.
@@ -198,6 +198,10 @@ pub struct Facts {
     pub registry: [u64; 3],
     /// Accounts of false alarms.
     pub ledger: Arc<[AccountReport]>,
+    /// Versions that scored the same ids.
+    pub comparisons: Arc<[ComparisonReport]>,
+    /// Where rows of pairs went, by name of the model's section, and how many are held.
+    pub pair_counts: Vec<(String, PairCounts, usize)>,
     /// One entry per sink of alerts.
     pub sinks: Vec<SinkFacts>,
     /// What the disk did not take of alerts: lines of the journal, notices on their way there, records.

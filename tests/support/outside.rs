@@ -10,15 +10,15 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::{Alert, AlertState, Severity};
-use trueline::collect::{Disposition, Reason, Refusal};
+use trueline::collect::{Disposition, PairCounts, Reason, Refusal};
 use trueline::judge::{
-    AccountReport, Coverage, CoverageCell, Detector, DetectorOptions, DetectorReport, StreamId,
-    StreamReport, Undecided, Verdict, WindowReport,
+    AccountReport, ComparisonId, ComparisonReport, Coverage, CoverageCell, Detector,
+    DetectorOptions, DetectorReport, StreamId, StreamReport, Undecided, Verdict, WindowReport,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
-use trueline::stats::sequential::Budget;
+use trueline::stats::sequential::{Budget, Pair, Paired};
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
@@ -391,6 +391,33 @@ fn facts(facts: &mut Facts) {
         called: Vec::new(),
     }]
     .into();
+    let mut paired = Paired::default();
+    let (champion, challenger, outcome) = (1 << 31, 1 << 30, false);
+    let pair = Pair {
+        champion,
+        challenger,
+        outcome,
+    };
+    paired.observe(&[pair; 40], Grid::new(Axis::Linear, 12));
+    facts.comparisons = [ComparisonReport {
+        id: ComparisonId {
+            model: "rare".to_owned(),
+            view: View::Binary,
+            champion: "1".to_owned(),
+            challenger: "2".to_owned(),
+        },
+        since_ms: now_ms() - 60_000,
+        last_ms: now_ms(),
+        confidence: 0.95,
+        compared: paired.compared(0.05).unwrap(),
+    }]
+    .into();
+    let counts = PairCounts {
+        taken: 81,
+        paired: 80,
+        ..PairCounts::default()
+    };
+    facts.pair_counts.push(("rare".to_owned(), counts, 1));
     facts.parcels = Some(ParcelFacts {
         written: 7,
         written_bytes: 70_000,

@@ -54,12 +54,16 @@ pub(super) struct Cohort {
 /// A prediction that has become mature.
 #[derive(Debug, Clone, Copy)]
 pub struct Matured<'a> {
+    /// Its name.
+    pub key: Key,
     /// Index of the model's plan.
     pub model: u16,
     /// Slot of its subject.
     pub subject: u32,
     /// Begin of its pane.
     pub start_ms: i64,
+    /// Event time.
+    pub time_ms: i64,
     /// Class that happened, if any outcome came.
     pub outcome: Option<u32>,
     scores: &'a [f64],
@@ -160,6 +164,8 @@ impl Cohort {
         let r = self.row(row);
         let first = row as usize * self.views;
         Matured {
+            key: r.key,
+            time_ms: self.time_ms(row),
             model: self.model,
             subject: r.subject,
             start_ms: self.start_ms,

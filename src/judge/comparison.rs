@@ -1,0 +1,312 @@
+//! Versions of a model against each other, from the pairs of sealed panes.
+//!
+//! One comparison for each model, view and pair of versions, from their first pair on; the statistic and its guarantee
+//! are [`crate::stats::sequential::paired`]'s. Only views whose outcome does not depend on the version are compared:
+//! `binary` and `class:k`. Of `top_label` the outcome is whether the version itself was right, so two
+//! versions are not scored on the same outcome there.
+//!
+//! Always: at most [`COMPARISONS_MAX`] for each plan of models; another takes the place of the one whose last pair is oldest.
+
+use crate::collect::pairing::Matches;
+use crate::stats::axis::Grid;
+use crate::stats::sequential::drift::{Drift, Squares};
+use crate::stats::sequential::paired::{CELLS, Side};
+use crate::stats::sequential::{Compared, Difference, Paired};
+use crate::stats::view::View;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Most comparisons of a plan of models: 4 MB.
+pub const COMPARISONS_MAX: usize = 1000;
+
+/// How versions are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompareOptions {
+    /// The version to which all others are compared; else each to each.
+    pub champion: Option<String>,
+    /// How far apart in event time two versions may score one id.
+    pub wait_ms: i64,
+    /// Most rows held.
+    pub rows_max: usize,
+    /// One minus the confidence of each interval.
+    pub alpha: f64,
+}
+
+impl Default for CompareOptions {
+    /// Each to each, a minute, a million rows, 95 %.
+    fn default() -> CompareOptions {
+        CompareOptions {
+            champion: None,
+            wait_ms: 60_000,
+            rows_max: 1_000_000,
+            alpha: 0.05,
+        }
+    }
+}
+
+impl CompareOptions {
+    /// Whether two versions have the same outcome in a view.
+    pub fn takes(view: View) -> bool {
+        matches!(view, View::Binary | View::Class(_))
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ComparisonId {
+    /// Name of the model.
+    pub model: String,
+    /// View.
+    pub view: View,
+    /// The version compared to.
+    pub champion: String,
+    /// The version compared.
+    pub challenger: String,
+}
+
+/// What can be said of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ComparisonReport {
+    /// What is compared.
+    pub id: ComparisonId,
+    /// Begin of the first pane with a pair, and of the last.
+    pub since_ms: i64,
+    /// Begin of the last pane with a pair.
+    pub last_ms: i64,
+    /// Confidence of each interval.
+    pub confidence: f64,
+    /// The differences.
+    pub compared: Compared,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Comparison {
+    since_ms: i64,
+    last_ms: i64,
+    paired: Paired,
+}
+
+/// All comparisons of one plan of models.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Comparisons(BTreeMap<ComparisonId, Comparison>);
+
+impl Comparisons {
+    /// Takes the pairs of a sealed pane.
+    pub fn observe(&mut self, view: View, m: &Matches<'_>, grid: Grid) {
+        let id = ComparisonId {
+            model: m.model.to_owned(),
+            view,
+            champion: m.champion.to_owned(),
+            challenger: m.challenger.to_owned(),
+        };
+        if self.0.len() >= COMPARISONS_MAX && !self.0.contains_key(&id) {
+            let oldest = self.0.iter().min_by_key(|(id, c)| (c.last_ms, *id));
+            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
+                self.0.remove(&id);
+            }
+        }
+        let comparison = self.0.entry(id).or_insert_with(|| Comparison {
+            since_ms: m.start_ms,
+            last_ms: m.start_ms,
+            paired: Paired::default(),
+        });
+        comparison.last_ms = m.start_ms;
+        comparison.paired.observe(m.pairs, grid);
+    }
+
+    /// What can be said of each at confidence 1 − `alpha`.
+    pub fn reports(&self, alpha: f64) -> impl Iterator<Item = ComparisonReport> {
+        self.0.iter().filter_map(move |(id, c)| {
+            Some(ComparisonReport {
+                id: id.clone(),
+                since_ms: c.since_ms,
+                last_ms: c.last_ms,
+                confidence: 1.0 - alpha,
+                compared: c.paired.compared(alpha)?,
+            })
+        })
+    }
+
+    /// All state.
+    pub fn states(&self) -> Vec<ComparisonState> {
+        self.0.iter().map(ComparisonState::of).collect()
+    }
+
+    /// Puts back a state; `false` where it is not sound.
+    #[must_use]
+    pub fn restore(&mut self, states: Vec<ComparisonState>) -> bool {
+        for state in states {
+            let Some((id, comparison)) = state.into_comparison() else {
+                return false;
+            };
+            self.0.insert(id, comparison);
+        }
+        true
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        // Twice, for the tree; the cells of both sides are beside it.
+        let cells = 2 * CELLS * size_of::<(u64, i128)>();
+        let each = |id: &ComparisonId| {
+            let names = id.model.len() + id.champion.len() + id.challenger.len();
+            2 * size_of::<(ComparisonId, Comparison)>() + cells + names
+        };
+        self.0.keys().map(each).sum()
+    }
+}
+
+/// A comparison in a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparisonState {
+    model: String,
+    view: String,
+    champion: String,
+    challenger: String,
+    since_ms: i64,
+    last_ms: i64,
+    n: u64,
+    positives: u64,
+    sides: Vec<SideState>,
+    /// Of score, rate and gain: Σg² and Σx² of each class.
+    drifts: Vec<Vec<(u128, u128)>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct SideState {
+    score: u128,
+    brier: u128,
+    gain: i128,
+    cells: Vec<(u64, i128)>,
+}
+
+impl ComparisonState {
+    fn of((id, c): (&ComparisonId, &Comparison)) -> ComparisonState {
+        let p = &c.paired;
+        let side = |s: &Side| SideState {
+            score: s.score,
+            brier: s.brier,
+            gain: s.gain,
+            cells: s.cells.clone(),
+        };
+        let drift = |d: &Drift| d.classes.iter().map(|s| (s.weight, s.increment)).collect();
+        ComparisonState {
+            model: id.model.clone(),
+            view: id.view.to_string(),
+            champion: id.champion.clone(),
+            challenger: id.challenger.clone(),
+            since_ms: c.since_ms,
+            last_ms: c.last_ms,
+            n: p.n,
+            positives: p.positives,
+            sides: p.sides.iter().map(side).collect(),
+            drifts: [p.score, p.rate, p.gain].iter().map(drift).collect(),
+        }
+    }
+
+    fn into_comparison(self) -> Option<(ComparisonId, Comparison)> {
+        let side = |s: SideState| {
+            (s.cells.len() == CELLS).then_some(Side {
+                score: s.score,
+                brier: s.brier,
+                gain: s.gain,
+                cells: s.cells,
+            })
+        };
+        let drift = |classes: &Vec<(u128, u128)>| {
+            let squares = |&(weight, increment): &(u128, u128)| Squares { weight, increment };
+            let classes: Vec<Squares> = classes.iter().map(squares).collect();
+            Some(Drift {
+                classes: classes.try_into().ok()?,
+            })
+        };
+        let sides: Option<Vec<Side>> = self.sides.into_iter().map(side).collect();
+        let drifts: Option<Vec<Drift>> = self.drifts.iter().map(drift).collect();
+        let [score, rate, gain] = drifts?.try_into().ok()?;
+        let id = ComparisonId {
+            model: self.model,
+            view: self.view.parse().ok()?,
+            champion: self.champion,
+            challenger: self.challenger,
+        };
+        let comparison = Comparison {
+            since_ms: self.since_ms,
+            last_ms: self.last_ms,
+            paired: Paired {
+                n: self.n,
+                positives: self.positives,
+                sides: sides?.try_into().ok()?,
+                score,
+                rate,
+                gain,
+            },
+        };
+        Some((id, comparison))
+    }
+}
+
+/// What an interval says of the challenger: `better`, `worse` or `undecided`.
+pub fn verdict(d: &Difference) -> &'static str {
+    if d.upper < 0.0 {
+        "better"
+    } else if d.lower > 0.0 {
+        "worse"
+    } else {
+        "undecided"
+    }
+}
+
+/// The report as JSON.
+pub fn json(r: &ComparisonReport) -> Value {
+    let c = &r.compared;
+    let one = |d: &Difference| {
+        json!({
+            "champion": d.champion,
+            "challenger": d.challenger,
+            "difference": d.difference,
+            "lower": d.lower,
+            "upper": d.upper,
+            "challenger_is": verdict(d),
+        })
+    };
+    json!({
+        "model": r.id.model,
+        "view": r.id.view.to_string(),
+        "champion": r.id.champion,
+        "challenger": r.id.challenger,
+        "since_ms": r.since_ms,
+        "last_ms": r.last_ms,
+        "pairs": c.n,
+        "confidence": r.confidence,
+        "event_rate": c.event_rate,
+        "mean_score": { "champion": c.score_means.0, "challenger": c.score_means.1 },
+        "brier": one(&c.brier),
+        "in_the_large": one(&c.in_the_large),
+        "calibration": one(&c.calibration),
+        "words": words(r),
+    })
+}
+
+/// The report in a sentence.
+pub fn words(r: &ComparisonReport) -> String {
+    let c = &r.compared;
+    let one = |what: &str, d: &Difference| {
+        format!(
+            "{what} {:+.5} ({:+.5} to {:+.5}, {})",
+            d.difference,
+            d.lower,
+            d.upper,
+            verdict(d)
+        )
+    };
+    format!(
+        "{} against {} on {} pairs: {}; {}; {}",
+        r.id.challenger,
+        r.id.champion,
+        c.n,
+        one("Brier score", &c.brier),
+        one("mean error", &c.in_the_large),
+        one("calibration loss", &c.calibration),
+    )
+}

@@ -1,0 +1,34 @@
+//! The series of versions against each other.
+
+use super::metrics::Id;
+use crate::collect::PairCounts;
+use crate::judge::ComparisonReport;
+
+/// Series of one pair of versions.
+pub(super) fn of_pair(report: &ComparisonReport) -> [(Id, f64); 10] {
+    let c = &report.compared;
+    [
+        (Id::ComparisonPairs, c.n as f64),
+        (Id::ComparisonBrier, c.brier.difference),
+        (Id::ComparisonBrierLower, c.brier.lower),
+        (Id::ComparisonBrierUpper, c.brier.upper),
+        (Id::ComparisonLarge, c.in_the_large.difference),
+        (Id::ComparisonLargeLower, c.in_the_large.lower),
+        (Id::ComparisonLargeUpper, c.in_the_large.upper),
+        (Id::ComparisonCalibration, c.calibration.difference),
+        (Id::ComparisonCalibrationLower, c.calibration.lower),
+        (Id::ComparisonCalibrationUpper, c.calibration.upper),
+    ]
+}
+
+/// Where rows went, by name.
+pub(super) fn ends(c: &PairCounts) -> [(&'static str, u64); 6] {
+    [
+        ("paired", c.paired),
+        ("alone", c.alone),
+        ("duplicate", c.duplicate),
+        ("contradicted", c.contradicted),
+        ("refused", c.refused),
+        ("nameless", c.nameless),
+    ]
+}
