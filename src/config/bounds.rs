@@ -57,8 +57,9 @@ const STREAM_BYTES: u64 = 16 * 1024;
 pub const PENDING_BYTES: u64 = 80;
 /// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
-/// An observation that is kept for other versions: in a list with room to grow, or in one that is being sorted.
-pub const ROW_BYTES: u64 = 96;
+/// An observation that is kept for other versions: 40 bytes in a list that may be
+/// half empty, and as much as half of them again while it is sorted.
+pub const ROW_BYTES: u64 = 128;
 /// A comparison of two versions.
 const COMPARISON_BYTES: u64 = 5 * 1024;
 /// Records of a source that may wait for their schemas before no more is read for it, bytes.

@@ -658,7 +658,7 @@ const COMPARE: &[Key] = &[
         "rows_max",
         COUNT,
         Value("1000000"),
-        "Most observations that are kept for other versions, 80 bytes each, in open panes and within \
+        "Most observations that are kept for other versions, at most 128 bytes each, in open panes and within \
          `wait`; one above is counted in its stream as ever, and in no pair.",
     ),
     key(
