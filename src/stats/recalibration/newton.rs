@@ -42,6 +42,10 @@ pub fn maximise<const D: usize>(rows: &[Row<D>], start: [f64; D]) -> Result<[f64
         if !decrement.is_finite() {
             return Err(Unfit::Unsettled);
         }
+        if decrement <= DECREMENT {
+            // So near the top a step does not overshoot.
+            return Ok(along(&theta, &step, 1.0));
+        }
         let mut share = 1.0;
         // A rounding of L is no fall.
         let floor = here - 1e-12 * here.abs();
@@ -53,9 +57,6 @@ pub fn maximise<const D: usize>(rows: &[Row<D>], start: [f64; D]) -> Result<[f64
                 break;
             }
             share /= 2.0;
-        }
-        if decrement <= DECREMENT {
-            return Ok(theta);
         }
     }
     Err(Unfit::Unsettled)
