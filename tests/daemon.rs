@@ -249,6 +249,8 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
             .filter(|name| !OF_PARCELS.contains(name))
             // Of weighted models alone.
             .filter(|name| *name != "trueline_window_events_effective")
+            // Of models with several class views: tests/http.rs.
+            .filter(|name| *name != "trueline_class_adjusted_p_value")
             .filter(|name| !found(&format!("{name}{{")) && !found(&format!("{name} ")))
             .filter(|name| !found(&format!("{name}_bucket{{")))
             .collect();

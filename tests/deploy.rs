@@ -131,6 +131,7 @@ fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
         "trueline_ece_l2_contains_zero",
         "trueline_tcal_reject",
         "trueline_discrete_p_value",
+        "trueline_class_adjusted_p_value",
         "trueline_reject",
         "trueline_direction",
         "trueline_spiegelhalter_z",

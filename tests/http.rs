@@ -9,13 +9,17 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use outside::{Answer, Server, id, populated, publish, sample, window};
+use outside::{Answer, Server, id, now_ms, populated, publish, sample, window};
 use trueline::alert::AlertState;
-use trueline::judge::Verdict;
-use trueline::stats::view::View;
+use trueline::app::engine::Engine;
+use trueline::collect::{Event, Origin};
+use trueline::judge::{ModelPlan, Plan, Verdict};
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;
 use trueline::telemetry::metrics::{Kind, TABLE};
 use trueline::telemetry::published::Limits;
+use trueline::window::{Ladder, WindowSpec};
 
 /// One line of the exposition.
 #[derive(Debug, Clone)]
@@ -112,9 +116,10 @@ fn every_line_of_metrics_is_a_row_of_the_table_with_its_labels() {
             assert_eq!(names, expected, "{}", row.name);
         }
     }
-    // The discrete test does not run on continuous scores, and no event is weighted; everything else must be
-    // there.
+    // The discrete test does not run on continuous scores, no event is weighted, and there is one class view only;
+    // everything else must be there.
     let left_out = [
+        "trueline_class_adjusted_p_value",
         "trueline_discrete_p_value",
         "trueline_window_events_effective",
     ];
@@ -331,6 +336,108 @@ fn the_api_says_everything_of_a_decided_window() {
         assert!(at("rate_low") <= at("event_rate") && at("event_rate") <= at("rate_high"));
         assert!(at("null_low") <= at("mean_score") && at("mean_score") <= at("null_high"));
     }
+}
+
+/// An engine that has judged a window of calibrated vectors by the whole, the two largest and each class.
+fn judged_vectors() -> Engine {
+    let class = [View::Class(0), View::Class(1), View::Class(2)];
+    let windows = vec![WindowSpec::time("1m", 60_000)];
+    let mut engine = Engine::new(Plan {
+        models: vec![ModelPlan {
+            name: "*".into(),
+            views: [&[View::TopK(2), View::Full], &class[..]].concat(),
+            classes: ["cat", "dog", "ox"].map(String::from).to_vec(),
+            ladder: Ladder::new(windows, 60_000).unwrap(),
+            grid: Grid::new(Axis::Linear, 8),
+            judge: Default::default(),
+            segmenting: Default::default(),
+        }],
+        ..Plan::default()
+    });
+    let begin_ms = now_ms() / 60_000 * 60_000 - 60_000;
+    for i in 0..2000_i64 {
+        let share = |step: f64| (i as f64 * step).fract();
+        let p = [0.6 * share(0.414_213_562), 0.3, 0.0];
+        let p = [p[0], p[1], 1.0 - p[0] - p[1]];
+        let u = share(0.618_033_989);
+        let class = u32::from(u > p[0]) + u32::from(u > p[0] + p[1]);
+        let origin = Origin {
+            source: 0,
+            partition: 0,
+            offset: i,
+        };
+        let event = Event {
+            model: "pets",
+            version: "1",
+            segment: "",
+            id: b"",
+            time_ms: begin_ms + i,
+            arrival_ms: None,
+            prediction: Prediction::Vector(&p),
+            outcome: Some(Outcome::Class(class)),
+            weight: None,
+        };
+        engine.observe(origin, &event);
+    }
+    engine.finish();
+    engine
+}
+
+#[test]
+fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
+    let engine = judged_vectors();
+    let published = populated();
+    for report in engine.reports() {
+        published.publish(Arc::new(report.clone()));
+    }
+    let server = Server::start(published);
+    let json =
+        |path: &str| -> serde_json::Value { serde_json::from_str(&server.get(path).body).unwrap() };
+    for view in ["full", "top_k:2"] {
+        let path = format!("/api/v1/streams/pets/1//{view}");
+        let window = json(&path)["windows"][0].clone();
+        assert_eq!(window["verdict"], "calibrated", "{window}");
+        assert_eq!(
+            (&window["n"], &window["vector"]["n"]),
+            (&2000.into(), &2000.into())
+        );
+        assert!(window["vector"]["tcal"]["p_value"].as_f64().unwrap() > 0.05);
+        assert!(window["evaluation"].is_null());
+        assert!(
+            window["absent"]["reason"]
+                .as_str()
+                .unwrap()
+                .contains("single score")
+        );
+        for part in ["reliability", "recalibration"] {
+            let part = json(&format!("{path}/{part}"));
+            assert!(part["absent"]["reason"].is_string(), "{part}");
+        }
+        let page = server.get(&format!("/streams/pets/1//{view}")).body;
+        assert!(page.contains("A vector has no single score"), "{page}");
+    }
+    let class = json("/api/v1/streams/pets/1//class:1")["windows"][0].clone();
+    let family = &class["family"];
+    assert_eq!(family["classes"], 3);
+    let alone = class["evaluation"]["tcal"]["p_value"].as_f64().unwrap();
+    assert!(family["adjusted_p_value"].as_f64().unwrap() >= alone);
+    assert!(
+        server
+            .get("/streams/pets/1//class:1")
+            .body
+            .contains("Among 3 classes")
+    );
+    let lines = metrics(&server);
+    let of = |view: &str, name: &str| {
+        let mine = |l: &&Line| l.name == name && l.labels.get("view").is_some_and(|v| v == view);
+        lines.iter().filter(mine).count()
+    };
+    assert_eq!(of("full", "trueline_tcal_p_value"), 1);
+    assert_eq!(
+        of("full", "trueline_mean_score") + of("full", "trueline_direction"),
+        0
+    );
+    assert_eq!(of("class:1", "trueline_class_adjusted_p_value"), 1);
 }
 
 #[test]

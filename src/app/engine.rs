@@ -11,11 +11,13 @@
 //! its line are sealed and judged; a snapshot taken now, restored and fed what comes after its offsets
 //! gives what this engine will give, bit for bit.
 
+use super::vectors::{Vectors, scalars};
 use crate::collect::join::{JoinPlan, JoinState, JournalDelta};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
     PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Subject,
 };
+use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
     AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector,
@@ -24,7 +26,10 @@ use crate::judge::{
 };
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
-use crate::store::snapshot::{ComparedState, JudgeState, ModelState, RingState, SubjectState};
+use crate::stats::view::View;
+use crate::store::snapshot::{
+    ComparedState, JudgeState, ModelState, RingState, SubjectState, VersionState,
+};
 use crate::window::{Correction, PackError, Packed};
 use std::fmt;
 use std::sync::Arc;
@@ -46,6 +51,8 @@ pub struct Engine {
     collector: Collector,
     /// Judges by slot of the subject, then by view.
     judges: Vec<Vec<Judge>>,
+    /// Vector views of versions.
+    vectors: Vectors,
     changes: Vec<Change>,
     /// Streams of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
@@ -90,6 +97,7 @@ impl Engine {
             open_panes_max: plan.caps.open_panes_max,
             future_max_ms: plan.caps.future_max_ms,
         };
+        let vectors = Vectors::new(&plan);
         Engine {
             collector: Collector::new(
                 plan.models.iter().map(|m| shape(m, &plan)).collect(),
@@ -101,6 +109,7 @@ impl Engine {
             odds: plan.models.iter().map(odds).collect(),
             plan,
             judges: Vec::new(),
+            vectors,
             changes: Vec::new(),
             dropped: Vec::new(),
             stopwatch: None,
@@ -113,10 +122,28 @@ impl Engine {
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
         let end = self.collector.observe(origin, event);
+        if self.vectors.wanted() {
+            self.show(origin, event, end);
+        }
         if self.collector.due() {
             self.seal();
         }
         end
+    }
+
+    /// Shows an event that the collector has taken to the vector views.
+    #[cold]
+    fn show(&mut self, origin: Origin, event: &Event<'_>, end: Disposition) {
+        let slot = self.collector.last_slot();
+        match end {
+            Disposition::Observed => {
+                let lost = self.vectors.observe(&self.plan, slot, event);
+                let counters = self.collector.counters_mut();
+                counters.source_mut(origin.source).uncelled += lost;
+            }
+            Disposition::Late => self.vectors.miss(&self.plan, slot, event),
+            _ => {}
+        }
     }
 
     /// Takes an outcome that came apart from its prediction.
@@ -172,6 +199,7 @@ impl Engine {
             let unused = quiet >= self.plan.caps.expire_after_ms && !waits;
             if unused && self.collector.may_expire(slot) {
                 self.collector.expire(slot);
+                self.vectors.forget(slot);
                 self.let_go(model, slot, now_ms);
                 continue;
             }
@@ -189,6 +217,7 @@ impl Engine {
                 }
             }
         }
+        self.vectors.tick(&self.plan, now_ms, &mut self.changes);
         self.tell();
         std::mem::take(&mut self.changes)
     }
@@ -226,6 +255,9 @@ impl Engine {
                     judge.finish(line, options, &mut self.changes);
                 }
             }
+            self.vectors
+                .finish(&self.plan, model, line, &mut self.changes);
+            self.tell_families(model);
         }
         self.count_evaluations();
         self.call();
@@ -276,7 +308,8 @@ impl Engine {
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.judges.iter().flatten().map(Judge::report)
+        let scalars = self.judges.iter().flatten().map(Judge::report);
+        scalars.chain(self.vectors.reports())
     }
 
     /// The sums of the panes that every window of every stream holds, with its report; less than the
@@ -318,6 +351,7 @@ impl Engine {
                 self.collector.segment_anew(index, max, other);
             }
         }
+        self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
         self.plan.caps.streams_max = new.caps.streams_max;
         self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
         self.collector.streams_max(new.caps.streams_max);
@@ -339,6 +373,7 @@ impl Engine {
         self.stopwatch = Some(stopwatch);
         let judges = self.judges.iter_mut().flatten();
         judges.for_each(|judge| judge.time_by(Some(stopwatch)));
+        self.vectors.time_by(stopwatch);
     }
 
     /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
@@ -347,6 +382,7 @@ impl Engine {
         if self.stopwatch.is_some() {
             let judges = self.judges.iter_mut().flatten();
             judges.for_each(|judge| judge.take_nanos(&mut all));
+            self.vectors.take_nanos(&mut all);
         }
         all
     }
@@ -366,11 +402,11 @@ impl Engine {
     /// Panes held over all streams, open and sealed; one that two windows share counts for each.
     pub fn panes(&self) -> usize {
         let subjects = (0..self.collector.slots_len()).filter_map(|s| self.collector.subject(s));
-        let views = |s: &Subject| self.plan.models[s.model].views.len();
+        let views = |s: &Subject| scalars(&self.plan.models[s.model]).count();
         let open: usize = subjects.map(|s| s.open_len() * views(s)).sum();
         let rings = self.judges.iter().flatten().flat_map(Judge::rings);
         let sealed = rings.map(|r| r.panes.len() + usize::from(r.gathering.is_some()));
-        open + sealed.sum::<usize>()
+        open + sealed.sum::<usize>() + self.vectors.panes()
     }
 
     /// Event time up to which nothing more is expected, lateness not yet taken off; `None` before
@@ -399,6 +435,7 @@ impl Engine {
                 .iter()
                 .map(Comparisons::bytes)
                 .sum::<usize>()
+            + self.vectors.bytes()
             + judges
             + odds.sum::<usize>()
             + self.judges.capacity() * size_of::<Vec<Judge>>()
@@ -433,6 +470,9 @@ impl Engine {
             // Late outcomes that were there already.
             self.correct();
         }
+        self.vectors
+            .seal(&self.plan, model, line_ms, &mut self.changes);
+        self.tell_families(model);
         self.collector.orphan();
     }
 
@@ -440,7 +480,10 @@ impl Engine {
     fn compare(&mut self, model: usize, line_ms: i64) {
         let (plan, comparisons) = (&self.plan.models[model], &mut self.comparisons[model]);
         self.collector.pair_up(model, line_ms, |matches| {
-            comparisons.observe(plan.views[matches.view], &matches, plan.grid);
+            // The collector knows the scalar views alone.
+            if let Some(view) = scalars(plan).nth(matches.view) {
+                comparisons.observe(view, &matches, plan.grid);
+            }
         });
     }
 
@@ -459,6 +502,22 @@ impl Engine {
             Some((m.name.clone(), pairing.counts(), pairing.rows()))
         });
         counts.collect()
+    }
+
+    /// Adjusts the p-values of class views for each other.
+    fn tell_families(&mut self, model: usize) {
+        let plan = &self.plan.models[model];
+        let classes = plan.views.iter().filter(|v| matches!(v, View::Class(_)));
+        if classes.count() < 2 {
+            return;
+        }
+        let alpha = plan.judge.evaluation.tcal.alpha;
+        let slots: Vec<usize> = self.collector.slots(model).map(|(slot, _)| slot).collect();
+        for slot in slots {
+            if let Some(judges) = self.judges.get_mut(slot) {
+                family::tell(judges, alpha);
+            }
+        }
     }
 
     /// Corrects sealed panes by the outcomes that came after their predictions were mature.
@@ -543,6 +602,7 @@ impl Engine {
     fn count_evaluations(&mut self) {
         let judges = self.judges.iter_mut().flatten();
         let made: u64 = judges.map(Judge::take_evaluations).sum();
+        let made = made + self.vectors.take_evaluations();
         self.collector.counters_mut().evaluations += made;
     }
 
@@ -565,6 +625,7 @@ impl Engine {
             joins: self.collector.join_states(),
             ledger: self.ledger.state(&self.plan.models),
             compared: self.compared(),
+            vectors: self.vectors.state(),
         }
     }
 
@@ -650,9 +711,11 @@ impl Engine {
                 }
             }
         }
+        engine.put_back_vectors(s.vectors, &kept);
         engine.collector.settle_groups();
         engine.put_back_compared(s.compared, &kept)?;
         engine.put_back_joins(&s.joins, segments, &s.models, &kept)?;
+        (0..engine.plan.models.len()).for_each(|model| engine.tell_families(model));
         Ok(engine)
     }
 
@@ -674,6 +737,25 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Puts back the vector views of versions; those of a model that changed, or whose classes did, are dropped.
+    fn put_back_vectors(&mut self, states: Vec<VersionState>, kept: &[Option<usize>]) {
+        for state in states {
+            let name = format!("{}/{}", state.name, state.version);
+            let streams = state.judges.len() as u64;
+            let model = kept.get(state.model as usize).copied().flatten();
+            let serving = self.plan.serves(&state.name);
+            let restored = model
+                .filter(|m| Some(*m) == serving)
+                .and_then(|model| self.vectors.restore(&self.plan, model, state));
+            if restored.is_none() {
+                self.collector.counters_mut().streams_dropped += streams;
+                self.dropped.push(format!(
+                    "{name}: vector views of the model changed, or its classes"
+                ));
+            }
+        }
     }
 
     /// Puts back the joiners, and counts as expired what was pending in joins or models that the plan no
@@ -711,7 +793,7 @@ impl Engine {
         subject.seen_ms = s.seen_ms;
         subject.late = s.late;
         let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
-        let views = plan.views.len();
+        let views = scalars(plan).count();
         subject
             .restore(open.map_err(corrupt)?, views, plan.grid)
             .map_err(corrupt)?;
@@ -753,7 +835,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         sampling: m.judge.evaluation.sampling,
         compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
         name: m.name.clone(),
-        views: m.views.clone(),
+        views: scalars(m).collect(),
         classes: m.classes.len(),
         pane_ms: m.ladder.pane_ms,
         lateness_ms: m.ladder.lateness_ms,
@@ -763,8 +845,8 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
 
 /// How versions are paired; `None` where there is nothing to pair.
 fn pair_shape(m: &ModelPlan, o: &CompareOptions) -> Option<PairShape> {
-    let views = m.views.iter().enumerate();
-    let views = views.filter(|(_, view)| CompareOptions::takes(**view));
+    let views = scalars(m).enumerate();
+    let views = views.filter(|(_, view)| CompareOptions::takes(*view));
     let views: Vec<usize> = views.map(|(at, _)| at).collect();
     (!views.is_empty() && !m.grid.is_weighted()).then(|| PairShape {
         views,
@@ -784,12 +866,12 @@ fn judges_for(
     subject: &Subject,
     number: u64,
 ) -> Vec<Judge> {
-    let judge = |view: &crate::stats::view::View| {
+    let judge = |view: View| {
         let id = StreamId {
             model: subject.key.model().to_owned(),
             version: subject.key.version().to_owned(),
             segment: subject.key.segment().to_owned(),
-            view: *view,
+            view,
         };
         let mut judge = Judge::new(id, &plan.ladder, plan.grid);
         if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
@@ -798,7 +880,7 @@ fn judges_for(
         }
         judge
     };
-    plan.views.iter().map(judge).collect()
+    scalars(plan).map(judge).collect()
 }
 
 /// The number in the ledger of a subject that comes back.
@@ -835,7 +917,7 @@ fn keep(ledger: &mut Ledger, d: &DetectorState) {
 fn model_state(m: &ModelPlan, closed_ms: i64) -> ModelState {
     ModelState {
         name: m.name.clone(),
-        views: m.views.iter().map(ToString::to_string).collect(),
+        views: scalars(m).map(|v| v.to_string()).collect(),
         ladder: m.ladder.clone(),
         grid: m.grid.into(),
         sampling: m.judge.evaluation.sampling.bits(),

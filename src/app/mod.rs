@@ -37,6 +37,7 @@ mod setup;
 pub mod snapshots;
 mod stop;
 pub mod table;
+pub mod vectors;
 pub mod work;
 
 pub use fault::Fault;

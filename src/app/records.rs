@@ -135,7 +135,9 @@ impl Records {
 fn bytes_of(change: &Change) -> usize {
     let evidence = change.facts.as_ref().and_then(|f| f.evidence.as_ref());
     let sums = evidence.iter().flat_map(|e| e.sums.iter().flatten());
-    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>()
+    let vectors = evidence.iter().flat_map(|e| e.vectors.iter().flatten());
+    let vectors = vectors.map(|s| s.bytes()).sum::<usize>();
+    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>() + vectors
 }
 
 fn write(

@@ -6,6 +6,7 @@
 
 use crate::judge::{Verdict, WindowReport};
 use crate::stats::evaluation::Evaluation;
+use crate::stats::multiclass;
 
 /// The colour of a cell, by the basic codes that every terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,7 +85,10 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
         Cell::plain(report.n.to_string()),
     ];
     match &report.evaluation {
-        None => cells.extend((0..4).map(|_| Cell::plain("-"))),
+        None => match report.decided_vector() {
+            Some(e) => cells.extend(vector_numbers(e)),
+            None => cells.extend((0..4).map(|_| Cell::plain("-"))),
+        },
         Some(e) => cells.extend(numbers(e, report.verdict)),
     }
     cells
@@ -114,9 +118,28 @@ fn numbers(e: &Evaluation, verdict: Verdict) -> [Cell; 4] {
     ]
 }
 
+/// The same of a vector view, which has no direction.
+fn vector_numbers(e: &multiclass::Evaluation) -> [Cell; 4] {
+    let i = &e.interval;
+    let open = if i.contains_zero || i.lower > 0.0 {
+        '['
+    } else {
+        '('
+    };
+    [
+        Cell::plain(format!("{:.4}", i.estimate_squared.max(0.0).sqrt())),
+        Cell::plain(format!("{open}{:.4}, {:.4}]", i.lower, i.upper)),
+        Cell::plain(short(e.tcal.p_value)),
+        Cell::plain("-"),
+    ]
+}
+
 /// The p-value of the test that decided.
 fn p_value(e: &Evaluation) -> String {
-    let p = e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value);
+    short(e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value))
+}
+
+fn short(p: f64) -> String {
     if p >= 0.001 {
         format!("{p:.3}")
     } else if p >= 1e-99 {

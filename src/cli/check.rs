@@ -147,10 +147,11 @@ pub fn summary(path: &Path, config: &Config) -> String {
         Some(_) => " for one partition",
     };
     lines.push(format!(
-        "  memory{each}: at most {} = {} streams x {} + {} of detectors' bets + {} of what waits for outcomes + {} of fetched records",
+        "  memory{each}: at most {} = {} streams x {} + {} of vector views + {} of detectors' bets + {} of what waits for outcomes + {} of fetched records",
         human(bound.total()),
         bound.streams_max,
         human(bound.stream_bytes),
+        human(bound.vector_bytes),
         human(bound.bets_bytes),
         human(bound.pending_bytes),
         human(bound.queue_bytes),

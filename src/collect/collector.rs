@@ -431,6 +431,11 @@ impl Collector {
         self.subjects.get_mut(slot)?.as_mut()
     }
 
+    /// Slot of the subject of the last event that had one.
+    pub fn last_slot(&self) -> usize {
+        self.last
+    }
+
     /// Number of slots, used or not.
     pub fn slots_len(&self) -> usize {
         self.subjects.len()

@@ -31,6 +31,7 @@ use super::ladder;
 use super::problem::{Place, Problems};
 use super::registry::packing;
 use super::value::{Placed, Value};
+use super::vectors;
 use super::{HttpOptions, SourceOptions, StateOptions};
 
 /// The name that stands for every model without a section of its own.
@@ -143,6 +144,8 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
             open_panes_max: limits.count("open_panes_max"),
             expire_after_ms: limits.milliseconds("stream_expiry"),
             future_max_ms: limits.milliseconds("future_max"),
+            vector_cells_max: limits.count("vector_cells_max"),
+            vector_versions_max: limits.count("vector_versions_max"),
         },
         joins: Vec::new(),
     }
@@ -184,9 +187,11 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     }
     let sampling = sampling(record, &views, problems);
     let mut grid = Grid::new(axis(record, problems), level.clamp(1, 16));
-    if weighted(record, root, problems) {
+    let weighted = weighted(record, root, problems);
+    if weighted {
         grid = grid.weighted();
     }
+    vectors::check(record, root, &views, weighted, problems);
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),
         views,
@@ -270,7 +275,6 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
     }
     true
 }
-
 /// How the segments of a model are kept; it has a roll-up where a source that feeds it has segments,
 /// unless it says.
 fn segmenting(record: &Record, root: &Record) -> Segmenting {
@@ -332,12 +336,14 @@ fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -> Ve
 /// A view by its name; a class by its number or its name.
 fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
     let Some(class) = text.strip_prefix("class:") else {
-        return text.parse().map_err(|_| {
+        let parsed = text.parse().map_err(|_| {
             (
                 format!("`{text}` is not a view"),
-                "write `binary`, `top_label`, or `class:` with a number or a name".to_owned(),
+                "write `binary`, `top_label`, `class:` with a number or a name, `top_k:` with a count, or `full`"
+                    .to_owned(),
             )
         });
+        return parsed.and_then(|view| vectors::fits(view, text, classes));
     };
     let by_name = classes.iter().position(|c| c == class);
     let index = by_name.and_then(|i| u32::try_from(i).ok());

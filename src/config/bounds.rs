@@ -11,6 +11,10 @@
 //! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
 //! ```
 //!
+//! A pane of a vector view keeps at most so many cells as `vector_cells_max` says, or its view has; each takes up to
+//! 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes for k coordinates. Its windows by time hold panes of a slide as above, and
+//! of each there is one a version, for at most `vector_versions_max` versions.
+//!
 //! A detector takes 32 kB a stream, and its bets 496 B a cell, up to 4096 cells, once for each model.
 //!
 //! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
@@ -31,8 +35,10 @@
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
+use crate::stats::multiclass::sums::Shape;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
+use crate::stats::view::View;
 use crate::window::Width;
 
 use super::Config;
@@ -77,6 +83,8 @@ pub struct MemoryBound {
     pub stream_bytes: u64,
     /// Most streams.
     pub streams_max: u64,
+    /// Cells of vector views, bytes.
+    pub vector_bytes: u64,
     /// Bets of the detectors, one table for each model, bytes.
     pub bets_bytes: u64,
     /// Predictions and outcomes that wait for each other, and versions that do, bytes.
@@ -99,6 +107,7 @@ impl MemoryBound {
         MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
             streams_max: config.plan.caps.streams_max as u64,
+            vector_bytes: vector_bytes(config),
             bets_bytes: bets_bytes(config),
             pending_bytes: pending_bytes(config).saturating_add(compared_bytes(config)),
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
@@ -109,13 +118,58 @@ impl MemoryBound {
     pub fn state(&self) -> u64 {
         let streams = self.stream_bytes.saturating_mul(self.streams_max);
         let shared = self.bets_bytes.saturating_add(self.pending_bytes);
-        streams.saturating_add(shared)
+        streams
+            .saturating_add(shared)
+            .saturating_add(self.vector_bytes)
     }
 
     /// All of it, bytes.
     pub fn total(&self) -> u64 {
         self.state().saturating_add(self.queue_bytes)
     }
+}
+
+/// The vector views of as many versions of the dearest model as have cells, and what streams take without.
+fn vector_bytes(config: &Config) -> u64 {
+    let caps = &config.plan.caps;
+    let each = config.plan.models.iter();
+    let cells = each.map(|m| version_bytes(m, caps.vector_cells_max)).max();
+    let versions = caps.vector_versions_max.min(caps.streams_max) as u64;
+    let views = |m: &ModelPlan| m.views.iter().filter(|v| v.vector().is_some()).count();
+    let views = config.plan.models.iter().map(views).max().unwrap_or(0) as u64;
+    // Reports of versions that have no cells.
+    let reports = views
+        .saturating_mul(STREAM_BYTES)
+        .saturating_mul(caps.streams_max as u64);
+    cells
+        .unwrap_or(0)
+        .saturating_mul(versions)
+        .saturating_add(reports)
+}
+
+/// Cells of the vector views of one version, bytes.
+fn version_bytes(model: &ModelPlan, cells_max: usize) -> u64 {
+    let pane_ms = model.ladder.pane_ms.max(1);
+    let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + 2;
+    let held = model.ladder.windows.iter().map(|w| match w.width {
+        Width::Time { width_ms, slide_ms } => (width_ms / slide_ms.max(1)).unsigned_abs() + 1,
+        Width::Count { .. } => 0,
+    });
+    let panes = held.fold(open, u64::saturating_add);
+    let pane = |view: &View| {
+        let shape = Shape {
+            view: view.vector()?,
+            classes: model.classes.len(),
+            cells_max,
+        };
+        Some((shape.cells_most() * shape.cell_bytes()) as u64)
+    };
+    let all = model
+        .views
+        .iter()
+        .filter_map(pane)
+        .fold(0, u64::saturating_add);
+    all.saturating_mul(panes)
 }
 
 /// The tables of bets of all models.

@@ -545,7 +545,8 @@ const MODEL: &[Key] = &[
         Value("[\"binary\"]"),
         "What is tested: `binary` (the score against the outcome), `top_label` (the largest \
          probability against whether that class came), `class:K` (the probability of class number or \
-         name K against whether it came).",
+         name K against whether it came), `top_k:K` (the K largest probabilities together) and `full` (the whole \
+         vector) of whole versions, up to 12 coordinates, beside at least one of the others.",
     ),
     key(
         "classes",
@@ -1069,6 +1070,23 @@ const LIMITS: &[Key] = &[
         Value("\"1h\""),
         "How far an event time may lie after the record's arrival; beyond that the event is rejected, \
          because one event from the future would make all others late.",
+    ),
+    key(
+        "vector_cells_max",
+        Kind::Integer { low: 1, high: 4096 },
+        Value("4096"),
+        "Cells of a pane of a vector view (`top_k`, `full`); an event that would begin another is in no sum of that \
+         view, and its windows are undecided (capacity). 4096 is all there are.",
+    ),
+    key(
+        "vector_versions_max",
+        Kind::Integer {
+            low: 0,
+            high: 1_000_000,
+        },
+        Value("64"),
+        "Versions that have cells for vector views at once; windows of vector views of further ones are undecided \
+         (capacity) until another is forgotten.",
     ),
     key(
         "series_max",

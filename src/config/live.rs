@@ -21,7 +21,15 @@ const LIVE: &[(&str, &[&str])] = &[
     ("model", &["segments_max", "segments_beyond"]),
     ("model.test", &[]),
     ("model.alert", &["for", "keep_firing_for", "stale_after"]),
-    ("limits", &["streams_max", "stream_expiry", "series_max"]),
+    (
+        "limits",
+        &[
+            "streams_max",
+            "stream_expiry",
+            "series_max",
+            "vector_versions_max",
+        ],
+    ),
     ("state", &["interval"]),
     ("log", &["level"]),
 ];

@@ -30,6 +30,7 @@ pub mod reference;
 mod registry;
 pub mod schema;
 pub mod value;
+mod vectors;
 mod write;
 
 use std::fmt;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::path::{encode, encode_id, page_path};
 use crate::judge::{
     AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, Verdict, WindowReport,
-    comparison, detector_report, report,
+    classes, comparison, detector_report, report,
 };
 use crate::stats::evaluation::Evaluation;
 use crate::telemetry::Published;
@@ -102,10 +102,37 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
         .map(|window| {
             let mut entry = window_facts(window);
             entry["evaluation"] = decided(window).map_or(Value::Null, report::json);
+            if let Some(e) = window.decided_vector() {
+                entry["vector"] = classes::json(e);
+            }
+            if let Some(absent) = absent(report) {
+                entry["absent"] = absent;
+            }
+            if let Some(f) = &window.family {
+                entry["family"] = json!({
+                    "classes": f.classes,
+                    "adjusted_p_value": f.adjusted_p_value,
+                    "p_value": f.p_value,
+                    "reject": f.reject,
+                });
+            }
             entry
         })
         .collect();
     entry
+}
+
+/// What a vector view cannot say, and why; `None` of a scalar one, whose nulls say for themselves.
+pub(super) fn absent(report: &StreamReport) -> Option<Value> {
+    report.id.view.vector().map(|_| {
+        json!({
+            "reason": "a vector view has no single score; `vector` holds its numbers",
+            "fields": [
+                "evaluation", "detector", "direction", "reliability", "recalibration", "coverage", "mean_score",
+                "event_rate", "cox", "brier", "log_loss", "ks", "kuiper", "spiegelhalter", "detectable",
+            ],
+        })
+    })
 }
 
 /// The reliability diagram of one window, or of each; `None` if there is no window of that name.
@@ -125,6 +152,9 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
     }
     let mut entry = identity(report);
     entry["windows"] = Value::Array(windows);
+    if let Some(absent) = absent(report) {
+        entry["absent"] = absent;
+    }
     Some(entry)
 }
 
@@ -219,6 +249,17 @@ pub fn brief(window: &WindowReport) -> Value {
         });
         entry["p_value"] = json!(p_value(e));
         entry["direction"] = json!(e.direction.as_str());
+    }
+    if let Some(e) = window.decided_vector() {
+        entry["ece_l1"] = json!(e.ece_l1);
+        entry["ece_l2"] = json!({
+            "estimate_squared": e.interval.estimate_squared,
+            "lower": e.interval.lower,
+            "upper": e.interval.upper,
+            "confidence": e.interval.confidence,
+            "detectable": Value::Null,
+        });
+        entry["p_value"] = json!(e.tcal.p_value);
     }
     entry
 }

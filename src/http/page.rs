@@ -12,6 +12,7 @@ use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
 use crate::judge::{DetectorReport, Mending, StreamReport, Verdict, WindowReport, recalibration};
 use crate::stats::evaluation::Evaluation;
+use crate::stats::multiclass;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
 
@@ -184,8 +185,21 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
             mending(path, window, body);
         }
         None => {
-            let _ = write!(body, "<p class=words>{}</p>", undecided_sentence(window));
+            let words = match window.decided_vector() {
+                Some(e) => vector_sentence(window.verdict, e),
+                None => undecided_sentence(window).to_owned(),
+            };
+            let _ = write!(body, "<p class=words>{words}</p>");
         }
+    }
+    if let Some(f) = &window.family {
+        let _ = write!(
+            body,
+            "<p>Among {} classes tested together: p {} of this class, {} of all being calibrated (Holm).</p>",
+            f.classes,
+            significance(f.adjusted_p_value),
+            significance(f.p_value)
+        );
     }
     body.push_str("</section>");
 }
@@ -309,7 +323,20 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
                 significance(p_value(e))
             );
         }
-        None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
+        None => match window.decided_vector() {
+            Some(e) => {
+                let i = &e.interval;
+                let _ = write!(
+                    body,
+                    "<td class=num>{}<td class=num>{} – {}<td class=num>{}",
+                    number(i.estimate_squared.max(0.0).sqrt()),
+                    number(i.lower),
+                    number(i.upper),
+                    significance(e.tcal.p_value)
+                );
+            }
+            None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
+        },
     }
     let _ = write!(body, "<td>{}<td>{}", alert(window), clock(window.end_ms));
 }
@@ -365,6 +392,26 @@ fn sentence(verdict: Verdict, e: &Evaluation) -> String {
         (true, _) => format!("There is a deviation within the tolerance: {words}."),
         (false, _) => "Nothing here speaks against the scores.".to_owned(),
     }
+}
+
+/// A vector view has no diagram: its verdict with its numbers.
+fn vector_sentence(verdict: Verdict, e: &multiclass::Evaluation) -> String {
+    let i = &e.interval;
+    let said = match (e.tcal.reject, verdict) {
+        (true, Verdict::Miscalibrated) => "Calibration is rejected",
+        (true, _) => "There is a deviation within the tolerance",
+        (false, _) => "Nothing here speaks against the probabilities",
+    };
+    format!(
+        "{said}: ℓ2-ECE over {} coordinates {}, {:.0} % interval {} to {}, p {}. A vector has no single score, so no \
+         diagram, direction, detector or recalibration.",
+        e.dimension,
+        number(i.estimate_squared.max(0.0).sqrt()),
+        100.0 * i.confidence,
+        number(i.lower),
+        number(i.upper),
+        significance(e.tcal.p_value)
+    )
 }
 
 fn undecided_sentence(window: &WindowReport) -> &'static str {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::api::{identity, window_facts};
+use super::api::{absent, identity, window_facts};
 use crate::judge::{StreamReport, WindowReport, recalibration};
 use crate::stats::recalibration::{Map, Method, table};
 
@@ -31,6 +31,9 @@ pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
     }
     let mut entry = identity(report);
     entry["windows"] = json!(windows);
+    if let Some(absent) = absent(report) {
+        entry["absent"] = absent;
+    }
     Some(entry)
 }
 

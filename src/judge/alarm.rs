@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub fn condition(report: &StreamReport) -> Condition {
     let windows = &report.windows;
     let bad = windows.iter().any(|w| w.verdict == Verdict::Miscalibrated);
-    let decided = windows.iter().any(|w| w.evaluation.is_some());
+    let decided = windows.iter().any(WindowReport::has_numbers);
     let large = |w: &WindowReport| w.evaluation.as_deref().is_some_and(above_tolerance);
     let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
     of_parts(detector, bad, windows.iter().any(large), decided)
@@ -59,9 +59,8 @@ pub fn speaker(report: &StreamReport) -> Option<usize> {
         Verdict::Calibrated => 1,
         Verdict::Undecided(_) => 0,
     };
-    let lower = |w: &WindowReport| w.evaluation.as_ref().map_or(0.0, |e| e.interval.lower);
     let order = |a: &WindowReport, b: &WindowReport| -> Ordering {
-        let sure = lower(a).total_cmp(&lower(b));
+        let sure = a.lower().total_cmp(&b.lower());
         rank(a).cmp(&rank(b)).then(sure).then(a.n.cmp(&b.n))
     };
     let windows = report.windows.iter().enumerate();

@@ -3,12 +3,14 @@
 use super::coverage::Coverage;
 use super::detector_report::DetectorReport;
 use super::detector_state::DetectorState;
+use super::family::Family;
 use super::mending::Mending;
 use super::stream::StreamId;
-use super::verdict::{JudgeOptions, Verdict};
+use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, AlertState, Condition};
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::Evaluation;
+use crate::stats::multiclass::{self, VectorSums};
 use crate::window::Packed;
 use std::sync::Arc;
 
@@ -36,10 +38,56 @@ pub struct WindowReport {
     pub alert_since_ms: Option<i64>,
     /// All numbers; `None` while undecided.
     pub evaluation: Option<Arc<Evaluation>>,
+    /// The same of a vector view, which has no other.
+    pub vector: Option<Arc<multiclass::Evaluation>>,
+    /// What it is among the other classes; of class views only, while decided.
+    pub family: Option<Family>,
     /// Event time of the judgement: the end of the newest pane in it.
     pub evaluated_at_ms: i64,
     /// What would mend it; `None` unless it was miscalibrated since it was last calibrated.
     pub mending: Option<Arc<Mending>>,
+}
+
+impl WindowReport {
+    /// Of a window that was never judged.
+    pub fn blank(name: &str) -> WindowReport {
+        WindowReport {
+            window: name.to_owned(),
+            start_ms: 0,
+            end_ms: 0,
+            since_ms: 0,
+            n: 0,
+            coverage: None,
+            verdict: Verdict::Undecided(Undecided::TooFew),
+            alert: AlertState::Inactive,
+            alert_since_ms: None,
+            evaluation: None,
+            vector: None,
+            family: None,
+            evaluated_at_ms: 0,
+            mending: None,
+        }
+    }
+
+    /// Whether it has numbers, of scores or of vectors.
+    pub fn has_numbers(&self) -> bool {
+        self.evaluation.is_some() || self.vector.is_some()
+    }
+
+    /// Lower end of its interval, or 0.
+    pub fn lower(&self) -> f64 {
+        let scalar = self.evaluation.as_ref().map(|e| e.interval.lower);
+        let vector = self.vector.as_ref().map(|e| e.interval.lower);
+        scalar.or(vector).unwrap_or(0.0)
+    }
+
+    /// The numbers of a vector view behind a verdict; none while the window is undecided.
+    pub fn decided_vector(&self) -> Option<&multiclass::Evaluation> {
+        match self.verdict {
+            Verdict::Undecided(_) => None,
+            Verdict::Calibrated | Verdict::Miscalibrated => self.vector.as_deref(),
+        }
+    }
 }
 
 /// The latest judgements of one stream.
@@ -114,6 +162,8 @@ pub struct Evidence {
     pub report: StreamReport,
     /// Packed sums of its windows; `None` of those that are undecided.
     pub sums: Vec<Option<Packed>>,
+    /// Sums of the windows of a vector view, which have no packed ones.
+    pub vectors: Vec<Option<VectorSums>>,
     /// How windows were judged.
     pub options: JudgeOptions,
     /// Cells.

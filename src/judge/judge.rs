@@ -21,11 +21,12 @@ use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
 use super::detector_state::DetectorState;
+use super::family::Family;
 use super::mending::{Mending, MendingState, Standing};
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
-use crate::alert::{Alert, AlertState, Condition, Holds};
+use crate::alert::{Alert, Condition, Holds};
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::{Evaluation, evaluate};
@@ -91,20 +92,6 @@ pub type Stopwatch = fn() -> u64;
 impl Judge {
     /// A judge that has seen nothing.
     pub fn new(id: StreamId, ladder: &Ladder, grid: Grid) -> Judge {
-        let blank = |name: &str| WindowReport {
-            window: name.to_owned(),
-            start_ms: 0,
-            end_ms: 0,
-            since_ms: 0,
-            n: 0,
-            coverage: None,
-            verdict: Verdict::Undecided(Undecided::TooFew),
-            alert: AlertState::Inactive,
-            alert_since_ms: None,
-            evaluation: None,
-            evaluated_at_ms: 0,
-            mending: None,
-        };
         Judge {
             windows: Windows::new(ladder, grid),
             alerts: vec![Alert::default(); ladder.windows.len()],
@@ -114,7 +101,11 @@ impl Judge {
                 due_ms: None,
                 detector: None,
                 alert: Alert::default(),
-                windows: ladder.windows.iter().map(|w| blank(&w.name)).collect(),
+                windows: ladder
+                    .windows
+                    .iter()
+                    .map(|w| WindowReport::blank(&w.name))
+                    .collect(),
             },
             grid,
             detector: None,
@@ -241,6 +232,7 @@ impl Judge {
             from,
             condition,
             sums: sums.collect(),
+            vectors: Vec::new(),
             report: self.report.clone(),
             options: options.clone(),
             grid: self.grid,
@@ -470,6 +462,7 @@ impl Judge {
         let report = &mut self.report.windows[index];
         let from = std::mem::replace(&mut report.verdict, verdict);
         report.evaluation = evaluation.map(Arc::new);
+        report.family = None;
         report.alert = alert.state;
         report.alert_since_ms = alert.since_ms;
         let mut tell = |step, sentence| {
@@ -498,6 +491,13 @@ impl Judge {
     pub fn total(&self, index: usize) -> Result<(&WindowReport, Sums), PackError> {
         let report = &self.report.windows[index];
         Ok((report, self.windows.total(index, report.end_ms)?))
+    }
+
+    /// Tells what a window of this class is among all classes.
+    pub fn join_family(&mut self, index: usize, family: Family) {
+        if let Some(report) = self.report.windows.get_mut(index) {
+            report.family = Some(family);
+        }
     }
 
     /// Windows evaluated since the last call.

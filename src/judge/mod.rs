@@ -16,6 +16,7 @@ pub mod detector;
 pub mod detector_report;
 pub mod detector_state;
 pub mod distances;
+pub mod family;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
 pub mod kernel;
@@ -28,6 +29,7 @@ pub mod record;
 pub mod report;
 pub mod sentence;
 pub mod stream;
+pub mod vector;
 pub mod verdict;
 
 pub use book::{Change, DetectorStep, Evidence, Facts, Step, StreamReport, WindowReport};

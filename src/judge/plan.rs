@@ -40,17 +40,24 @@ pub struct Caps {
     pub expire_after_ms: i64,
     /// An event further ahead of its arrival than this is rejected, lest it push the watermark.
     pub future_max_ms: i64,
+    /// Most cells of a pane of a vector view; an event that would begin another makes its windows undecided.
+    pub vector_cells_max: usize,
+    /// Most versions that have cells for vector views; windows of the others are undecided.
+    pub vector_versions_max: usize,
 }
 
 impl Default for Caps {
     /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a minute);
-    /// a week without events; an hour of clock error.
+    /// a week without events; an hour of clock error;
+    /// 4096 cells of a vector view, 64 versions with some.
     fn default() -> Caps {
         Caps {
             streams_max: 10_000,
             open_panes_max: 10_000,
             expire_after_ms: 7 * 86_400_000,
             future_max_ms: 3_600_000,
+            vector_cells_max: 4096,
+            vector_versions_max: 64,
         }
     }
 }

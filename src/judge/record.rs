@@ -11,6 +11,7 @@
 
 use super::alarm;
 use super::book::{Change, DetectorStep, Facts, Step, StreamReport, WindowReport};
+use super::classes;
 use super::detector::{Detector, DetectorOptions};
 use super::detector_report;
 use super::detector_state::DetectorState;
@@ -22,7 +23,9 @@ use crate::alert::{Alert, AlertState, Condition, Holds};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
-use crate::stats::evaluation::{Evaluation, NullReach, Options, Sampling, evaluate};
+use crate::stats::evaluation::{NullReach, Options, Sampling, evaluate};
+use crate::stats::multiclass::sums::Shape;
+use crate::stats::multiclass::{self, VectorSums};
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
@@ -162,10 +165,42 @@ struct Window {
     seed: u64,
     /// Packed sums, hexadecimal; `None` of one that was not judged at that moment.
     sums: Option<String>,
+    /// Of a vector view, its sums.
+    #[serde(default)]
+    vector: Option<VectorWindow>,
     /// The evaluation as it is told.
     evaluation: Option<Value>,
     /// Whether the interval of one without sums lay above the tolerance.
     large: bool,
+}
+
+/// Sums of a window of a vector view.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct VectorWindow {
+    classes: usize,
+    cells_max: usize,
+    /// Cells as in snapshots, hexadecimal.
+    rows: String,
+}
+
+impl VectorWindow {
+    fn of(sums: &VectorSums) -> Option<VectorWindow> {
+        let shape = sums.shape();
+        Some(VectorWindow {
+            classes: shape.classes,
+            cells_max: shape.cells_max,
+            rows: hex(&postcard::to_stdvec(&sums.rows()).ok()?),
+        })
+    }
+
+    fn sums(&self, id: &StreamId) -> Option<VectorSums> {
+        let shape = Shape {
+            view: id.view.vector()?,
+            classes: self.classes,
+            cells_max: self.cells_max,
+        };
+        VectorSums::from_rows(shape, postcard::from_bytes(&bytes(&self.rows)?).ok()?, 0)
+    }
 }
 
 /// The detector.
@@ -255,7 +290,8 @@ impl Record {
         };
         let evidence = facts.evidence.as_deref()?;
         let (id, options) = (&change.stream, &evidence.options);
-        let windows = evidence.report.windows.iter().zip(&evidence.sums);
+        let windows = evidence.report.windows.iter().enumerate();
+        let kept = |i: usize| (evidence.sums.get(i), evidence.vectors.get(i));
         let mut judged = options.evaluation.clone();
         judged.tolerance = options.tolerance;
         let fingerprint = id.fingerprint();
@@ -275,7 +311,17 @@ impl Record {
             cells: Cells::of(evidence.grid),
             tolerance: options.tolerance,
             windows: windows
-                .map(|(w, sums)| window(id, w, sums.as_ref(), judged.tcal.seed))
+                .map(|(i, w)| {
+                    let (sums, vector) = kept(i);
+                    let vector = vector.and_then(Option::as_ref).and_then(VectorWindow::of);
+                    window(
+                        id,
+                        w,
+                        sums.and_then(Option::as_ref),
+                        vector,
+                        judged.tcal.seed,
+                    )
+                })
                 .collect(),
             detector: watch(options, &evidence.report, evidence.step.as_ref()),
             options: judged,
@@ -312,14 +358,12 @@ impl Record {
             .as_ref()
             .map(|w| self.watch_again(w, &mut checked));
         let verdicts = self.windows.iter().zip(&windows);
-        let bad = verdicts.clone().any(|(w, e)| {
-            e.as_ref()
-                .map_or(w.verdict, |e| Verdict::of(e, self.tolerance))
-                == Verdict::Miscalibrated
-        });
+        let bad = verdicts
+            .clone()
+            .any(|(w, e)| e.map_or(w.verdict, |(verdict, _)| verdict) == Verdict::Miscalibrated);
         let large = verdicts
             .clone()
-            .any(|(w, e)| e.as_ref().map_or(w.large, alarm::above_tolerance));
+            .any(|(w, e)| e.map_or(w.large, |(_, large)| large));
         let decided = self.windows.iter().any(|w| w.evaluation.is_some());
         let condition = match self.silent {
             true => Condition::Unknown,
@@ -331,9 +375,18 @@ impl Record {
         checked
     }
 
-    /// Evaluates a window again.
-    fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<Evaluation> {
+    /// Evaluates a window again: its verdict, and whether its interval lies above the tolerance.
+    fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<(Verdict, bool)> {
         let part = format!("window {}", window.name);
+        if let Some(vector) = &window.vector {
+            let again = vector.sums(&self.stream).and_then(|sums| {
+                let o = &self.options;
+                multiclass::evaluate_sums(&sums, o.tcal.alpha, o.confidence)
+            });
+            let text = again.as_ref().map(classes::json);
+            let found = again.map(|e| (Verdict::of_vector(&e, self.tolerance), false));
+            return self.compared(&part, window, text, found, checked);
+        }
         let Some(sums) = &window.sums else {
             checked.taken.push(part);
             return None;
@@ -348,14 +401,28 @@ impl Record {
         );
         checked.compare(&format!("{part}: seed"), seed == window.seed);
         let again = unpacked(sums, &self.cells).and_then(|sums| evaluate(&sums, &options));
-        let same = again.as_ref().is_some_and(|e| {
-            let told = window.evaluation.as_ref();
-            told.is_some_and(|told| same_text(told, &report::json(e)))
-        });
+        let text = again.as_ref().map(report::json);
+        let found = again.map(|e| (Verdict::of(&e, self.tolerance), alarm::above_tolerance(&e)));
+        self.compared(&part, window, text, found, checked)
+    }
+
+    /// Compares a window's evaluation and verdict with what was told.
+    fn compared(
+        &self,
+        part: &str,
+        window: &Window,
+        text: Option<Value>,
+        found: Option<(Verdict, bool)>,
+        checked: &mut Checked,
+    ) -> Option<(Verdict, bool)> {
+        let told = window.evaluation.as_ref();
+        let same = told
+            .zip(text)
+            .is_some_and(|(told, text)| same_text(told, &text));
         checked.compare(&format!("{part}: evaluation"), same);
-        let verdict = again.as_ref().map(|e| Verdict::of(e, self.tolerance));
+        let verdict = found.map(|(verdict, _)| verdict);
         checked.compare(&format!("{part}: verdict"), verdict == Some(window.verdict));
-        again
+        found
     }
 
     /// Lets the detector take its pane again; answers whether it stands in alarm.
@@ -404,15 +471,18 @@ impl Record {
                 let interval = &e["interval"];
                 let _ = write!(
                     out,
-                    ", l2-ECE {} to {} ({} confidence), p = {}, {}",
+                    ", l2-ECE {} to {} ({} confidence), p = {}",
                     interval["lower"],
                     interval["upper"],
                     interval["confidence"],
-                    e["tcal"]["p_value"],
-                    e["direction"]
+                    e["tcal"]["p_value"]
                 );
+                if let Some(direction) = e.get("direction") {
+                    let _ = write!(out, ", {direction}");
+                }
             }
-            if window.sums.is_none() && window.evaluation.is_some() {
+            let kept = window.sums.is_some() || window.vector.is_some();
+            if !kept && window.evaluation.is_some() {
                 let _ = write!(out, " (judged earlier)");
             }
             out.push('\n');
@@ -461,8 +531,15 @@ fn told(change: &Change, facts: &Facts) -> String {
     format!("{}; over {}: {why}", change.sentence, window.window)
 }
 
-fn window(id: &StreamId, w: &WindowReport, sums: Option<&Packed>, seed: u64) -> Window {
+fn window(
+    id: &StreamId,
+    w: &WindowReport,
+    sums: Option<&Packed>,
+    vector: Option<VectorWindow>,
+    seed: u64,
+) -> Window {
     let evaluation = w.evaluation.as_deref();
+    let of_vector = w.vector.as_deref().map(classes::json);
     Window {
         name: w.window.clone(),
         start_ms: w.start_ms,
@@ -472,8 +549,9 @@ fn window(id: &StreamId, w: &WindowReport, sums: Option<&Packed>, seed: u64) -> 
         verdict: w.verdict,
         seed: super::judge::seed(id, &w.window, w.end_ms, seed),
         sums: sums.map(|s| hex(s.as_bytes())),
+        vector,
         large: evaluation.is_some_and(alarm::above_tolerance),
-        evaluation: evaluation.map(report::json),
+        evaluation: evaluation.map(report::json).or(of_vector),
     }
 }
 

@@ -5,6 +5,7 @@ use super::stream::StreamId;
 use super::verdict::{Undecided, Verdict};
 use crate::alert::AlertState;
 use crate::stats::evaluation::Evaluation;
+use crate::stats::multiclass;
 
 /// "fraud/3//binary over 5m is miscalibrated (was calibrated): …".
 pub fn verdict_sentence(id: &StreamId, report: &WindowReport, from: Verdict) -> String {
@@ -33,9 +34,14 @@ pub fn because(report: &WindowReport) -> String {
             }
             Undecided::Stale => "no events have come for a while".to_owned(),
             Undecided::Late => format!("more events came late than the {n} in time"),
-            Undecided::Capacity => "its sums are at the end of their range".to_owned(),
+            Undecided::Capacity => {
+                "its sums are at the end of their range, or events found no cell left".to_owned()
+            }
         },
-        (_, None) => format!("{n} events"),
+        (_, None) => match &report.vector {
+            Some(e) => vector_numbers(report.verdict, e),
+            None => format!("{n} events"),
+        },
         (verdict, Some(e)) => numbers(verdict, e),
     }
 }
@@ -62,6 +68,25 @@ fn numbers(verdict: Verdict, e: &Evaluation) -> String {
             ""
         },
         probability(p),
+        e.n
+    )
+}
+
+fn vector_numbers(verdict: Verdict, e: &multiclass::Evaluation) -> String {
+    let within = match verdict {
+        Verdict::Calibrated if e.tcal.reject => "significant but within the tolerance; ",
+        _ => "",
+    };
+    let i = &e.interval;
+    format!(
+        "{within}l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}) over {} coordinates, p = {}, n = {}",
+        i.estimate_squared.max(0.0).sqrt(),
+        100.0 * i.confidence,
+        i.lower,
+        i.upper,
+        if i.contains_zero { " with 0" } else { "" },
+        e.dimension,
+        probability(e.tcal.p_value),
         e.n
     )
 }

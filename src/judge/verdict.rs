@@ -9,6 +9,7 @@ use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
 use crate::alert::{Condition, Holds, Severity};
 use crate::stats::evaluation::{Evaluation, Options};
+use crate::stats::multiclass;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -23,7 +24,7 @@ pub enum Undecided {
     Stale,
     /// More events came after their pane was sealed than in time.
     Late,
-    /// A sum reached the end of its integer.
+    /// A sum reached the end of its integer, or an event found no cell left.
     Capacity,
     /// Too many predictions have no outcome.
     Coverage,
@@ -80,6 +81,16 @@ impl Verdict {
             Verdict::Calibrated => Condition::Good,
             Verdict::Miscalibrated => Condition::Bad(Severity::Warn),
             Verdict::Undecided(_) => Condition::Unknown,
+        }
+    }
+
+    /// The same of a vector view.
+    pub fn of_vector(evaluation: &multiclass::Evaluation, tolerance: f64) -> Verdict {
+        let size = tolerance <= 0.0 || evaluation.interval.lower > tolerance;
+        if evaluation.tcal.reject && size {
+            Verdict::Miscalibrated
+        } else {
+            Verdict::Calibrated
         }
     }
 

@@ -160,6 +160,8 @@ impl Notice {
             (Some(alarm), _) => Some(alarm.evidence.direction),
             (None, e) => e.map(|e| e.direction),
         };
+        let vector = window.vector.as_deref();
+        let tolerance = facts.evidence.as_ref().map(|e| e.options.tolerance);
         let p_value = |e: &crate::stats::evaluation::Evaluation| {
             e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
         };
@@ -180,13 +182,17 @@ impl Notice {
             what: direction.map_or("", |d| d.words()).to_owned(),
             direction: direction.map_or("", |d| d.as_str()).to_owned(),
             n: window.n,
-            ece: e.map(|e| e.interval.estimate_squared.max(0.0).sqrt()),
-            ece_lower: e.map(|e| e.interval.lower),
-            ece_upper: e.map(|e| e.interval.upper),
-            confidence: e.map(|e| e.interval.confidence),
+            ece: (e.map(|e| e.interval.estimate_squared))
+                .or(vector.map(|e| e.interval.estimate_squared))
+                .map(|squared| squared.max(0.0).sqrt()),
+            ece_lower: (e.map(|e| e.interval.lower)).or(vector.map(|e| e.interval.lower)),
+            ece_upper: (e.map(|e| e.interval.upper)).or(vector.map(|e| e.interval.upper)),
+            confidence: (e.map(|e| e.interval.confidence))
+                .or(vector.map(|e| e.interval.confidence)),
             detectable: e.and_then(|e| e.detectable_ece_l2),
-            tolerance: e.map(|e| e.tolerance.tolerance),
-            p_value: e.map(p_value),
+            tolerance: (e.map(|e| e.tolerance.tolerance))
+                .or(tolerance.filter(|_| vector.is_some())),
+            p_value: e.map(p_value).or(vector.map(|e| e.tcal.p_value)),
             mean_score: e.map(|e| e.mean_score),
             event_rate: e.map(|e| e.event_rate),
             onset_ms: alarm.map(|a| a.evidence.onset.ms.round() as i64),

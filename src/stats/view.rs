@@ -10,6 +10,7 @@
 //! then *renormalised*, which the collector counts). Nothing is clamped.
 
 use super::fixed::{Score, ScoreError};
+use super::multiclass::VectorView;
 use std::fmt;
 use std::str::FromStr;
 
@@ -20,7 +21,8 @@ pub const SUM_TOLERANCE: f64 = 1e-3;
 /// Offsets below this are the rounding of f64 addition and left alone.
 const SUM_NOISE: f64 = 1e-9;
 
-/// A scalar view of an observation.
+/// A view of an observation: scalar ones, which project to a score and an outcome, and vector views, which
+/// [`super::multiclass`] tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
     /// z = score of the positive class; y = it happened.
@@ -29,6 +31,21 @@ pub enum View {
     TopLabel,
     /// z = probability of class k; y = k was the right class.
     Class(u32),
+    /// The k largest probabilities, sorted.
+    TopK(u32),
+    /// The whole vector.
+    Full,
+}
+
+impl View {
+    /// The vector view, if it is one; a scalar view otherwise.
+    pub fn vector(self) -> Option<VectorView> {
+        match self {
+            View::TopK(k) => Some(VectorView::TopK(k as usize)),
+            View::Full => Some(VectorView::Full),
+            View::Binary | View::TopLabel | View::Class(_) => None,
+        }
+    }
 }
 
 /// What a model said.
@@ -131,6 +148,7 @@ impl Checked<'_> {
                     View::Binary => 1,
                     View::TopLabel => top_label(entries) as u32,
                     View::Class(k) => k,
+                    View::TopK(_) | View::Full => return Err(ViewError::Shape),
                 };
                 // Any class will do: the score does not depend on what happened.
                 let any = Outcome::Class(0);
@@ -159,6 +177,7 @@ fn project_vector(
             let z = *p.get(k as usize).ok_or(ViewError::VectorLength)?;
             Ok((score(z)?, class_of(outcome, p)? == k as usize))
         }
+        View::TopK(_) | View::Full => Err(ViewError::Shape),
     }
 }
 
@@ -231,6 +250,8 @@ impl fmt::Display for View {
             View::Binary => f.write_str("binary"),
             View::TopLabel => f.write_str("top_label"),
             View::Class(k) => write!(f, "class:{k}"),
+            View::TopK(k) => write!(f, "top_k:{k}"),
+            View::Full => f.write_str("full"),
         }
     }
 }
@@ -243,7 +264,7 @@ impl fmt::Display for UnknownView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown view {:?}: use binary, top_label or class:<index>",
+            "unknown view {:?}: use binary, top_label, class:<index>, top_k:<count> or full",
             self.0
         )
     }
@@ -258,11 +279,13 @@ impl FromStr for View {
         match s {
             "binary" => Ok(View::Binary),
             "top_label" => Ok(View::TopLabel),
-            _ => s
-                .strip_prefix("class:")
-                .and_then(|k| k.parse().ok())
-                .map(View::Class)
-                .ok_or_else(|| UnknownView(s.to_owned())),
+            "full" => Ok(View::Full),
+            _ => {
+                let number = |prefix: &str| s.strip_prefix(prefix).and_then(|k| k.parse().ok());
+                let top_k = number("top_k:").filter(|k| *k > 0).map(View::TopK);
+                let view = number("class:").map(View::Class).or(top_k);
+                view.ok_or_else(|| UnknownView(s.to_owned()))
+            }
         }
     }
 }
@@ -273,10 +296,16 @@ mod tests {
 
     #[test]
     fn views_print_and_parse_back() {
-        for view in [View::Binary, View::TopLabel, View::Class(17)] {
+        for view in [
+            View::Binary,
+            View::TopLabel,
+            View::Class(17),
+            View::TopK(2),
+            View::Full,
+        ] {
             assert_eq!(view.to_string().parse(), Ok(view));
         }
-        assert!("class:x".parse::<View>().is_err());
+        assert!("class:x".parse::<View>().is_err() && "top_k:0".parse::<View>().is_err());
     }
 
     #[test]

@@ -15,6 +15,7 @@
 use crate::alert::Alert;
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, PairingState, Partitions};
+use crate::judge::vector::VectorState;
 use crate::judge::{ComparisonState, DetectorState, LedgerState, Memory, MendingState};
 use crate::stats::axis::{Axis, Grid};
 use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
@@ -39,6 +40,8 @@ pub struct Snapshot {
     pub ledger: LedgerState,
     /// Versions against each other, of the models that compare them.
     pub compared: Vec<ComparedState>,
+    /// Versions with their vector views.
+    pub vectors: Vec<VersionState>,
 }
 
 impl Snapshot {
@@ -139,6 +142,27 @@ pub struct SubjectState {
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
     /// Judges, by view.
     pub judges: Vec<JudgeState>,
+}
+
+/// A version in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VersionState {
+    /// Index into the snapshot's models.
+    pub model: u32,
+    /// Name of the model as it came.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Whether its events had segments.
+    pub segmented: bool,
+    /// Newest event time.
+    pub newest_ms: i64,
+    /// Last tick that saw an event.
+    pub seen_ms: Option<i64>,
+    /// Whether there were cells for it.
+    pub cells: bool,
+    /// Judges with their views, printed.
+    pub judges: Vec<(String, VectorState)>,
 }
 
 /// The windows of one stream.

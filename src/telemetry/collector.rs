@@ -33,6 +33,7 @@ use crate::alert::{AlertState, Severity};
 use crate::collect::{Reason, Refusal, SourceCounters};
 use crate::judge::{StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
+use crate::stats::multiclass;
 
 /// Bytes of one label value; a longer one is cut and its checksum appended, so that two long values
 /// stay two.
@@ -252,6 +253,12 @@ fn draft(report: &StreamReport, window: &WindowReport, cells: bool) -> Draft {
             }
         }
     }
+    if let (false, Some(family)) = (undecided, &window.family) {
+        draft.push((Id::ClassAdjustedPValue, None, family.adjusted_p_value));
+    }
+    if let Some(evaluation) = window.decided_vector() {
+        vector_calibration(evaluation, &mut draft);
+    }
     draft
 }
 
@@ -287,6 +294,20 @@ fn status(report: &StreamReport, window: &WindowReport, draft: &mut Draft) {
     if let Some(since) = window.alert_since_ms {
         draft.push((Id::AlertSince, None, seconds(since)));
     }
+}
+
+/// The calibration values of a decided window of a vector view.
+fn vector_calibration(e: &multiclass::Evaluation, draft: &mut Draft) {
+    let mut put = |id, value| draft.push((id, None, value));
+    put(Id::EceL1, e.ece_l1);
+    put(Id::EceL2, e.interval.estimate_squared.max(0.0).sqrt());
+    put(Id::EceL2Squared, e.interval.estimate_squared);
+    put(Id::EceL2Lower, e.interval.lower);
+    put(Id::EceL2Upper, e.interval.upper);
+    put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
+    put(Id::TcalPValue, e.tcal.p_value);
+    put(Id::TcalReject, one_if(e.tcal.reject));
+    put(Id::Reject, one_if(e.tcal.reject));
 }
 
 /// The calibration values of a decided window.
@@ -389,6 +410,7 @@ fn records(source: &str, counters: &SourceCounters, sink: &mut Sink) {
     }
     sink.put(Id::Implied, &[source], counters.implied as f64);
     sink.put(Id::Other, &[source], counters.other as f64);
+    sink.put(Id::Uncelled, &[source], counters.uncelled as f64);
     let mut put = |disposition, reason, count: u64| {
         sink.put(Id::Records, &[source, disposition, reason], count as f64);
     };

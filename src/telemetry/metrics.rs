@@ -268,6 +268,8 @@ table! {
         "1 while T-Cal rejects calibration at the configured level.";
     DiscretePValue Evaluation Gauge "trueline_discrete_p_value" "1" []
         "p-value of the exact test for discrete scores, where it ran.";
+    ClassAdjustedPValue Evaluation Gauge "trueline_class_adjusted_p_value" "1" []
+        "p-value of a class view adjusted for all class views of its stream by Holm's method: at most alpha only if the error of the whole family allows it.";
     Reject Evaluation Gauge "trueline_reject" "0 or 1" []
         "The decision: of the exact discrete test where it ran, else of T-Cal.";
     Direction Evaluation Gauge "trueline_direction" "1" ["direction"]
@@ -308,6 +310,8 @@ table! {
         "Open records that came (in) or left (out) with partitions that moved between processes; records read and those that came equal all others with those that left.";
     Implied Input Counter "trueline_records_implied_total" "records" ["source"]
         "Observed predictions whose outcome never came and was implied.";
+    Uncelled Input Counter "trueline_vector_refused_total" "records" ["source"]
+        "Vector views (top_k, full) of observed records that had no cell left for them; their windows are undecided (capacity).";
     Other Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records of segments that are too many for a stream of their own, counted in segment other.";
     PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]

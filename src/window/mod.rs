@@ -9,6 +9,7 @@ pub mod bits;
 pub mod pack;
 pub mod place;
 pub mod ring;
+pub mod sparse;
 pub mod unlabelled;
 mod weighted;
 pub mod width;

@@ -202,6 +202,8 @@ pub fn window(
         alert,
         alert_since_ms: (alert != AlertState::Inactive).then_some(end_ms),
         evaluation: evaluation.map(Arc::new),
+        vector: None,
+        family: None,
         evaluated_at_ms: end_ms,
         mending: None,
     }

@@ -319,6 +319,7 @@ impl Engine {
                 }
             }
         }
+        (0..self.plan.models.len()).for_each(|model| self.tell_families(model));
     }
 
     /// Lets the detectors of a subject begin under the number that they had, while it is free.

@@ -63,15 +63,24 @@ pub fn classwise(sample: &Vectors, o: &TCalOptions) -> Result<Classwise, ViewErr
 }
 
 fn holm(classes: &mut [ClassResult], alpha: f64) {
-    let mut order: Vec<usize> = (0..classes.len()).collect();
-    order.sort_by(|&a, &b| classes[a].p_value.total_cmp(&classes[b].p_value));
-    let mut before = 0f64;
-    for (rank, &at) in order.iter().enumerate() {
-        let factor = (classes.len() - rank) as f64;
-        before = before.max((factor * classes[at].p_value).min(1.0));
-        classes[at].adjusted = before;
-        classes[at].reject = before <= alpha;
+    let p: Vec<f64> = classes.iter().map(|c| c.p_value).collect();
+    for (class, adjusted) in classes.iter_mut().zip(adjust(&p)) {
+        class.adjusted = adjusted;
+        class.reject = adjusted <= alpha;
     }
+}
+
+/// Holm's adjusted p-values, in the order given.
+pub fn adjust(p: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p.len()).collect();
+    order.sort_by(|&a, &b| p[a].total_cmp(&p[b]));
+    let (mut adjusted, mut before) = (vec![1.0; p.len()], 0f64);
+    for (rank, &at) in order.iter().enumerate() {
+        let factor = (p.len() - rank) as f64;
+        before = before.max((factor * p[at]).min(1.0));
+        adjusted[at] = before;
+    }
+    adjusted
 }
 
 #[cfg(test)]

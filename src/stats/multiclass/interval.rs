@@ -49,7 +49,12 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
     if events.is_empty() {
         return None;
     }
-    let level = VectorLevel::of(events, slices);
+    Some(of_level(&VectorLevel::of(events, slices), confidence))
+}
+
+/// The interval of one level with events.
+pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
+    let slices = level.slices;
     let (n, alpha) = (level.n, 1.0 - confidence);
     let (mut second, mut fourth, mut mixed) = (0.0, 0.0, 0.0);
     for c in &level.cells {
@@ -58,9 +63,9 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
         fourth += c.n / n * e2 * e2;
         mixed += c.along / n - c.n / n * e2 * e2;
     }
-    let m = estimate::moments_of_unbiased(&level);
+    let m = estimate::moments_of_unbiased(level);
     let e = Estimate {
-        t: estimate::unbiased(&level),
+        t: estimate::unbiased(level),
         sigma1_squared: fourth - second * second + 4.0 * mixed,
         null: m,
     };
@@ -74,7 +79,7 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
     } else {
         counts[middle]
     };
-    Some(VectorInterval {
+    VectorInterval {
         slices,
         confidence,
         estimate_squared: e.t,
@@ -83,7 +88,7 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
         upper: ends.upper.sqrt(),
         contains_zero: ends.contains_zero,
         median_count: median,
-    })
+    }
 }
 
 /// σ₀² of the paper's null for K classes and k from 1 to 3, k < K; `None` otherwise.

@@ -103,10 +103,7 @@ impl VectorCell {
         } else if k <= THIRD_EXACT {
             thirds(events, group)
         } else {
-            // The pairs are exact and give the scale that the mean vector overstates.
-            let scale = (pairs / (n * (n - 1.0) * law.trace2()).max(f64::MIN_POSITIVE)).sqrt();
-            let triples = n * (n - 1.0) * (n - 2.0) * law.trace3() * scale.powi(3);
-            (triples, n * (n - 1.0) * law.cube(&mean) * scale * scale)
+            law.thirds(&mean, n, pairs)
         };
         VectorCell {
             pairs,
@@ -227,7 +224,7 @@ fn pairs_by_matrix(events: &Events, group: &[usize]) -> f64 {
 }
 
 /// Power sums of a vector, from which the traces of powers of S = diag(z) − zzᵀ follow.
-struct Law {
+pub(super) struct Law {
     s1: f64,
     s2: f64,
     s3: f64,
@@ -235,7 +232,7 @@ struct Law {
 }
 
 impl Law {
-    fn of(z: &[f64]) -> Law {
+    pub(super) fn of(z: &[f64]) -> Law {
         let power = |k: i32| z.iter().map(|z| z.powi(k)).sum();
         Law {
             s1: power(1),
@@ -245,8 +242,19 @@ impl Law {
         }
     }
 
+    /// Σ_{a≠b≠c} tr(S_a S_b S_c) and Σ_{a≠b} E(U_a·U_b)³ of a cell as if its n ≥ 1 events were at its mean vector `z`,
+    /// scaled: the pairs are exact and say how much the mean vector overstates.
+    pub(super) fn thirds(&self, z: &[f64], n: f64, pairs: f64) -> (f64, f64) {
+        if n < 2.0 {
+            return (0.0, 0.0);
+        }
+        let scale = (pairs / (n * (n - 1.0) * self.trace2()).max(f64::MIN_POSITIVE)).sqrt();
+        let triples = n * (n - 1.0) * (n - 2.0) * self.trace3() * scale.powi(3);
+        (triples, n * (n - 1.0) * self.cube(z) * scale * scale)
+    }
+
     /// tr S².
-    fn trace2(&self) -> f64 {
+    pub(super) fn trace2(&self) -> f64 {
         (self.s2 - 2.0 * self.s3 + self.s2 * self.s2).max(0.0)
     }
 

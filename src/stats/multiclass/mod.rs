@@ -7,6 +7,7 @@
 //! | [`level`], [`estimate`] | occupied cells; estimators and exact null moments |
 //! | [`tcal`](mod@tcal), [`interval`](mod@interval) | the adaptive test; the interval with covariances |
 //! | [`classwise`](mod@classwise) | every class against the rest with one error |
+//! | [`sums`] | the integer sums that a window keeps of a vector view |
 //!
 //! Sources: Lee, Huang, Hassani, Dobriban, *T-Cal* (2022), appendix 8.2; Sun, Chaudhari, Barnett, Dobriban (2024).
 //! With K classes there are m^(K−1) cells, so beyond a few classes and fine levels hardly any cell holds two
@@ -19,12 +20,14 @@ pub mod estimate;
 pub mod events;
 pub mod interval;
 pub mod level;
+pub mod sums;
 pub mod tcal;
 
 pub use classwise::{ClassResult, Classwise, classwise};
 pub use events::{Events, VectorView};
 pub use interval::{VectorInterval, interval};
 pub use level::{VectorCell, VectorLevel};
+pub use sums::VectorSums;
 pub use tcal::{VectorTCal, tcal, tcal_fixed};
 
 use super::kernel::Vectors;
@@ -71,6 +74,36 @@ pub fn evaluate(
         tcal: tcal::tcal(&events, alpha),
         alpha,
         ece_l1: estimate::ece_l1(&VectorLevel::of(&events, slices)),
+    })
+}
+
+/// Evaluates the sums of a window; `None` without events. Levels to the finest that is kept; the interval at its default
+/// slices, or the finest.
+pub fn evaluate_sums(sums: &VectorSums, alpha: f64, confidence: f64) -> Option<Evaluation> {
+    let shape = sums.shape();
+    let n = sums.n() as usize;
+    let dimension = shape.dimension()?;
+    let free_dimension = match shape.view {
+        VectorView::Full => (dimension - 1).max(1),
+        VectorView::TopK(k) => k,
+    };
+    let levels = sums.levels(tcal::scales(sums.n() as f64, free_dimension).max(1));
+    let wanted = interval::default_slices(n, free_dimension);
+    let at = levels.iter().rfind(|l| l.slices <= wanted);
+    let at = at.or(levels.first()).filter(|_| n > 0)?;
+    let about = tcal::Shape {
+        classes: shape.classes,
+        free_dimension,
+    };
+    Some(Evaluation {
+        view: shape.view,
+        n,
+        classes: shape.classes,
+        dimension,
+        interval: interval::of_level(at, confidence),
+        ece_l1: estimate::ece_l1(at),
+        tcal: tcal::of_levels(if n >= 2 { &levels } else { &[] }, &about, alpha),
+        alpha,
     })
 }
 

@@ -1,0 +1,344 @@
+//! The judge of one vector view: windows of sparse sums, verdicts, alerts.
+//!
+//! The same promises as [`super::judge`] makes for scores, in the same reports; what is computed is
+//! [`multiclass::evaluate_sums`]: T-Cal with K classes and the interval with covariances, at each slide. A window in which
+//! an event found no cell is `undecided(capacity)`: what is left would be a biased sample. There is no detector, no
+//! recalibration map and no direction: those are of single scores.
+//!
+//! Cost: once a slide, a merge of the panes of the window and some hundred operations a cell for k of 2.
+
+use super::alarm;
+use super::book::{Change, Evidence, Step, StreamReport, WindowReport};
+use super::judge::{Memory, Stopwatch};
+use super::sentence::{alert_sentence, verdict_sentence};
+use super::stream::StreamId;
+use super::verdict::{JudgeOptions, Undecided, Verdict};
+use crate::alert::{Alert, Condition, Holds};
+use crate::stats::axis::Grid;
+use crate::stats::multiclass::{self, Evaluation, VectorSums, sums::Shape};
+use crate::window::Ladder;
+use crate::window::sparse::{Slid, SparseState, SparseWindows, windows_by_time};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct VectorJudge {
+    windows: SparseWindows,
+    posts: Posts,
+}
+
+/// What is said, apart from the windows so that they can be walked while it changes.
+#[derive(Debug, Clone)]
+struct Posts {
+    alerts: Vec<Alert>,
+    report: StreamReport,
+    /// Told with evidence; the sums are of other cells.
+    grid: Grid,
+    evaluations: u64,
+    stopwatch: Option<Stopwatch>,
+    nanos: Vec<u64>,
+}
+
+/// A judge in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VectorState {
+    /// Panes.
+    pub windows: SparseState,
+    /// Verdict and alert of each window.
+    pub memories: Vec<Memory>,
+    /// The alert of the stream.
+    pub alert: Alert,
+}
+
+impl VectorJudge {
+    /// A judge that has seen nothing; `None` where the shape has no dimension.
+    pub fn new(id: StreamId, shape: Shape, ladder: &Ladder, grid: Grid) -> Option<VectorJudge> {
+        let windows: Vec<WindowReport> = windows_by_time(ladder).map(WindowReport::blank).collect();
+        Some(VectorJudge {
+            windows: SparseWindows::new(shape, ladder)?,
+            posts: Posts {
+                alerts: vec![Alert::default(); windows.len()],
+                report: StreamReport {
+                    id,
+                    last_event_ms: 0,
+                    due_ms: None,
+                    detector: None,
+                    alert: Alert::default(),
+                    windows,
+                },
+                grid,
+                evaluations: 0,
+                stopwatch: None,
+                nanos: Vec::new(),
+            },
+        })
+    }
+
+    /// The latest judgements.
+    pub fn report(&self) -> &StreamReport {
+        &self.posts.report
+    }
+
+    /// Takes an event that another view of it has accepted; answers whether there was a cell for it.
+    pub fn observe(&mut self, time_ms: i64, entries: &[f64], sum: f64, class: u32) -> bool {
+        self.seen(time_ms.max(self.posts.report.last_event_ms));
+        self.windows.observe(time_ms, entries, sum, class)
+    }
+
+    /// Counts an event that came too late.
+    pub fn miss(&mut self) {
+        self.windows.miss();
+    }
+
+    /// Changes the cap of cells of panes that open from now on.
+    pub fn cap(&mut self, cells_max: usize) {
+        self.windows.cap(cells_max);
+    }
+
+    /// The cap of cells.
+    pub fn cells_max(&self) -> usize {
+        self.windows.cells_max()
+    }
+
+    /// Seals all panes before the line and judges the windows that slid.
+    pub fn seal(&mut self, line_ms: i64, o: &JudgeOptions, changes: &mut Vec<Change>) {
+        let (windows, posts) = (&mut self.windows, &mut self.posts);
+        windows.seal(line_ms, |end_ms, slid| {
+            posts.judge(end_ms, slid, o, changes)
+        });
+    }
+
+    /// The input ended.
+    pub fn finish(&mut self, end_ms: i64, o: &JudgeOptions, changes: &mut Vec<Change>) {
+        let slid = self.windows.finish(end_ms);
+        if !slid.is_empty() {
+            self.posts.judge(end_ms, slid, o, changes);
+        }
+    }
+
+    /// No event came for too long.
+    pub fn withdraw(&mut self, now_ms: i64, o: &JudgeOptions, changes: &mut Vec<Change>) {
+        for index in 0..self.posts.alerts.len() {
+            let stale = (Verdict::Undecided(Undecided::Stale), None);
+            self.posts.publish(index, now_ms, stale, o, changes);
+        }
+        let none = Vec::new();
+        self.posts
+            .sound(now_ms, Condition::Unknown, none, o, changes);
+    }
+
+    /// The stream is let go: an alert that fires ends.
+    pub fn leave(&mut self, now_ms: i64, o: &JudgeOptions, changes: &mut Vec<Change>) {
+        let at_once = JudgeOptions {
+            keep_firing_ms: 0,
+            ..o.clone()
+        };
+        let none = Vec::new();
+        self.posts
+            .sound(now_ms, Condition::Unknown, none, &at_once, changes);
+    }
+
+    /// Times evaluations from now on.
+    pub fn time_by(&mut self, stopwatch: Option<Stopwatch>) {
+        self.posts.stopwatch = stopwatch;
+    }
+
+    /// Moves the times of evaluations, in nanoseconds, to the end of `all`.
+    pub fn take_nanos(&mut self, all: &mut Vec<u64>) {
+        all.append(&mut self.posts.nanos);
+    }
+
+    /// Panes held, open and sealed.
+    pub fn panes(&self) -> usize {
+        self.windows.panes()
+    }
+
+    /// Windows evaluated since the last call.
+    pub fn take_evaluations(&mut self) -> u64 {
+        std::mem::take(&mut self.posts.evaluations)
+    }
+
+    /// For a snapshot.
+    pub fn state(&self) -> VectorState {
+        let memory = |(alert, r): (&Alert, &WindowReport)| Memory {
+            alert: *alert,
+            start_ms: r.start_ms,
+            end_ms: r.end_ms,
+            n: r.n,
+            verdict: r.verdict,
+        };
+        VectorState {
+            windows: self.windows.state(),
+            memories: (self.posts.alerts.iter().zip(&self.posts.report.windows))
+                .map(memory)
+                .collect(),
+            alert: self.posts.report.alert,
+        }
+    }
+
+    /// Puts back a snapshot; evaluations are made again over the panes. `None` where it is of another shape.
+    pub fn restore(&mut self, state: VectorState, o: &JudgeOptions) -> Option<()> {
+        if state.memories.len() != self.posts.alerts.len() {
+            return None;
+        }
+        self.windows.restore(state.windows)?;
+        for (index, memory) in state.memories.into_iter().enumerate() {
+            let decided = !matches!(memory.verdict, Verdict::Undecided(_));
+            let total = self.windows.total(index, memory.end_ms).filter(|_| decided);
+            self.posts.alerts[index] = memory.alert;
+            let r = &mut self.posts.report.windows[index];
+            r.start_ms = memory.start_ms;
+            r.since_ms = match memory.end_ms {
+                0 => 0,
+                end_ms => self.windows.since_ms(index, end_ms),
+            };
+            r.end_ms = memory.end_ms;
+            r.evaluated_at_ms = memory.end_ms;
+            r.n = memory.n;
+            r.verdict = memory.verdict;
+            r.alert = memory.alert.state;
+            r.alert_since_ms = memory.alert.since_ms;
+            r.vector = total.and_then(|sums| weigh(&sums, o).1).map(Arc::new);
+        }
+        self.posts.report.alert = state.alert;
+        Some(())
+    }
+
+    /// Tells the newest event time.
+    pub fn seen(&mut self, last_event_ms: i64) {
+        self.posts.report.last_event_ms = last_event_ms;
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of::<VectorJudge>()
+            + self.windows.bytes()
+            + self.posts.report.windows.len()
+                * (size_of::<WindowReport>() + size_of::<Evaluation>())
+    }
+}
+
+/// The verdict on a window as it stands.
+fn weigh(total: &VectorSums, o: &JudgeOptions) -> (Verdict, Option<Evaluation>) {
+    let undecided = |why| (Verdict::Undecided(why), None);
+    if total.refused() > 0 {
+        return undecided(Undecided::Capacity);
+    }
+    if total.n() < o.min_events.max(2) {
+        return undecided(Undecided::TooFew);
+    }
+    if total.late() > total.n() {
+        return undecided(Undecided::Late);
+    }
+    let test = &o.evaluation;
+    match multiclass::evaluate_sums(total, test.tcal.alpha, test.confidence) {
+        None => undecided(Undecided::TooFew),
+        Some(e) => (Verdict::of_vector(&e, o.tolerance), Some(e)),
+    }
+}
+
+impl Posts {
+    /// Judges the windows that slid at one end, and then the stream.
+    fn judge(&mut self, end_ms: i64, slid: Vec<Slid>, o: &JudgeOptions, changes: &mut Vec<Change>) {
+        for window in &slid {
+            let begun = self.stopwatch.map(|now| now());
+            let weighed = weigh(&window.total, o);
+            self.evaluations += u64::from(weighed.1.is_some());
+            if let (Some(now), Some(begun), true) = (self.stopwatch, begun, weighed.1.is_some()) {
+                self.nanos.push(now().saturating_sub(begun));
+            }
+            let r = &mut self.report.windows[window.window];
+            r.start_ms = window.start_ms;
+            r.since_ms = window.since_ms;
+            r.end_ms = end_ms;
+            r.evaluated_at_ms = end_ms;
+            r.n = window.total.n();
+            self.publish(window.window, end_ms, weighed, o, changes);
+        }
+        let condition = alarm::condition(&self.report);
+        self.sound(end_ms, condition, slid, o, changes);
+    }
+
+    /// Steps the alert of the stream.
+    fn sound(
+        &mut self,
+        at_ms: i64,
+        condition: Condition,
+        slid: Vec<Slid>,
+        o: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        let from = self.report.alert;
+        let to = from.step(condition, at_ms, &o.holds());
+        self.report.alert = to;
+        if from.state == to.state && from.severity == to.severity {
+            return;
+        }
+        let mut vectors = vec![None; self.report.windows.len()];
+        for window in slid {
+            let decided = self.report.windows[window.window].vector.is_some();
+            vectors[window.window] = decided.then_some(window.total);
+        }
+        let evidence = Evidence {
+            from,
+            condition,
+            sums: Vec::new(),
+            vectors,
+            report: self.report.clone(),
+            options: o.clone(),
+            grid: self.grid,
+            step: None,
+        };
+        let speaker = alarm::speaker(&self.report).and_then(|i| self.report.windows.get(i));
+        changes.push(Change {
+            stream: self.report.id.clone(),
+            window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
+            at_ms,
+            step: Step::Stream { from, to },
+            sentence: alarm::sentence(&self.report.id, &from, &to),
+            facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
+        });
+    }
+
+    fn publish(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        (verdict, evaluation): (Verdict, Option<Evaluation>),
+        o: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        let holds = Holds {
+            flap_within_ms: 0,
+            ..o.holds()
+        };
+        let before = self.alerts[index];
+        let alert = before.step(verdict.condition(), at_ms, &holds);
+        self.alerts[index] = alert;
+        let r = &mut self.report.windows[index];
+        let from = std::mem::replace(&mut r.verdict, verdict);
+        r.vector = evaluation.map(Arc::new);
+        r.alert = alert.state;
+        r.alert_since_ms = alert.since_ms;
+        let id = &self.report.id;
+        let mut tell = |step, sentence| {
+            changes.push(Change {
+                stream: id.clone(),
+                window: r.window.clone(),
+                at_ms,
+                step,
+                sentence,
+                facts: None,
+            });
+        };
+        if from != verdict {
+            let sentence = verdict_sentence(id, r, from);
+            tell(Step::Verdict { from, to: verdict }, sentence);
+        }
+        if before.state != alert.state {
+            let (from, to) = (before.state, alert.state);
+            tell(Step::Alert { from, to }, alert_sentence(id, r, from));
+        }
+    }
+}

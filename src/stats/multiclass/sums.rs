@@ -1,0 +1,537 @@
+//! Integer sums of a vector view over sparse cells: what a window keeps of events.
+//!
+//! As for scalars ([`crate::stats::sums`]) every sum is of integers in units of 2⁻³², so that the sums of a window are
+//! those of its panes and the same to the last bit in whatever order events came. A cell keeps, for k coordinates
+//! and label indicators e_y (0 where none of the k happened):
+//!
+//! | sum | integers | gives |
+//! |---|---|---|
+//! | n, Σe_y | 1 + k | N and label counts |
+//! | Σz | k | ΣU = Σe_y − Σz |
+//! | Σe_y zᵀ | k² | Σ‖U‖², with Σzzᵀ; the covariance of U, for the interval |
+//! | Σzzᵀ | k(k+1)/2 | Σ_{a≠b}tr(S_aS_b) = ‖Σz‖² − 2Σz·Σz² + ‖Σzzᵀ‖² − Σtr S², the null variance, exactly |
+//! | Σtr S² | 1 | the same |
+//!
+//! Third cumulants would need k³ sums; they are taken at the cell's mean vector and scaled by the exact pairs, as the
+//! offline form does beyond [`super::level::THIRD_EXACT`] coordinates. All else is what the offline form computes.
+//!
+//! Cells are those of one finest level; coarser levels are merges by [`Name::parent`]. With d free dimensions there
+//! are 2^L slices an axis, L = max(1, ⌊12/d⌋), so at most 4096 cells up to d = 12, which is also the most that is taken
+//! ([`DIMENSION_MAX`]): beyond, hardly any two events share a cell, and `class:k`, `top_k` of fewer, or the kernel tests see more.
+//!
+//! Cells are capped, and an event that would begin one too many is refused and counted. What is refused depends on the
+//! order of events, all else does not; a window with refusals gets no verdict. So are events beyond [`EVENTS_MAX`], where
+//! integers would end.
+//!
+//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a cell: 104 for k = 2.
+
+use super::cell::Name;
+use super::events::{NONE, VectorView};
+use super::level::{Law, VectorCell, VectorLevel};
+use crate::stats::fixed::{from_fixed, to_fixed};
+use std::collections::BTreeMap;
+
+/// Most coordinates of a view that is kept live.
+pub const DIMENSION_MAX: usize = 12;
+
+/// Most events: Σz in units of 2⁻³² stays within 63 bits.
+pub const EVENTS_MAX: u64 = (1 << 31) - 1;
+
+/// What is kept of which view.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// The view.
+    pub view: VectorView,
+    /// K.
+    pub classes: usize,
+    /// Most cells; more are refused.
+    pub cells_max: usize,
+}
+
+impl Shape {
+    /// k; `None` where a view needs more than [`DIMENSION_MAX`], more than there are classes, or fewer than two classes.
+    pub fn dimension(&self) -> Option<usize> {
+        let k = match self.view {
+            VectorView::Full => self.classes,
+            VectorView::TopK(k) => k,
+        };
+        let fits = (1..=DIMENSION_MAX).contains(&k) && k <= self.classes && self.classes >= 2;
+        fits.then_some(k)
+    }
+
+    /// Most cells that can be occupied: the cap, or all there are.
+    pub fn cells_most(&self) -> usize {
+        let free = match self.view {
+            VectorView::Full => self.classes.saturating_sub(1),
+            VectorView::TopK(k) => k,
+        };
+        let all = 1usize.checked_shl(self.level().saturating_mul(free as u32));
+        all.unwrap_or(usize::MAX).min(self.cells_max)
+    }
+
+    /// Heap bytes of a cell: a tree keeps its entries between half and wholly full nodes.
+    pub fn cell_bytes(&self) -> usize {
+        let k = self.dimension().unwrap_or(0);
+        let words = match self.view {
+            VectorView::TopK(_) => k,
+            VectorView::Full => 2 * k.saturating_sub(1),
+        };
+        let entry = size_of::<Name>() + size_of::<Vec<i64>>();
+        2 * entry + 2 * words + 8 * width(k)
+    }
+
+    /// L: the finest level has 2^L slices.
+    pub fn level(&self) -> u32 {
+        let free = match self.view {
+            VectorView::Full => self.classes.saturating_sub(1),
+            VectorView::TopK(k) => k,
+        };
+        (12 / free.max(1) as u32).max(1)
+    }
+}
+
+/// The sums.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorSums {
+    shape: Shape,
+    k: usize,
+    n: u64,
+    refused: u64,
+    late: u64,
+    cells: BTreeMap<Name, Vec<i64>>,
+    /// Scratch: coordinates of an event.
+    point: Vec<f64>,
+    order: Vec<u32>,
+}
+
+/// Sums as rows, for a snapshot: the words of a cell's name and its integers.
+pub type Rows = Vec<(Vec<u16>, Vec<i64>)>;
+
+impl VectorSums {
+    /// No events. `None` where the shape has no dimension.
+    pub fn new(shape: Shape) -> Option<VectorSums> {
+        Some(VectorSums {
+            shape,
+            k: shape.dimension()?,
+            n: 0,
+            refused: 0,
+            late: 0,
+            cells: BTreeMap::new(),
+            point: Vec::new(),
+            order: Vec::new(),
+        })
+    }
+
+    /// n, without those that were refused.
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// Events that found no cell.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Events that came too late to be in it.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Counts events that came too late.
+    pub fn add_late(&mut self, late: u64) {
+        self.late = self.late.saturating_add(late);
+    }
+
+    /// Changes the cap of cells for what is observed from now on.
+    pub fn cap(&mut self, cells_max: usize) {
+        self.shape.cells_max = cells_max;
+    }
+
+    /// What is kept.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Occupied cells.
+    pub fn cells(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that happened. It is an error to
+    /// call this with another number of entries or an unknown class; such an event is refused. Answers whether it was
+    /// taken.
+    pub fn observe(&mut self, entries: &[f64], sum: f64, class: u32) -> bool {
+        let fits = entries.len() == self.shape.classes && (class as usize) < entries.len();
+        if !fits || self.n >= EVENTS_MAX {
+            self.refused += 1;
+            return false;
+        }
+        let label = self.place(entries, sum, class);
+        let slices = 1 << self.shape.level();
+        let name = match self.shape.view {
+            VectorView::TopK(_) => Name::cube(&self.point, slices),
+            VectorView::Full => Name::simplex(&self.point, slices),
+        };
+        let room = self.cells.len() < self.shape.cells_max;
+        let width = width(self.k);
+        let cell = match self.cells.get_mut(&name) {
+            Some(cell) => cell,
+            None if room => self.cells.entry(name).or_insert_with(|| vec![0; width]),
+            None => {
+                self.refused += 1;
+                return false;
+            }
+        };
+        self.n += 1;
+        add(cell, &self.point, label);
+        true
+    }
+
+    /// Puts the event's coordinates into `point`; returns its label there.
+    fn place(&mut self, entries: &[f64], sum: f64, class: u32) -> u32 {
+        self.point.clear();
+        let value = |z: &f64| (z / sum).min(1.0);
+        if self.shape.view == VectorView::Full {
+            self.point.extend(entries.iter().map(value));
+            return class;
+        }
+        self.order.clear();
+        self.order.extend(0..entries.len() as u32);
+        // Stable, so that equal probabilities keep the order of classes.
+        self.order
+            .sort_by(|&a, &b| entries[b as usize].total_cmp(&entries[a as usize]));
+        let top = &self.order[..self.k];
+        self.point
+            .extend(top.iter().map(|&c| value(&entries[c as usize])));
+        let place = top.iter().position(|&c| c == class);
+        place.map_or(NONE, |p| p as u32)
+    }
+
+    /// Adds the sums of other events, of the same shape; where the integers would end they are refused.
+    pub fn merge(&mut self, other: &VectorSums) {
+        self.add_late(other.late);
+        self.refused = self.refused.saturating_add(other.refused);
+        if self.n + other.n > EVENTS_MAX {
+            self.refused = self.refused.saturating_add(other.n);
+            return;
+        }
+        self.n += other.n;
+        for (name, theirs) in &other.cells {
+            match self.cells.get_mut(name) {
+                Some(ours) => ours.iter_mut().zip(theirs).for_each(|(a, b)| *a += b),
+                // A window's cells are at most its panes' together: no second cap.
+                None => {
+                    self.cells.insert(name.clone(), theirs.clone());
+                }
+            }
+        }
+    }
+
+    /// The cells of the finest level and the `count` − 1 above it at most, coarse to fine: 2, 4, … slices.
+    pub fn levels(&self, count: u32) -> Vec<VectorLevel> {
+        let finest = self.shape.level();
+        let mut cells = self.cells.clone();
+        let mut levels = Vec::new();
+        for level in (1..=finest).rev() {
+            if level <= count {
+                levels.push(VectorLevel {
+                    slices: 1 << level,
+                    n: self.n as f64,
+                    cells: cells.iter().map(|(name, c)| self.cell(name, c)).collect(),
+                });
+            }
+            let mut above: BTreeMap<Name, Vec<i64>> = BTreeMap::new();
+            for (name, cell) in cells {
+                match above.get_mut(&name.parent()) {
+                    Some(sums) => sums.iter_mut().zip(&cell).for_each(|(a, b)| *a += b),
+                    None => {
+                        above.insert(name.parent(), cell);
+                    }
+                }
+            }
+            cells = above;
+        }
+        levels.reverse();
+        levels
+    }
+
+    /// A cell's floats from its integers.
+    fn cell(&self, name: &Name, c: &[i64]) -> VectorCell {
+        let k = self.k;
+        let float = |x: i64| from_fixed(i128::from(x));
+        let n = c[0] as f64;
+        let counts = &c[1..1 + k];
+        let z: Vec<f64> = c[1 + k..1 + 2 * k].iter().map(|&x| float(x)).collect();
+        let hits = |y: usize, i: usize| float(c[1 + 2 * k + y * k + i]);
+        let both = |i: usize, j: usize| float(c[1 + 2 * k + k * k + pair(i.max(j), i.min(j))]);
+        // In integers first: counts and Σz are as large as n.
+        let u: Vec<f64> = (0..k)
+            .map(|i| float((counts[i] << 32) - c[1 + k + i]))
+            .collect();
+        let mut u2 = 0.0;
+        let mut along = 0.0;
+        for i in 0..k {
+            u2 += both(i, i) + counts[i] as f64 - 2.0 * hits(i, i);
+            for j in 0..k {
+                let own = if i == j { counts[i] as f64 } else { 0.0 };
+                along += u[i] * u[j] * (own - hits(i, j) - hits(j, i) + both(i, j));
+            }
+        }
+        let mut pairs = -float(c[width(k) - 1]);
+        for (i, z) in z.iter().enumerate() {
+            pairs += z * z - 2.0 * z * both(i, i);
+            pairs += (0..k).map(|j| both(i, j) * both(i, j)).sum::<f64>();
+        }
+        let pairs = if n < 2.0 { 0.0 } else { pairs.max(0.0) };
+        let mean: Vec<f64> = z.iter().map(|z| z / n).collect();
+        let (triples, cubes) = Law::of(&mean).thirds(&mean, n, pairs);
+        VectorCell {
+            name: name.clone(),
+            n,
+            u,
+            u2,
+            along: (along / (n * n)).max(0.0),
+            z,
+            pairs,
+            triples,
+            cubes,
+        }
+    }
+
+    /// As rows.
+    pub fn rows(&self) -> Rows {
+        let row = |(name, sums): (&Name, &Vec<i64>)| {
+            let words = match name {
+                Name::Cube(slices) => slices.clone(),
+                Name::Simplex(floors, order) => [floors.as_slice(), order].concat(),
+            };
+            (words, sums.clone())
+        };
+        self.cells.iter().map(row).collect()
+    }
+
+    /// From rows; `None` where they are not of the shape.
+    pub fn from_rows(shape: Shape, rows: Rows, refused: u64) -> Option<VectorSums> {
+        let mut sums = VectorSums::new(shape)?;
+        sums.refused = refused;
+        let (words, top) = (sums.words(), 1u16 << shape.level());
+        for (name, cell) in rows {
+            let floors = match shape.view {
+                VectorView::TopK(_) => name.len(),
+                VectorView::Full => name.len() / 2,
+            };
+            let sound = name.len() == words
+                && cell.len() == width(sums.k)
+                && cell[0] > 0
+                && name[..floors].iter().all(|f| *f < top)
+                && name[floors..].iter().all(|o| usize::from(*o) < floors);
+            if !sound {
+                return None;
+            }
+            sums.n = sums.n.checked_add(cell[0] as u64)?;
+            let name = match shape.view {
+                VectorView::TopK(_) => Name::Cube(name),
+                VectorView::Full => Name::Simplex(name[..floors].to_vec(), name[floors..].to_vec()),
+            };
+            sums.cells.insert(name, cell);
+        }
+        (sums.n <= EVENTS_MAX).then_some(sums)
+    }
+
+    fn words(&self) -> usize {
+        match self.shape.view {
+            VectorView::TopK(_) => self.k,
+            VectorView::Full => 2 * (self.k - 1),
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.cells.len() * self.shape.cell_bytes()
+    }
+}
+
+/// Integers of a cell.
+fn width(k: usize) -> usize {
+    2 + 2 * k + k * k + k * (k + 1) / 2
+}
+
+/// Place of (i, j), j ≤ i, in a triangle.
+fn pair(i: usize, j: usize) -> usize {
+    i * (i + 1) / 2 + j
+}
+
+fn add(c: &mut [i64], z: &[f64], label: u32) {
+    let k = z.len();
+    c[0] += 1;
+    if (label as usize) < k {
+        let y = label as usize;
+        c[1 + y] += 1;
+        let row = &mut c[1 + 2 * k + y * k..][..k];
+        row.iter_mut().zip(z).for_each(|(a, z)| *a += to_fixed(*z));
+    }
+    let sums = &mut c[1 + k..1 + 2 * k];
+    sums.iter_mut().zip(z).for_each(|(a, z)| *a += to_fixed(*z));
+    for i in 0..k {
+        for j in 0..=i {
+            c[1 + 2 * k + k * k + pair(i, j)] += to_fixed(z[i] * z[j]);
+        }
+    }
+    c[width(k) - 1] += to_fixed(Law::of(z).trace2());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Events, evaluate, evaluate_sums};
+    use super::*;
+    use crate::stats::kernel::Vectors;
+    use crate::stats::kernel::conditional::draw;
+    use crate::stats::rng::Rng;
+
+    const CASES: [(usize, VectorView); 4] = [
+        (3, VectorView::Full),
+        (5, VectorView::TopK(2)),
+        (12, VectorView::TopK(3)),
+        (4, VectorView::Full),
+    ];
+
+    fn shape(classes: usize, view: VectorView) -> Shape {
+        Shape {
+            view,
+            classes,
+            cells_max: 4096,
+        }
+    }
+
+    fn sample(classes: usize, n: usize, pushed: f64, seed: u64) -> Vectors {
+        let mut rng = Rng::new(seed);
+        let mut all = Vectors::new(classes);
+        while all.len() < n {
+            let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
+            let sum: f64 = p.iter().sum();
+            p.iter_mut().for_each(|p| *p /= sum);
+            let y = if rng.uniform() < pushed {
+                0
+            } else {
+                draw(&p, rng.uniform())
+            };
+            let _ = all.push(&p, y);
+        }
+        all
+    }
+
+    fn sums(all: &Vectors, view: VectorView) -> VectorSums {
+        let mut sums = VectorSums::new(shape(all.classes(), view)).unwrap();
+        all.events()
+            .for_each(|(row, y)| assert!(sums.observe(row, 1.0, y)));
+        sums
+    }
+
+    #[test]
+    fn any_split_and_order_gives_the_same_integers_and_rows_give_them_back() {
+        for (classes, view) in CASES {
+            let all = sample(classes, 500, 0.2, 3);
+            let whole = sums(&all, view);
+            let mut back = VectorSums::new(whole.shape()).unwrap();
+            back.merge(&sums(&all.pick((250..500).rev()), view));
+            back.merge(&sums(&all.pick(0..250), view));
+            assert_eq!((back.rows(), back.n()), (whole.rows(), 500));
+            let again = VectorSums::from_rows(whole.shape(), whole.rows(), 0).unwrap();
+            assert_eq!((again.rows(), again.n()), (whole.rows(), 500));
+            let mut bad = whole.rows();
+            bad[0].0[0] = u16::MAX;
+            assert!(VectorSums::from_rows(whole.shape(), bad, 0).is_none());
+        }
+    }
+
+    #[test]
+    fn the_sums_say_what_the_offline_form_says_of_the_same_events() {
+        for (classes, view) in CASES {
+            let all = sample(classes, 1000, 0.15, 4);
+            let kept = sums(&all, view);
+            let events = Events::of(&all, view);
+            for level in kept.levels(12) {
+                let exact = VectorLevel::of(&events, level.slices);
+                let names =
+                    |l: &VectorLevel| l.cells.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
+                assert_eq!(names(&level), names(&exact));
+                for (a, b) in level.cells.iter().zip(&exact.cells) {
+                    let near = |x: f64, y: f64| (x - y).abs() <= 1e-6 * (1.0 + y.abs());
+                    assert!(
+                        near(a.u2, b.u2) && near(a.along, b.along) && near(a.pairs, b.pairs),
+                        "{a:?} {b:?}"
+                    );
+                    assert!(a.u.iter().zip(&b.u).all(|(x, y)| near(*x, *y)));
+                    if b.n >= 50.0 {
+                        // The third cumulant shifts a p-value by a few hundredths of itself.
+                        assert!(
+                            (a.triples / b.triples - 1.0).abs() < 0.25,
+                            "{} {}",
+                            a.triples,
+                            b.triples
+                        );
+                    }
+                }
+            }
+            let live = evaluate_sums(&kept, 0.05, 0.9).unwrap();
+            let offline = evaluate(&all, view, 0.05, 0.9, Some(live.interval.slices)).unwrap();
+            assert!(
+                (live.interval.estimate_squared - offline.interval.estimate_squared).abs() < 1e-6
+            );
+            assert!((live.interval.upper - offline.interval.upper).abs() < 1e-4);
+            for (a, b) in live.tcal.levels.iter().zip(&offline.tcal.levels) {
+                assert!(
+                    (a.debiased - b.debiased).abs() < 1e-6
+                        && (a.null_sd / b.null_sd - 1.0).abs() < 1e-5
+                );
+                assert!(
+                    (a.p_value - b.p_value).abs() < 0.02,
+                    "{} {}",
+                    a.p_value,
+                    b.p_value
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_test_over_sums_keeps_its_level_and_finds_a_pushed_class() {
+        let (mut hits, sets) = (0, 300);
+        for seed in 0..sets {
+            let kept = sums(&sample(3, 300, 0.0, 1000 + seed), VectorView::Full);
+            hits += u32::from(evaluate_sums(&kept, 0.05, 0.9).unwrap().tcal.reject);
+        }
+        let level = f64::from(hits) / sets as f64;
+        // Four binomial errors on both sides of 0.05.
+        assert!(
+            level < 0.05 + 4.0 * (0.0475 / sets as f64).sqrt() && level > 0.005,
+            "{level}"
+        );
+        for (classes, view) in CASES {
+            let kept = sums(&sample(classes, 3000, 0.3, 9), view);
+            assert!(
+                evaluate_sums(&kept, 0.05, 0.9).unwrap().tcal.reject,
+                "{view}"
+            );
+        }
+    }
+
+    #[test]
+    fn cells_beyond_the_cap_and_vectors_of_another_length_are_refused_and_counted() {
+        let mut few = VectorSums::new(Shape {
+            cells_max: 2,
+            ..shape(3, VectorView::Full)
+        })
+        .unwrap();
+        let all = sample(3, 200, 0.0, 5);
+        let taken = all.events().filter(|(row, y)| few.observe(row, 1.0, *y));
+        assert_eq!(taken.count() as u64, few.n());
+        assert_eq!((few.cells(), few.n() + few.refused()), (2, 200));
+        assert!(few.refused() > 0);
+        few.observe(&[0.5, 0.5], 1.0, 0);
+        few.observe(&[0.5, 0.2, 0.3], 1.0, 3);
+        assert_eq!(few.n() + few.refused(), 202);
+        assert!(VectorSums::new(shape(13, VectorView::Full)).is_none());
+        assert!(VectorSums::new(shape(3, VectorView::TopK(4))).is_none());
+    }
+}

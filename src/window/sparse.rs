@@ -1,0 +1,419 @@
+//! Windows over the sparse sums of a vector view.
+//!
+//! Events land in open base panes; a pane that seals is merged into one pane a slide of every window, and at each
+//! slide's end a window's total is the merge of the panes in it, at most as many as there are slides in the window. There
+//! is no running total as scalar windows have: vectors are judged once a slide and hold at most a few thousand cells.
+//!
+//! Windows by time only. They are judged at ends of slides, first where the first slide with an event ends; a window
+//! that has become empty is told once.
+//!
+//! Always: what is judged at an end depends on the events that were observed before the line passed it, not on when
+//! [`SparseWindows::seal`] was called, nor on restarts in between.
+
+use super::{Ladder, Width};
+use crate::stats::multiclass::sums::{Rows, Shape, VectorSums};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One window.
+#[derive(Debug, Clone)]
+struct Slot {
+    width_ms: i64,
+    slide_ms: i64,
+    /// Panes of a slide each, by their begin.
+    panes: BTreeMap<i64, VectorSums>,
+    /// End at which it was last judged.
+    judged_ms: Option<i64>,
+    /// Whether that judgement had no events, or there was none.
+    empty: bool,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct SparseWindows {
+    blank: VectorSums,
+    pane_ms: i64,
+    open: BTreeMap<i64, VectorSums>,
+    /// Events that came too late since the last pane was sealed, in which they will count.
+    late: u64,
+    slots: Vec<Slot>,
+}
+
+/// A window at the end of a slide.
+#[derive(Debug, Clone)]
+pub struct Slid {
+    /// Its index among the windows by time.
+    pub window: usize,
+    /// Begin.
+    pub start_ms: i64,
+    /// Begin of its oldest pane.
+    pub since_ms: i64,
+    /// End.
+    pub end_ms: i64,
+    /// What is in it.
+    pub total: VectorSums,
+}
+
+/// A pane in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SparsePane {
+    /// Begin.
+    pub start_ms: i64,
+    /// Events that found no cell.
+    pub refused: u64,
+    /// Events that came too late between the sealing of the pane before and of this one.
+    pub late: u64,
+    /// Its cells.
+    pub rows: Rows,
+}
+
+/// One window in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SparseSlot {
+    /// Its panes.
+    pub panes: Vec<SparsePane>,
+    /// End at which it was last judged.
+    pub judged_ms: Option<i64>,
+    /// Whether that judgement had no events.
+    pub empty: bool,
+}
+
+/// All windows in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SparseState {
+    /// Open base panes.
+    pub open: Vec<SparsePane>,
+    /// Events that came too late since the last pane was sealed.
+    pub late: u64,
+    /// Windows by time, in the ladder's order.
+    pub slots: Vec<SparseSlot>,
+}
+
+/// Names of the ladder's windows by time, in its order.
+pub fn windows_by_time(ladder: &Ladder) -> impl Iterator<Item = &str> {
+    let by_time = |w: &&super::WindowSpec| matches!(w.width, Width::Time { .. });
+    ladder
+        .windows
+        .iter()
+        .filter(by_time)
+        .map(|w| w.name.as_str())
+}
+
+impl SparseWindows {
+    /// Without events; `None` where the shape has no dimension.
+    pub fn new(shape: Shape, ladder: &Ladder) -> Option<SparseWindows> {
+        let slot = |width: &Width| match *width {
+            Width::Time { width_ms, slide_ms } => Some(Slot {
+                width_ms,
+                slide_ms,
+                panes: BTreeMap::new(),
+                judged_ms: None,
+                empty: true,
+            }),
+            Width::Count { .. } => None,
+        };
+        Some(SparseWindows {
+            blank: VectorSums::new(shape)?,
+            pane_ms: ladder.pane_ms,
+            open: BTreeMap::new(),
+            late: 0,
+            slots: ladder
+                .windows
+                .iter()
+                .filter_map(|w| slot(&w.width))
+                .collect(),
+        })
+    }
+
+    /// Adds an event that is not late; see [`VectorSums::observe`].
+    pub fn observe(&mut self, time_ms: i64, entries: &[f64], sum: f64, class: u32) -> bool {
+        let start = time_ms - time_ms.rem_euclid(self.pane_ms);
+        let blank = &self.blank;
+        let pane = self.open.entry(start).or_insert_with(|| blank.clone());
+        pane.observe(entries, sum, class)
+    }
+
+    /// Counts an event that came too late.
+    pub fn miss(&mut self) {
+        self.late += 1;
+    }
+
+    /// Changes the cap of cells of panes that open from now on.
+    pub fn cap(&mut self, cells_max: usize) {
+        self.blank.cap(cells_max);
+    }
+
+    /// The cap of cells.
+    pub fn cells_max(&self) -> usize {
+        self.blank.shape().cells_max
+    }
+
+    /// Seals the panes before the line and hands the windows that slid at one end to `judge`, end after end.
+    pub fn seal(&mut self, line_ms: i64, mut judge: impl FnMut(i64, Vec<Slid>)) {
+        while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < line_ms) {
+            let (start, mut pane) = entry.remove_entry();
+            pane.add_late(std::mem::take(&mut self.late));
+            for slot in &mut self.slots {
+                let at = start - start.rem_euclid(slot.slide_ms);
+                let blank = &self.blank;
+                slot.panes
+                    .entry(at)
+                    .or_insert_with(|| blank.clone())
+                    .merge(&pane);
+            }
+        }
+        while let Some(end) = self.slots.iter().filter_map(Slot::next_ms).min() {
+            if end > line_ms {
+                break;
+            }
+            let mut slid = Vec::new();
+            for (window, slot) in self.slots.iter_mut().enumerate() {
+                if slot.next_ms() != Some(end) {
+                    continue;
+                }
+                let seen = slot.slid(window, end, &self.blank);
+                slot.judged_ms = Some(end);
+                slot.empty = seen.total.n() + seen.total.refused() == 0;
+                slot.trim(end);
+                slid.push(seen);
+            }
+            judge(end, slid);
+        }
+    }
+
+    /// The input ended at `end_ms`, all panes before it sealed: every window as it stands, but those judged there.
+    pub fn finish(&self, end_ms: i64) -> Vec<Slid> {
+        let slots = self.slots.iter().enumerate();
+        let moves = |s: &Slot| s.judged_ms != Some(end_ms) && !(s.panes.is_empty() && s.empty);
+        slots
+            .filter(|(_, slot)| moves(slot))
+            .map(|(window, slot)| slot.slid(window, end_ms, &self.blank))
+            .collect()
+    }
+
+    /// The total of a window that ends at `end_ms`, of the panes that are held.
+    pub fn total(&self, index: usize, end_ms: i64) -> Option<VectorSums> {
+        let slot = self.slots.get(index)?;
+        Some(slot.total(end_ms, &self.blank))
+    }
+
+    /// Begin of the oldest pane in a window that ends at `end_ms`, or of the window where it has none.
+    pub fn since_ms(&self, index: usize, end_ms: i64) -> i64 {
+        let slot = self.slots.get(index);
+        slot.map_or(end_ms, |s| s.since_ms(end_ms))
+    }
+
+    /// For a snapshot.
+    pub fn state(&self) -> SparseState {
+        let panes = |all: &BTreeMap<i64, VectorSums>| {
+            let pane = |(start, sums): (&i64, &VectorSums)| SparsePane {
+                start_ms: *start,
+                refused: sums.refused(),
+                late: sums.late(),
+                rows: sums.rows(),
+            };
+            all.iter().map(pane).collect()
+        };
+        let slot = |s: &Slot| SparseSlot {
+            panes: panes(&s.panes),
+            judged_ms: s.judged_ms,
+            empty: s.empty,
+        };
+        SparseState {
+            open: panes(&self.open),
+            late: self.late,
+            slots: self.slots.iter().map(slot).collect(),
+        }
+    }
+
+    /// Puts back a snapshot; `None` where it is not of this shape and ladder.
+    pub fn restore(&mut self, state: SparseState) -> Option<()> {
+        if state.slots.len() != self.slots.len() {
+            return None;
+        }
+        let shape = self.blank.shape();
+        let panes = |all: Vec<SparsePane>| -> Option<BTreeMap<i64, VectorSums>> {
+            let pane = |p: SparsePane| {
+                let mut sums = VectorSums::from_rows(shape, p.rows, p.refused)?;
+                sums.add_late(p.late);
+                Some((p.start_ms, sums))
+            };
+            all.into_iter().map(pane).collect()
+        };
+        self.open = panes(state.open)?;
+        self.late = state.late;
+        for (slot, s) in self.slots.iter_mut().zip(state.slots) {
+            slot.panes = panes(s.panes)?;
+            slot.judged_ms = s.judged_ms;
+            slot.empty = s.empty;
+        }
+        Some(())
+    }
+
+    /// Panes held, open and sealed.
+    pub fn panes(&self) -> usize {
+        let sealed = self.slots.iter().map(|s| s.panes.len());
+        self.open.len() + sealed.sum::<usize>()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let open = self.open.values();
+        let held = open.chain(self.slots.iter().flat_map(|s| s.panes.values()));
+        held.map(|s| size_of::<VectorSums>() + s.bytes()).sum()
+    }
+}
+
+impl Slot {
+    /// The next end at which there is something to say: the next slide while panes are held or an empty window was not
+    /// told, the end of the first pane where that is later.
+    fn next_ms(&self) -> Option<i64> {
+        let next = self.judged_ms.map(|t| t + self.slide_ms);
+        match self.panes.first_key_value() {
+            Some((first, _)) => Some((first + self.slide_ms).max(next.unwrap_or(i64::MIN))),
+            None if self.empty => None,
+            None => next,
+        }
+    }
+
+    /// Begin of the first whole slide in it.
+    fn start_ms(&self, end_ms: i64) -> i64 {
+        let at = end_ms - self.width_ms;
+        at + (self.slide_ms - at.rem_euclid(self.slide_ms)) % self.slide_ms
+    }
+
+    fn since_ms(&self, end_ms: i64) -> i64 {
+        let start = self.start_ms(end_ms);
+        let mut held = self.panes.range(start..end_ms);
+        held.next().map_or(start, |(at, _)| *at)
+    }
+
+    fn slid(&self, window: usize, end_ms: i64, blank: &VectorSums) -> Slid {
+        Slid {
+            window,
+            start_ms: self.start_ms(end_ms),
+            since_ms: self.since_ms(end_ms),
+            end_ms,
+            total: self.total(end_ms, blank),
+        }
+    }
+
+    fn total(&self, end_ms: i64, blank: &VectorSums) -> VectorSums {
+        let mut total = blank.clone();
+        let held = self.panes.range(self.start_ms(end_ms)..end_ms);
+        held.for_each(|(_, pane)| total.merge(pane));
+        total
+    }
+
+    /// Lets go of panes that no later window holds; those of the last judgement stay until the next, for a restart.
+    fn trim(&mut self, end_ms: i64) {
+        let first = end_ms - self.width_ms;
+        self.panes = self.panes.split_off(&first);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::multiclass::VectorView;
+    use crate::window::WindowSpec;
+
+    fn windows() -> SparseWindows {
+        let specs = vec![
+            WindowSpec::time("6s", 6000),
+            WindowSpec::time("12s", 12_000),
+        ];
+        let shape = Shape {
+            view: VectorView::Full,
+            classes: 3,
+            cells_max: 100,
+        };
+        SparseWindows::new(shape, &Ladder::new(specs, 0).unwrap()).unwrap()
+    }
+
+    fn event(w: &mut SparseWindows, time_ms: i64) {
+        assert!(w.observe(time_ms, &[0.5, 0.3, 0.2], 1.0, (time_ms % 3) as u32));
+    }
+
+    fn seal(w: &mut SparseWindows, line_ms: i64) -> Vec<(usize, i64, u64)> {
+        let mut seen = Vec::new();
+        w.seal(line_ms, |end, slid| {
+            seen.extend(slid.iter().map(|s| (s.window, end, s.total.n())));
+        });
+        seen.sort_unstable();
+        seen
+    }
+
+    #[test]
+    fn every_slide_is_judged_with_the_events_of_its_width_and_emptiness_is_told_once() {
+        let mut all = windows();
+        for t in [100, 900, 1500, 4200, 11_000] {
+            event(&mut all, t);
+        }
+        let whole = seal(&mut all, 40_000);
+        let six: Vec<(i64, u64)> = whole
+            .iter()
+            .filter(|s| s.0 == 0)
+            .map(|s| (s.1, s.2))
+            .collect();
+        let events = [100, 900, 1500, 4200, 11_000];
+        for (end, n) in &six {
+            let inside = events
+                .iter()
+                .filter(|t| (end - 6000..*end).contains(t))
+                .count();
+            assert_eq!(inside as u64, *n, "{end}");
+        }
+        // Ends 1 s to 10 s while the first four leave, emptiness, then the last event's six, and emptiness.
+        assert_eq!(six.first().unwrap(), &(1000, 2));
+        assert_eq!(six.last().unwrap(), &(18_000, 0));
+        assert!(seal(&mut all, 100_000).is_empty());
+        // The same by steps, with a restart between.
+        let mut stepped = windows();
+        let (mut seen, mut at) = (Vec::new(), 0);
+        for t in [100, 900, 1500, 4200, 11_000] {
+            event(&mut stepped, t);
+        }
+        while at < 40_000 {
+            at += 500;
+            seen.extend(seal(&mut stepped, at));
+            let mut again = windows();
+            again.restore(stepped.state()).unwrap();
+            stepped = again;
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, whole);
+    }
+
+    #[test]
+    fn the_end_of_input_shows_what_no_slide_has_shown_yet() {
+        let mut all = windows();
+        event(&mut all, 100);
+        assert!(seal(&mut all, 1000).contains(&(0, 1000, 1)));
+        let rest: Vec<_> = all.finish(1000).into_iter().collect();
+        let seen: Vec<_> = rest
+            .iter()
+            .map(|s| (s.window, s.end_ms, s.total.n()))
+            .collect();
+        assert_eq!(seen, [(1, 1000, 1)]);
+        // Slides of two seconds: the first whole one of twelve begins at -10 s.
+        assert_eq!((rest[0].start_ms, rest[0].since_ms), (-10_000, 0));
+    }
+
+    #[test]
+    fn late_events_count_in_the_pane_that_seals_next() {
+        let mut all = windows();
+        event(&mut all, 100);
+        seal(&mut all, 1000);
+        all.miss();
+        all.miss();
+        event(&mut all, 1100);
+        let mut late = Vec::new();
+        let mut again = windows();
+        again.restore(all.state()).unwrap();
+        again.seal(2000, |_, slid| {
+            late.extend(slid.iter().map(|s| s.total.late()))
+        });
+        assert_eq!(late, [2, 2]);
+    }
+}
