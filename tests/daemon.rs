@@ -232,10 +232,25 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     });
     cluster.create_topic("asked", 1, 1).expect("a topic");
     send(&brokers, "asked", asked);
+    // Requests that two versions scored.
+    let twice = (0..4_000).map(|i| {
+        let (id, version) = (i / 2, i % 2);
+        format!(
+            r#"{{"model":"twice","version":"{version}","id":"{id}","time_ms":{},"score":{},"outcome":{}}}"#,
+            BEGIN_MS + id * 20,
+            continuous(i),
+            id % 3 == 0
+        )
+    });
+    cluster.create_topic("twice", 1, 1).expect("a topic");
+    send(&brokers, "twice", twice);
+    let compared = "[[source]]\ntopics = [\"twice\"]\n[source.fields]\nid = \"id\"\nversion = \"version\"\n\
+                    time = \"time_ms\"\nscore = \"score\"\n[[model]]\nname = \"twice\"\n\
+                    windows = [\"6s\", \"36s\"]\nlateness = \"2s\"\ncompare = { enabled = true, wait = \"4s\" }\n";
     let joined = "[[source]]\ntopics = [\"asked\"]\nmodel = \"asked\"\n[source.fields]\nid = \"id\"\n\
                   time = \"time_ms\"\nscore = \"score\"\n[source.outcomes]\nmaturity = \"1s\"\n\
                   time = \"time_ms\"\n";
-    let sources = source("[\"scored\"]") + &source("[\"coins\"]") + joined;
+    let sources = source("[\"scored\"]") + &source("[\"coins\"]") + joined + compared;
     let daemon = Daemon::start(
         &config(&brokers, &scratch("table"), &sources),
         Duration::ZERO,
@@ -256,7 +271,7 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
             .collect();
         let evaluated = sum(text, "trueline_evaluation_seconds_count", "").unwrap_or(0.0);
         let idle = sum(text, "trueline_partition_idle", "").unwrap_or(0.0);
-        if missing.is_empty() && evaluated > 0.0 && idle == 3.0 {
+        if missing.is_empty() && evaluated > 0.0 && idle == 4.0 {
             Ok(text.to_owned())
         } else {
             Err(format!(
@@ -276,7 +291,7 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     assert_eq!(watermark("\"scored\""), Some(newest - 2.0));
     assert_eq!(watermark("\"coins\""), Some(newest - 2.0));
     assert!(sum(&text, "trueline_panes", "") >= Some(8.0), "{text}");
-    assert_eq!(sum(&text, "trueline_streams", ""), Some(4.0));
+    assert_eq!(sum(&text, "trueline_streams", ""), Some(6.0));
     assert!(sum(&text, "trueline_snapshot_bytes", "") > Some(0.0));
     for row in TABLE.iter().filter(|row| row.kind == Kind::Histogram) {
         let count = sum(&text, &format!("{}_count", row.name), "");
