@@ -25,6 +25,7 @@ fn plan() -> JoinPlan {
         by_model: true,
         model: None,
         pending_max: usize::MAX,
+        pending_memory: usize::MAX,
     }
 }
 

@@ -659,6 +659,7 @@ fn join(missing: Missing, revise: bool) -> Vec<JoinPlan> {
         revise,
         by_model: false,
         model: None,
+        pending_memory: usize::MAX,
         pending_max: 1_000_000,
     }]
 }

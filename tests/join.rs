@@ -28,6 +28,7 @@ fn plan(repeated: Repeated, revise: bool) -> JoinPlan {
         by_model: false,
         model: None,
         pending_max: 1000,
+        pending_memory: usize::MAX,
     }
 }
 
@@ -258,6 +259,7 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
 fn caps_refuse_and_are_told() {
     let plan = JoinPlan {
         pending_max: 2,
+        pending_memory: usize::MAX,
         ..plan(Repeated::First, false)
     };
     let mut joiner = Joiner::default();
@@ -292,6 +294,7 @@ fn caps_refuse_and_are_told() {
 fn a_pending_prediction_takes_less_than_64_bytes() {
     let plan = JoinPlan {
         pending_max: usize::MAX,
+        pending_memory: usize::MAX,
         ..plan(Repeated::First, false)
     };
     let z = Score::new(0.25).unwrap();

@@ -42,6 +42,7 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
             by_model: false,
             model: None,
             pending_max: 1_000_000,
+            pending_memory: usize::MAX,
         }],
         ..Plan::default()
     }

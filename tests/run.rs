@@ -275,6 +275,85 @@ fn sum(metrics: &str, name: &str) -> f64 {
     values.sum()
 }
 
+/// Sends predictions without outcomes, dealt out to three partitions.
+fn predictions(brokers: &str, n: i64) {
+    let now_ms = std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("a clock")
+        .as_millis() as i64;
+    let producer: BaseProducer = ClientConfig::new()
+        .set("bootstrap.servers", brokers)
+        .create()
+        .expect("a producer");
+    for i in 0..n {
+        let payload = format!(
+            r#"{{"model":"m","id":{i},"ts":{},"score":0.25}}"#,
+            now_ms + i
+        );
+        let record = BaseRecord::<(), str>::to("events").payload(&payload);
+        producer
+            .send(record.partition((i % 3) as i32))
+            .expect("room in the queue");
+        if i % 1000 == 0 {
+            producer.poll(Duration::ZERO);
+        }
+    }
+    producer.flush(Duration::from_secs(10)).expect("delivered");
+}
+
+#[test]
+fn a_spill_store_without_room_ends_the_process_with_the_remedy_and_the_next_goes_on() {
+    let dir = scratch("spill");
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    cluster.create_topic("events", 3, 1).expect("a topic");
+    let brokers = cluster.bootstrap_servers();
+    let port = free_port();
+    let path = config(&dir, &brokers, port, &dir.join("state"));
+    let text = fs::read_to_string(&path).expect("the configuration");
+    let joined = text.replace(
+        "fields = { time = \"ts\", score = \"score\", outcome = \"outcome\" }",
+        "fields = { time = \"ts\", score = \"score\", id = \"id\" }\n[source.outcomes]\nmaturity = \"10m\"\n\
+         pending_memory = \"1MiB\"",
+    );
+    assert_ne!(joined, text);
+    fs::write(&path, joined).expect("a configuration file");
+    predictions(&brokers, 60_000);
+
+    // No file may grow beyond 8 KiB: to the process, a full disk.
+    let limited = Command::new("bash")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -S -f 8; exec \"$0\" run --config \"$1\"",
+        ])
+        .arg(env!("CARGO_BIN_EXE_trueline"))
+        .arg(&path)
+        .output()
+        .expect("bash");
+    let said = String::from_utf8_lossy(&limited.stderr);
+    assert_eq!(limited.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("spill") && said.contains("free space") && said.contains("pending_memory"),
+        "{said}"
+    );
+
+    // Room again: nothing was kept of the failure, and nothing is missing.
+    let child = start(&path);
+    await_answer(port, "/metrics", |a| {
+        sum(a, "trueline_records_open{") == 60_000.0
+            && sum(a, "trueline_predictions_spilled ") > 30_000.0
+            && sum(a, "trueline_predictions_memory_bytes ") <= f64::from(1 << 20)
+            && sum(a, "trueline_spill_bytes ") > 1e6
+    });
+    assert!(terminate(child).success());
+    // What had spilled is filled again from the journals.
+    let child = start(&path);
+    await_answer(port, "/metrics", |a| {
+        sum(a, "trueline_records_open{") == 60_000.0
+            && sum(a, "trueline_predictions_spilled ") > 30_000.0
+    });
+    assert!(terminate(child).success());
+}
+
 #[test]
 fn a_full_disk_loses_no_pending_prediction_and_once_there_is_room_all_is_saved() {
     let dir = scratch("full");

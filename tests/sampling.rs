@@ -137,6 +137,7 @@ fn plan(sampling: Sampling, joined: bool) -> Plan {
         by_model: false,
         model: None,
         pending_max: 100_000,
+        pending_memory: usize::MAX,
     };
     Plan {
         models: vec![ModelPlan {
@@ -219,8 +220,8 @@ fn a_stream_of_sampled_negatives_is_judged_on_its_own_scale_joined_or_not() {
 fn sums_under_other_rates_are_not_gone_on_with_and_a_reload_does_not_change_them() {
     let mut engine = fed(rates(0.1, 1.0), false);
     engine.live(&plan(rates(0.5, 1.0), false));
-    assert_eq!(verdict(&mut engine.clone()), Verdict::Calibrated);
     let snapshot = engine.snapshot();
+    assert_eq!(verdict(&mut engine), Verdict::Calibrated);
     let same = Engine::restore(plan(rates(0.1, 1.0), false), snapshot.clone());
     assert!(same.expect("a sound snapshot").dropped().is_empty());
     let other = Engine::restore(plan(rates(0.5, 1.0), false), snapshot);

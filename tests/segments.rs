@@ -347,6 +347,7 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
         by_model: false,
         model: None,
         pending_max: 100_000,
+        pending_memory: usize::MAX,
     }];
     let mut engine = Engine::new(with_join);
     engine.assign(0, 0);

@@ -43,6 +43,7 @@ fn plan() -> Plan {
             by_model: false,
             model: None,
             pending_max: 100_000,
+            pending_memory: usize::MAX,
         }],
         ..Plan::default()
     }

@@ -33,6 +33,7 @@ fn engine() -> Engine {
             by_model: false,
             model: None,
             pending_max: 1_000,
+            pending_memory: usize::MAX,
         }],
         ..Plan::default()
     });

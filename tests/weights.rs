@@ -369,6 +369,7 @@ fn plan(joined: bool) -> Plan {
         by_model: false,
         model: None,
         pending_max: 100_000,
+        pending_memory: usize::MAX,
     };
     Plan {
         models: vec![ModelPlan {

@@ -14,14 +14,16 @@
 
 use super::berth::{Berth, Mark, WHOLE};
 use super::clock;
-use super::engine::{Engine, Plan, Remembered};
+use super::engine::{Engine, Plan, Remembered, RestoreError};
 use super::lanes::Lane;
 use super::snapshots::Written;
 use crate::collect::Origin;
+use crate::collect::join::{JoinState, JournalError, Spills};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::store::Snapshot;
 use crate::store::file::Fault;
 use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -48,6 +50,9 @@ pub struct DepotOptions {
     /// Whether a partition whose parcels cannot be used begins anew; otherwise it stops.
     pub fresh: bool,
 }
+
+/// Where predictions go that memory has no room for, and how many lanes share the memory.
+pub type Room = (Arc<dyn Spills>, usize);
 
 /// A lane on its way to the topic.
 struct Outgoing {
@@ -112,6 +117,8 @@ pub struct Depot {
     thread: Option<JoinHandle<()>>,
     busy: bool,
     counts: ParcelCounts,
+    /// For the lanes that are made here.
+    room: Option<Room>,
 }
 
 impl Depot {
@@ -141,7 +148,20 @@ impl Depot {
             thread: Some(thread),
             busy: false,
             counts: ParcelCounts::default(),
+            room: None,
         })
+    }
+
+    /// Lanes that are made from now on put there what memory has no room for.
+    pub fn spill_to(&mut self, spills: Arc<dyn Spills>) {
+        self.room = Some((spills, 1));
+    }
+
+    /// How many lanes share the memory, with the one that is made next.
+    pub fn share(&mut self, lanes: usize) {
+        if let Some((_, by)) = &mut self.room {
+            *by = lanes;
+        }
     }
 
     /// What happened so far.
@@ -208,22 +228,24 @@ impl Depot {
                     self.counts.refused += 1;
                 }
                 berth.resume(shelf, &found);
-                match lane_of(at, found, topics, plan.clone(), berth) {
+                match lane_of(at, found, topics, plan.clone(), berth, self.room.clone()) {
                     Ok((lane, memories)) => {
                         self.counts.read += 1;
                         return Ok(Taken::Lane(Box::new(lane), memories));
                     }
-                    Err((why, back)) => {
+                    Err((why, Some(back))) => {
                         berth = back;
                         why
                     }
+                    // Nothing that a fresh beginning would mend.
+                    Err((why, None)) => return Ok(Taken::Barred(why)),
                 }
             }
             Ok(None) => match self
                 .state
                 .committed(&berth.group, &berth.topic, partition)?
             {
-                None => return Ok(fresh(at, topics, plan, berth)),
+                None => return Ok(fresh(at, topics, plan, berth, self.room.clone())),
                 Some(offset) => format!(
                     "the group has committed offset {offset} and topic {} holds no parcel of it: it was \
                      emptied, or is another",
@@ -254,7 +276,7 @@ impl Depot {
                 offset: 0,
                 epoch: berth.epoch,
             }];
-            return Ok(fresh(at, topics, plan, berth));
+            return Ok(fresh(at, topics, plan, berth, self.room.clone()));
         }
         Ok(Taken::Barred(format!(
             "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
@@ -418,12 +440,17 @@ impl Lane {
     }
 }
 
-fn fresh(at: (u16, i32), topics: &[String], plan: Plan, berth: Berth) -> Taken {
-    let lane = Lane::new(at, Engine::new(plan), topics.to_vec(), berth);
+fn fresh(at: (u16, i32), topics: &[String], plan: Plan, berth: Berth, room: Option<Room>) -> Taken {
+    let mut engine = Engine::new(plan);
+    if let Some((spills, lanes)) = room {
+        engine.spill_to(spills, lanes);
+    }
+    let lane = Lane::new(at, engine, topics.to_vec(), berth);
     Taken::Lane(Box::new(lane), Vec::new())
 }
 
-/// The lane that a parcel holds; or why it cannot be used, with the berth.
+/// The lane that a parcel holds; or why it cannot be used, with the berth, which is missing where the fault
+/// is not the parcel's.
 #[expect(clippy::result_large_err, reason = "a few times in a process' life")]
 fn lane_of(
     at: (u16, i32),
@@ -431,7 +458,8 @@ fn lane_of(
     topics: &[String],
     plan: Plan,
     mut berth: Berth,
-) -> Result<(Lane, Vec<Remembered>), (String, Berth)> {
+    room: Option<Room>,
+) -> Result<(Lane, Vec<Remembered>), (String, Option<Berth>)> {
     let mut snapshot = found.parcel.snapshot;
     let before = snapshot.topics.clone();
     let topics = snapshot.rebind(topics);
@@ -441,15 +469,26 @@ fn lane_of(
             "its parcel holds predictions that wait for their outcomes, from the topics {before}, which the \
              configuration names in another order"
         );
-        return Err((why, berth));
+        return Err((why, Some(berth)));
     }
     let segments = match snapshot.joins.is_empty() {
         true => Vec::new(),
         false => vec![found.segments],
     };
-    let engine = match Engine::restore_joined(plan, snapshot, &segments) {
+    let joins = snapshot.joins.len();
+    if joins != segments.len() {
+        let why = format!("its parcel holds {joins} joins where a partition has one");
+        return Err((why, Some(berth)));
+    }
+    let segment = |_: &JoinState, mark: usize| {
+        let bytes = segments.first().and_then(|s| s.get(mark));
+        let bytes = bytes.ok_or(JournalError::Torn)?;
+        Ok(Cow::Borrowed(bytes.as_slice()))
+    };
+    let engine = match Engine::restore_spilling(plan, snapshot, &segment, room) {
         Ok(engine) => engine,
-        Err(error) => return Err((error.to_string(), berth)),
+        Err(RestoreError::Spill(error)) => return Err((error.to_string(), None)),
+        Err(error) => return Err((error.to_string(), Some(berth))),
     };
     for stream in engine.dropped() {
         tracing::warn!(%stream, "stream of a parcel dropped");
@@ -467,7 +506,7 @@ fn mark_of(engine: &Engine) -> Mark {
 /// A lane as it is now; `None` where nothing happened since it was last written.
 fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
     let mark = mark_of(&lane.engine);
-    if lane.berth.written.as_ref() == Some(&mark) {
+    if lane.berth.written.as_ref() == Some(&mark) || lane.engine.fault().is_some() {
         return None;
     }
     let deltas = lane.engine.take_journals();

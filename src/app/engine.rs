@@ -12,7 +12,7 @@
 //! gives what this engine will give, bit for bit.
 
 use super::vectors::{Vectors, scalars};
-use crate::collect::join::{JoinPlan, JoinState, JournalDelta};
+use crate::collect::join::{JoinPlan, JoinState, JournalDelta, JournalError, SpillError, Spills};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
     PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Subject,
@@ -31,6 +31,7 @@ use crate::store::snapshot::{
     ComparedState, JudgeState, ModelState, RingState, SubjectState, VersionState,
 };
 use crate::window::{Correction, PackError, Packed};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,12 +41,15 @@ pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use crate::store::Snapshot;
 pub use union::{Poured, Remembered};
 
+/// Reads a segment of a snapshot's journals, by its place among the marks.
+pub type SegmentOf<'s, 'f> = &'f dyn Fn(&JoinState, usize) -> Result<Cow<'s, [u8]>, JournalError>;
+
 /// Highest slot of a subject that a snapshot may name: far above any cap on streams, and no danger to
 /// memory.
 const SLOT_MAX: usize = 1 << 24;
 
 /// The engine. See the module.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Engine {
     plan: Plan,
     collector: Collector,
@@ -74,6 +78,8 @@ pub struct Engine {
 pub enum RestoreError {
     /// A part of the snapshot contradicts another, or the packed sums of a subject do not unpack.
     Corrupt(String),
+    /// The store of predictions that memory has no room for failed.
+    Spill(SpillError),
 }
 
 impl fmt::Display for RestoreError {
@@ -83,6 +89,7 @@ impl fmt::Display for RestoreError {
                 f,
                 "snapshot is corrupt: {what}; move it away to use an older one"
             ),
+            RestoreError::Spill(error) => error.fmt(f),
         }
     }
 }
@@ -653,6 +660,29 @@ impl Engine {
         self.collector.held()
     }
 
+    /// From now on pending predictions spill that memory has no room for; the memory that the plan allows is
+    /// shared by so many engines.
+    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
+        self.collector.joins_mut().spill_to(spills, shared_by);
+    }
+
+    /// How many engines share the memory that the plan allows pending predictions.
+    pub fn share_memory(&mut self, by: usize) {
+        self.collector.joins_mut().share(by);
+    }
+
+    /// Why the store of predictions that memory has no room for failed, if it did. From then on the engine
+    /// knows less than it was told: nothing of it may be kept or shown.
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.collector.joins().fault()
+    }
+
+    /// Held predictions that are not in memory, and bytes that those take which are.
+    pub fn spilled(&self) -> (usize, usize) {
+        let joins = self.collector.joins();
+        (joins.spilled(), joins.memory())
+    }
+
     /// An engine that goes on from a snapshot. Streams whose views, cells or windows are not the plan's
     /// any more are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
     pub fn restore(plan: Plan, s: Snapshot) -> Result<Engine, RestoreError> {
@@ -670,7 +700,28 @@ impl Engine {
                 "its join journals are missing".into(),
             ));
         }
+        let joins: Vec<JoinState> = s.joins.clone();
+        let segment = |state: &JoinState, mark: usize| {
+            let index = joins.iter().position(|j| j == state);
+            let bytes = index.and_then(|i| segments[i].get(mark));
+            let bytes = bytes.ok_or(JournalError::Torn)?;
+            Ok(Cow::Borrowed(bytes.as_slice()))
+        };
+        Engine::restore_spilling(plan, s, &segment, None)
+    }
+
+    /// The same with segments that are read one after the other, a place for the predictions that memory has
+    /// no room for, and the number of engines that share the memory. See [`Engine::spill_to`].
+    pub fn restore_spilling<'s>(
+        plan: Plan,
+        s: Snapshot,
+        segment: SegmentOf<'s, '_>,
+        spills: Option<(Arc<dyn Spills>, usize)>,
+    ) -> Result<Engine, RestoreError> {
         let mut engine = Engine::new(plan);
+        if let Some((spills, shared_by)) = spills {
+            engine.spill_to(spills, shared_by);
+        }
         let now = engine.plan.models.iter().map(|m| model_state(m, 0));
         let now: Vec<ModelState> = now.collect();
         let index_of = |state: &ModelState| {
@@ -714,7 +765,7 @@ impl Engine {
         engine.put_back_vectors(s.vectors, &kept);
         engine.collector.settle_groups();
         engine.put_back_compared(s.compared, &kept)?;
-        engine.put_back_joins(&s.joins, segments, &s.models, &kept)?;
+        engine.put_back_joins(&s.joins, segment, &s.models, &kept)?;
         (0..engine.plan.models.len()).for_each(|model| engine.tell_families(model));
         Ok(engine)
     }
@@ -763,7 +814,7 @@ impl Engine {
     fn put_back_joins(
         &mut self,
         states: &[JoinState],
-        segments: &[Vec<Vec<u8>>],
+        segment: SegmentOf<'_, '_>,
         models: &[ModelState],
         kept: &[Option<usize>],
     ) -> Result<(), RestoreError> {
@@ -771,17 +822,20 @@ impl Engine {
         let views = |m: &ModelState| m.views.len() + usize::from(m.grid.weighted);
         let views: Vec<usize> = models.iter().map(views).collect();
         let same = |m: u16| kept.get(usize::from(m)).copied().flatten() == Some(usize::from(m));
-        for (state, segments) in states.iter().zip(segments) {
-            let restored = self
-                .collector
-                .put_back_joiner(state, segments, &views, same);
+        for state in states {
+            let restored =
+                self.collector
+                    .put_back_joiner(state, |mark| segment(state, mark), &views, same);
             restored.map_err(|e| {
                 let (join, partition) = (state.join, state.partition);
                 RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
             })?;
         }
         self.collector.settle_joins();
-        Ok(())
+        match self.fault() {
+            Some(error) => Err(RestoreError::Spill(error.clone())),
+            None => Ok(()),
+        }
     }
 
     fn put_back(&mut self, model: usize, s: SubjectState) -> Result<(), RestoreError> {

@@ -11,6 +11,7 @@ use super::depot::{Depot, ParcelAge, ParcelCounts, Taken};
 use super::engine::{Engine, Plan, Remembered};
 use super::lanes::{Lanes, Moved};
 use super::snapshots::Written;
+use crate::collect::join::SpillError;
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };
@@ -58,6 +59,9 @@ impl Moving {
             self.lanes.release(source, partition);
             self.barred.remove(&at);
             let plan = self.lanes.plan_of_lane();
+            let lanes = self.lanes.lanes().len() + 1;
+            self.depot.share(lanes);
+            self.lanes.share_memory(lanes);
             match self.depot.take_over(at, &self.topics, plan) {
                 Ok(Taken::Lane(lane, memories)) => self.lanes.adopt(*lane, memories),
                 Ok(Taken::Barred(why)) => {
@@ -81,7 +85,9 @@ impl Moving {
         }
         self.barred.remove(&(source, partition));
         let remembered = self.lanes.remembered(source, partition);
-        if let Some(mut lane) = self.lanes.release(source, partition)
+        let lane = self.lanes.release(source, partition);
+        self.lanes.share_memory(self.lanes.lanes().len());
+        if let Some(mut lane) = lane
             && !lost
         {
             self.depot
@@ -330,6 +336,19 @@ impl Engines {
     /// Predictions that are held for their outcomes, or for revisions.
     pub fn held(&self) -> usize {
         self.sum(Engine::held)
+    }
+
+    /// Held predictions that are not in memory, and bytes that those take which are.
+    pub fn spilled(&self) -> (usize, usize) {
+        (self.sum(|e| e.spilled().0), self.sum(|e| e.spilled().1))
+    }
+
+    /// See [`Engine::fault`].
+    pub fn fault(&self) -> Option<&SpillError> {
+        match self {
+            Engines::Whole(engine) => engine.fault(),
+            Engines::Moving(m) => m.lanes.engines().find_map(Engine::fault),
+        }
     }
 
     /// Whether parcels are being written.

@@ -16,7 +16,8 @@
 //! next slides. Until then its windows show what was judged last.
 //!
 //! Each lane's watermark is its own: lateness counts from the newest event of the partition and not of
-//! the slowest one. Caps on streams and on what is pending hold for each lane.
+//! the slowest one. Caps on streams and on what is pending hold for each lane; the memory that pending
+//! predictions may take is dealt out to the lanes in equal parts.
 //!
 //! Counters as they are published are of this process: of each lane what it counted since it came. A lane
 //! brings and takes along predictions and outcomes that are still open; these are counted as moved.
@@ -116,6 +117,13 @@ impl Lanes {
     /// The plan of its lanes.
     pub fn plan_of_lane(&self) -> Plan {
         self.plan.of_lane()
+    }
+
+    /// How many lanes share the memory that the plan allows pending predictions.
+    pub fn share_memory(&mut self, by: usize) {
+        for lane in &mut self.lanes {
+            lane.engine.share_memory(by);
+        }
     }
 
     /// The source with whose partitions those of `source` go.

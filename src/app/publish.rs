@@ -110,8 +110,9 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
 }
 
 /// Publishes sizes, for which all state is walked.
-pub fn size(published: &Published, engine: &Engines) {
+pub fn size(published: &Published, engine: &Engines, spill_bytes: u64) {
     let counters = engine.counters();
+    let (spilled, pending_bytes) = engine.spilled();
     let size = EngineFacts {
         streams: engine.reports().count() as u64,
         streams_expired: counters.streams_expired,
@@ -119,6 +120,9 @@ pub fn size(published: &Published, engine: &Engines) {
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
         held: engine.held() as u64,
+        spilled: spilled as u64,
+        pending_bytes: pending_bytes as u64,
+        spill_bytes,
     };
     published.update(|facts| facts.engine = size);
 }

@@ -5,6 +5,7 @@
 //! that the last values are scraped, and closes. If all that takes longer than `shutdown_within`, the
 //! process ends anyway, saying so: what is on disk is a whole snapshot, older by one interval at most.
 
+use std::borrow::Cow;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
@@ -28,10 +29,12 @@ use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
 use super::work::{Feed, Pace, Work, part};
 use super::{clock, engine::Plan};
+use crate::collect::join::JoinState;
 use crate::decode::{DecodeOptionsError, Decoder, LabelDecoder};
 use crate::http;
 use crate::kafka::{Consumer, DeadLetter};
 use crate::registry::Registry;
+use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
 
 /// An application that holds all it needs and does nothing yet.
@@ -55,15 +58,17 @@ impl App {
         }
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&setup.state)?;
+        let spill = SpillStore::new(&setup.state);
+        let spill = Arc::new(spill.map_err(|error| Fault::Unavailable(error.to_string()))?);
         let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
         let topics: Vec<String> = topics.collect();
         let (engine, topics) = match setup.moving {
             None => {
-                let (engine, topics) = restore(setup.plan, topics, &dir, &published)?;
+                let (engine, topics) = restore(setup.plan, topics, &dir, &spill, &published)?;
                 (Engines::Whole(Box::new(engine)), topics)
             }
             Some(moving) => {
-                let engines = lanes(setup.plan, &setup.sources, &topics, moving, &dir)?;
+                let engines = lanes(setup.plan, &setup.sources, &topics, moving, &dir, &spill)?;
                 (engines, topics)
             }
         };
@@ -106,6 +111,7 @@ impl App {
             pace: Pace::default(),
             held_back: false,
             barred: Vec::new(),
+            spill,
             letters,
         };
         Ok(App {
@@ -159,21 +165,32 @@ impl App {
         thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || {
-                work.until(&flag);
-                let _ = done.send(());
+                let _ = done.send(work.until(&flag));
             })
             .map_err(|error| Fault::Unavailable(format!("cannot start a thread: {error}")))?;
 
         tokio::select! {
             () = stop.wait() => {}
-            _ = &mut ended => {
+            end = &mut ended => {
+                self.published.drain();
+                let fault = match end {
+                    Ok(Err(fault)) => {
+                        // The last scrape tells why.
+                        sleep(self.linger).await;
+                        fault
+                    }
+                    _ => Fault::Broken("the engine ended by itself; its panic is printed above".to_owned()),
+                };
                 closing.now();
-                return Err(Fault::Broken("the engine ended by itself; its panic is printed above".to_owned()));
+                return Err(fault);
             }
         }
         self.published.drain();
         match timeout(self.shutdown_within, &mut ended).await {
-            Ok(Ok(())) => sleep(self.linger).await,
+            Ok(Ok(result)) => {
+                sleep(self.linger).await;
+                result?;
+            }
             Ok(Err(_)) => {
                 return Err(Fault::Broken(
                     "the engine broke while it was stopping".to_owned(),
@@ -212,11 +229,13 @@ fn restore(
     plan: Plan,
     topics: Vec<String>,
     dir: &StateDir,
+    spill: &Arc<SpillStore>,
     published: &Published,
 ) -> Result<(Engine, Vec<String>), Fault> {
     let Some(loaded) = dir.load()? else {
         tracing::info!("no snapshot found, starting without state");
         let mut engine = Engine::new(plan);
+        engine.spill_to(Arc::clone(spill) as _, 1);
         engine.time_by(clock::stopwatch);
         return Ok((engine, topics));
     };
@@ -235,7 +254,12 @@ fn restore(
             before.join(", ")
         )));
     }
-    let restored = Engine::restore_joined(plan, snapshot, &loaded.segments);
+    let room = Some((Arc::clone(spill) as _, 1));
+    let segment = |state: &JoinState, mark: usize| {
+        let bytes = dir.segment(state, &state.marks[mark])?;
+        Ok(Cow::Owned(bytes))
+    };
+    let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
     let mut engine = restored.map_err(|error| Fault::Unavailable(error.to_string()))?;
     for stream in engine.dropped() {
         tracing::warn!(%stream, "stream of the snapshot dropped");
@@ -255,6 +279,7 @@ fn lanes(
     topics: &[String],
     options: DepotOptions,
     dir: &StateDir,
+    spill: &Arc<SpillStore>,
 ) -> Result<Engines, Fault> {
     if dir.load()?.is_some() {
         return Err(Fault::Config(format!(
@@ -269,7 +294,9 @@ fn lanes(
         let own = source.kafka.leads().len().max(1);
         leads.extend((0..source.kafka.topics.len()).map(|i| (base + i % own) as u16));
     }
-    let depot = Depot::new(options).map_err(|error| Fault::Config(format!("[state]: {error}")))?;
+    let depot = Depot::new(options);
+    let mut depot = depot.map_err(|error| Fault::Config(format!("[state]: {error}")))?;
+    depot.spill_to(Arc::clone(spill) as _);
     let mut lanes = Lanes::new(plan, leads);
     lanes.time_by(clock::stopwatch);
     tracing::info!("partitions are taken over from the state topic as they are assigned");

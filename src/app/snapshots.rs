@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use super::clock;
 use super::fault::Fault;
 use crate::collect::Origin;
-use crate::collect::join::JournalDelta;
+use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
 use crate::notify::LEDGER;
 use crate::store::file::KEEP;
 use crate::store::journal::{self, Needed};
@@ -63,9 +63,18 @@ impl StateDir {
         }
     }
 
-    /// The newest snapshot that can be read, with the newer files that cannot.
+    /// The newest snapshot that can be read, with the newer files that cannot; its journals are checked, and
+    /// read by [`StateDir::segment`].
     pub fn load(&self) -> Result<Option<Loaded>, Fault> {
-        store::load_named(&self.path).map_err(|error| Fault::Unavailable(error.to_string()))
+        store::load_checked(&self.path).map_err(|error| Fault::Unavailable(error.to_string()))
+    }
+}
+
+impl StateDir {
+    /// One segment of a snapshot's journals.
+    pub fn segment(&self, state: &JoinState, mark: &JournalMark) -> Result<Vec<u8>, JournalError> {
+        // It was checked a moment ago.
+        journal::segment(&self.path, state, mark).map_err(|_| JournalError::Torn)
     }
 }
 
@@ -239,6 +248,7 @@ fn newest_bytes(dir: &Path) -> u64 {
         .flatten()
         .filter(|entry| entry.file_name() != LOCK && entry.file_name() != LEDGER)
         .filter_map(|entry| entry.metadata().ok())
+        .filter(|meta| meta.is_file())
         .filter_map(|meta| Some((meta.modified().ok()?, meta.len())))
         .max()
         .map_or(0, |(_, bytes)| bytes)

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::alarms::Alarms;
 use super::engine::Snapshot;
 use super::engines::Engines;
+use super::fault::Fault;
 use super::intake::Intake;
 use super::publish;
 use super::records::Records;
@@ -24,6 +25,7 @@ use crate::collect::Origin;
 use crate::judge::Change;
 use crate::kafka::{Consumer, Partition};
 use crate::registry::Registry;
+use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
 
 /// Time between two ticks: short against any slide, long against what a tick costs.
@@ -203,6 +205,8 @@ pub struct Work {
     pub held_back: bool,
     /// Parts that are not ready since a partition's state cannot be used.
     pub barred: Vec<String>,
+    /// Where predictions go that memory has no room for.
+    pub spill: Arc<SpillStore>,
     /// New configurations.
     pub letters: Option<Receiver<Letter>>,
 }
@@ -231,16 +235,22 @@ impl Default for Pace {
 
 impl Work {
     /// Works until told to stop, then ends in order: the last snapshot is on disk and committed when
-    /// this returns.
-    pub fn until(mut self, stop: &Stop) {
+    /// this returns. Where the store of pending predictions fails it ends at once and keeps nothing: the snapshot
+    /// before stands, and the next start reads again from there.
+    pub fn until(mut self, stop: &Stop) -> Result<(), Fault> {
         let beat = self.published.beat("engine");
-        while !stop.asked() {
+        while !stop.asked() && self.engine.fault().is_none() {
             self.turn();
             beat.tick();
         }
-        self.end();
+        let fault = self.engine.fault().map(ToString::to_string);
+        match &fault {
+            None => self.end(),
+            Some(error) => self.break_off(error),
+        }
         self.records.stop(NOTICES);
         self.published.rest("engine");
+        fault.map_or(Ok(()), |error| Err(Fault::Unavailable(error)))
     }
 
     /// One turn: a batch of each feed, and what is due by the clock. Answers the number of records.
@@ -254,6 +264,9 @@ impl Work {
             feed.pace(self.held_back);
             self.pace.records += feed.poll(&mut self.engine, wait);
         }
+        if self.engine.fault().is_some() {
+            return self.pace.records;
+        }
         self.engine.settle();
         self.ready();
         self.read_letters();
@@ -263,7 +276,7 @@ impl Work {
         }
         if self.pace.sized.elapsed() >= SIZES {
             self.pace.sized = Instant::now();
-            publish::size(&self.published, &self.engine);
+            publish::size(&self.published, &self.engine, self.spill.bytes());
         }
         let busy = self.keeper.busy() || self.engine.writing();
         if self.pace.kept.elapsed() >= self.snapshot_every && !busy {
@@ -443,8 +456,19 @@ impl Work {
             alarms.stop(NOTICES);
         }
         self.tell();
-        publish::size(&self.published, &self.engine);
+        publish::size(&self.published, &self.engine, self.spill.bytes());
         tracing::info!("last snapshot taken");
+    }
+
+    /// The end when what the engine knows can no longer be trusted: nothing of it is kept or shown.
+    fn break_off(&mut self, error: &str) {
+        tracing::error!(%error, "stopping without a snapshot; the last whole one stands");
+        self.published.not_ready("pending predictions", error);
+        self.published.update(|facts| facts.spill_errors += 1);
+        self.wait_kept();
+        if let Some(alarms) = self.alarms.take() {
+            alarms.stop(NOTICES);
+        }
     }
 }
 

@@ -156,6 +156,12 @@ pub fn summary(path: &Path, config: &Config) -> String {
         human(bound.pending_bytes),
         human(bound.queue_bytes),
     ));
+    if bound.spill_bytes > 0 {
+        lines.push(format!(
+            "  disk{each}: at most {} of predictions that memory has no room for",
+            human(bound.spill_bytes),
+        ));
+    }
     lines.push(format!("  series: at most {}", config.http.series_max));
     lines.push(format!("  serves http://{}/metrics", config.http.listen));
     match &config.state.topic {

@@ -101,7 +101,7 @@ pub struct PaneDelta {
 }
 
 /// See the module.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Collector {
     pub(super) models: Vec<ModelShape>,
     pub(super) bounds: Bounds,

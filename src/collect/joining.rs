@@ -3,8 +3,8 @@
 use super::collector::{Collector, ModelShape, believes};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
-    Expect, JoinPlan, JoinState, JournalDelta, JournalError, Key, Labelled, Matured, Missing,
-    Predicted, Revision, Ripe, Role, weight_view,
+    Expect, JoinPlan, JoinState, Joins, JournalDelta, JournalError, Key, Labelled, Matured,
+    Missing, Predicted, Revision, Ripe, Role, weight_view,
 };
 use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
@@ -12,6 +12,7 @@ use crate::stats::sums::Sums;
 use crate::stats::view::{Checked, Outcome, Prediction};
 use crate::stats::weight::Weight;
 use crate::window::Correction;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A prediction that was counted and gets another outcome, for one view.
@@ -313,12 +314,22 @@ impl Collector {
         self.joins.held()
     }
 
+    /// All joins.
+    pub fn joins(&self) -> &Joins {
+        &self.joins
+    }
+
+    /// All joins, to change what is around them.
+    pub fn joins_mut(&mut self) -> &mut Joins {
+        &mut self.joins
+    }
+
     /// Puts back one joiner, without the predictions of models that are not the `same` as those of the
     /// snapshot. The lines must be back. A join that the plan no longer has is left out.
-    pub fn put_back_joiner(
+    pub fn put_back_joiner<'s>(
         &mut self,
         state: &JoinState,
-        segments: &[Vec<u8>],
+        segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
         views: &[usize],
         same: impl Fn(u16) -> bool,
     ) -> Result<(), JournalError> {
@@ -340,9 +351,8 @@ impl Collector {
         let maturity = plan.maturity_ms;
         let models = self.models.clone();
         let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
-        let segments = segments.iter().map(Vec::as_slice);
         self.joins
-            .restore(state, segments, views, line_of, floor_of, due_of)
+            .restore(state, segment, views, line_of, floor_of, due_of)
     }
 
     /// After all joiners are back: tells subjects what they wait for, and counts as expired or orphaned

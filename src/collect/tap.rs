@@ -109,6 +109,7 @@ impl Collector {
         let Some(mut tap) = self.tap.take() else {
             return;
         };
+        self.joins.bring(role.join, partition, key);
         tap.take(|| {
             let held = self.joins.look(role.join, partition, key)?;
             let subject = self.subject(held.subject as usize)?;

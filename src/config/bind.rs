@@ -88,7 +88,8 @@ impl Record {
         usize::try_from(i).unwrap_or(usize::MAX)
     }
 
-    fn bytes(&self, key: &str) -> usize {
+    /// A size.
+    pub(super) fn bytes(&self, key: &str) -> usize {
         match self.entry(key).value {
             Value::Bytes(n) => usize::try_from(n).unwrap_or(usize::MAX),
             _ => 0,

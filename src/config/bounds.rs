@@ -19,7 +19,9 @@
 //!
 //! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
 //! view above one, and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
-//! since the last snapshot waits for its journal beside that.
+//! since the last snapshot waits for its journal beside that. Where that is more than `pending_memory`,
+//! predictions take that much, what spilling itself takes, and two bytes each for those that spilled; on disk
+//! these take what was measured at the worst while tables are merged.
 //!
 //! Where versions are compared, each of `rows_max` observations that are kept takes [`ROW_BYTES`], and each of
 //! 1000 comparisons 5 kB.
@@ -32,6 +34,7 @@
 //! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
 //! touch few cells costs as much less.
 
+use crate::collect::join::JoinPlan;
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
@@ -68,6 +71,15 @@ pub const WAITING_BYTES: u64 = 160;
 pub const ROW_BYTES: u64 = 128;
 /// A comparison of two versions.
 const COMPARISON_BYTES: u64 = 5 * 1024;
+/// What spilling takes in memory besides what is allowed to stay there: batches on their way, blocks and
+/// filters that were read, tables being merged.
+const SPILLING_BYTES: u64 = 256 << 20;
+/// Bits in memory of a prediction that has spilled: whether it is still there, and its place in a filter.
+const SPILLED_HERE_BITS: u64 = 16;
+/// Bytes on disk of a prediction that has spilled, with one view, while tables are merged.
+const SPILLED_BYTES: u64 = 400;
+/// And for each view more.
+const SPILLED_VIEW_BYTES: u64 = 72;
 /// Records of a source that may wait for their schemas before no more is read for it, bytes.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
 /// A detector with its report.
@@ -89,6 +101,8 @@ pub struct MemoryBound {
     pub bets_bytes: u64,
     /// Predictions and outcomes that wait for each other, and versions that do, bytes.
     pub pending_bytes: u64,
+    /// What spills to disk of predictions, bytes.
+    pub spill_bytes: u64,
     /// Fetched records that wait, for their turn or for their schemas, and notices that wait for sinks, bytes.
     pub queue_bytes: u64,
 }
@@ -110,6 +124,7 @@ impl MemoryBound {
             vector_bytes: vector_bytes(config),
             bets_bytes: bets_bytes(config),
             pending_bytes: pending_bytes(config).saturating_add(compared_bytes(config)),
+            spill_bytes: spill_bytes(config),
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
         }
     }
@@ -179,16 +194,45 @@ fn bets_bytes(config: &Config) -> u64 {
     watched.map(|m| Odds::bytes_of(m.grid) as u64).sum()
 }
 
-/// What may wait in all joins.
+/// What may wait in all joins, in memory.
 fn pending_bytes(config: &Config) -> u64 {
-    // A weight takes the place of a view.
+    let held = |j: &JoinPlan| {
+        let most = (j.pending_max as u64).saturating_mul(views(config) * PENDING_BYTES);
+        let room = j.pending_memory as u64;
+        match most > room {
+            true => {
+                let bits = (j.pending_max as u64).saturating_mul(SPILLED_HERE_BITS);
+                room.saturating_add(SPILLING_BYTES).saturating_add(bits / 8)
+            }
+            false => most,
+        }
+    };
+    let joins = config.plan.joins.iter();
+    let all = joins.map(|j| {
+        let waiting = (j.pending_max as u64).saturating_mul(WAITING_BYTES);
+        held(j).saturating_add(waiting)
+    });
+    all.fold(0, u64::saturating_add)
+}
+
+/// What may be on disk of them.
+fn spill_bytes(config: &Config) -> u64 {
+    let views = views(config);
+    let spills = |j: &&JoinPlan| {
+        let most = (j.pending_max as u64).saturating_mul(views * PENDING_BYTES);
+        most > j.pending_memory as u64
+    };
+    let joins = config.plan.joins.iter().filter(spills);
+    let each = SPILLED_BYTES + (views - 1) * SPILLED_VIEW_BYTES;
+    let all = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
+    all.fold(0, u64::saturating_add)
+}
+
+/// Views of a prediction, at most; a weight takes the place of one.
+fn views(config: &Config) -> u64 {
     let views = |m: &ModelPlan| m.views.len() as u64 + u64::from(m.grid.is_weighted());
     let views = config.plan.models.iter().map(views);
-    let views = views.max().unwrap_or(1).max(1);
-    let each = views * PENDING_BYTES + WAITING_BYTES;
-    let joins = config.plan.joins.iter();
-    let most = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
-    most.fold(0, u64::saturating_add)
+    views.max().unwrap_or(1).max(1)
 }
 
 /// What may be kept of versions that are compared.

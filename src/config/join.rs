@@ -113,6 +113,9 @@ impl JoinOptions {
     }
 }
 
+/// Least memory for predictions.
+const MEMORY_LEAST: usize = 1 << 20;
+
 fn plan(
     record: &Record,
     labels: &LabelOptions,
@@ -132,6 +135,12 @@ fn plan(
             }
         },
     };
+    let pending_memory = record.bytes("pending_memory");
+    if pending_memory < MEMORY_LEAST {
+        let what = "`pending_memory` is less than 1 MiB";
+        let remedy = "write 1MiB or more; what is less would spill every few predictions";
+        problems.add(record.entry("pending_memory").at, what.to_owned(), remedy);
+    }
     JoinPlan {
         predictions: 0,
         outcomes: 0,
@@ -149,6 +158,7 @@ fn plan(
             crate::decode::FieldOrConst::Field(_) => None,
         },
         pending_max: record.count("pending_max"),
+        pending_memory,
     }
 }
 

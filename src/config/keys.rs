@@ -530,6 +530,13 @@ const OUTCOMES: &[Key] = &[
         Value("10000000"),
         "Most predictions held, and most outcomes that wait for theirs; about 64 bytes each.",
     ),
+    key(
+        "pending_memory",
+        Kind::Bytes,
+        Value("\"1GiB\""),
+        "Memory that held predictions of one topic may take; what is beyond spills to a store in the state \
+         directory, the oldest first. With a state topic, the partitions of this process share it.",
+    ),
 ];
 
 const MODEL: &[Key] = &[

@@ -15,6 +15,7 @@
 
 use super::journal;
 use super::snapshot::Snapshot;
+use crate::collect::join::JoinState;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -71,7 +72,7 @@ pub struct Loaded {
     pub snapshot: Snapshot,
     /// Its file.
     pub path: PathBuf,
-    /// The journal segments that it marks, for each of its joins.
+    /// The journal segments that it marks, for each of its joins; none of [`load_checked`].
     pub segments: Vec<Vec<Vec<u8>>>,
     /// Newer files that were refused.
     pub refused: Vec<(PathBuf, Fault)>,
@@ -103,6 +104,21 @@ pub fn load(dir: &Path) -> Result<Option<Snapshot>, StoreError> {
 
 /// The newest snapshot in `dir` that is whole, with the newer ones that were refused.
 pub fn load_named(dir: &Path) -> Result<Option<Loaded>, StoreError> {
+    newest(dir, journal::read)
+}
+
+/// The same with journals that were checked and not kept: they may be larger than memory. They are read one
+/// [`segment`](journal::segment) after the other.
+pub fn load_checked(dir: &Path) -> Result<Option<Loaded>, StoreError> {
+    newest(dir, |dir, state| {
+        journal::check(dir, state).map(|()| Vec::new())
+    })
+}
+
+fn newest(
+    dir: &Path,
+    read_journal: impl Fn(&Path, &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, Fault)>,
+) -> Result<Option<Loaded>, StoreError> {
     if !dir.exists() {
         return Ok(None);
     }
@@ -116,7 +132,7 @@ pub fn load_named(dir: &Path) -> Result<Option<Loaded>, StoreError> {
                 continue;
             }
         };
-        let segments = snapshot.joins.iter().map(|j| journal::read(dir, j));
+        let segments = snapshot.joins.iter().map(|j| read_journal(dir, j));
         match segments.collect() {
             Ok(segments) => {
                 return Ok(Some(Loaded {

@@ -10,7 +10,7 @@
 //! none of the kept snapshots marks it.
 
 use super::file::{Fault, StoreError, at};
-use crate::collect::join::{JoinState, JournalDelta};
+use crate::collect::join::{JoinState, JournalDelta, JournalMark};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -55,17 +55,30 @@ pub fn append(dir: &Path, deltas: &[JournalDelta]) -> Result<(), StoreError> {
 
 /// The segments that a snapshot marks, as far as it marks them and checked; a fault names the file.
 pub fn read(dir: &Path, state: &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, Fault)> {
-    let segment = |mark: &crate::collect::join::JournalMark| {
-        let path = path_of(dir, state.join, state.partition, mark.segment);
-        let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|f| f.take(mark.len).read_to_end(&mut bytes));
-        match read {
-            Ok(n) if n as u64 == mark.len && crc32fast::hash(&bytes) == mark.crc => Ok(bytes),
-            Ok(n) if n as u64 == mark.len => Err((path, Fault::Checksum)),
-            Ok(_) | Err(_) => Err((path, Fault::Torn)),
-        }
-    };
-    state.marks.iter().map(segment).collect()
+    let marks = state.marks.iter();
+    marks.map(|mark| segment(dir, state, mark)).collect()
+}
+
+/// The same without keeping what was read, for those who then read one [`segment`] after the other.
+pub fn check(dir: &Path, state: &JoinState) -> Result<(), (PathBuf, Fault)> {
+    let mut marks = state.marks.iter();
+    marks.try_for_each(|mark| segment(dir, state, mark).map(|_| ()))
+}
+
+/// One of the segments that a snapshot marks.
+pub fn segment(
+    dir: &Path,
+    state: &JoinState,
+    mark: &JournalMark,
+) -> Result<Vec<u8>, (PathBuf, Fault)> {
+    let path = path_of(dir, state.join, state.partition, mark.segment);
+    let mut bytes = Vec::new();
+    let read = File::open(&path).and_then(|f| f.take(mark.len).read_to_end(&mut bytes));
+    match read {
+        Ok(n) if n as u64 == mark.len && crc32fast::hash(&bytes) == mark.crc => Ok(bytes),
+        Ok(n) if n as u64 == mark.len => Err((path, Fault::Checksum)),
+        Ok(_) | Err(_) => Err((path, Fault::Torn)),
+    }
 }
 
 /// The first segment that each state needs.
@@ -122,7 +135,6 @@ fn parse(path: &Path) -> Option<(u16, i32, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::join::JournalMark;
 
     fn scratch(name: &str) -> PathBuf {
         let dir =

@@ -455,6 +455,10 @@ fn state(published: &Published, sink: &mut Sink) {
         sink.put(Id::PairRowsHeld, &[plan], *held as f64);
     }
     sink.put(Id::Held, &[], facts.engine.held as f64);
+    sink.put(Id::PendingBytes, &[], facts.engine.pending_bytes as f64);
+    sink.put(Id::Spilled, &[], facts.engine.spilled as f64);
+    sink.put(Id::SpillBytes, &[], facts.engine.spill_bytes as f64);
+    sink.put(Id::SpillErrors, &[], facts.spill_errors as f64);
     sink.put(Id::SnapshotErrors, &[], facts.snapshot.errors as f64);
     sink.put(Id::SnapshotsRefused, &[], facts.snapshot.refused as f64);
     if let Some(ms) = facts.snapshot.last_ms {

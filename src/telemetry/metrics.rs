@@ -319,7 +319,15 @@ table! {
     PairRowsHeld Input Gauge "trueline_comparison_rows_held" "rows" ["plan"]
         "Observations in memory for other versions of their ids.";
     Held Process Gauge "trueline_predictions_held" "records" []
-        "Predictions in memory: pending ones, and mature ones that are kept for revisions.";
+        "Predictions held: pending ones, and mature ones that are kept for revisions.";
+    PendingBytes Process Gauge "trueline_predictions_memory_bytes" "bytes" []
+        "Memory that held predictions take, those on disk left out; pending_memory is its cap.";
+    Spilled Process Gauge "trueline_predictions_spilled" "records" []
+        "Held predictions that memory has no room for, in the store on disk.";
+    SpillBytes Process Gauge "trueline_spill_bytes" "bytes" []
+        "Size of that store on disk.";
+    SpillErrors Process Counter "trueline_spill_errors_total" "failures" []
+        "Failures of that store; the process ends at the first, without a snapshot, and can be started again.";
     Renormalised Input Counter "trueline_records_renormalised_total" "records" ["source"]
         "Observed records whose probabilities were divided by their sum, which was off 1 by rounding.";
     DeadLetters Input Counter "trueline_dead_letters_total" "records" ["source", "result"]

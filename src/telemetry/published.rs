@@ -117,6 +117,12 @@ pub struct EngineFacts {
     pub state_bytes: u64,
     /// Predictions that are held for their outcomes.
     pub held: u64,
+    /// Of these, those that memory has no room for.
+    pub spilled: u64,
+    /// Bytes of memory that the others take.
+    pub pending_bytes: u64,
+    /// Bytes on disk of what spilled.
+    pub spill_bytes: u64,
 }
 
 /// Snapshots on disk.
@@ -208,6 +214,8 @@ pub struct Facts {
     pub alert_writes_lost: [u64; 3],
     /// Size of the engine.
     pub engine: EngineFacts,
+    /// Failures of the store of pending predictions that memory has no room for.
+    pub spill_errors: u64,
     /// Snapshots.
     pub snapshot: SnapshotFacts,
     /// Parcels, where there are any.

@@ -123,6 +123,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
         by_model: false,
         model: None,
         pending_max: 10_000,
+        pending_memory: usize::MAX,
     }];
     let mut engine = Engine::new(plan);
     engine.assign(0, 0);

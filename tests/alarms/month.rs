@@ -50,6 +50,7 @@ fn plan() -> Plan {
             by_model: false,
             model: None,
             pending_max: 1_000_000,
+            pending_memory: usize::MAX,
         }],
         ..Plan::default()
     }

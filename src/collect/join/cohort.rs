@@ -9,6 +9,7 @@
 //! view more, the last: a score of 0, and the weight's integer for a class ([`weight_view`]).
 
 use super::key::Key;
+use super::spilled::Facts;
 use crate::stats::fixed::Score;
 use crate::stats::weight::Weight;
 
@@ -36,7 +37,7 @@ pub(super) struct Row {
 }
 
 /// See the module.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Cohort {
     pub model: u16,
     pub start_ms: i64,
@@ -123,6 +124,58 @@ impl Cohort {
         (self.rows.len() - 1) as u32
     }
 
+    /// Bytes of a row as it is written.
+    pub fn row_len(views: usize) -> usize {
+        16 + 12 * views
+    }
+
+    /// Writes a row down, but for its key.
+    pub fn write(&self, row: u32, to: &mut Vec<u8>) {
+        let r = self.row(row);
+        for word in [r.subject, r.offset_ms, r.outcome, r.lag] {
+            to.extend(word.to_le_bytes());
+        }
+        let first = row as usize * self.views;
+        let views = first..first + self.views;
+        for (z, k) in self.scores[views.clone()].iter().zip(&self.classes[views]) {
+            to.extend(z.to_le_bytes());
+            to.extend(k.to_le_bytes());
+        }
+    }
+
+    /// Adds a row as it was written; `None` where it is too short.
+    pub fn read(&mut self, key: Key, bytes: &[u8]) -> Option<u32> {
+        let bytes = bytes.get(..Cohort::row_len(self.views))?;
+        let word = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let row = Row {
+            key,
+            subject: word(0)?,
+            offset_ms: word(4)?,
+            outcome: word(8)?,
+            lag: word(12)?,
+        };
+        reserve(&mut self.rows, 1);
+        reserve(&mut self.scores, self.views);
+        reserve(&mut self.classes, self.views);
+        for view in bytes[16..].chunks_exact(12) {
+            let (z, k) = view.split_at(8);
+            self.scores.push(f64::from_le_bytes(z.try_into().ok()?));
+            self.classes.push(u32::from_le_bytes(k.try_into().ok()?));
+        }
+        self.rows.push(row);
+        self.live += 1;
+        Some((self.rows.len() - 1) as u32)
+    }
+
+    /// What holds for all rows.
+    pub fn facts(&self) -> Facts {
+        Facts {
+            due_ms: self.due_ms,
+            settled: self.settled,
+            views: self.views,
+        }
+    }
+
     pub fn row(&self, row: u32) -> &Row {
         &self.rows[row as usize]
     }
@@ -198,6 +251,6 @@ impl Cohort {
 
 fn reserve<T>(v: &mut Vec<T>, more: usize) {
     if v.capacity() - v.len() < more {
-        v.reserve_exact(v.len() / 2 + 16 * more);
+        v.reserve_exact(v.len() / 2 + 4 * more);
     }
 }

@@ -8,21 +8,28 @@
 //! goes to all of them. One that came before some of them is handed on by those that have it, so it does not
 //! matter which of the records came first, while none of them is mature and gone.
 //!
-//! Always: a key is in the index exactly while its row is live; `pending` counts live rows of cohorts that
-//! have not settled; replaying the journal gives the same joiner.
+//! Always: a key is in the index exactly while its row is live in memory; `pending` counts live rows of
+//! cohorts that have not settled, those that [spilled](super::spilled) too; replaying the journal gives the
+//! same joiner.
 //!
-//! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses.
+//! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses; where
+//! some have spilled, an id that is not in memory costs a look into the store.
 
 use super::cohort::{Cohort, Matured};
 use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
 use super::key::{ByKey, Key};
 use super::plan::{JoinPlan, Repeated};
+use super::spill::{SpillError, Spills};
+use super::spilled::Spilled;
 use crate::stats::fixed::Score;
 use hashbrown::HashTable;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 const SHARDS: usize = 64;
+
+/// A place in the index: eight bytes with a control byte, in tables that are half full at worst.
+const INDEXED: usize = 20;
 
 /// Event time of the outcomes in one place of the queue.
 const STEP_MS: i64 = 4096;
@@ -139,10 +146,15 @@ struct Waiting {
 }
 
 /// See the module.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Joiner {
     shards: Vec<HashTable<Place>>,
     cohorts: Vec<Option<Cohort>>,
+    /// Places among the cohorts that have none.
+    free: Vec<u32>,
+    /// Bytes of all cohorts.
+    bytes: usize,
+    spilled: Spilled,
     /// Cohort by model and begin.
     places: BTreeMap<(u16, i64), u32>,
     waiting: ByKey<Waiting>,
@@ -167,6 +179,9 @@ impl Default for Joiner {
         Joiner {
             shards: vec![HashTable::new(); SHARDS],
             cohorts: Vec::new(),
+            free: Vec::new(),
+            bytes: 0,
+            spilled: Spilled::default(),
             places: BTreeMap::new(),
             waiting: ByKey::default(),
             queue: BTreeMap::new(),
@@ -197,9 +212,20 @@ impl Joiner {
         self.waiting.len()
     }
 
+    /// Predictions, pending or kept for revisions, that are not in memory.
+    pub fn spilled(&self) -> usize {
+        self.spilled.rows()
+    }
+
+    /// Why the store of what has spilled failed, if it did: from then on the joiner knows less than it was
+    /// told, and no snapshot may be made of it.
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.spilled.fault()
+    }
+
     /// Tells the slot of the subject and the number of its pending predictions, for each pane.
-    pub fn each_pending(&self, mut each: impl FnMut(u32, u64)) {
-        for cohort in self.cohorts.iter().flatten().filter(|c| !c.settled) {
+    pub fn each_pending(&mut self, mut each: impl FnMut(u32, u64)) {
+        let mut tell = |cohort: &Cohort| {
             let mut subjects: BTreeMap<u32, u64> = BTreeMap::new();
             for row in cohort.rows() {
                 *subjects.entry(cohort.row(row).subject).or_default() += 1;
@@ -207,15 +233,30 @@ impl Joiner {
             subjects
                 .into_iter()
                 .for_each(|(subject, n)| each(subject, n));
+        };
+        let here = self.cohorts.iter().flatten().filter(|c| !c.settled);
+        here.for_each(&mut tell);
+        let panes: Vec<_> = self.spilled.all().collect();
+        for (at, facts) in panes {
+            if !facts.settled {
+                self.spilled.visit(at, (true, false), &mut tell);
+            }
         }
     }
 
     /// Begin of the oldest pane that is pending for `model`.
     pub fn oldest_ms(&self, model: u16) -> Option<i64> {
         let mine = self.places.range((model, i64::MIN)..=(model, i64::MAX));
-        mine.map(|((_, start), &c)| (*start, c))
-            .find(|&(_, c)| self.cohort(c).is_some_and(|c| !c.settled))
-            .map(|(start, _)| start)
+        let here = mine
+            .map(|((_, start), &c)| (*start, c))
+            .find(|&(_, c)| self.cohort(c).is_some_and(|c| !c.settled && c.live() > 0))
+            .map(|(start, _)| start);
+        if self.spilled.rows() == 0 {
+            return here;
+        }
+        let mut there = self.spilled.panes(model, i64::MAX);
+        let there = there.find(|(_, settled)| !settled).map(|(start, _)| start);
+        here.into_iter().chain(there).min()
     }
 
     /// Takes a prediction whose pane is not mature. `held` is what all joiners of the plan hold.
@@ -256,6 +297,7 @@ impl Joiner {
             Some((true, true, _)) => Predicted::Duplicate,
             Some((true, false, _)) => Predicted::Conflict,
             None if held >= plan.pending_max => Predicted::Refused,
+            None if self.fault().is_some() => Predicted::Refused,
             _ => {
                 let outcome = theirs.and_then(|_| self.take_out(e.key));
                 self.put(e, outcome);
@@ -271,7 +313,9 @@ impl Joiner {
     fn put(&mut self, e: &Expect<'_>, outcome: Option<(i64, u32)>) {
         let at = self.cohort_of(e);
         if let Some(cohort) = self.cohorts[at as usize].as_mut() {
+            let before = cohort.bytes();
             let row = cohort.push(e.key, e.subject, e.time_ms, e.views);
+            self.bytes += cohort.bytes() - before;
             if let Some((time, class)) = outcome {
                 cohort.set_outcome(row, time, class);
             }
@@ -365,6 +409,7 @@ impl Joiner {
         // One that happened after its prediction was due is not on time though it arrived early: it waits,
         // to revise the mature prediction, or in vain, like one that arrived too late. So the order of
         // arrival does not matter.
+        self.recall(key);
         let mut kin = std::mem::take(&mut self.kin);
         let on_time = |at: &Place| self.cohort(at.cohort).is_some_and(|c| !late(c, time_ms));
         kin.extend(self.kin_of(key).filter(on_time));
@@ -383,6 +428,9 @@ impl Joiner {
         }
         kin.clear();
         self.kin = kin;
+        if end.is_none() && self.fault().is_some() {
+            return Labelled::Refused;
+        }
         let model = model.unwrap_or(ANY);
         end.unwrap_or_else(|| self.wait(plan, key.family(), model, time_ms, class, waiting))
     }
@@ -500,30 +548,83 @@ impl Joiner {
         classes: &[u32],
         mut each: impl FnMut(Ripe<'_>),
     ) {
-        let due = self.places.range((model, i64::MIN)..(model, line_ms));
-        let due: Vec<u32> = due.map(|(_, &at)| at).collect();
-        for at in due {
-            let Some(cohort) = self.cohorts[at as usize].as_mut().filter(|c| !c.settled) else {
-                continue;
-            };
-            for row in cohort.rows() {
-                each(Ripe::Mature(cohort.matured(row)));
+        let here = self.places.range((model, i64::MIN)..(model, line_ms));
+        let settled = |at: &u32| self.cohort(*at).is_none_or(|c| c.settled);
+        let here = here.filter(|(_, at)| !settled(at)).map(|((_, s), _)| *s);
+        let mut due: Vec<i64> = here.collect();
+        if self.spilled.rows() > 0 {
+            let there = self.spilled.panes(model, line_ms);
+            due.extend(there.filter(|(_, settled)| !settled).map(|(s, _)| s));
+            due.sort_unstable();
+            due.dedup();
+        }
+        for start_ms in due {
+            let mut met = Vec::new();
+            self.mature_spilled(plan, (model, start_ms), &mut met, &mut each);
+            self.mature_here(plan, (model, start_ms), &mut met, &mut each);
+            for key in met {
+                self.revise(plan, key, classes, &mut each);
             }
-            let live = cohort.live();
-            self.pending -= live;
-            if plan.revise {
-                self.settled += live;
-                cohort.settled = true;
-                cohort.shrink();
-                let keys = cohort.rows().map(|row| cohort.row(row).key);
-                let waits = |k: &Key| self.kindred || self.waiting.contains_key(&k.family());
-                let met: Vec<Key> = keys.filter(waits).collect();
-                for key in met {
-                    self.revise(plan, key, classes, &mut each);
+        }
+    }
+
+    /// The part of a pane that is in memory; `met` gets the keys whose late outcomes are waiting.
+    fn mature_here(
+        &mut self,
+        plan: &JoinPlan,
+        pane: (u16, i64),
+        met: &mut Vec<Key>,
+        each: &mut impl FnMut(Ripe<'_>),
+    ) {
+        let Some(&at) = self.places.get(&pane) else {
+            return;
+        };
+        let Some(cohort) = self.cohorts[at as usize].as_mut() else {
+            return;
+        };
+        for row in cohort.rows() {
+            each(Ripe::Mature(cohort.matured(row)));
+        }
+        let live = cohort.live();
+        self.pending -= live;
+        if plan.revise {
+            self.settled += live;
+            cohort.settled = true;
+            let before = cohort.bytes();
+            cohort.shrink();
+            self.bytes -= before - cohort.bytes();
+            let keys = cohort.rows().map(|row| cohort.row(row).key);
+            let waits = |k: &Key| self.kindred || self.waiting.contains_key(&k.family());
+            met.extend(keys.filter(waits));
+        } else {
+            self.drop_cohort(at);
+        }
+    }
+
+    /// The part that has spilled.
+    fn mature_spilled(
+        &mut self,
+        plan: &JoinPlan,
+        pane: (u16, i64),
+        met: &mut Vec<Key>,
+        each: &mut impl FnMut(Ripe<'_>),
+    ) {
+        if self.spilled.rows() == 0 {
+            return;
+        }
+        let (kindred, waiting) = (self.kindred, &self.waiting);
+        let live = self.spilled.visit(pane, (plan.revise, kindred), |part| {
+            for row in part.rows() {
+                each(Ripe::Mature(part.matured(row)));
+                let key = part.row(row).key;
+                if plan.revise && (kindred || waiting.contains_key(&key.family())) {
+                    met.push(key);
                 }
-            } else {
-                self.drop_cohort(at);
             }
+        });
+        self.pending -= live;
+        if plan.revise {
+            self.settled += self.spilled.settle(pane);
         }
     }
 
@@ -535,6 +636,7 @@ impl Joiner {
         classes: &[u32],
         each: &mut impl FnMut(Ripe<'_>),
     ) {
+        self.recall(key);
         for (time_ms, class) in self.told(key) {
             self.hand_on(plan, key, time_ms, class, 0, |r| each(Ripe::Revised(r)));
         }
@@ -560,6 +662,53 @@ impl Joiner {
                 self.drop_cohort(at);
             }
         }
+        if self.spilled.rows() > 0 {
+            let gone = self.spilled.panes(model, floor_ms);
+            let gone: Vec<i64> = gone.filter(|(_, settled)| *settled).map(|p| p.0).collect();
+            for start_ms in gone {
+                let how = (false, self.kindred);
+                self.settled -= self.spilled.visit((model, start_ms), how, |_| ());
+            }
+        }
+    }
+
+    /// Bytes that predictions take in memory, their places in the index among them.
+    #[inline]
+    pub fn memory(&self) -> usize {
+        let here = self.pending + self.settled - self.spilled.rows();
+        self.bytes + here * INDEXED
+    }
+
+    /// Moves cohorts from memory to the store, the oldest first, until so many bytes are free or nothing is
+    /// left to move.
+    #[cold]
+    pub fn spill(&mut self, spills: &dyn Spills, bytes: usize) {
+        let least = self.memory().saturating_sub(bytes);
+        while self.memory() > least
+            && self.fault().is_none()
+            && let Some(at) = self.oldest_here()
+        {
+            if let Some(cohort) = self.drop_cohort(at) {
+                self.spilled.add(&cohort, self.kindred, spills);
+            }
+            if self.spilled.is_full() {
+                self.spilled.flush(spills);
+            }
+        }
+        self.spilled.flush(spills);
+    }
+
+    /// The cohort in memory that begins first, of all models.
+    fn oldest_here(&self) -> Option<u32> {
+        let (mut oldest, mut model) = (None, 0);
+        while let Some((&(m, start_ms), &at)) = self.places.range((model, i64::MIN)..).next() {
+            oldest = oldest.into_iter().chain([(start_ms, at)]).min();
+            match m.checked_add(1) {
+                Some(next) => model = next,
+                None => break,
+            }
+        }
+        oldest.map(|(_, at)| at)
     }
 
     /// Lets go of waiting outcomes whose predictions can only come too late: `line_of` says for a model,
@@ -635,20 +784,36 @@ impl Joiner {
                 joiner.redo(op, &floor_of, &due_of)?;
             }
         }
-        for cohort in joiner.cohorts.iter_mut().flatten() {
-            cohort.shrink();
-            if cohort.start_ms < line_of(Some(cohort.model)) {
-                cohort.settled = true;
-                joiner.pending -= cohort.live();
-                joiner.settled += cohort.live();
-            }
-        }
-        joiner.orphan(line_of);
-        joiner.journal = Journal::resume(&marks);
+        joiner.resume(&marks, line_of);
         Ok(joiner)
     }
 
-    fn redo(
+    /// After everything was [done again](Joiner::redo): goes on behind the marks.
+    pub(super) fn resume(&mut self, marks: &[JournalMark], line_of: impl Fn(Option<u16>) -> i64) {
+        for cohort in self.cohorts.iter_mut().flatten() {
+            let before = cohort.bytes();
+            cohort.shrink();
+            self.bytes -= before - cohort.bytes();
+            if cohort.start_ms < line_of(Some(cohort.model)) {
+                cohort.settled = true;
+                self.pending -= cohort.live();
+                self.settled += cohort.live();
+            }
+        }
+        let panes: Vec<_> = self.spilled.all().map(|(at, _)| at).collect();
+        for at in panes {
+            if at.1 < line_of(Some(at.0)) {
+                let live = self.spilled.settle(at);
+                self.pending -= live;
+                self.settled += live;
+            }
+        }
+        self.orphan(line_of);
+        self.journal = Journal::resume(marks);
+    }
+
+    /// Does one operation of a journal again.
+    pub(super) fn redo(
         &mut self,
         op: Op<'_>,
         floor_of: impl Fn(u16) -> i64,
@@ -726,6 +891,7 @@ impl Joiner {
             + self.queued * size_of::<Key>()
             + self.places.len() * 2 * size_of::<((u16, i64), u32)>()
             + self.journal.fresh_bytes()
+            + self.spilled.bytes()
             + size_of::<Joiner>()
     }
 
@@ -748,23 +914,33 @@ impl Joiner {
             .get_mut(self.last as usize)
             .and_then(Option::as_mut)
         {
+            let before = last.bytes();
             last.shrink();
+            self.bytes -= before - last.bytes();
         }
-        let free = self.cohorts.iter().position(Option::is_none);
-        let at = free.unwrap_or(self.cohorts.len());
-        if at == self.cohorts.len() {
-            self.cohorts.push(None);
+        let mut cohort = Cohort::new(model, start_ms, e.due_ms, e.views.len());
+        if let Some(facts) = self.spilled.facts((model, start_ms)) {
+            cohort.settled = facts.settled;
         }
-        self.cohorts[at] = Some(Cohort::new(model, start_ms, e.due_ms, e.views.len()));
-        self.places.insert((model, start_ms), at as u32);
-        self.last = at as u32;
-        at as u32
+        self.last = self.begin(cohort);
+        self.last
     }
 
-    fn drop_cohort(&mut self, at: u32) {
-        let Some(cohort) = self.cohorts[at as usize].take() else {
-            return;
-        };
+    fn begin(&mut self, cohort: Cohort) -> u32 {
+        let at = self.free.pop().unwrap_or(self.cohorts.len() as u32);
+        if at as usize == self.cohorts.len() {
+            self.cohorts.push(None);
+        }
+        self.bytes += cohort.bytes();
+        self.places.insert((cohort.model, cohort.start_ms), at);
+        self.cohorts[at as usize] = Some(cohort);
+        at
+    }
+
+    fn drop_cohort(&mut self, at: u32) -> Option<Cohort> {
+        let cohort = self.cohorts[at as usize].take()?;
+        self.free.push(at);
+        self.bytes -= cohort.bytes();
         self.places.remove(&(cohort.model, cohort.start_ms));
         for row in cohort.rows() {
             let key = cohort.row(row).key;
@@ -774,11 +950,17 @@ impl Joiner {
                 entry.remove();
             }
         }
+        Some(cohort)
     }
 
-    /// The prediction that is held under a key; of a family, one of them.
+    /// Has the predictions of an id in memory, if any are held at all.
+    pub fn bring(&mut self, key: Key) {
+        self.recall(key);
+    }
+
+    /// The prediction that is held under a key, in memory; of a family, one of them.
     pub fn look(&self, key: Key) -> Option<Held<'_>> {
-        let at = self.find(key).or_else(|| self.kin_of(key).next())?;
+        let at = self.find_here(key).or_else(|| self.kin_of(key).next())?;
         let cohort = self.cohort(at.cohort)?;
         Some(Held {
             subject: cohort.row(at.row).subject,
@@ -788,7 +970,48 @@ impl Joiner {
         })
     }
 
-    fn find(&self, key: Key) -> Option<Place> {
+    /// Where a prediction is; one that had spilled is brought back, and its kin with it.
+    #[inline]
+    fn find(&mut self, key: Key) -> Option<Place> {
+        self.recall(key);
+        self.find_here(key)
+    }
+
+    /// Has all predictions of an id in memory that are held.
+    #[inline]
+    fn recall(&mut self, key: Key) {
+        let spilled = self.spilled.rows() > 0;
+        // Of an id that was never held twice nothing is elsewhere if it is here.
+        if spilled && (self.kindred || self.kin_of(key).next().is_none()) {
+            self.bring_back(key);
+        }
+    }
+
+    #[cold]
+    fn bring_back(&mut self, key: Key) {
+        for taken in self.spilled.take(key) {
+            let ((model, start_ms), facts) = (taken.at, taken.facts);
+            let at = match self.places.get(&(model, start_ms)) {
+                Some(&at) => at,
+                None => {
+                    let mut cohort = Cohort::new(model, start_ms, facts.due_ms, facts.views);
+                    cohort.settled = facts.settled;
+                    self.begin(cohort)
+                }
+            };
+            let Some(cohort) = self.cohorts[at as usize].as_mut() else {
+                continue;
+            };
+            let before = cohort.bytes();
+            let row = cohort.read(taken.key, &taken.row);
+            self.bytes += cohort.bytes() - before;
+            if let Some(row) = row {
+                self.index(taken.key, Place { cohort: at, row });
+            }
+        }
+    }
+
+    fn find_here(&self, key: Key) -> Option<Place> {
         let is = |p: &Place| {
             let cohort = self.cohorts[p.cohort as usize].as_ref();
             cohort.is_some_and(|c| c.row(p.row).key == key)

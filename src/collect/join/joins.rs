@@ -1,11 +1,17 @@
 //! All joins of a collector: a joiner for each join and partition, and the caps over them.
 
 use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
-use super::journal::{JournalDelta, JournalError, JournalMark};
+use super::journal::{JournalDelta, JournalError, JournalMark, Reader};
 use super::key::Key;
 use super::plan::JoinPlan;
+use super::spill::{SpillError, Spills};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Bytes that are moved out of memory at once, at most: a longer pause would be felt.
+const SPILL_BYTES: usize = 16 << 20;
 
 /// What a source is to a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +36,7 @@ pub struct JoinState {
 }
 
 /// See the module.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Joins {
     plans: Vec<JoinPlan>,
     /// By source.
@@ -39,6 +45,11 @@ pub struct Joins {
     /// By join: predictions held, and outcomes that wait.
     held: Vec<usize>,
     waiting: Vec<usize>,
+    /// By join: bytes that its predictions take in memory, and how many they may.
+    memory: Vec<usize>,
+    memory_max: Vec<usize>,
+    /// Where stores for the rest come from.
+    spills: Option<Arc<dyn Spills>>,
 }
 
 impl Joins {
@@ -59,9 +70,65 @@ impl Joins {
         Joins {
             held: vec![0; plans.len()],
             waiting: vec![0; plans.len()],
+            memory: vec![0; plans.len()],
+            memory_max: vec![usize::MAX; plans.len()],
+            spills: None,
             plans,
             roles,
             joiners: BTreeMap::new(),
+        }
+    }
+
+    /// From now on predictions spill that memory has no room for, of which each plan's is shared by so many.
+    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
+        self.spills = Some(spills);
+        self.share(shared_by);
+    }
+
+    /// How many share the memory that plans allow.
+    pub fn share(&mut self, by: usize) {
+        if self.spills.is_some() {
+            let each = |p: &JoinPlan| p.pending_memory / by.max(1);
+            self.memory_max = self.plans.iter().map(each).collect();
+        }
+    }
+
+    /// Why a store failed, if one did. See [`Joiner::fault`].
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.joiners.values().find_map(Joiner::fault)
+    }
+
+    /// Predictions that are not in memory.
+    pub fn spilled(&self) -> usize {
+        self.joiners.values().map(Joiner::spilled).sum()
+    }
+
+    /// Bytes that the others take.
+    pub fn memory(&self) -> usize {
+        self.memory.iter().sum()
+    }
+
+    /// Moves predictions of a join out of memory, those of the joiner that has most there: an eighth of what
+    /// is allowed, so that it is not done too often.
+    #[cold]
+    fn make_room(&mut self, index: usize) {
+        let Some(spills) = self.spills.clone() else {
+            return;
+        };
+        let most = self.memory_max[index];
+        while self.memory[index] > most {
+            let mine = self.joiners.iter_mut();
+            let mine = mine.filter(|((join, _), _)| usize::from(*join) == index);
+            let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.memory()) else {
+                return;
+            };
+            let before = joiner.memory();
+            let over = self.memory[index] - most;
+            joiner.spill(&*spills, (over + most / 8).min(SPILL_BYTES));
+            if joiner.memory() >= before {
+                return;
+            }
+            self.memory[index] -= before - joiner.memory();
         }
     }
 
@@ -85,11 +152,25 @@ impl Joins {
     pub fn predict(&mut self, join: u16, partition: i32, e: &Expect<'_>) -> Predicted {
         let index = usize::from(join);
         let joiner = self.joiners.entry((join, partition)).or_default();
-        let before = (joiner.pending(), joiner.waiting());
+        let before = (joiner.pending(), joiner.waiting(), joiner.memory());
         let end = joiner.predict(&self.plans[index], e, self.held[index]);
         self.held[index] = self.held[index] + joiner.pending() - before.0;
         self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
+        self.memory[index] = self.memory[index] + joiner.memory() - before.2;
+        if self.memory[index] > self.memory_max[index] {
+            self.make_room(index);
+        }
         end
+    }
+
+    /// See [`Joiner::bring`].
+    pub fn bring(&mut self, join: u16, partition: i32, key: Key) {
+        if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
+            let before = joiner.memory();
+            joiner.bring(key);
+            let memory = &mut self.memory[usize::from(join)];
+            *memory = *memory + joiner.memory() - before;
+        }
     }
 
     /// See [`Joiner::look`].
@@ -116,10 +197,15 @@ impl Joins {
         let (index, plan) = (usize::from(join), &self.plans[usize::from(join)]);
         let joiner = self.joiners.entry((join, partition)).or_default();
         let (before, waiting) = (joiner.waiting(), self.waiting[index]);
+        let memory = joiner.memory();
         let end = joiner.label(plan, key, model, time_ms, class, classes, waiting, |r| {
             revised(plan, r);
         });
         self.waiting[index] = waiting + joiner.waiting() - before;
+        self.memory[index] = self.memory[index] + joiner.memory() - memory;
+        if self.memory[index] > self.memory_max[index] {
+            self.make_room(index);
+        }
         end
     }
 
@@ -136,7 +222,9 @@ impl Joins {
             let index = usize::from(*join);
             let plan = &self.plans[index];
             let before = (joiner.pending() + joiner.settled(), joiner.waiting());
+            let memory = joiner.memory();
             joiner.mature(plan, model, line_ms, classes, |r| each(plan, r));
+            self.memory[index] = self.memory[index] + joiner.memory() - memory;
             self.held[index] = self.held[index] + joiner.pending() + joiner.settled() - before.0;
             self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
         }
@@ -145,9 +233,10 @@ impl Joins {
     /// Lets go of mature predictions of `model` before `floor_ms`. See [`Joiner::forget`].
     pub fn forget(&mut self, model: u16, floor_ms: i64) {
         for ((join, _), joiner) in &mut self.joiners {
-            let before = joiner.settled();
+            let (before, memory) = (joiner.settled(), joiner.memory());
             joiner.forget(model, floor_ms);
             self.held[usize::from(*join)] -= before - joiner.settled();
+            self.memory[usize::from(*join)] -= memory - joiner.memory();
         }
     }
 
@@ -169,8 +258,8 @@ impl Joins {
 
     /// Tells the source, the slot of the subject and the number of predictions that are not mature, for
     /// each pane that holds some.
-    pub fn each_pending(&self, mut each: impl FnMut(u16, u32, u64)) {
-        for ((join, _), joiner) in &self.joiners {
+    pub fn each_pending(&mut self, mut each: impl FnMut(u16, u32, u64)) {
+        for ((join, _), joiner) in &mut self.joiners {
             let source = self.plans[usize::from(*join)].predictions;
             joiner.each_pending(|subject, n| each(source, subject, n));
         }
@@ -213,11 +302,12 @@ impl Joins {
         self.joiners.iter().map(state).collect()
     }
 
-    /// Puts back one joiner from its journal. See [`Joiner::replay`].
+    /// Puts back one joiner from the segments of its journal, which are asked for one after the other. See
+    /// [`Joiner::replay`].
     pub fn restore<'s>(
         &mut self,
-        state: &'s JoinState,
-        segments: impl IntoIterator<Item = &'s [u8]>,
+        state: &JoinState,
+        segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
         views: &[usize],
         line_of: impl Fn(Option<u16>) -> i64,
         floor_of: impl Fn(u16) -> i64,
@@ -227,11 +317,27 @@ impl Joins {
         if index >= self.plans.len() {
             return Err(JournalError::Corrupt);
         }
-        let segments = state.marks.iter().zip(segments);
-        let joiner = Joiner::replay(segments, views, line_of, floor_of, due_of)?;
+        let at = (state.join, state.partition);
+        self.joiners.insert(at, Joiner::default());
+        for (i, mark) in state.marks.iter().enumerate() {
+            let bytes = segment(i)?;
+            let mut reader = Reader::new(&bytes, mark, views)?;
+            while let Some(op) = reader.next()? {
+                let joiner = self.joiners.entry(at).or_default();
+                let before = joiner.memory();
+                joiner.redo(op, &floor_of, &due_of)?;
+                self.memory[index] = self.memory[index] + joiner.memory() - before;
+                if self.memory[index] > self.memory_max[index] {
+                    self.make_room(index);
+                }
+            }
+        }
+        let joiner = self.joiners.entry(at).or_default();
+        let before = joiner.memory();
+        joiner.resume(&state.marks, line_of);
+        self.memory[index] = self.memory[index] + joiner.memory() - before;
         self.held[index] += joiner.pending() + joiner.settled();
         self.waiting[index] += joiner.waiting();
-        self.joiners.insert((state.join, state.partition), joiner);
         Ok(())
     }
 

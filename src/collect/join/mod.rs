@@ -18,7 +18,8 @@
 //!
 //! [`key`] names a prediction in 16 bytes; a [`cohort`] holds the pending predictions of one pane in
 //! columns; the [`joiner`] of one pair of partitions finds them; its [`journal`] writes down what was
-//! done, so that a snapshot costs what happened since the last and not all that is pending.
+//! done, so that a snapshot costs what happened since the last and not all that is pending. Cohorts that
+//! memory has no room for [spill](mod@spill) into a store.
 //!
 //! Two versions that score the same id are two predictions, each with the same outcome.
 //!
@@ -32,6 +33,8 @@ pub mod joins;
 pub mod journal;
 pub mod key;
 pub mod plan;
+pub mod spill;
+mod spilled;
 
 pub use cohort::{Matured, weight_view};
 pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
@@ -39,3 +42,4 @@ pub use joins::{JoinState, Joins, Role};
 pub use journal::{JournalDelta, JournalError, JournalMark};
 pub use key::Key;
 pub use plan::{JoinPlan, Missing, Repeated};
+pub use spill::{Entries, Spill, SpillError, Spills};

@@ -43,4 +43,7 @@ pub struct JoinPlan {
     pub model: Option<String>,
     /// Most predictions held, and as many waiting outcomes, over all partitions.
     pub pending_max: usize,
+    /// Bytes of memory that predictions may take, over all partitions; what is beyond spills, where there is
+    /// a store.
+    pub pending_memory: usize,
 }
