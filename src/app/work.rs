@@ -38,6 +38,9 @@ const ANEW: Duration = Duration::from_secs(5);
 const UNWRITTEN_MAX: usize = 256 << 20;
 /// How long sinks may take to tell what waits for them; the rest is told after the next start.
 const NOTICES: Duration = Duration::from_secs(5);
+/// How long leaving the group may take: a client that is closed in the middle of a rebalance was seen to wait for
+/// its metadata for good. All is on disk by then, and the group notices by itself, a session later.
+const LEAVE: Duration = Duration::from_secs(10);
 /// How long the last dead letters may take to leave.
 const FLUSH: Duration = Duration::from_secs(5);
 
@@ -179,6 +182,21 @@ impl Feed {
     }
 }
 
+/// Closes the consumers, for a bounded time.
+fn leave(feeds: Vec<Feed>) {
+    let (done, closed) = std::sync::mpsc::channel();
+    let thread = std::thread::Builder::new().name("leave".to_owned());
+    let begun = thread.spawn(move || {
+        drop(feeds);
+        let _ = done.send(());
+    });
+    if begun.is_ok() && closed.recv_timeout(LEAVE).is_err() {
+        tracing::warn!(
+            "the group did not let us go in time; it gives the partitions to others after a session"
+        );
+    }
+}
+
 /// Everything the thread owns.
 pub struct Work {
     /// The engine.
@@ -248,6 +266,7 @@ impl Work {
             None => self.end(),
             Some(error) => self.break_off(error),
         }
+        leave(std::mem::take(&mut self.feeds));
         self.records.stop(NOTICES);
         self.published.rest("engine");
         fault.map_or(Ok(()), |error| Err(Fault::Unavailable(error)))
