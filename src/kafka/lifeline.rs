@@ -45,7 +45,9 @@ impl Lifeline {
     pub fn note(&self, error: &Native) {
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown) {
             let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            *next = Some((Instant::now() + FIRST, 0));
+            // One that is told again and again does not put it off.
+            let first = Instant::now() + FIRST;
+            *next = Some((next.map_or(first, |(at, _)| at.min(first)), 0));
             self.lost.store(true, Ordering::Release);
         }
     }
