@@ -306,6 +306,7 @@ fn agree(steps: &[Step], plan: &JoinPlan, spills: Arc<dyn Spills>) -> usize {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4096))]
     #[test]
     fn whatever_spills_the_joiners_tell_the_same(
         steps in proptest::collection::vec(step(24), 0..200),

@@ -413,6 +413,8 @@ impl Joiner {
         let mut kin = std::mem::take(&mut self.kin);
         let on_time = |at: &Place| self.cohort(at.cohort).is_some_and(|c| !late(c, time_ms));
         kin.extend(self.kin_of(key).filter(on_time));
+        // The table has them in the order of its history, which a restart or a spill changes.
+        kin.sort_unstable_by_key(|at| self.key_at(*at));
         let mut end: Option<Labelled> = None;
         for &at in &kin {
             let model = self.cohort(at.cohort).map_or(0, |c| usize::from(c.model));
@@ -960,7 +962,8 @@ impl Joiner {
 
     /// The prediction that is held under a key, in memory; of a family, one of them.
     pub fn look(&self, key: Key) -> Option<Held<'_>> {
-        let at = self.find_here(key).or_else(|| self.kin_of(key).next())?;
+        let first = || self.kin_of(key).min_by_key(|at| self.key_at(*at));
+        let at = self.find_here(key).or_else(first)?;
         let cohort = self.cohort(at.cohort)?;
         Some(Held {
             subject: cohort.row(at.row).subject,
@@ -1019,7 +1022,11 @@ impl Joiner {
         self.shards[shard(key)].find(hash(key), is).copied()
     }
 
-    /// The predictions of the id of a key, by all versions.
+    fn key_at(&self, at: Place) -> Option<[u64; 2]> {
+        self.cohort(at.cohort).map(|c| c.row(at.row).key.0)
+    }
+
+    /// The predictions of the id of a key, by all versions, in no order.
     fn kin_of(&self, key: Key) -> impl Iterator<Item = Place> {
         let is = move |p: &&Place| {
             let cohort = self.cohorts[p.cohort as usize].as_ref();

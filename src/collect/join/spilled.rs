@@ -142,14 +142,15 @@ impl Spilled {
                 lists: Vec::new(),
             }
         });
-        let number = pane.number;
+        let (number, before) = (pane.number, pane.lists.len());
         self.numbers.insert(number, at);
         pane.live += rows.len();
         self.rows += rows.len();
         let mut kin = rows.chunk_by(|a, b| family(a) == family(b)).peekable();
-        let mut heads = Vec::with_capacity(rows.len());
+        let mut lists = Vec::new();
+        let mut heads = Vec::with_capacity(LIST_ROWS);
         while kin.peek().is_some() {
-            let (list, first) = (pane.lists.len() as u32, self.batch.len());
+            let (list, first) = ((before + lists.len()) as u32, self.batch.len());
             let mut n = 0;
             // All of a family in one list.
             while n < LIST_ROWS
@@ -166,18 +167,25 @@ impl Spilled {
                     cohort.write(row, &mut self.batch);
                     n += 1;
                 }
-                heads.push((name_of(family(&one[0])), from, self.batch.len()));
+                heads.push((name_of(family(&one[0])), from..self.batch.len()));
             }
             let name = list_name(number, list);
             self.entries.push(entry(name, first, self.batch.len()));
-            pane.lists.push(ones(n));
+            lists.push(ones(n));
+            for (name, new) in heads.drain(..) {
+                let (from, to) = match kindred {
+                    true => self.joined(&name, new),
+                    false => (new.start, new.end),
+                };
+                self.entries.push(entry(name, from, to));
+            }
+            // A pane can be longer than a batch may be.
+            if self.is_full() {
+                self.flush(spills);
+            }
         }
-        for (name, from, to) in heads {
-            let (from, to) = match kindred {
-                true => self.joined(&name, from..to),
-                false => (from, to),
-            };
-            self.entries.push(entry(name, from, to));
+        if let Some(pane) = self.panes.get_mut(&at) {
+            pane.lists.extend(lists);
         }
     }
 
