@@ -1,6 +1,6 @@
 //! The configuration from outside: every sample loads, every bad file is refused with exactly the
 //! messages that stand beside it in `tests/config/bad/NAME.txt`, and whatever is generated from the
-//! table of keys (the sample with every key, the reference in the README, the JSON Schema) is current.
+//! table of keys (the sample with every key, the reference in `config/README.md`, the JSON Schema) is current.
 //!
 //! `TRUELINE_BLESS=1 cargo test --test config` writes the generated files and the messages anew; read
 //! the difference before committing it.
@@ -131,14 +131,14 @@ fn the_sample_with_every_key_gives_every_key_its_true_default() {
 }
 
 #[test]
-fn the_reference_in_the_readme_is_what_the_table_of_keys_makes_of_it() {
+fn the_reference_page_is_what_the_table_of_keys_makes_of_it() {
     const BEGIN: &str = "<!-- config reference: trueline check --reference -->\n";
     const END: &str = "<!-- end of config reference -->";
-    let path = root().join("README.md");
-    let readme = fs::read_to_string(&path).expect("README.md is there");
+    let path = root().join("config/README.md");
+    let readme = fs::read_to_string(&path).expect("config/README.md is there");
     let (before, rest) = readme
         .split_once(BEGIN)
-        .expect("README.md has the marker at which the reference begins");
+        .expect("it has the marker at which the reference begins");
     let (_, after) = rest
         .split_once(END)
         .expect("the reference has an end marker");

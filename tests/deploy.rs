@@ -196,8 +196,8 @@ fn every_alert_has_a_rule_test_that_fires_and_one_that_is_silent() {
 }
 
 #[test]
-fn the_reference_of_the_readme_is_the_table() {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+fn the_reference_of_metrics_is_the_table() {
+    let path = deploy("prometheus/README.md");
     let readme = fs::read_to_string(&path).unwrap();
     let (begin, end) = ("<!-- metrics: begin -->", "<!-- metrics: end -->");
     let (before, rest) = readme.split_once(begin).expect("the opening marker");
@@ -206,7 +206,7 @@ fn the_reference_of_the_readme_is_the_table() {
     if std::env::var_os("TRUELINE_BLESS").is_some() {
         fs::write(path, format!("{before}{begin}\n{table}\n{end}{after}")).unwrap();
     } else {
-        let hint = "the metric reference of README.md is not current: TRUELINE_BLESS=1 writes it";
+        let hint = "deploy/prometheus/README.md is not current: TRUELINE_BLESS=1 writes it";
         assert!(written.trim() == table, "{hint}");
     }
 }
@@ -230,4 +230,66 @@ fn what_the_sinks_are_told_has_a_rule_of_the_same_name_and_a_runbook() {
     let name = trueline::notify::notice::ALERT_NAME;
     assert!(alerts().iter().any(|alert| alert == name));
     assert!(deploy(&format!("runbooks/{name}.md")).exists());
+}
+
+/// The pages of the repository that people read.
+fn pages() -> Vec<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md"), root.join("config/README.md")];
+    let mut folders = vec![root.join("deploy"), root.join("tests/papers")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// The anchors of a page, as they are made of its headings.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter(|l| l.starts_with('#'));
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let anchor = |l: &str| -> String {
+        let text = l.trim_start_matches('#').trim().to_lowercase();
+        text.chars()
+            .filter(kept)
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_of_a_page_leads_somewhere() {
+    let mut seen = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap_or_default();
+            if link.contains("://") {
+                continue;
+            }
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            assert!(target.exists(), "{}: {link}", page.display());
+            if !anchor.is_empty() {
+                let there = anchors(&fs::read_to_string(&target).unwrap());
+                assert!(
+                    there.iter().any(|a| a == anchor),
+                    "{}: {link}",
+                    page.display()
+                );
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "the test bites: {seen} links");
 }

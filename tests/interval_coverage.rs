@@ -5,7 +5,7 @@
 //! uniform on [0, 1] (setting 1) or Beta(5, ½) for a class chosen evenly (setting 2); its true probability
 //! is σ(β·logit p), so that β = 1 is calibrated. The true squared ECE is integrated numerically.
 //!
-//! The seeds are fixed; `TRUELINE_DATA_SETS` sets the data sets a point (1000 in the figures of the README).
+//! The seeds are fixed; `TRUELINE_DATA_SETS` sets the data sets a point (1000 in the figures of `deploy/guide/numbers.md`).
 
 use trueline::stats::interval::{self, NullReach, default_cells};
 use trueline::stats::pyramid::Level;

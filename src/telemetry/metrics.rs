@@ -1,7 +1,7 @@
 //! The one table of metrics.
 //!
 //! Every name that leaves over `/metrics` is a row here, with its kind, unit, labels and meaning; the
-//! collector can only emit rows ([`Id`] is made from the same rows), the README's reference is printed
+//! collector can only emit rows ([`Id`] is made from the same rows), the reference page is printed
 //! from it ([`markdown`]), and a test holds every expression of the rules and dashboards in `deploy/`
 //! against it. So a metric cannot be renamed in one place and forgotten in another.
 //!
@@ -434,7 +434,7 @@ pub fn metric(id: Id) -> &'static Metric {
     &TABLE[id as usize]
 }
 
-/// The reference page of the table, as the README carries it.
+/// The reference page of the table, as `deploy/prometheus/README.md` carries it.
 pub fn markdown() -> String {
     let mut page = String::new();
     for group in Group::ALL {
