@@ -1,5 +1,6 @@
 //! Predictions and outcomes on two topics of a real Kafka, with the process killed at random moments: the
-//! sums, counters and verdicts must be those of a pass that nobody disturbed, bit for bit.
+//! sums, counters and verdicts must be those of a pass that nobody disturbed, bit for bit. Its pending
+//! predictions go beyond the memory that they may take, those of the undisturbed pass do not.
 //!
 //! `TRUELINE_KILLS` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use support::broker::{Broker, unique};
-use support::late::{close, of_environment, records};
+use support::late::{close, of_environment, records, spilling};
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
@@ -75,7 +76,7 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
     let topics = ["predictions", "outcomes"].map(|t| format!("trueline-late-{t}-{}", unique()));
     broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
     let mut sender = broker.producer();
-    let mut service = Service::start(&config(&broker.bootstrap, "one", &topics));
+    let mut service = Service::start(&spilling(&config(&broker.bootstrap, "one", &topics)));
     service.wait_ready();
 
     let mut rng = Rng::new(7);
@@ -98,6 +99,10 @@ fn kills_at_random_moments_leave_the_sums_of_one_undisturbed_pass() {
     close(&mut sender, &topics, PARTITIONS);
     let all = records.len() as u64 + 2 * PARTITIONS as u64;
     settle(&service, all);
+    let scrape = service.scrape().expect("metrics");
+    let spilled = scrape.sum("trueline_predictions_spilled", &[]);
+    println!("{spilled} predictions were on disk in the end");
+    assert!(spilled > 1000.0, "{spilled}");
     assert_eq!(service.end("TERM"), Some(0));
 
     assert_undisturbed(&service, &broker, &topics, all);

@@ -1,7 +1,8 @@
 //! Partitions that move between processes with their state, on a real Kafka: three processes of one group
 //! join and leave, in order and by kill -9, and freeze for longer than a session, while predictions and outcomes flow over 12 partitions. What
 //! they hold in the end must be, partition by partition and to the bit, what one undisturbed process
-//! holds; and summed up, what a process without a state topic counts that reads all partitions as one.
+//! holds; and summed up, what a process without a state topic counts that reads all partitions as one. The
+//! three hold more pending predictions than memory may take, the undisturbed processes have room for all.
 //!
 //! `TRUELINE_MOVES` and `TRUELINE_EVENTS` make it as long as wanted; in CI it is short.
 
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::broker::{Broker, unique};
-use support::late::{close, config, of_environment, records};
+use support::late::{close, config, of_environment, records, spilling};
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
@@ -307,7 +308,7 @@ fn processes_that_join_leave_freeze_and_die_hold_together_what_one_undisturbed_p
     let stage = Stage::new(&broker, records.len());
     // One is a static member, which keeps its partitions when it comes back soon; the others are not.
     let mut all: Vec<Process> = [Some("one"), None, None]
-        .map(|instance| Process::start(&stage.config("group", instance, true)))
+        .map(|instance| Process::start(&spilling(&stage.config("group", instance, true))))
         .into();
     all.iter().for_each(|p| p.service.wait_ready());
     let mut sender = broker.producer();
@@ -347,6 +348,10 @@ fn processes_that_join_leave_freeze_and_die_hold_together_what_one_undisturbed_p
     });
     close(&mut sender, &stage.topics, PARTITIONS);
     let moved = stage.judged(&last.service);
+    let scrape = last.service.scrape().expect("metrics");
+    let spilled = scrape.sum("trueline_predictions_spilled", &[]);
+    println!("{spilled} predictions were on disk in the end");
+    assert!(spilled > 1000.0, "{spilled}");
     last.end("TERM");
     stage.compare("group", &moved);
 }

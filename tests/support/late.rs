@@ -127,6 +127,11 @@ interval = "1s"
     )
 }
 
+/// The same with so little memory for what waits that most of it goes to the disk.
+pub fn spilling(config: &str) -> String {
+    config.replace("revise = true", "revise = true\npending_memory = \"1MiB\"")
+}
+
 /// Moves the watermark of every partition of both topics past all others.
 pub fn close(sender: &mut Sender, topics: &[String; 2], partitions: i32) {
     let time_ms = now_ms() + 45 * MINUTE;
