@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Instant;
-use trueline::collect::join::{Expect, JoinPlan, Joiner, Key, Labelled, Missing, Repeated, Ripe};
+use trueline::collect::join::{
+    Expect, JoinPlan, Joiner, Kept, Key, Labelled, Missing, Repeated, Ripe,
+};
 use trueline::stats::fixed::Score;
 
 const PANE_MS: i64 = 60_000;
@@ -108,7 +110,13 @@ fn main() {
     let marks = joiner.marks();
     let start = Instant::now();
     let read = marks.iter().zip(segments.iter().map(Vec::as_slice));
-    let back = Joiner::replay(read, &[1], |_| i64::MIN, |_| i64::MIN, |_, _| i64::MAX);
+    let back = Joiner::replay(
+        read,
+        &[Kept::scores(1)],
+        |_| i64::MIN,
+        |_| i64::MIN,
+        |_, _| i64::MAX,
+    );
     report("back after a restart", n, start);
     let back = back.expect("a sound journal");
     assert_eq!(back.pending(), joiner.pending());

@@ -13,7 +13,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
-use trueline::collect::join::{Expect, JoinPlan, Joins, Key, Labelled, Missing, Repeated, Ripe};
+use trueline::collect::join::{
+    Expect, JoinPlan, Joins, Kept, Key, Labelled, Missing, Repeated, Ripe,
+};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::store::journal;
@@ -186,7 +188,7 @@ fn run(n: u64, directory: &Path, cap: usize) {
         let restored = feed.joins.restore(
             state,
             segment,
-            &[1],
+            &[Kept::scores(1)],
             |_| line_ms,
             |_| line_ms,
             |_, _| i64::MAX,

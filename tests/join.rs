@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trueline::collect::join::{
-    Expect, JoinPlan, Joiner, JournalDelta, Key, Labelled, Missing, Predicted, Repeated, Ripe,
+    Expect, JoinPlan, Joiner, JournalDelta, Kept, Key, Labelled, Missing, Predicted, Repeated, Ripe,
 };
 use trueline::stats::fixed::Score;
 
@@ -124,8 +124,14 @@ impl Disk {
     fn replay(&self, joiner: &Joiner, line_ms: i64, floor_ms: i64) -> Joiner {
         let marks = joiner.marks();
         let segments = marks.iter().map(|m| (m, self.0[&m.segment].as_slice()));
-        Joiner::replay(segments, &[1], |_| line_ms, |_| floor_ms, |_, _| i64::MAX)
-            .expect("a sound journal")
+        Joiner::replay(
+            segments,
+            &[Kept::scores(1)],
+            |_| line_ms,
+            |_| floor_ms,
+            |_, _| i64::MAX,
+        )
+        .expect("a sound journal")
     }
 }
 

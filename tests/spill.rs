@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline::collect::join::{
-    Entries, Expect, JoinPlan, Joins, JournalDelta, Key, Labelled, Missing, Predicted, Repeated,
-    Ripe, Spill, SpillError, Spills,
+    Entries, Expect, JoinPlan, Joins, JournalDelta, Kept, Key, Labelled, Missing, Predicted,
+    Repeated, Ripe, Spill, SpillError, Spills,
 };
 use trueline::stats::fixed::Score;
 use trueline::store::spill::{FOLDER, SpillStore};
@@ -258,7 +258,7 @@ impl Side {
                 .restore(
                     &state,
                     segment,
-                    &[1, 2],
+                    &[Kept::scores(1), Kept::scores(2)],
                     |_| line_ms,
                     |_| line_ms.saturating_sub(held),
                     |_, start_ms| start_ms + 3 * PANE_MS,

@@ -24,8 +24,8 @@ fn plan() -> Plan {
                 rollup: true,
                 ..Segmenting::default()
             },
-            views: vec![View::TopLabel, View::Class(1)],
-            classes: Vec::new(),
+            views: vec![View::TopLabel, View::Class(1), View::Full],
+            classes: vec!["no".to_owned(), "yes".to_owned()],
             ladder: Ladder::new(windows, 2_000).expect("a valid ladder"),
             grid: Grid::new(Axis::Linear, 6),
             judge: JudgeOptions {

@@ -5,7 +5,7 @@ use std::path::Path;
 use trueline::app::engine::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
-use trueline::config::bounds::MemoryBound;
+use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
 use trueline::judge::record::Record;
 use trueline::judge::{
@@ -576,8 +576,15 @@ fn what_cannot_be_kept_live_is_refused_with_the_reason() {
     assert_eq!(MemoryBound::of(&none).vector_bytes, 0);
     let thirteen: Vec<String> = (0..13).map(|k| format!("\"{k}\"")).collect();
     let thirteen = format!("classes = [{}]\n", thirteen.join(", "));
-    let joined = "id = \"i\"\n[source.outcomes]\ntopics = [\"o\"]\nmaturity = \"1h\"\n";
-    let moving = "[state]\ntopic = \"moves\"\n";
+    let joined =
+        "id = \"i\"\n[source.outcomes]\ntopics = [\"o\"]\nmaturity = \"1h\"\npending_max = 1000\n";
+    let scalars = configuration("[\"top_label\"]", four, joined, "").unwrap();
+    let vectors = configuration(good, four, joined, "").unwrap();
+    let [fewer, more] = [&scalars, &vectors].map(|c| MemoryBound::of(c).pending_bytes);
+    // Four probabilities for `full`, which serve `top_k:2` too.
+    let waiting = vectors.plan.joins[0].pending_max as u64;
+    assert_eq!(more - fewer, 4 * COORDINATE_BYTES * waiting);
+    assert!(configuration(good, four, "", "[state]\ntopic = \"moves\"\n").is_ok());
     let cases = [
         (
             "[\"top_label\", \"full\"]",
@@ -608,8 +615,6 @@ fn what_cannot_be_kept_live_is_refused_with_the_reason() {
             "",
             "events of this model are weighted",
         ),
-        (good, four, joined, "", "a source of this model joins them"),
-        (good, four, "", moving, "moves partitions between processes"),
     ];
     for (views, model, source, rest, wanted) in cases {
         let told = configuration(views, model, source, rest).unwrap_err();

@@ -15,7 +15,7 @@ use super::vectors::{Vectors, scalars};
 use crate::collect::join::{JoinPlan, JoinState, JournalDelta, JournalError, SpillError, Spills};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
-    PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Subject,
+    PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Ripened, Subject,
 };
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
@@ -24,6 +24,7 @@ use crate::judge::{
     DetectorOptions, DetectorState, Judge, JudgeOptions, Ledger, Memory, Stopwatch, StreamId,
     StreamReport, WindowReport, pane_of,
 };
+use crate::stats::multiclass::ranked::depth;
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::stats::view::View;
@@ -149,6 +150,7 @@ impl Engine {
                 counters.source_mut(origin.source).uncelled += lost;
             }
             Disposition::Late => self.vectors.miss(&self.plan, slot, event),
+            Disposition::Pending => self.vectors.expect(&self.plan, slot, event),
             _ => {}
         }
     }
@@ -216,6 +218,9 @@ impl Engine {
                 Some(told) => told[model],
             };
             let due_ms = due_ms.filter(|_| waits);
+            if let (true, Some(due_ms)) = (self.vectors.wanted(), due_ms) {
+                self.vectors_await(slot, due_ms);
+            }
             self.judges[slot].iter_mut().for_each(|j| j.awaits(due_ms));
             let options = &self.plan.models[model].judge;
             if quiet >= options.stale_after_ms {
@@ -227,6 +232,14 @@ impl Engine {
         self.vectors.tick(&self.plan, now_ms, &mut self.changes);
         self.tell();
         std::mem::take(&mut self.changes)
+    }
+
+    /// Tells the vector views of a subject that predictions of it wait.
+    #[cold]
+    fn vectors_await(&mut self, slot: usize, due_ms: i64) {
+        if let Some(subject) = self.collector.subject(slot) {
+            self.vectors.awaits(&self.plan, slot, &subject.key, due_ms);
+        }
     }
 
     /// Forgets the judges of a subject that expired; what they staked stays in the ledger.
@@ -465,7 +478,9 @@ impl Engine {
     fn seal_model(&mut self, model: usize, line_ms: i64) {
         let mut at_ms = i64::MIN;
         while at_ms < line_ms {
-            at_ms = self.collector.mature(model, line_ms);
+            let (plan, vectors) = (&self.plan, &mut self.vectors);
+            let mut show = |ripe: &Ripened<'_>| vectors.ripen(plan, ripe);
+            at_ms = self.collector.mature(model, line_ms, &mut show);
             at_ms = self.collector.next_pour(model, at_ms);
             let from_ms = self.collector.closed_ms(model);
             for (slot, newest_ms) in self.slots_of(model) {
@@ -473,12 +488,13 @@ impl Engine {
                 self.seal_subject(model, slot, from_ms, at_ms);
             }
             self.compare(model, at_ms);
+            self.vectors
+                .seal(&self.plan, model, at_ms, &mut self.changes);
+            self.lay_out_vectors();
             self.collector.close(model, at_ms);
             // Late outcomes that were there already.
             self.correct();
         }
-        self.vectors
-            .seal(&self.plan, model, line_ms, &mut self.changes);
         self.tell_families(model);
         self.collector.orphan();
     }
@@ -532,6 +548,26 @@ impl Engine {
         for (slot, corrections) in self.collector.take_corrections() {
             self.correct_judges(slot, &corrections);
             self.lay_out_corrections(slot, corrections);
+        }
+        if self.vectors.wanted() {
+            self.revise_vectors();
+        }
+    }
+
+    /// The same of vector views.
+    #[cold]
+    fn revise_vectors(&mut self) {
+        for late in self.collector.take_late_vectors() {
+            let Some(subject) = self.collector.subject(late.slot) else {
+                continue;
+            };
+            let key = subject.key.clone();
+            let lost = self.vectors.revise(&self.plan, &key, &late);
+            let counters = self.collector.counters_mut();
+            counters.source_mut(late.source).uncelled += lost;
+            if let Some(poured) = &mut self.poured {
+                poured.push(Poured::Late { key, late });
+            }
         }
     }
 
@@ -818,14 +854,12 @@ impl Engine {
         models: &[ModelState],
         kept: &[Option<usize>],
     ) -> Result<(), RestoreError> {
-        // A weight takes the place of a view.
-        let views = |m: &ModelState| m.views.len() + usize::from(m.grid.weighted);
-        let views: Vec<usize> = models.iter().map(views).collect();
+        let before = models.len() as u16;
         let same = |m: u16| kept.get(usize::from(m)).copied().flatten() == Some(usize::from(m));
         for state in states {
             let restored =
                 self.collector
-                    .put_back_joiner(state, |mark| segment(state, mark), &views, same);
+                    .put_back_joiner(state, |mark| segment(state, mark), before, same);
             restored.map_err(|e| {
                 let (join, partition) = (state.join, state.partition);
                 RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
@@ -890,6 +924,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
         name: m.name.clone(),
         views: scalars(m).collect(),
+        depth: depth(m.views.iter().filter_map(|v| v.vector()), m.classes.len()),
         classes: m.classes.len(),
         pane_ms: m.ladder.pane_ms,
         lateness_ms: m.ladder.lateness_ms,

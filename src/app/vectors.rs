@@ -3,8 +3,11 @@
 //! What the collector has counted in a stream of scores is counted here as a vector, if the model has vector views:
 //! exactly the accepted events, in exactly the panes that the collector's line seals. Streams are of whole versions:
 //! segments would multiply cells that are sparse already, so a version with segments has its vector views under segment
-//! `*`, as a roll-up. The configuration refuses vector views where outcomes are joined, events weighted or partitions moved
-//! between processes: what waits or moves there are scores.
+//! `*`, as a roll-up. Predictions that wait for their outcomes come when they are mature ([`Vectors::ripen`]), late outcomes
+//! as revisions. The configuration refuses vector views where events are weighted.
+//!
+//! Of a lane, what is sealed is laid out ([`PouredVector`]); a union takes it, and the windows of lanes that come, as
+//! [`super::engine`] does for scores. Caps hold for each lane, and for the union.
 //!
 //! Caps: each pane of a view has at most so many cells, and at most so many versions have any; events that find none are
 //! counted, and their windows are `undecided(capacity)`. A version that was one too many gets cells once another is gone.
@@ -12,12 +15,14 @@
 //! Cost: of an engine without vector views, one comparison an event; of a model without in one that has some, a look-up by
 //! slot; else k² additions and a search among the cells.
 
-use crate::collect::{Event, ROLL_UP};
+use crate::collect::{Event, Key, LateVector, ROLL_UP, Ripened};
 use crate::judge::vector::VectorJudge;
-use crate::judge::{Change, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
+use crate::judge::{Change, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
+use crate::stats::multiclass::Ranked;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::{Checked, Outcome, View};
 use crate::store::snapshot::VersionState;
+use crate::window::sparse::{Revised, VectorPane};
 
 /// All vector streams of an engine.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +33,29 @@ pub struct Vectors {
     /// Where the versions of the collector's slots are.
     places: Vec<Place>,
     stopwatch: Option<Stopwatch>,
+    /// What is sealed is laid out.
+    lane: bool,
+    /// In a union, up to where each model is sealed: what begins there does not judge what was before.
+    stands: Option<Vec<i64>>,
+}
+
+/// A base pane of a vector view that a lane has sealed.
+#[derive(Debug, Clone)]
+pub struct PouredVector {
+    /// Name of the model as it came.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Whether its events have segments.
+    pub segmented: bool,
+    /// Newest event time.
+    pub newest_ms: i64,
+    /// The view.
+    pub view: View,
+    /// Begin.
+    pub start_ms: i64,
+    /// Its events.
+    pub pane: VectorPane,
 }
 
 /// Where the version of a slot is.
@@ -50,7 +78,43 @@ struct Version {
     newest_ms: i64,
     seen: bool,
     seen_ms: Option<i64>,
+    /// When the oldest of its predictions that wait are mature, as was told since the last tick.
+    due_ms: Option<i64>,
     judges: Vec<VectorJudge>,
+}
+
+/// The version that something is of.
+#[derive(Debug, Clone, Copy)]
+struct Of<'a> {
+    model: &'a str,
+    version: &'a str,
+    segmented: bool,
+}
+
+impl<'a> Of<'a> {
+    fn version(v: &'a Version) -> Of<'a> {
+        Of {
+            model: &v.name,
+            version: &v.version,
+            segmented: v.segmented,
+        }
+    }
+
+    fn event(event: &Event<'a>) -> Of<'a> {
+        Of {
+            model: event.model,
+            version: event.version,
+            segmented: !event.segment.is_empty(),
+        }
+    }
+
+    fn key(key: &'a Key) -> Of<'a> {
+        Of {
+            model: key.model(),
+            version: key.version(),
+            segmented: !key.segment().is_empty(),
+        }
+    }
 }
 
 /// The shape under which a model keeps a vector view; `None` of a scalar one.
@@ -116,7 +180,7 @@ impl Vectors {
     /// Takes an event that the collector has counted in the subject of a slot; answers how many views had no cell for it.
     #[cold]
     pub fn observe(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) -> u64 {
-        let Some(version) = self.version(plan, slot, event) else {
+        let Some(version) = self.version(plan, slot, Of::event(event)) else {
             return 0;
         };
         let Some(class) = event.outcome.map(class_of) else {
@@ -128,29 +192,68 @@ impl Vectors {
         version.seen = true;
         version.newest_ms = version.newest_ms.max(event.time_ms);
         let judges = version.judges.iter_mut();
-        let took =
-            judges.filter_map(|j| (!j.observe(event.time_ms, entries, sum, class)).then_some(1));
-        took.sum()
+        lost(judges.map(|j| j.observe(event.time_ms, entries, sum, class)))
+    }
+
+    /// Hears of a prediction that waits for its outcome.
+    #[cold]
+    pub fn expect(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
+        if let Some(version) = self.version(plan, slot, Of::event(event)) {
+            version.seen = true;
+            version.newest_ms = version.newest_ms.max(event.time_ms);
+            let newest_ms = version.newest_ms;
+            version.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+        }
+    }
+
+    /// Takes a prediction that is mature; answers how many views had no cell for it.
+    pub fn ripen(&mut self, plan: &Plan, r: &Ripened<'_>) -> u64 {
+        let Some(version) = self.version(plan, r.slot, Of::key(r.key)) else {
+            return 0;
+        };
+        version.newest_ms = version.newest_ms.max(r.time_ms);
+        let judges = version.judges.iter_mut();
+        lost(judges.map(|j| j.ripen(r.time_ms, r.ranked, r.class, r.implied)))
+    }
+
+    /// Takes a late outcome; answers how many views had no cell for its prediction.
+    pub fn revise(&mut self, plan: &Plan, key: &Key, late: &LateVector) -> u64 {
+        match self.version(plan, late.slot, Of::key(key)) {
+            Some(version) => revise(version, late),
+            None => 0,
+        }
+    }
+
+    /// The same of a lane, whose slots are others.
+    pub fn revise_named(&mut self, plan: &Plan, key: &Key, late: &LateVector) {
+        if let Some(at) = self.named(plan, Of::key(key)) {
+            revise(&mut self.streams[at], late);
+        }
+    }
+
+    /// Tells when the oldest predictions of a subject that wait are mature, before the next tick.
+    pub fn awaits(&mut self, plan: &Plan, slot: usize, key: &Key, due_ms: i64) {
+        if let Some(version) = self.version(plan, slot, Of::key(key)) {
+            version.due_ms = version.due_ms.into_iter().chain([due_ms]).min();
+        }
     }
 
     /// Counts an event that came too late for its pane.
     #[cold]
     pub fn miss(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
-        if let Some(version) = self.version(plan, slot, event) {
+        if let Some(version) = self.version(plan, slot, Of::event(event)) {
             version.seen = true;
             version.judges.iter_mut().for_each(VectorJudge::miss);
         }
     }
 
-    /// The stream of an event, begun if need be.
-    fn version(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) -> Option<&mut Version> {
+    /// The stream of what is in a slot, begun if need be.
+    fn version(&mut self, plan: &Plan, slot: usize, of: Of<'_>) -> Option<&mut Version> {
         if slot >= self.places.len() {
             self.places.resize(slot + 1, Place::Unknown);
         }
         if self.places[slot] == Place::Unknown {
-            let same = |v: &Version| v.name == event.model && v.version == event.version;
-            let known = self.streams.iter().position(same);
-            let place = known.or_else(|| self.begin(plan, event));
+            let place = self.named(plan, of);
             self.places[slot] = place.map_or(Place::Nowhere, Place::At);
         }
         match self.places[slot] {
@@ -159,27 +262,147 @@ impl Vectors {
         }
     }
 
-    fn begin(&mut self, plan: &Plan, event: &Event<'_>) -> Option<usize> {
-        let model = plan.serves(event.model)?;
+    /// The stream of a name, begun if need be.
+    fn named(&mut self, plan: &Plan, of: Of<'_>) -> Option<usize> {
+        let same = |v: &Version| v.name == of.model && v.version == of.version;
+        let known = self.streams.iter().position(same);
+        known.or_else(|| self.begin(plan, of))
+    }
+
+    fn begin(&mut self, plan: &Plan, of: Of<'_>) -> Option<usize> {
+        let model = plan.serves(of.model)?;
         let shape = &plan.models[model];
         vectors(shape).next()?;
         let room = self.with_cells() < plan.caps.vector_versions_max;
         let cells_max = if room { plan.caps.vector_cells_max } else { 0 };
-        let segmented = !event.segment.is_empty();
         self.streams.push(Version {
             model,
-            name: event.model.to_owned(),
-            version: event.version.to_owned(),
-            segmented,
+            name: of.model.to_owned(),
+            version: of.version.to_owned(),
+            segmented: of.segmented,
             newest_ms: i64::MIN,
             seen: true,
             seen_ms: None,
-            judges: judges(shape, (event.model, event.version), segmented, cells_max),
+            due_ms: None,
+            judges: judges(shape, (of.model, of.version), of.segmented, cells_max),
         });
-        if let (Some(begun), stopwatch) = (self.streams.last_mut(), self.stopwatch) {
-            begun.judges.iter_mut().for_each(|j| j.time_by(stopwatch));
+        let stands = self.stands.as_ref().map(|lines| lines[model]);
+        for judge in self
+            .streams
+            .last_mut()
+            .into_iter()
+            .flat_map(|v| &mut v.judges)
+        {
+            judge.time_by(self.stopwatch);
+            if let Some(line_ms) = stands.filter(|line| *line > i64::MIN) {
+                judge.windows_mut().stand_at(line_ms);
+            }
+            if self.lane {
+                judge.windows_mut().lane();
+            }
         }
         Some(self.streams.len() - 1)
+    }
+
+    /// Lays out from now on what it seals.
+    pub fn lane(&mut self) {
+        self.lane = true;
+        let judges = self.streams.iter_mut().flat_map(|v| &mut v.judges);
+        judges.for_each(|j| j.windows_mut().lane());
+    }
+
+    /// What was sealed since the last call.
+    pub fn take_poured(&mut self) -> Vec<PouredVector> {
+        let mut all = Vec::new();
+        for v in &mut self.streams {
+            for judge in &mut v.judges {
+                let view = judge.report().id.view;
+                let panes = judge.windows_mut().take_poured().into_iter();
+                all.extend(panes.map(|(start_ms, pane)| PouredVector {
+                    name: v.name.clone(),
+                    version: v.version.clone(),
+                    segmented: v.segmented,
+                    newest_ms: v.newest_ms,
+                    view,
+                    start_ms,
+                    pane,
+                }));
+            }
+        }
+        all
+    }
+
+    /// In a union: each model is sealed up to its line.
+    pub fn stand_at(&mut self, lines: &[i64]) {
+        self.stands = Some(lines.to_vec());
+    }
+
+    /// Takes what a lane has laid out.
+    pub fn pour(&mut self, plan: &Plan, poured: &PouredVector, line_of: impl Fn(usize) -> i64) {
+        let of = Of {
+            model: &poured.name,
+            version: &poured.version,
+            segmented: poured.segmented,
+        };
+        let Some(at) = self.named(plan, of) else {
+            return;
+        };
+        let version = &mut self.streams[at];
+        version.seen = true;
+        version.newest_ms = version.newest_ms.max(poured.newest_ms);
+        let (newest_ms, line_ms) = (version.newest_ms, line_of(version.model));
+        let mut judges = version.judges.iter_mut();
+        if let Some(judge) = judges.find(|j| j.report().id.view == poured.view) {
+            judge.seen(newest_ms);
+            let windows = judge.windows_mut();
+            windows.pour(poured.start_ms, &poured.pane, line_ms);
+        }
+    }
+
+    /// Takes in the windows of a lane, none of whose lines is beyond ours.
+    pub fn absorb(&mut self, plan: &Plan, lane: &Vectors, line_of: impl Fn(usize) -> i64) {
+        for theirs in &lane.streams {
+            let Some(at) = self.named(plan, Of::version(theirs)) else {
+                continue;
+            };
+            let version = &mut self.streams[at];
+            version.newest_ms = version.newest_ms.max(theirs.newest_ms);
+            version.seen_ms = version.seen_ms.max(theirs.seen_ms);
+            let (newest_ms, line_ms) = (version.newest_ms, line_of(version.model));
+            for (ours, theirs) in version.judges.iter_mut().zip(&theirs.judges) {
+                ours.seen(newest_ms);
+                ours.windows_mut().absorb(theirs.windows(), line_ms);
+            }
+        }
+    }
+
+    /// What a lane's versions have seen since the last tick.
+    pub fn hear(&mut self, plan: &Plan, lane: &Vectors) {
+        for theirs in lane.streams.iter().filter(|v| v.seen) {
+            if let Some(at) = self.named(plan, Of::version(theirs)) {
+                let version = &mut self.streams[at];
+                version.seen = true;
+                version.newest_ms = version.newest_ms.max(theirs.newest_ms);
+                let newest_ms = version.newest_ms;
+                version.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+            }
+        }
+    }
+
+    /// All judges.
+    pub fn judges(&self) -> impl Iterator<Item = &VectorJudge> {
+        self.streams.iter().flat_map(|v| &v.judges)
+    }
+
+    /// All judges with how they judge.
+    pub fn judges_mut<'p>(
+        &mut self,
+        plan: &'p Plan,
+    ) -> impl Iterator<Item = (&mut VectorJudge, &'p JudgeOptions)> {
+        self.streams.iter_mut().flat_map(|v| {
+            let options = &plan.models[v.model].judge;
+            v.judges.iter_mut().map(move |j| (j, options))
+        })
     }
 
     fn with_cells(&self) -> usize {
@@ -195,6 +418,9 @@ impl Vectors {
 
     /// Seals all panes of a model before the line.
     pub fn seal(&mut self, plan: &Plan, model: usize, line_ms: i64, changes: &mut Vec<Change>) {
+        if let Some(stands) = &mut self.stands {
+            stands[model] = stands[model].max(line_ms);
+        }
         let options = &plan.models[model].judge;
         for judge in self.of(model) {
             judge.seal(line_ms, options, changes);
@@ -223,8 +449,10 @@ impl Vectors {
             }
             let quiet = now_ms.saturating_sub(v.seen_ms.unwrap_or(now_ms));
             let options = &plan.models[v.model].judge;
-            let expired = quiet >= plan.caps.expire_after_ms;
+            let due_ms = v.due_ms.take();
+            let expired = quiet >= plan.caps.expire_after_ms && due_ms.is_none();
             for judge in &mut v.judges {
+                judge.awaits(due_ms);
                 if expired {
                     judge.leave(now_ms, options, changes);
                 } else if quiet >= options.stale_after_ms {
@@ -333,6 +561,7 @@ impl Vectors {
             newest_ms: state.newest_ms,
             seen: false,
             seen_ms: state.seen_ms,
+            due_ms: None,
             judges,
         });
         Some(())
@@ -343,6 +572,26 @@ impl Vectors {
         let judges = self.streams.iter().flat_map(|v| &v.judges);
         judges.map(VectorJudge::bytes).sum::<usize>() + self.places.capacity() * size_of::<Place>()
     }
+}
+
+fn revise(version: &mut Version, late: &LateVector) -> u64 {
+    let revised = Revised {
+        time_ms: late.time_ms,
+        ranked: Ranked {
+            values: &late.values,
+            classes: &late.classes,
+        },
+        before: late.before,
+        implied: late.implied,
+        now: late.now,
+    };
+    let judges = version.judges.iter_mut();
+    lost(judges.map(|j| j.revise(&revised)))
+}
+
+/// How many views had no cell.
+fn lost(took: impl Iterator<Item = bool>) -> u64 {
+    took.map(|took| u64::from(!took)).sum()
 }
 
 /// A binary outcome is of the two classes 0 and 1.

@@ -170,7 +170,12 @@ pub fn summary(path: &Path, config: &Config) -> String {
             lines.push(format!(
                 "  state in topic {topic}; streams and what waits are held for each partition of this process, \
                  and streams once more over all of them: at most {} + {} for each",
-                human(bound.queue_bytes.saturating_add(bound.stream_bytes.saturating_mul(bound.streams_max))),
+                human(
+                    bound
+                        .queue_bytes
+                        .saturating_add(bound.vector_bytes)
+                        .saturating_add(bound.stream_bytes.saturating_mul(bound.streams_max)),
+                ),
                 human(bound.state()),
             ));
         }

@@ -13,7 +13,7 @@
 
 use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
-use super::join::{self, JoinPlan, Joins};
+use super::join::{self, JoinPlan, Joins, Kept};
 use super::joining::Amendments;
 use super::key::Names;
 use super::pairing::{Matches, PairShape, Pairing};
@@ -42,8 +42,10 @@ pub const NAME_MAX: usize = 512;
 pub struct ModelShape {
     /// Name, or "*" for all others.
     pub name: String,
-    /// What is tested.
+    /// What is tested of single scores.
     pub views: Vec<View>,
+    /// How many of the largest probabilities are kept of a prediction that waits, for vector views.
+    pub depth: usize,
     /// Entries of a vector; 0: any number.
     pub classes: usize,
     /// Width of a base pane.
@@ -123,8 +125,11 @@ pub struct Collector {
     pub(super) last: usize,
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
-    /// Scores of the prediction at hand with the class that makes their outcome true, by view.
+    /// Scores of the prediction at hand with the class that makes their outcome true, by view, and what else is
+    /// [kept](join::Kept) of it.
     pub(super) expected: Vec<(Score, u32)>,
+    /// Scratch: classes in falling order.
+    pub(super) order: Vec<u32>,
     pub(super) joins: Joins,
     /// Number of classes of each model, or 0.
     pub(super) classes: Vec<u32>,
@@ -142,6 +147,7 @@ impl Collector {
             joins: Joins::new(joins),
             classes: models.iter().map(ModelShape::outcomes).collect(),
             expected: Vec::new(),
+            order: Vec::new(),
             amendments: Amendments::default(),
             pairings: models
                 .iter()
@@ -515,6 +521,15 @@ impl Collector {
 }
 
 impl ModelShape {
+    /// What is kept of its predictions while they wait.
+    pub(super) fn kept(&self) -> Kept {
+        Kept {
+            views: self.views.len(),
+            depth: self.depth,
+            weighted: self.grid.is_weighted(),
+        }
+    }
+
     /// Event time up to which outcomes of a pane's predictions are on time.
     pub(super) fn due_ms(&self, start_ms: i64, maturity_ms: i64) -> i64 {
         start_ms + self.pane_ms + maturity_ms

@@ -1,15 +1,21 @@
 //! The collector's side of joins: predictions in, outcomes in, mature cohorts to their subjects' panes.
+//!
+//! Where a model has vector views, what they need of a prediction waits with it, and is shown to whoever keeps them
+//! ([`Ripened`]) when it is mature and counted; what a late outcome changes of it is kept for them ([`LateVector`]) beside
+//! the corrections of scores. Models without such views pay one comparison a prediction.
 
 use super::collector::{Collector, ModelShape, believes};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
-    Expect, JoinPlan, JoinState, Joins, JournalDelta, JournalError, Key, Labelled, Matured,
+    Expect, JoinPlan, JoinState, Joins, JournalDelta, JournalError, Kept, Key, Labelled, Matured,
     Missing, Predicted, Revision, Ripe, Role, weight_view,
 };
+use super::key;
 use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
+use crate::stats::multiclass::ranked::{Ranked, ranked};
 use crate::stats::sums::Sums;
-use crate::stats::view::{Checked, Outcome, Prediction};
+use crate::stats::view::{Checked, Outcome, Prediction, ViewError};
 use crate::stats::weight::Weight;
 use crate::window::Correction;
 use std::borrow::Cow;
@@ -27,9 +33,54 @@ struct Amended {
     weight: Option<Weight>,
 }
 
-/// Amended predictions by subject and pane, one list for each; views of one prediction in a row.
+/// Amended predictions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Amendments(BTreeMap<(usize, i64), Vec<Amended>>);
+pub(super) struct Amendments {
+    /// By subject and pane, one list for each; views of one prediction in a row.
+    scores: BTreeMap<(usize, i64), Vec<Amended>>,
+    vectors: Vec<LateVector>,
+}
+
+/// A mature prediction, for its vector views.
+#[derive(Debug, Clone, Copy)]
+pub struct Ripened<'a> {
+    /// Slot of its subject.
+    pub slot: usize,
+    /// Name of its subject.
+    pub key: &'a key::Key,
+    /// Event time.
+    pub time_ms: i64,
+    /// Its largest probabilities.
+    pub ranked: Ranked<'a>,
+    /// The class with which it was counted, if it was.
+    pub class: Option<u32>,
+    /// Whether that is not an outcome that came.
+    pub implied: bool,
+}
+
+/// Who keeps vector views; answers how many of them had no cell for the prediction.
+pub type Show<'f> = &'f mut dyn FnMut(&Ripened<'_>) -> u64;
+
+/// A late outcome of a prediction with vector views.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LateVector {
+    /// Slot of its subject.
+    pub slot: usize,
+    /// Source of the prediction.
+    pub source: u16,
+    /// Event time of the prediction.
+    pub time_ms: i64,
+    /// Its largest probabilities.
+    pub values: Vec<f64>,
+    /// Their classes.
+    pub classes: Vec<u32>,
+    /// The class with which it was counted, if it was.
+    pub before: Option<u32>,
+    /// Whether that one was implied.
+    pub implied: bool,
+    /// The class that happened.
+    pub now: u32,
+}
 
 impl Collector {
     /// Takes a prediction of a joined source: it is held until it is mature.
@@ -160,8 +211,7 @@ impl Collector {
         if label.id.is_empty() {
             return Disposition::Rejected(Reason::EmptyKey);
         }
-        let plan = self.joins.plan(role.join);
-        let (by_model, missing) = (plan.by_model, plan.missing);
+        let by_model = self.joins.plan(role.join).by_model;
         let name = by_model.then_some(label.model.unwrap_or_default());
         let fixed = self.joins.plan(role.join).model.as_deref();
         let model = label.model.or(fixed).and_then(|name| self.model_of(name));
@@ -176,7 +226,7 @@ impl Collector {
             label.time_ms,
             class,
             &self.classes,
-            |_, revision| amendments.add(missing, revision, models),
+            |plan, revision| amendments.add(plan, revision, models),
         );
         self.partitions.observe(label.time_ms);
         let end = labelled(end);
@@ -185,8 +235,9 @@ impl Collector {
     }
 
     /// Makes observations of the predictions of `model` in its oldest pending pane, if that ends before
-    /// `line_ms`; returns the end of the pane, or the line when nothing else is pending before it.
-    pub fn mature(&mut self, model: usize, line_ms: i64) -> i64 {
+    /// `line_ms`; returns the end of the pane, or the line when nothing else is pending before it. Those with vector
+    /// views are shown.
+    pub fn mature(&mut self, model: usize, line_ms: i64, show: Show<'_>) -> i64 {
         if self.joins.plans().is_empty() {
             return line_ms;
         }
@@ -196,9 +247,9 @@ impl Collector {
         let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
         joins.mature(model as u16, line_ms, &classes, |plan, ripe| match ripe {
-            Ripe::Mature(matured) => self.ripen(plan, &matured),
+            Ripe::Mature(matured) => self.ripen(plan, &matured, show),
             Ripe::Revised(revision) => {
-                self.amendments.add(plan.missing, revision, &self.models);
+                self.amendments.add(plan, revision, &self.models);
             }
             Ripe::Ended(end) => {
                 let source = self.counters.source_mut(plan.outcomes);
@@ -212,8 +263,11 @@ impl Collector {
         line_ms
     }
 
-    fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>) {
+    fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
         let (end, implied) = self.settle(plan.missing, matured);
+        if self.models[usize::from(matured.model)].depth > 0 {
+            self.show_ripe(plan, matured, end, show);
+        }
         let other = end == Some(Disposition::Observed) && self.is_other(matured.subject as usize);
         let source = self.counters.source_mut(plan.predictions);
         source.implied += u64::from(implied);
@@ -225,6 +279,34 @@ impl Collector {
                 source.expired += 1;
             }
         }
+    }
+
+    /// Shows a prediction that was counted, or left out for want of an outcome, to its vector views.
+    #[cold]
+    fn show_ripe(
+        &mut self,
+        plan: &JoinPlan,
+        matured: &Matured<'_>,
+        end: Option<Disposition>,
+        show: Show<'_>,
+    ) {
+        let slot = matured.subject as usize;
+        let (Some(Disposition::Observed) | None, Some(subject)) = (end, self.subject(slot)) else {
+            return;
+        };
+        let implied = match plan.missing {
+            Missing::Class(class) if matured.outcome.is_none() => Some(class),
+            _ => None,
+        };
+        let lost = show(&Ripened {
+            slot,
+            key: &subject.key,
+            time_ms: matured.time_ms,
+            ranked: matured.ranked(self.models[subject.model].kept()),
+            class: matured.outcome.or(implied),
+            implied: implied.is_some(),
+        });
+        self.counters.source_mut(plan.predictions).uncelled += lost;
     }
 
     fn is_other(&self, slot: usize) -> bool {
@@ -324,13 +406,13 @@ impl Collector {
         &mut self.joins
     }
 
-    /// Puts back one joiner, without the predictions of models that are not the `same` as those of the
-    /// snapshot. The lines must be back. A join that the plan no longer has is left out.
+    /// Puts back one joiner, without the predictions of models, of the `before` that the snapshot has, that are not
+    /// the `same` now. The lines must be back. A join that the plan no longer has is left out.
     pub fn put_back_joiner<'s>(
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
-        views: &[usize],
+        before: u16,
         same: impl Fn(u16) -> bool,
     ) -> Result<(), JournalError> {
         let Some(plan) = self.joins.plans().get(usize::from(state.join)) else {
@@ -351,8 +433,13 @@ impl Collector {
         let maturity = plan.maturity_ms;
         let models = self.models.clone();
         let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
+        let kept: Vec<Kept> = models.iter().map(ModelShape::kept).collect();
         self.joins
-            .restore(state, segment, views, line_of, floor_of, due_of)
+            .restore(state, segment, &kept, line_of, floor_of, due_of)?;
+        for model in (0..before).filter(|m| !same(*m)) {
+            self.joins.part_with(state.join, state.partition, model);
+        }
+        Ok(())
     }
 
     /// After all joiners are back: tells subjects what they wait for, and counts as expired or orphaned
@@ -384,7 +471,7 @@ impl Collector {
 
     /// What late outcomes change in sealed panes, by slot, one correction for each view.
     pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
-        let all = std::mem::take(&mut self.amendments);
+        let all = std::mem::take(&mut self.amendments.scores);
         let correct = |((slot, start_ms), amended): ((usize, i64), Vec<Amended>)| {
             let shape = &self.models[self.subject(slot)?.model];
             let views = shape.views.len();
@@ -394,7 +481,12 @@ impl Collector {
             };
             Some((slot, (0..views).map(correction).collect()))
         };
-        all.0.into_iter().filter_map(correct).collect()
+        all.into_iter().filter_map(correct).collect()
+    }
+
+    /// What late outcomes change of vector views, in the order in which they came.
+    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
+        std::mem::take(&mut self.amendments.vectors)
     }
 
     /// Event time at which the oldest predictions of `model` that wait are mature.
@@ -420,6 +512,9 @@ impl Collector {
             let (score, class) = checked.expect(*view)?;
             self.expected.push((shape.carried(*view, score), class));
         }
+        if shape.depth > 0 {
+            rank(&checked, shape.depth, &mut self.order, &mut self.expected)?;
+        }
         if shape.grid.is_weighted() {
             let weight = event.weight.ok_or(Reason::MissingField)?;
             self.expected.push(weight_view(weight));
@@ -435,21 +530,52 @@ impl ModelShape {
     }
 }
 
+/// Adds the largest probabilities of a prediction to what is kept of it.
+#[cold]
+fn rank(
+    checked: &Checked<'_>,
+    depth: usize,
+    order: &mut Vec<u32>,
+    to: &mut Vec<(Score, u32)>,
+) -> Result<(), Reason> {
+    let (entries, sum) = match checked {
+        Checked::Vector { entries, sum } => (*entries, *sum),
+        Checked::Score(_) => (&[][..], 1.0),
+    };
+    for (z, class) in ranked(entries, sum, order, depth) {
+        to.push((Score::new(z).map_err(ViewError::from)?, class));
+    }
+    Ok(())
+}
+
 impl Amendments {
-    fn add(&mut self, missing: Missing, r: Revision<'_>, models: &[ModelShape]) {
+    fn add(&mut self, plan: &JoinPlan, r: Revision<'_>, models: &[ModelShape]) {
         let Some(shape) = models.get(usize::from(r.now.model)) else {
             return;
         };
         let weight = shape.weight_of(&r.now);
-        let implied = match missing {
+        let implied = match plan.missing {
             Missing::Class(class) if r.before.is_none() => Some(class),
             _ => None,
         };
         let before = r.before.or(implied);
         let now = r.now.outcome.unwrap_or_default();
         let old = r.now.against(before.unwrap_or(now));
+        if shape.depth > 0 {
+            let ranked = r.now.ranked(shape.kept());
+            self.vectors.push(LateVector {
+                slot: r.now.subject as usize,
+                source: plan.predictions,
+                time_ms: r.now.time_ms,
+                values: ranked.values.to_vec(),
+                classes: ranked.classes.to_vec(),
+                before,
+                implied: implied.is_some(),
+                now,
+            });
+        }
         let list = self
-            .0
+            .scores
             .entry((r.now.subject as usize, r.now.start_ms))
             .or_default();
         let both = r.now.against(now).zip(old).take(shape.views.len());

@@ -21,6 +21,7 @@ pub mod tap;
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
+pub use joining::{LateVector, Ripened};
 pub use key::{Key, Names};
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};

@@ -192,7 +192,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     if weighted {
         grid = grid.weighted();
     }
-    vectors::check(record, root, &views, weighted, problems);
+    vectors::check(record, &views, weighted, problems);
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),
         views,

@@ -18,7 +18,8 @@
 //! A detector takes 32 kB a stream, and its bets 496 B a cell, up to 4096 cells, once for each model.
 //!
 //! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
-//! view above one, and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
+//! view of single scores above one, [`COORDINATE_BYTES`] for each of the largest probabilities that its vector views
+//! need, k for `top_k:k` and all for `full`, of several views those of the one that needs most; and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
 //! since the last snapshot waits for its journal beside that. Where that is more than `pending_memory`,
 //! predictions take that much, what spilling itself takes, and two bytes each for those that spilled; on disk
 //! these take what was measured at the worst while tables are merged.
@@ -38,6 +39,7 @@ use crate::collect::join::JoinPlan;
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
+use crate::stats::multiclass::ranked::depth;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
@@ -64,6 +66,9 @@ const STREAM_BYTES: u64 = 16 * 1024;
 /// A prediction that is held, with one view: a row, its score, its place in the index, with the room that
 /// these grow into.
 pub const PENDING_BYTES: u64 = 80;
+/// One of the largest probabilities of a prediction that is held, with its class: 12 bytes, with the room that the
+/// columns grow into, twice over while they are copied.
+pub const COORDINATE_BYTES: u64 = 32;
 /// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
 /// An observation that is kept for other versions: 40 bytes in a list that may be
@@ -197,7 +202,7 @@ fn bets_bytes(config: &Config) -> u64 {
 /// What may wait in all joins, in memory.
 fn pending_bytes(config: &Config) -> u64 {
     let held = |j: &JoinPlan| {
-        let most = (j.pending_max as u64).saturating_mul(views(config) * PENDING_BYTES);
+        let most = (j.pending_max as u64).saturating_mul(held_bytes(config));
         let room = j.pending_memory as u64;
         match most > room {
             true => {
@@ -217,20 +222,38 @@ fn pending_bytes(config: &Config) -> u64 {
 
 /// What may be on disk of them.
 fn spill_bytes(config: &Config) -> u64 {
-    let views = views(config);
     let spills = |j: &&JoinPlan| {
-        let most = (j.pending_max as u64).saturating_mul(views * PENDING_BYTES);
+        let most = (j.pending_max as u64).saturating_mul(held_bytes(config));
         most > j.pending_memory as u64
     };
     let joins = config.plan.joins.iter().filter(spills);
-    let each = SPILLED_BYTES + (views - 1) * SPILLED_VIEW_BYTES;
+    let entries = views(config) - 1 + coordinates(config);
+    let each = SPILLED_BYTES + entries * SPILLED_VIEW_BYTES;
     let all = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
     all.fold(0, u64::saturating_add)
 }
 
-/// Views of a prediction, at most; a weight takes the place of one.
+/// A prediction that is held, in memory.
+fn held_bytes(config: &Config) -> u64 {
+    views(config) * PENDING_BYTES + coordinates(config) * COORDINATE_BYTES
+}
+
+/// Probabilities that vector views keep of a prediction, at most.
+fn coordinates(config: &Config) -> u64 {
+    let views = |m: &ModelPlan| {
+        m.views
+            .iter()
+            .filter_map(|v| v.vector())
+            .collect::<Vec<_>>()
+    };
+    let of = |m: &ModelPlan| depth(views(m).into_iter(), m.classes.len()) as u64;
+    config.plan.models.iter().map(of).max().unwrap_or(0)
+}
+
+/// Views of single scores, at most; a weight takes the place of one.
 fn views(config: &Config) -> u64 {
-    let views = |m: &ModelPlan| m.views.len() as u64 + u64::from(m.grid.is_weighted());
+    let scalars = |m: &ModelPlan| m.views.iter().filter(|v| v.vector().is_none()).count();
+    let views = |m: &ModelPlan| scalars(m) as u64 + u64::from(m.grid.is_weighted());
     let views = config.plan.models.iter().map(views);
     views.max().unwrap_or(1).max(1)
 }

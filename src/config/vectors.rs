@@ -1,46 +1,23 @@
 //! Which vector views can be kept live, and beside what.
 //!
 //! A vector view needs its classes named, at most [`DIMENSION_MAX`] coordinates, and a view of single scores beside it, by
-//! which events are counted. What is joined, weighted or moved between processes is scores, so it cannot be of a model whose
-//! outcomes come apart, whose events are weighted, or whose partitions move with their state.
+//! which events are counted. It counts events alike: the null variance of a cell, by which its test keeps its level, is of
+//! sums without weights; so it cannot be of a model whose events are weighted.
 
 use super::document::Record;
 use super::problem::Problems;
-use crate::judge::ANY_MODEL as ANY;
 use crate::stats::multiclass::sums::{DIMENSION_MAX, Shape};
 use crate::stats::view::View;
 
 /// Names what stands against the vector views of a model, if it has any.
-pub fn check(
-    record: &Record,
-    root: &Record,
-    views: &[View],
-    weighted: bool,
-    problems: &mut Problems<'_>,
-) {
+pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Problems<'_>) {
     if !views.iter().any(|v| v.vector().is_some()) {
         return;
     }
     let at = record.entry("views").at;
-    let name = record.text("name");
-    let feeds = |s: &&Record| {
-        let fixed = s.text("model");
-        fixed.is_none() || name == Some(ANY) || fixed == name
-    };
-    let joined = |s: &Record| s.child("source.outcomes").entry("maturity").given;
-    let mut sources = root.all("source").iter().filter(feeds);
     let remedy = "use `top_label` and `class:` views";
-    if sources.any(joined) {
-        let what = "`top_k` and `full` need outcomes in the records of their predictions, and a source of this model joins them";
-        problems.add(at, what, remedy);
-    }
     if weighted {
         let what = "`top_k` and `full` count events alike, and events of this model are weighted";
-        problems.add(at, what, remedy);
-    }
-    if root.child("state").entry("topic").given {
-        let what = "`top_k` and `full` stay where they were counted, and `[state] topic` moves partitions between processes";
-        let remedy = "use `top_label` and `class:` views, or leave `topic` out";
         problems.add(at, what, remedy);
     }
     if views.iter().all(|v| v.vector().is_some()) {

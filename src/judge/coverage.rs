@@ -35,14 +35,23 @@ impl Coverage {
     /// Of a window with these finest cells and these unlabelled predictions; `None` where outcomes do
     /// not come apart, or none was missing. A cell of the sums counts where its mean score lies.
     pub fn of(finest: &Level, unlabelled: &Unlabelled) -> Option<Coverage> {
+        let cells = finest.occupied.iter();
+        Coverage::of_cells(cells.map(|c| (c.z / c.n, c.count as u64)), unlabelled)
+    }
+
+    /// The same of cells that are given by their mean score and number of events.
+    pub fn of_cells(
+        counted: impl Iterator<Item = (f64, u64)>,
+        unlabelled: &Unlabelled,
+    ) -> Option<Coverage> {
         if unlabelled.is_empty() {
             return None;
         }
         let (dropped, implied) = (unlabelled.dropped(), unlabelled.implied());
         let mut cells = [CoverageCell::default(); COVERAGE_CELLS];
-        for cell in &finest.occupied {
-            let at = (cell.z / cell.n * COVERAGE_CELLS as f64) as usize;
-            cells[at.min(COVERAGE_CELLS - 1)].predictions += cell.count as u64;
+        for (mean, count) in counted {
+            let at = (mean * COVERAGE_CELLS as f64) as usize;
+            cells[at.min(COVERAGE_CELLS - 1)].predictions += count;
         }
         for (k, cell) in cells.iter_mut().enumerate() {
             // A cell at a border may have its mean beside it; what is implied is then not all there.

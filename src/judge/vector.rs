@@ -9,15 +9,16 @@
 
 use super::alarm;
 use super::book::{Change, Evidence, Step, StreamReport, WindowReport};
+use super::coverage::Coverage;
 use super::judge::{Memory, Stopwatch};
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, Condition, Holds};
 use crate::stats::axis::Grid;
-use crate::stats::multiclass::{self, Evaluation, VectorSums, sums::Shape};
-use crate::window::Ladder;
-use crate::window::sparse::{Slid, SparseState, SparseWindows, windows_by_time};
+use crate::stats::multiclass::{self, Evaluation, Ranked, VectorSums, sums::Shape};
+use crate::window::sparse::{Revised, Slid, SparseState, SparseWindows, windows_by_time};
+use crate::window::{Ladder, Unlabelled};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -86,6 +87,37 @@ impl VectorJudge {
         self.windows.observe(time_ms, entries, sum, class)
     }
 
+    /// Takes a mature prediction that another view of it has accepted, with its class, if it has one; `implied` where
+    /// that is not an outcome that came. Answers whether there was a cell for it.
+    pub fn ripen(
+        &mut self,
+        time_ms: i64,
+        ranked: Ranked<'_>,
+        class: Option<u32>,
+        implied: bool,
+    ) -> bool {
+        self.seen(time_ms.max(self.posts.report.last_event_ms));
+        self.windows.ripen(time_ms, ranked, class, implied)
+    }
+
+    /// Takes a late outcome; the windows that hold its event show it at their next slide. Answers whether there was a
+    /// cell for it.
+    pub fn revise(&mut self, revised: &Revised<'_>) -> bool {
+        self.windows.revise(revised)
+    }
+
+    /// Tells when the oldest predictions that wait for outcomes are mature; a window that was never judged is
+    /// immature until then.
+    pub fn awaits(&mut self, due_ms: Option<i64>) {
+        let report = &mut self.posts.report;
+        report.due_ms = due_ms;
+        for window in &mut report.windows {
+            if due_ms.is_some() && window.end_ms == 0 {
+                window.verdict = Verdict::Undecided(Undecided::Immature);
+            }
+        }
+    }
+
     /// Counts an event that came too late.
     pub fn miss(&mut self) {
         self.windows.miss();
@@ -101,8 +133,22 @@ impl VectorJudge {
         self.windows.cells_max()
     }
 
+    /// Its panes, for a union of lanes.
+    pub fn windows(&self) -> &SparseWindows {
+        &self.windows
+    }
+
+    /// Its panes, to lay them out or take others.
+    pub fn windows_mut(&mut self) -> &mut SparseWindows {
+        &mut self.windows
+    }
+
     /// Seals all panes before the line and judges the windows that slid.
     pub fn seal(&mut self, line_ms: i64, o: &JudgeOptions, changes: &mut Vec<Change>) {
+        if o.is_silent() {
+            self.windows.pass(line_ms);
+            return;
+        }
         let (windows, posts) = (&mut self.windows, &mut self.posts);
         windows.seal(line_ms, |end_ms, slid| {
             posts.judge(end_ms, slid, o, changes)
@@ -159,8 +205,8 @@ impl VectorJudge {
         std::mem::take(&mut self.posts.evaluations)
     }
 
-    /// For a snapshot.
-    pub fn state(&self) -> VectorState {
+    /// Verdict and alert of each window.
+    pub fn memories(&self) -> Vec<Memory> {
         let memory = |(alert, r): (&Alert, &WindowReport)| Memory {
             alert: *alert,
             start_ms: r.start_ms,
@@ -168,12 +214,22 @@ impl VectorJudge {
             n: r.n,
             verdict: r.verdict,
         };
+        let posts = &self.posts;
+        let all = posts.alerts.iter().zip(&posts.report.windows);
+        all.map(memory).collect()
+    }
+
+    /// The alert of the stream.
+    pub fn alert(&self) -> Alert {
+        self.posts.report.alert
+    }
+
+    /// For a snapshot.
+    pub fn state(&self) -> VectorState {
         VectorState {
             windows: self.windows.state(),
-            memories: (self.posts.alerts.iter().zip(&self.posts.report.windows))
-                .map(memory)
-                .collect(),
-            alert: self.posts.report.alert,
+            memories: self.memories(),
+            alert: self.alert(),
         }
     }
 
@@ -183,9 +239,32 @@ impl VectorJudge {
             return None;
         }
         self.windows.restore(state.windows)?;
-        for (index, memory) in state.memories.into_iter().enumerate() {
+        self.recall(state.memories, state.alert, o);
+        Some(())
+    }
+
+    /// Takes over what another judge of the stream remembers, over the panes that are held here. `None` where it is of
+    /// other windows.
+    pub fn remember(
+        &mut self,
+        memories: Vec<Memory>,
+        alert: Alert,
+        o: &JudgeOptions,
+    ) -> Option<()> {
+        if memories.len() != self.posts.alerts.len() {
+            return None;
+        }
+        for (index, memory) in memories.iter().enumerate() {
+            self.windows.had(index, memory.n > 0);
+        }
+        self.recall(memories, alert, o);
+        Some(())
+    }
+
+    fn recall(&mut self, memories: Vec<Memory>, alert: Alert, o: &JudgeOptions) {
+        for (index, memory) in memories.into_iter().enumerate() {
             let decided = !matches!(memory.verdict, Verdict::Undecided(_));
-            let total = self.windows.total(index, memory.end_ms).filter(|_| decided);
+            let total = self.windows.total(index, memory.end_ms);
             self.posts.alerts[index] = memory.alert;
             let r = &mut self.posts.report.windows[index];
             r.start_ms = memory.start_ms;
@@ -199,10 +278,14 @@ impl VectorJudge {
             r.verdict = memory.verdict;
             r.alert = memory.alert.state;
             r.alert_since_ms = memory.alert.since_ms;
-            r.vector = total.and_then(|sums| weigh(&sums, o).1).map(Arc::new);
+            r.coverage = total
+                .as_ref()
+                .and_then(|t| cover(&t.sums, &t.unlabelled, o));
+            let weighed = total.filter(|_| decided);
+            let weighed = weighed.and_then(|t| weigh(&t.sums, &t.unlabelled, o).1);
+            r.vector = weighed.map(Arc::new);
         }
-        self.posts.report.alert = state.alert;
-        Some(())
+        self.posts.report.alert = alert;
     }
 
     /// Tells the newest event time.
@@ -219,11 +302,25 @@ impl VectorJudge {
     }
 }
 
+/// How many predictions have an outcome.
+fn cover(total: &VectorSums, unlabelled: &Unlabelled, o: &JudgeOptions) -> Option<Box<Coverage>> {
+    let coverage = || Coverage::of_cells(total.tops(), unlabelled);
+    (!o.is_silent()).then(coverage).flatten().map(Box::new)
+}
+
 /// The verdict on a window as it stands.
-fn weigh(total: &VectorSums, o: &JudgeOptions) -> (Verdict, Option<Evaluation>) {
+fn weigh(
+    total: &VectorSums,
+    unlabelled: &Unlabelled,
+    o: &JudgeOptions,
+) -> (Verdict, Option<Evaluation>) {
     let undecided = |why| (Verdict::Undecided(why), None);
     if total.refused() > 0 {
         return undecided(Undecided::Capacity);
+    }
+    let due = total.n() + unlabelled.dropped().iter().sum::<u64>();
+    if due >= o.min_events && (total.n() as f64) < o.coverage_min * due as f64 {
+        return undecided(Undecided::Coverage);
     }
     if total.n() < o.min_events.max(2) {
         return undecided(Undecided::TooFew);
@@ -243,7 +340,7 @@ impl Posts {
     fn judge(&mut self, end_ms: i64, slid: Vec<Slid>, o: &JudgeOptions, changes: &mut Vec<Change>) {
         for window in &slid {
             let begun = self.stopwatch.map(|now| now());
-            let weighed = weigh(&window.total, o);
+            let weighed = weigh(&window.total, &window.unlabelled, o);
             self.evaluations += u64::from(weighed.1.is_some());
             if let (Some(now), Some(begun), true) = (self.stopwatch, begun, weighed.1.is_some()) {
                 self.nanos.push(now().saturating_sub(begun));
@@ -254,6 +351,7 @@ impl Posts {
             r.end_ms = end_ms;
             r.evaluated_at_ms = end_ms;
             r.n = window.total.n();
+            r.coverage = cover(&window.total, &window.unlabelled, o);
             self.publish(window.window, end_ms, weighed, o, changes);
         }
         let condition = alarm::condition(&self.report);

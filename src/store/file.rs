@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub const KEEP: usize = 3;
 
 /// Version of the format that is written; older ones are not read, for there are none.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
@@ -334,7 +334,7 @@ mod tests {
             bytes
         };
         let mut future = whole.clone();
-        future[8] = 9;
+        future[8] = VERSION as u8 + 1;
         let last = whole.len() - 1;
         let cases = [
             (whole[..last].to_vec(), Fault::Torn),
@@ -342,7 +342,7 @@ mod tests {
             (Vec::new(), Fault::Torn),
             (damage(0), Fault::Foreign),
             (damage(last), Fault::Checksum),
-            (future, Fault::Future(9)),
+            (future, Fault::Future(VERSION + 1)),
         ];
         for (bytes, fault) in cases {
             let dir = Dir::new("faults");

@@ -7,6 +7,7 @@
 //! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]} {"ledger":…}
 //! {"subject":{…}}                 one for each
 //! {"compared":{…}}                one for each model whose versions are compared
+//! {"version":{…}}                 one for each version with vector views
 //! {"journal":{"join":0,"partition":4,"segment":7,"offset":0,"bytes":"…"}}      pieces of at most 1 MiB
 //! {"end":{"lines":42,"crc":"9f86d081"}}
 //! ```
@@ -17,7 +18,7 @@
 use super::file::{Loaded, StoreError, VERSION, at, load_named, save};
 use super::hex::Bytes;
 use super::journal;
-use super::snapshot::{ComparedState, ModelState, Snapshot, SubjectState};
+use super::snapshot::{ComparedState, ModelState, Snapshot, SubjectState, VersionState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
@@ -60,6 +61,7 @@ enum Line {
     Ledger(LedgerState),
     Subject(Box<SubjectState>),
     Compared(Box<ComparedState>),
+    Version(Box<VersionState>),
     Journal(Piece),
     End(End),
 }
@@ -126,6 +128,9 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     }
     for compared in &s.compared {
         pen.write(&Line::Compared(Box::new(compared.clone())))?;
+    }
+    for version in &s.vectors {
+        pen.write(&Line::Version(Box::new(version.clone())))?;
     }
     for (state, segments) in s.joins.iter().zip(&loaded.segments) {
         for (mark, bytes) in state.marks.iter().zip(segments) {
@@ -234,6 +239,7 @@ fn take(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
             Line::Ledger(ledger) => snapshot.ledger = ledger,
             Line::Subject(subject) => snapshot.subjects.push(*subject),
             Line::Compared(compared) => snapshot.compared.push(*compared),
+            Line::Version(version) => snapshot.vectors.push(*version),
             Line::Journal(piece) => {
                 let delta = JournalDelta {
                     join: piece.join,

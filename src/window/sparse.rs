@@ -4,16 +4,49 @@
 //! slide's end a window's total is the merge of the panes in it, at most as many as there are slides in the window. There
 //! is no running total as scalar windows have: vectors are judged once a slide and hold at most a few thousand cells.
 //!
+//! Where outcomes come apart, a pane also counts its predictions that had none, by their largest probability; and a
+//! late outcome revises its event in every pane that holds it, exactly ([`VectorSums::revise`]).
+//!
+//! Where partitions move between processes, the windows of each (a *lane*) also lay out the base panes that they seal, and
+//! those of a *union* take them: into an open pane, or, where the line has passed that, into every sealed one that holds its
+//! stretch; and they [absorb](SparseWindows::absorb) the sealed panes of a lane that has come. Sums are integers, so the
+//! union's windows are those of one stream of all partitions, from the slide after on.
+//!
 //! Windows by time only. They are judged at ends of slides, first where the first slide with an event ends; a window
 //! that has become empty is told once.
 //!
 //! Always: what is judged at an end depends on the events that were observed before the line passed it, not on when
 //! [`SparseWindows::seal`] was called, nor on restarts in between.
 
-use super::{Ladder, Width};
+use super::{Ladder, Unlabelled, Width};
+use crate::stats::multiclass::Ranked;
 use crate::stats::multiclass::sums::{Rows, Shape, VectorSums};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// A pane, of any width.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorPane {
+    /// Its events.
+    pub sums: VectorSums,
+    /// Predictions whose outcome never came, by their largest probability.
+    pub unlabelled: Unlabelled,
+}
+
+/// A late outcome of an event that was counted, or left out for want of one.
+#[derive(Debug, Clone, Copy)]
+pub struct Revised<'a> {
+    /// Event time of the prediction.
+    pub time_ms: i64,
+    /// The largest entries of its vector.
+    pub ranked: Ranked<'a>,
+    /// The class it was counted with.
+    pub before: Option<u32>,
+    /// Whether that one was implied.
+    pub implied: bool,
+    /// The class that happened.
+    pub now: u32,
+}
 
 /// One window.
 #[derive(Debug, Clone)]
@@ -21,7 +54,7 @@ struct Slot {
     width_ms: i64,
     slide_ms: i64,
     /// Panes of a slide each, by their begin.
-    panes: BTreeMap<i64, VectorSums>,
+    panes: BTreeMap<i64, VectorPane>,
     /// End at which it was last judged.
     judged_ms: Option<i64>,
     /// Whether that judgement had no events, or there was none.
@@ -31,12 +64,14 @@ struct Slot {
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct SparseWindows {
-    blank: VectorSums,
+    blank: VectorPane,
     pane_ms: i64,
-    open: BTreeMap<i64, VectorSums>,
+    open: BTreeMap<i64, VectorPane>,
     /// Events that came too late since the last pane was sealed, in which they will count.
     late: u64,
     slots: Vec<Slot>,
+    /// Base panes that were sealed and not taken yet, in a lane.
+    poured: Option<Vec<(i64, VectorPane)>>,
 }
 
 /// A window at the end of a slide.
@@ -52,6 +87,8 @@ pub struct Slid {
     pub end_ms: i64,
     /// What is in it.
     pub total: VectorSums,
+    /// Predictions whose outcome never came.
+    pub unlabelled: Unlabelled,
 }
 
 /// A pane in a snapshot.
@@ -65,6 +102,8 @@ pub struct SparsePane {
     pub late: u64,
     /// Its cells.
     pub rows: Rows,
+    /// Predictions whose outcome never came.
+    pub unlabelled: Unlabelled,
 }
 
 /// One window in a snapshot.
@@ -99,6 +138,36 @@ pub fn windows_by_time(ladder: &Ladder) -> impl Iterator<Item = &str> {
         .map(|w| w.name.as_str())
 }
 
+impl VectorPane {
+    /// Adds the events of another pane, as far as there are cells.
+    fn take(&mut self, other: &VectorPane) {
+        self.sums.merge_capped(&other.sums);
+        self.unlabelled.merge(&other.unlabelled);
+    }
+
+    /// Whether it holds, refused or left out anything.
+    fn is_empty(&self) -> bool {
+        let dropped: u64 = self.unlabelled.dropped().iter().sum();
+        self.sums.n() + self.sums.refused() + dropped == 0
+    }
+
+    fn revise(&mut self, r: &Revised<'_>) -> bool {
+        if r.before.is_none() || r.implied {
+            self.unlabelled.uncount(top(&r.ranked), r.implied);
+        }
+        self.sums.revise(r.ranked, r.before, r.now)
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<VectorPane>() + self.sums.bytes() + self.unlabelled.bytes()
+    }
+}
+
+/// The largest probability.
+fn top(ranked: &Ranked<'_>) -> f64 {
+    ranked.values.first().copied().unwrap_or(0.0)
+}
+
 impl SparseWindows {
     /// Without events; `None` where the shape has no dimension.
     pub fn new(shape: Shape, ladder: &Ladder) -> Option<SparseWindows> {
@@ -113,7 +182,10 @@ impl SparseWindows {
             Width::Count { .. } => None,
         };
         Some(SparseWindows {
-            blank: VectorSums::new(shape)?,
+            blank: VectorPane {
+                sums: VectorSums::new(shape)?,
+                unlabelled: Unlabelled::default(),
+            },
             pane_ms: ladder.pane_ms,
             open: BTreeMap::new(),
             late: 0,
@@ -122,15 +194,50 @@ impl SparseWindows {
                 .iter()
                 .filter_map(|w| slot(&w.width))
                 .collect(),
+            poured: None,
         })
     }
 
     /// Adds an event that is not late; see [`VectorSums::observe`].
     pub fn observe(&mut self, time_ms: i64, entries: &[f64], sum: f64, class: u32) -> bool {
-        let start = time_ms - time_ms.rem_euclid(self.pane_ms);
+        self.pane_at(time_ms).sums.observe(entries, sum, class)
+    }
+
+    /// Adds a mature prediction with its class, if it has one; `implied` where that is not an outcome that came.
+    pub fn ripen(
+        &mut self,
+        time_ms: i64,
+        ranked: Ranked<'_>,
+        class: Option<u32>,
+        implied: bool,
+    ) -> bool {
+        let pane = self.pane_at(time_ms);
+        if class.is_none() || implied {
+            pane.unlabelled.count(top(&ranked), implied);
+        }
+        class.is_none_or(|class| pane.sums.observe_ranked(ranked, class))
+    }
+
+    fn pane_at(&mut self, time_ms: i64) -> &mut VectorPane {
+        let start = floor(time_ms, self.pane_ms);
         let blank = &self.blank;
-        let pane = self.open.entry(start).or_insert_with(|| blank.clone());
-        pane.observe(entries, sum, class)
+        self.open.entry(start).or_insert_with(|| blank.clone())
+    }
+
+    /// Corrects every pane that holds an event; windows show it at their next slide. Answers whether there was a cell
+    /// for it in all of them.
+    pub fn revise(&mut self, r: &Revised<'_>) -> bool {
+        if let Some(pane) = self.open.get_mut(&floor(r.time_ms, self.pane_ms)) {
+            return pane.revise(r);
+        }
+        let mut took = true;
+        for slot in &mut self.slots {
+            let at = floor(r.time_ms, slot.slide_ms);
+            if let Some(pane) = slot.panes.get_mut(&at) {
+                took &= pane.revise(r);
+            }
+        }
+        took
     }
 
     /// Counts an event that came too late.
@@ -140,28 +247,85 @@ impl SparseWindows {
 
     /// Changes the cap of cells of panes that open from now on.
     pub fn cap(&mut self, cells_max: usize) {
-        self.blank.cap(cells_max);
+        self.blank.sums.cap(cells_max);
     }
 
     /// The cap of cells.
     pub fn cells_max(&self) -> usize {
-        self.blank.shape().cells_max
+        self.blank.sums.shape().cells_max
+    }
+
+    /// Lays out from now on the base panes that it seals.
+    pub fn lane(&mut self) {
+        self.poured.get_or_insert_default();
+    }
+
+    /// The base panes that were sealed since the last call, by their begin.
+    pub fn take_poured(&mut self) -> Vec<(i64, VectorPane)> {
+        self.poured.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Takes a base pane that a lane has sealed; all before `line_ms` is sealed here.
+    pub fn pour(&mut self, start_ms: i64, pane: &VectorPane, line_ms: i64) {
+        if start_ms >= line_ms {
+            self.pane_at(start_ms).take(pane);
+            return;
+        }
+        for slot in &mut self.slots {
+            slot.put(start_ms, pane, line_ms, &self.blank);
+        }
+    }
+
+    /// Takes the sealed panes of a lane, none of whose lines is beyond ours.
+    pub fn absorb(&mut self, lane: &SparseWindows, line_ms: i64) {
+        for (slot, theirs) in self.slots.iter_mut().zip(&lane.slots) {
+            for (start_ms, pane) in &theirs.panes {
+                slot.put(*start_ms, pane, line_ms, &self.blank);
+            }
+        }
+    }
+
+    /// Stands at a line without having judged: slides that ended before are not judged any more.
+    pub fn stand_at(&mut self, line_ms: i64) {
+        for slot in &mut self.slots {
+            slot.judged_ms = Some(floor(line_ms, slot.slide_ms));
+        }
+    }
+
+    /// Tells whether a window had events when it was judged last: one that has become empty is judged once more.
+    pub fn had(&mut self, index: usize, events: bool) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.empty &= !events;
+        }
+    }
+
+    /// Seals the panes before the line and lets go of what no later window holds; nothing is judged.
+    pub fn pass(&mut self, line_ms: i64) {
+        self.close(line_ms);
+        for slot in &mut self.slots {
+            let end_ms = floor(line_ms, slot.slide_ms);
+            slot.judged_ms = Some(end_ms);
+            slot.trim(end_ms);
+        }
+    }
+
+    /// Moves the open panes before the line into the windows.
+    fn close(&mut self, line_ms: i64) {
+        while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < line_ms) {
+            let (start, mut pane) = entry.remove_entry();
+            pane.sums.add_late(std::mem::take(&mut self.late));
+            for slot in &mut self.slots {
+                slot.take(start, &pane, &self.blank);
+            }
+            if let Some(poured) = &mut self.poured {
+                poured.push((start, pane));
+            }
+        }
     }
 
     /// Seals the panes before the line and hands the windows that slid at one end to `judge`, end after end.
     pub fn seal(&mut self, line_ms: i64, mut judge: impl FnMut(i64, Vec<Slid>)) {
-        while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < line_ms) {
-            let (start, mut pane) = entry.remove_entry();
-            pane.add_late(std::mem::take(&mut self.late));
-            for slot in &mut self.slots {
-                let at = start - start.rem_euclid(slot.slide_ms);
-                let blank = &self.blank;
-                slot.panes
-                    .entry(at)
-                    .or_insert_with(|| blank.clone())
-                    .merge(&pane);
-            }
-        }
+        self.close(line_ms);
         while let Some(end) = self.slots.iter().filter_map(Slot::next_ms).min() {
             if end > line_ms {
                 break;
@@ -171,11 +335,11 @@ impl SparseWindows {
                 if slot.next_ms() != Some(end) {
                     continue;
                 }
-                let seen = slot.slid(window, end, &self.blank);
+                let seen = slot.total(end, &self.blank);
                 slot.judged_ms = Some(end);
-                slot.empty = seen.total.n() + seen.total.refused() == 0;
+                slot.empty = seen.is_empty();
+                slid.push(slot.slid(window, end, seen));
                 slot.trim(end);
-                slid.push(seen);
             }
             judge(end, slid);
         }
@@ -187,12 +351,12 @@ impl SparseWindows {
         let moves = |s: &Slot| s.judged_ms != Some(end_ms) && !(s.panes.is_empty() && s.empty);
         slots
             .filter(|(_, slot)| moves(slot))
-            .map(|(window, slot)| slot.slid(window, end_ms, &self.blank))
+            .map(|(window, slot)| slot.slid(window, end_ms, slot.total(end_ms, &self.blank)))
             .collect()
     }
 
     /// The total of a window that ends at `end_ms`, of the panes that are held.
-    pub fn total(&self, index: usize, end_ms: i64) -> Option<VectorSums> {
+    pub fn total(&self, index: usize, end_ms: i64) -> Option<VectorPane> {
         let slot = self.slots.get(index)?;
         Some(slot.total(end_ms, &self.blank))
     }
@@ -205,12 +369,13 @@ impl SparseWindows {
 
     /// For a snapshot.
     pub fn state(&self) -> SparseState {
-        let panes = |all: &BTreeMap<i64, VectorSums>| {
-            let pane = |(start, sums): (&i64, &VectorSums)| SparsePane {
+        let panes = |all: &BTreeMap<i64, VectorPane>| {
+            let pane = |(start, pane): (&i64, &VectorPane)| SparsePane {
                 start_ms: *start,
-                refused: sums.refused(),
-                late: sums.late(),
-                rows: sums.rows(),
+                refused: pane.sums.refused(),
+                late: pane.sums.late(),
+                rows: pane.sums.rows(),
+                unlabelled: pane.unlabelled.clone(),
             };
             all.iter().map(pane).collect()
         };
@@ -231,12 +396,13 @@ impl SparseWindows {
         if state.slots.len() != self.slots.len() {
             return None;
         }
-        let shape = self.blank.shape();
-        let panes = |all: Vec<SparsePane>| -> Option<BTreeMap<i64, VectorSums>> {
+        let shape = self.blank.sums.shape();
+        let panes = |all: Vec<SparsePane>| -> Option<BTreeMap<i64, VectorPane>> {
             let pane = |p: SparsePane| {
                 let mut sums = VectorSums::from_rows(shape, p.rows, p.refused)?;
                 sums.add_late(p.late);
-                Some((p.start_ms, sums))
+                let unlabelled = p.unlabelled;
+                Some((p.start_ms, VectorPane { sums, unlabelled }))
             };
             all.into_iter().map(pane).collect()
         };
@@ -258,9 +424,10 @@ impl SparseWindows {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let open = self.open.values();
+        let poured = self.poured.iter().flatten().map(|(_, pane)| pane);
+        let open = self.open.values().chain(poured);
         let held = open.chain(self.slots.iter().flat_map(|s| s.panes.values()));
-        held.map(|s| size_of::<VectorSums>() + s.bytes()).sum()
+        held.map(VectorPane::bytes).sum()
     }
 }
 
@@ -288,21 +455,40 @@ impl Slot {
         held.next().map_or(start, |(at, _)| *at)
     }
 
-    fn slid(&self, window: usize, end_ms: i64, blank: &VectorSums) -> Slid {
+    fn slid(&self, window: usize, end_ms: i64, pane: VectorPane) -> Slid {
         Slid {
             window,
             start_ms: self.start_ms(end_ms),
             since_ms: self.since_ms(end_ms),
             end_ms,
-            total: self.total(end_ms, blank),
+            total: pane.sums,
+            unlabelled: pane.unlabelled,
         }
     }
 
-    fn total(&self, end_ms: i64, blank: &VectorSums) -> VectorSums {
+    fn total(&self, end_ms: i64, blank: &VectorPane) -> VectorPane {
         let mut total = blank.clone();
         let held = self.panes.range(self.start_ms(end_ms)..end_ms);
-        held.for_each(|(_, pane)| total.merge(pane));
+        for (_, pane) in held {
+            total.sums.merge(&pane.sums);
+            total.unlabelled.merge(&pane.unlabelled);
+        }
         total
+    }
+
+    /// Merges a pane, of a slide at most, into the one that holds its begin.
+    fn take(&mut self, start_ms: i64, pane: &VectorPane, blank: &VectorPane) {
+        let at = floor(start_ms, self.slide_ms);
+        let held = self.panes.entry(at).or_insert_with(|| blank.clone());
+        held.take(pane);
+    }
+
+    /// The same where a window that ends after the line holds it, or the last before.
+    fn put(&mut self, start_ms: i64, pane: &VectorPane, line_ms: i64, blank: &VectorPane) {
+        let last_ms = floor(line_ms, self.slide_ms);
+        if floor(start_ms, self.slide_ms) >= last_ms - self.width_ms {
+            self.take(start_ms, pane, blank);
+        }
     }
 
     /// Lets go of panes that no later window holds; those of the last judgement stay until the next, for a restart.
@@ -310,6 +496,10 @@ impl Slot {
         let first = end_ms - self.width_ms;
         self.panes = self.panes.split_off(&first);
     }
+}
+
+fn floor(time_ms: i64, width_ms: i64) -> i64 {
+    time_ms - time_ms.rem_euclid(width_ms)
 }
 
 #[cfg(test)]

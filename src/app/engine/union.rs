@@ -14,7 +14,9 @@
 //! it is made anew whenever a lane comes or goes.
 
 use super::*;
-use crate::collect::PaneDelta;
+use crate::app::vectors::PouredVector;
+use crate::collect::{LateVector, PaneDelta};
+use crate::judge::vector::VectorJudge;
 
 /// What a lane has sealed or corrected.
 #[derive(Debug, Clone)]
@@ -37,6 +39,15 @@ pub enum Poured {
         /// What changes.
         corrections: Vec<Correction>,
     },
+    /// A sealed pane of a vector view.
+    Vector(Box<PouredVector>),
+    /// A late outcome, for vector views.
+    Late {
+        /// Whose.
+        key: Key,
+        /// What changes.
+        late: LateVector,
+    },
 }
 
 pub use crate::store::parcel::MemoryState as Remembered;
@@ -57,6 +68,7 @@ impl Engine {
     /// Lays out from now on what it seals. It is to be made by a plan [`of_lane`](Plan::of_lane).
     pub fn lane(mut self) -> Engine {
         self.poured = Some(Vec::new());
+        self.vectors.lane();
         self
     }
 
@@ -67,6 +79,7 @@ impl Engine {
             ..plan.clone()
         });
         engine.due_ms = Some(vec![None; plan.models.len()]);
+        engine.vectors.stand_at(&vec![i64::MIN; plan.models.len()]);
         engine
     }
 
@@ -84,6 +97,14 @@ impl Engine {
                 newest_ms: subject.newest_ms,
                 delta,
             });
+        }
+    }
+
+    /// Lays out sealed panes of vector views, if this is a lane.
+    pub(super) fn lay_out_vectors(&mut self) {
+        if let (true, Some(poured)) = (self.vectors.wanted(), &mut self.poured) {
+            let panes = self.vectors.take_poured().into_iter();
+            poured.extend(panes.map(|pane| Poured::Vector(Box::new(pane))));
         }
     }
 
@@ -123,6 +144,12 @@ impl Engine {
                 self.pour_behind(slot, &delta, closed_ms);
             }
             Poured::Correction { key, corrections } => self.pour_corrections(&key, &corrections),
+            Poured::Vector(pane) => {
+                let collector = &self.collector;
+                let line_of = |model| collector.closed_ms(model);
+                self.vectors.pour(&self.plan, &pane, line_of);
+            }
+            Poured::Late { key, late } => self.vectors.revise_named(&self.plan, &key, &late),
         }
     }
 
@@ -180,6 +207,7 @@ impl Engine {
                 ours.pending += theirs.pending;
             }
         }
+        self.vectors.hear(&self.plan, &lane.vectors);
     }
 
     /// Forgets what lanes wait for, before they are all [heard](Engine::hear) again; `due_ms` says for each
@@ -230,6 +258,7 @@ impl Engine {
         for (model, &line) in lines.iter().enumerate() {
             self.collector.close(model, line);
         }
+        self.vectors.stand_at(lines);
     }
 
     /// Takes in the windows of a lane, none of whose lines is beyond ours.
@@ -261,6 +290,9 @@ impl Engine {
                 }
             }
         }
+        let collector = &self.collector;
+        let line_of = |model| collector.closed_ms(model);
+        self.vectors.absorb(&self.plan, &lane.vectors, line_of);
     }
 
     /// Verdicts, alerts and detectors of all streams; of those that the lane serves, where one is given.
@@ -282,7 +314,14 @@ impl Engine {
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
         };
-        mine.map(remembered).collect()
+        let vectors = self.vectors.judges().filter(|j| serves(&j.report().id));
+        let vector = |j: &VectorJudge| Remembered {
+            stream: j.report().id.clone(),
+            windows: j.memories(),
+            detector: None,
+            alert: j.alert(),
+        };
+        mine.map(remembered).chain(vectors.map(vector)).collect()
     }
 
     /// Goes on with the ledger of the union before this one: what was staked is not forgotten.
@@ -317,6 +356,12 @@ impl Engine {
                 if let Ok(Some(other)) = restore_detector(judge, latest.detector, options) {
                     keep(&mut self.ledger, &other);
                 }
+            }
+        }
+        for (judge, options) in self.vectors.judges_mut(&self.plan) {
+            let mine = all.iter().filter(|m| m.stream == judge.report().id);
+            if let Some(latest) = mine.cloned().reduce(later) {
+                let _ = judge.remember(latest.windows, latest.alert, options);
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.tell_families(model));

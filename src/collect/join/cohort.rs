@@ -4,13 +4,16 @@
 //! columns of their own, 12 for each view. Columns are cut to size when predictions of another pane begin to
 //! come, for it is these that fill the memory.
 //!
-//! What is kept of a prediction is what its views need: the score, and the class that makes the outcome
-//! true. A vector of a thousand probabilities is not kept. A weighted prediction has its weight in the place of a
-//! view more, the last: a score of 0, and the weight's integer for a class ([`weight_view`]).
+//! What is kept of a prediction is what its views need ([`Kept`]): the score, and the class that makes the outcome
+//! true. A vector of a thousand probabilities is not kept. Where a model has vector views, their largest
+//! probabilities follow, as many as the views need together, each with its class and in 12 bytes as a view
+//! ([`crate::stats::multiclass::ranked`]). A weighted prediction has its weight in the place of a view more, the last: a
+//! score of 0, and the weight's integer for a class ([`weight_view`]).
 
 use super::key::Key;
 use super::spilled::Facts;
 use crate::stats::fixed::Score;
+use crate::stats::multiclass::ranked::{ABSENT, Ranked};
 use crate::stats::weight::Weight;
 
 /// An outcome that has not come.
@@ -71,6 +74,46 @@ pub struct Matured<'a> {
     classes: &'a [u32],
 }
 
+/// What is kept of each prediction of a model, in 12 bytes an entry.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Its views of single scores.
+    pub views: usize,
+    /// Its largest probabilities, for vector views.
+    pub depth: usize,
+    /// Whether there is a weight.
+    pub weighted: bool,
+}
+
+impl Kept {
+    /// Of a model without vector views and weights.
+    pub fn scores(views: usize) -> Kept {
+        Kept {
+            views,
+            ..Kept::default()
+        }
+    }
+
+    /// Entries of a prediction.
+    pub fn entries(&self) -> usize {
+        self.views + self.depth + usize::from(self.weighted)
+    }
+
+    /// Makes entries of what was kept while the vector views were others: probabilities that were not kept are absent, and
+    /// those that are no longer asked for go.
+    pub fn fit(&self, entries: &mut Vec<(Score, u32)>) {
+        if entries.len() == self.entries() {
+            return;
+        }
+        let weight = match self.weighted {
+            true => entries.pop(),
+            false => None,
+        };
+        entries.resize(self.views + self.depth, (Score::ZERO, ABSENT));
+        entries.extend(weight);
+    }
+}
+
 /// The entry behind the views that holds a weight.
 pub fn weight_view(weight: Weight) -> (Score, u32) {
     (Score::ZERO, weight.fixed())
@@ -82,8 +125,17 @@ impl Matured<'_> {
         self.classes.last().copied().and_then(Weight::from_fixed)
     }
 
-    /// For each view the score, and whether `class` makes its outcome true; an entry more, which means nothing,
-    /// where there is a weight.
+    /// Its largest probabilities, by what its model keeps.
+    pub fn ranked(&self, kept: Kept) -> Ranked<'_> {
+        let range = kept.views..kept.views + kept.depth;
+        Ranked {
+            values: self.scores.get(range.clone()).unwrap_or_default(),
+            classes: self.classes.get(range).unwrap_or_default(),
+        }
+    }
+
+    /// For each view the score, and whether `class` makes its outcome true; further entries, which mean nothing,
+    /// where there is more.
     pub fn against(&self, class: u32) -> impl Iterator<Item = (Score, bool)> {
         let both = self.scores.iter().zip(self.classes);
         // Scores were checked when they came.
@@ -213,9 +265,13 @@ impl Cohort {
         &self.scores[first..first + self.views]
     }
 
+    pub fn classes(&self, row: u32) -> &[u32] {
+        let first = row as usize * self.views;
+        &self.classes[first..first + self.views]
+    }
+
     pub fn matured(&self, row: u32) -> Matured<'_> {
         let r = self.row(row);
-        let first = row as usize * self.views;
         Matured {
             key: r.key,
             time_ms: self.time_ms(row),
@@ -224,7 +280,7 @@ impl Cohort {
             start_ms: self.start_ms,
             outcome: (r.outcome != NONE).then_some(r.outcome),
             scores: self.scores(row),
-            classes: &self.classes[first..first + self.views],
+            classes: self.classes(row),
         }
     }
 

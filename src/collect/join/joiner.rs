@@ -15,7 +15,7 @@
 //! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses; where
 //! some have spilled, an id that is not in memory costs a look into the store.
 
-use super::cohort::{Cohort, Matured};
+use super::cohort::{Cohort, Kept, Matured};
 use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
 use super::key::{ByKey, Key};
 use super::plan::{JoinPlan, Repeated};
@@ -55,7 +55,7 @@ pub struct Expect<'a> {
     pub time_ms: i64,
     /// Event time up to which its outcome is on time; the same for all of a pane.
     pub due_ms: i64,
-    /// For each view the score and the class that makes its outcome true.
+    /// For each view the score and the class that makes its outcome true, and what else is [kept](Kept).
     pub views: &'a [(Score, u32)],
     /// Number of classes an outcome of it may have; 0: any.
     pub classes: u32,
@@ -286,11 +286,11 @@ impl Joiner {
         let theirs = self.find(e.key).and_then(|at| {
             let cohort = self.cohort(at.cohort)?;
             let scores = cohort.scores(at.row);
-            let same = scores
-                .iter()
+            let kept = || scores.iter().zip(cohort.classes(at.row));
+            let same = kept()
                 .zip(e.views)
-                .all(|(a, (b, _))| *a == b.value());
-            let first = cohort.settled || before(cohort.time_ms(at.row), scores, e);
+                .all(|((a, k), (b, l))| (*a, *k) == (b.value(), *l));
+            let first = cohort.settled || before(cohort.time_ms(at.row), kept(), e);
             Some((first, same, cohort.row(at.row).subject))
         });
         match theirs {
@@ -767,12 +767,12 @@ impl Joiner {
         self.journal.marks()
     }
 
-    /// The joiner that wrote these segments. `views` has for each model the number of its views; panes
+    /// The joiner that wrote these segments. `kept` says of each model what is kept of its predictions; panes
     /// before `floor_of` a model are no longer held, those before `line_of` it, or of all models for
     /// `None`, are mature; `due_of` says up to when outcomes of a model's pane are on time.
     pub fn replay<'s>(
         segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
-        views: &[usize],
+        kept: &[Kept],
         line_of: impl Fn(Option<u16>) -> i64,
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
@@ -781,9 +781,9 @@ impl Joiner {
         let mut marks = Vec::new();
         for (mark, bytes) in segments {
             marks.push(*mark);
-            let mut reader = Reader::new(bytes, mark, views)?;
+            let mut reader = Reader::new(bytes, mark)?;
             while let Some(op) = reader.next()? {
-                joiner.redo(op, &floor_of, &due_of)?;
+                joiner.redo(op, kept, &floor_of, &due_of)?;
             }
         }
         joiner.resume(&marks, line_of);
@@ -818,6 +818,7 @@ impl Joiner {
     pub(super) fn redo(
         &mut self,
         op: Op<'_>,
+        kept: &[Kept],
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {
@@ -839,6 +840,10 @@ impl Joiner {
                     return Err(JournalError::Corrupt);
                 };
                 let views: Result<Vec<_>, _> = views.chunks_exact(12).map(view_of).collect();
+                let mut views = views?;
+                if let Some(kept) = kept.get(usize::from(model)) {
+                    kept.fit(&mut views);
+                }
                 let e = Expect {
                     key,
                     model,
@@ -846,7 +851,7 @@ impl Joiner {
                     start_ms,
                     time_ms: start_ms + i64::from(offset_ms),
                     due_ms: due_of(model, start_ms),
-                    views: &views?,
+                    views: &views,
                     classes: 0,
                 };
                 let outcome = self.take_out(key);
@@ -877,8 +882,30 @@ impl Joiner {
             Op::Forget { key } => {
                 self.take_waiting(key);
             }
+            Op::Drop { model } => self.drop_model(model),
         }
         Ok(())
+    }
+
+    /// Writes down that nothing is held of a model, whose views or cells are others than those of what the journal
+    /// has of it: what comes later under its number is not to be taken for that, nor that for it.
+    pub fn part_with(&mut self, model: u16) {
+        self.journal.write(&Op::Drop { model }, i64::MIN);
+    }
+
+    /// Lets go of all predictions of a model, none of which is settled.
+    fn drop_model(&mut self, model: u16) {
+        let mine = self.places.range((model, i64::MIN)..=(model, i64::MAX));
+        let mine: Vec<u32> = mine.map(|(_, &at)| at).collect();
+        for at in mine {
+            let gone = self.drop_cohort(at);
+            self.pending -= gone.map_or(0, |c| c.live());
+        }
+        let there: Vec<i64> = self.spilled.panes(model, i64::MAX).map(|p| p.0).collect();
+        for start_ms in there {
+            let how = (false, self.kindred);
+            self.pending -= self.spilled.visit((model, start_ms), how, |_| ());
+        }
     }
 
     /// Heap bytes held.
@@ -1097,10 +1124,14 @@ fn shard(key: Key) -> usize {
     (key.0[1] % SHARDS as u64) as usize
 }
 
-/// Whether a held prediction goes before another of its id: by event time, then by its scores.
-fn before(time_ms: i64, scores: &[f64], other: &Expect<'_>) -> bool {
-    let theirs = other.views.iter().map(|(z, _)| z.value());
-    let by_scores = || scores.iter().copied().partial_cmp(theirs);
+/// Whether a held prediction goes before another of its id: by event time, then by its scores and their classes.
+fn before<'a>(
+    time_ms: i64,
+    scores: impl Iterator<Item = (&'a f64, &'a u32)>,
+    other: &Expect<'_>,
+) -> bool {
+    let theirs = other.views.iter().map(|(z, k)| (z.value(), *k));
+    let by_scores = || scores.map(|(z, k)| (*z, *k)).partial_cmp(theirs);
     match time_ms.cmp(&other.time_ms) {
         Ordering::Equal => by_scores() != Some(Ordering::Greater),
         order => order == Ordering::Less,

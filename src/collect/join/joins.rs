@@ -1,5 +1,6 @@
 //! All joins of a collector: a joiner for each join and partition, and the caps over them.
 
+use super::cohort::Kept;
 use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
 use super::journal::{JournalDelta, JournalError, JournalMark, Reader};
 use super::key::Key;
@@ -308,7 +309,7 @@ impl Joins {
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
-        views: &[usize],
+        kept: &[Kept],
         line_of: impl Fn(Option<u16>) -> i64,
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
@@ -321,11 +322,11 @@ impl Joins {
         self.joiners.insert(at, Joiner::default());
         for (i, mark) in state.marks.iter().enumerate() {
             let bytes = segment(i)?;
-            let mut reader = Reader::new(&bytes, mark, views)?;
+            let mut reader = Reader::new(&bytes, mark)?;
             while let Some(op) = reader.next()? {
                 let joiner = self.joiners.entry(at).or_default();
                 let before = joiner.memory();
-                joiner.redo(op, &floor_of, &due_of)?;
+                joiner.redo(op, kept, &floor_of, &due_of)?;
                 self.memory[index] = self.memory[index] + joiner.memory() - before;
                 if self.memory[index] > self.memory_max[index] {
                     self.make_room(index);
@@ -339,6 +340,13 @@ impl Joins {
         self.held[index] += joiner.pending() + joiner.settled();
         self.waiting[index] += joiner.waiting();
         Ok(())
+    }
+
+    /// See [`Joiner::part_with`].
+    pub fn part_with(&mut self, join: u16, partition: i32, model: u16) {
+        if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
+            joiner.part_with(model);
+        }
     }
 
     /// Heap bytes held.

@@ -7,10 +7,11 @@
 //!
 //! Operations, little-endian:
 //! ```text
-//! 1 predict   model u16 │ pane start i64 │ offset u32 │ subject u32 │ key 16 │ (score f64 │ class u32)…
+//! 1 predict   model u16 │ pane start i64 │ offset u32 │ subject u32 │ key 16 │ entries u16 │ (score f64 │ class u32)…
 //! 2 outcome   model u16 │ pane start i64 │ key 16 │ class u32 │ time i64
 //! 3 wait      key 16 │ class u32 │ time i64 │ model u16, or 0xffff for any
 //! 4 forget    key 16                                            a waiting outcome found its prediction
+//! 5 drop      model u16                    its views or cells changed: nothing of it before this is held
 //! ```
 //! A segment is whole history up to some event time; once every pane up to there is let go the segment
 //! is, too. Replaying the operations in order, but those of panes that are no longer held, makes the
@@ -42,7 +43,7 @@ pub(super) enum Op<'a> {
         offset_ms: u32,
         subject: u32,
         key: Key,
-        /// Twelve bytes for each view.
+        /// Twelve bytes for each entry.
         views: Views<'a>,
     },
     Outcome {
@@ -60,6 +61,9 @@ pub(super) enum Op<'a> {
     },
     Forget {
         key: Key,
+    },
+    Drop {
+        model: u16,
     },
 }
 
@@ -265,8 +269,12 @@ impl Op<'_> {
                 to.extend(subject.to_le_bytes());
                 key(to, k);
                 match views {
-                    Views::Written(bytes) => to.extend_from_slice(bytes),
+                    Views::Written(bytes) => {
+                        to.extend(((bytes.len() / 12) as u16).to_le_bytes());
+                        to.extend_from_slice(bytes);
+                    }
                     Views::Given(views) => {
+                        to.extend((views.len() as u16).to_le_bytes());
                         for (z, class) in *views {
                             to.extend(z.value().to_le_bytes());
                             to.extend(class.to_le_bytes());
@@ -304,30 +312,28 @@ impl Op<'_> {
                 to.push(4);
                 key(to, k);
             }
+            Op::Drop { model } => {
+                to.push(5);
+                to.extend(model.to_le_bytes());
+            }
         }
     }
 }
 
 /// Reads the operations of one segment.
-pub(super) struct Reader<'a, 'v> {
+pub(super) struct Reader<'a> {
     bytes: &'a [u8],
-    /// Number of views, by model.
-    views: &'v [usize],
 }
 
-impl<'a, 'v> Reader<'a, 'v> {
+impl<'a> Reader<'a> {
     /// Checks the length and the checksum of the segment against its mark.
-    pub fn new(
-        bytes: &'a [u8],
-        mark: &JournalMark,
-        views: &'v [usize],
-    ) -> Result<Reader<'a, 'v>, JournalError> {
+    pub fn new(bytes: &'a [u8], mark: &JournalMark) -> Result<Reader<'a>, JournalError> {
         let len = usize::try_from(mark.len).map_err(|_| JournalError::Torn)?;
         let bytes = bytes.get(..len).ok_or(JournalError::Torn)?;
         if crc32fast::hash(bytes) != mark.crc {
             return Err(JournalError::Torn);
         }
-        Ok(Reader { bytes, views })
+        Ok(Reader { bytes })
     }
 
     /// The next operation; `None` at the end.
@@ -342,9 +348,8 @@ impl<'a, 'v> Reader<'a, 'v> {
                 let offset_ms = u32::from_le_bytes(self.take()?);
                 let subject = u32::from_le_bytes(self.take()?);
                 let key = self.key()?;
-                let views = self.views.get(usize::from(model));
-                let views = self.slice(*views.ok_or(JournalError::Corrupt)? * 12)?;
-                let views = Views::Written(views);
+                let entries = usize::from(u16::from_le_bytes(self.take()?));
+                let views = Views::Written(self.slice(entries * 12)?);
                 Op::Predict {
                     model,
                     start_ms,
@@ -368,6 +373,9 @@ impl<'a, 'v> Reader<'a, 'v> {
                 model: u16::from_le_bytes(self.take()?),
             },
             4 => Op::Forget { key: self.key()? },
+            5 => Op::Drop {
+                model: u16::from_le_bytes(self.take()?),
+            },
             _ => return Err(JournalError::Corrupt),
         };
         Ok(Some(op))
@@ -397,7 +405,7 @@ impl<'a, 'v> Reader<'a, 'v> {
 mod tests {
     use super::*;
 
-    const OPS: [Op<'_>; 4] = [
+    const OPS: [Op<'_>; 5] = [
         Op::Predict {
             model: 1,
             start_ms: 7000,
@@ -420,6 +428,7 @@ mod tests {
             model: u16::MAX,
         },
         Op::Forget { key: Key([3, 4]) },
+        Op::Drop { model: 1 },
     ];
 
     fn written() -> (Vec<u8>, JournalMark) {
@@ -432,7 +441,7 @@ mod tests {
     #[test]
     fn operations_come_back_as_they_went() {
         let (bytes, mark) = written();
-        let mut reader = Reader::new(&bytes, &mark, &[1, 2]).unwrap();
+        let mut reader = Reader::new(&bytes, &mark).unwrap();
         for op in OPS {
             let read = reader.next().unwrap().unwrap();
             let bytes = |op: Op<'_>| {
@@ -449,10 +458,10 @@ mod tests {
     fn what_lies_behind_the_mark_is_not_read_and_what_is_missing_is_torn() {
         let (mut bytes, mark) = written();
         bytes.extend([1, 2, 3]);
-        assert!(Reader::new(&bytes, &mark, &[1, 2]).is_ok());
-        assert!(Reader::new(&bytes[..20], &mark, &[1, 2]).is_err());
+        assert!(Reader::new(&bytes, &mark).is_ok());
+        assert!(Reader::new(&bytes[..20], &mark).is_err());
         bytes[5] ^= 1;
-        assert!(Reader::new(&bytes, &mark, &[1, 2]).is_err());
+        assert!(Reader::new(&bytes, &mark).is_err());
     }
 
     #[test]

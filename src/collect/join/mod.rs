@@ -36,7 +36,7 @@ pub mod plan;
 pub mod spill;
 mod spilled;
 
-pub use cohort::{Matured, weight_view};
+pub use cohort::{Kept, Matured, weight_view};
 pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
 pub use joins::{JoinState, Joins, Role};
 pub use journal::{JournalDelta, JournalError, JournalMark};

@@ -7,7 +7,7 @@
 //! | [`level`], [`estimate`] | occupied cells; estimators and exact null moments |
 //! | [`tcal`](mod@tcal), [`interval`](mod@interval) | the adaptive test; the interval with covariances |
 //! | [`classwise`](mod@classwise) | every class against the rest with one error |
-//! | [`sums`] | the integer sums that a window keeps of a vector view |
+//! | [`sums`], [`ranked`] | the integer sums that a window keeps of a vector view, and what it needs of a prediction |
 //!
 //! Sources: Lee, Huang, Hassani, Dobriban, *T-Cal* (2022), appendix 8.2; Sun, Chaudhari, Barnett, Dobriban (2024).
 //! With K classes there are m^(K−1) cells, so beyond a few classes and fine levels hardly any cell holds two
@@ -20,6 +20,7 @@ pub mod estimate;
 pub mod events;
 pub mod interval;
 pub mod level;
+pub mod ranked;
 pub mod sums;
 pub mod tcal;
 
@@ -27,6 +28,7 @@ pub use classwise::{ClassResult, Classwise, classwise};
 pub use events::{Events, VectorView};
 pub use interval::{VectorInterval, interval};
 pub use level::{VectorCell, VectorLevel};
+pub use ranked::Ranked;
 pub use sums::VectorSums;
 pub use tcal::{VectorTCal, tcal, tcal_fixed};
 

@@ -28,6 +28,7 @@
 use super::cell::Name;
 use super::events::{NONE, VectorView};
 use super::level::{Law, VectorCell, VectorLevel};
+use super::ranked::{Ranked, by_rank};
 use crate::stats::fixed::{from_fixed, to_fixed};
 use std::collections::BTreeMap;
 
@@ -167,11 +168,58 @@ impl VectorSums {
             return false;
         }
         let label = self.place(entries, sum, class);
+        self.land(label)
+    }
+
+    /// Adds an event of which the largest entries are known, as many as [`Shape::dimension`] says; one of which they are
+    /// not is none of this view, and left out.
+    pub fn observe_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> bool {
+        let Some(label) = self.place_ranked(ranked, class) else {
+            return true;
+        };
+        if self.n >= EVENTS_MAX {
+            self.refused += 1;
+            return false;
+        }
+        self.land(label)
+    }
+
+    /// Gives an event another class than it was counted with, or any where it was not counted: to the bit what it
+    /// would have been in the first place. Where events were refused it is not known whether this was one of them; there
+    /// nothing changes, for such sums get no verdict. Answers whether there was a cell for it.
+    pub fn revise(&mut self, ranked: Ranked<'_>, before: Option<u32>, now: u32) -> bool {
+        if self.refused > 0 {
+            return true;
+        }
+        let Some(before) = before else {
+            return self.observe_ranked(ranked, now);
+        };
+        let labels = (
+            self.place_ranked(ranked, before),
+            self.place_ranked(ranked, now),
+        );
+        let (Some(from), Some(to)) = labels else {
+            return true;
+        };
+        let name = self.name();
+        if let Some(cell) = self.cells.get_mut(&name) {
+            move_label(cell, &self.point, from, to);
+        }
+        true
+    }
+
+    /// The cell of `point`.
+    fn name(&self) -> Name {
         let slices = 1 << self.shape.level();
-        let name = match self.shape.view {
+        match self.shape.view {
             VectorView::TopK(_) => Name::cube(&self.point, slices),
             VectorView::Full => Name::simplex(&self.point, slices),
-        };
+        }
+    }
+
+    /// Adds an event whose coordinates are in `point`.
+    fn land(&mut self, label: u32) -> bool {
+        let name = self.name();
         let room = self.cells.len() < self.shape.cells_max;
         let width = width(self.k);
         let cell = match self.cells.get_mut(&name) {
@@ -190,16 +238,13 @@ impl VectorSums {
     /// Puts the event's coordinates into `point`; returns its label there.
     fn place(&mut self, entries: &[f64], sum: f64, class: u32) -> u32 {
         self.point.clear();
-        let value = |z: &f64| (z / sum).min(1.0);
+        // −0.0 is 0, as in scores.
+        let value = |z: &f64| (z / sum).min(1.0) + 0.0;
         if self.shape.view == VectorView::Full {
             self.point.extend(entries.iter().map(value));
             return class;
         }
-        self.order.clear();
-        self.order.extend(0..entries.len() as u32);
-        // Stable, so that equal probabilities keep the order of classes.
-        self.order
-            .sort_by(|&a, &b| entries[b as usize].total_cmp(&entries[a as usize]));
+        by_rank(entries, &mut self.order);
         let top = &self.order[..self.k];
         self.point
             .extend(top.iter().map(|&c| value(&entries[c as usize])));
@@ -207,8 +252,48 @@ impl VectorSums {
         place.map_or(NONE, |p| p as u32)
     }
 
-    /// Adds the sums of other events, of the same shape; where the integers would end they are refused.
+    /// The same of an event of which the largest entries are known; `None` where not enough are.
+    fn place_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> Option<u32> {
+        let values = ranked.values.get(..self.k)?;
+        let classes = ranked.classes.get(..self.k)?;
+        let known = |c: &u32| (*c as usize) < self.shape.classes;
+        if !classes.iter().all(known) || class as usize >= self.shape.classes {
+            return None;
+        }
+        self.point.clear();
+        if self.shape.view == VectorView::Full {
+            self.point.resize(self.k, 0.0);
+            for (&z, &c) in values.iter().zip(classes) {
+                self.point[c as usize] = z;
+            }
+            return Some(class);
+        }
+        self.point.extend_from_slice(values);
+        let place = classes.iter().position(|&c| c == class);
+        Some(place.map_or(NONE, |p| p as u32))
+    }
+
+    /// For each cell the mean of its events' largest coordinate, to within the cell, and their number.
+    pub fn tops(&self) -> impl Iterator<Item = (f64, u64)> {
+        let k = self.k;
+        self.cells.values().map(move |c| {
+            let most = c[1 + k..1 + 2 * k].iter().copied().max().unwrap_or(0);
+            (from_fixed(i128::from(most)) / c[0] as f64, c[0] as u64)
+        })
+    }
+
+    /// Adds the sums of other events, of the same shape; where the integers would end they are refused. Their cells come
+    /// in whatever the cap says: for totals, that are not kept.
     pub fn merge(&mut self, other: &VectorSums) {
+        self.merge_within(other, usize::MAX);
+    }
+
+    /// The same for what is kept: the events of cells beyond the cap are refused.
+    pub fn merge_capped(&mut self, other: &VectorSums) {
+        self.merge_within(other, self.shape.cells_max);
+    }
+
+    fn merge_within(&mut self, other: &VectorSums, cells_max: usize) {
         self.add_late(other.late);
         self.refused = self.refused.saturating_add(other.refused);
         if self.n + other.n > EVENTS_MAX {
@@ -217,11 +302,15 @@ impl VectorSums {
         }
         self.n += other.n;
         for (name, theirs) in &other.cells {
+            let room = self.cells.len() < cells_max;
             match self.cells.get_mut(name) {
                 Some(ours) => ours.iter_mut().zip(theirs).for_each(|(a, b)| *a += b),
-                // A window's cells are at most its panes' together: no second cap.
-                None => {
+                None if room => {
                     self.cells.insert(name.clone(), theirs.clone());
+                }
+                None => {
+                    self.n -= theirs[0] as u64;
+                    self.refused = self.refused.saturating_add(theirs[0] as u64);
                 }
             }
         }
@@ -364,12 +453,7 @@ fn pair(i: usize, j: usize) -> usize {
 fn add(c: &mut [i64], z: &[f64], label: u32) {
     let k = z.len();
     c[0] += 1;
-    if (label as usize) < k {
-        let y = label as usize;
-        c[1 + y] += 1;
-        let row = &mut c[1 + 2 * k + y * k..][..k];
-        row.iter_mut().zip(z).for_each(|(a, z)| *a += to_fixed(*z));
-    }
+    add_label(c, z, label, 1);
     let sums = &mut c[1 + k..1 + 2 * k];
     sums.iter_mut().zip(z).for_each(|(a, z)| *a += to_fixed(*z));
     for i in 0..k {
@@ -378,6 +462,29 @@ fn add(c: &mut [i64], z: &[f64], label: u32) {
         }
     }
     c[width(k) - 1] += to_fixed(Law::of(z).trace2());
+}
+
+/// Adds an event's label, or takes it back.
+fn add_label(c: &mut [i64], z: &[f64], label: u32, sign: i64) {
+    let (k, y) = (z.len(), label as usize);
+    if y < k {
+        c[1 + y] += sign;
+        let row = &mut c[1 + 2 * k + y * k..][..k];
+        row.iter_mut()
+            .zip(z)
+            .for_each(|(a, z)| *a += sign * to_fixed(*z));
+    }
+}
+
+/// Takes an event from one label to another, if the cell has such a one.
+fn move_label(c: &mut [i64], z: &[f64], from: u32, to: u32) {
+    let (k, y) = (z.len(), from as usize);
+    let labelled: i64 = c[1..1 + k].iter().sum();
+    let held = if y < k { c[1 + y] } else { c[0] - labelled };
+    if held > 0 {
+        add_label(c, z, from, -1);
+        add_label(c, z, to, 1);
+    }
 }
 
 #[cfg(test)]
