@@ -10,7 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use outside::Server;
+use trueline::app::berth::Berth;
 use trueline::app::engine::{Engine, ModelPlan, Plan, Snapshot};
+use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{Caps, CompareOptions, ComparisonReport, JudgeOptions};
@@ -307,6 +309,10 @@ struct Record {
 }
 
 fn observe(engine: &mut Engine, offset: i64, r: &Record) {
+    observe_in(engine, (0, offset), r);
+}
+
+fn observe_in(engine: &mut Engine, (partition, offset): (i32, i64), r: &Record) {
     let event = Event {
         weight: None,
         model: "m",
@@ -320,7 +326,7 @@ fn observe(engine: &mut Engine, offset: i64, r: &Record) {
     };
     let origin = Origin {
         source: 0,
-        partition: 0,
+        partition,
         offset,
     };
     engine.observe(origin, &event);
@@ -733,6 +739,24 @@ fn on_time(all: &[Late], missing: Missing) -> BTreeMap<(u32, &'static str), (Rec
     found
 }
 
+/// Predictions whose outcome happened after their maturity, and is not what was implied.
+fn too_late(all: &[Late], missing: Missing) -> u64 {
+    let found = on_time(all, Missing::Drop);
+    let outcome = |l: &Late| match *l {
+        Late::Outcome { id, happened, .. } => Some((id, happened)),
+        Late::Prediction(_) => None,
+    };
+    let outcomes: BTreeMap<u32, bool> = all.iter().filter_map(outcome).collect();
+    let late = |l: &&Late| match **l {
+        Late::Prediction(r) if !found.contains_key(&(r.id, r.version)) => {
+            let happened = outcomes.get(&r.id).map(|y| u32::from(*y));
+            happened.is_some() && happened != missing.class()
+        }
+        _ => false,
+    };
+    all.iter().filter(late).count() as u64
+}
+
 #[test]
 fn two_versions_of_one_id_get_its_late_outcome_in_whatever_order_they_come() {
     let all = late(4_000, 3);
@@ -770,6 +794,10 @@ fn two_versions_of_one_id_get_its_late_outcome_in_whatever_order_they_come() {
         assert_eq!((expected.1.len(), compared.n), (1, pairs), "{missing:?}");
         assert!(pairs > 1_000, "the test bites: {pairs}");
         let (_, c, _) = straight.engine.pair_counts().remove(0);
+        // Pairs were made of what was known at maturity, whatever came later; that is counted.
+        let want = if revise { too_late(&all, missing) } else { 0 };
+        assert_eq!(c.unrevised, want, "{c:?}");
+        assert_eq!(revise, want > 500);
         if missing == Missing::Class(0) {
             assert!(c.contradicted > 20, "between the two dues: {c:?}");
         }
@@ -820,4 +848,120 @@ fn comparisons_are_served_by_http_and_on_metrics() {
     let value: f64 = value.expect("the series").trim().parse().expect("a number");
     assert_eq!(value, lower);
     assert!(metrics.contains("trueline_comparison_rows_total{plan=\"*\",end=\"paired\"}"));
+}
+
+/// Partition of an id.
+fn partition(id: u32, partitions: i32) -> i32 {
+    (id as i32).wrapping_mul(7) % partitions
+}
+
+/// Takes a partition over from its last snapshot.
+fn adopt(lanes: &mut Lanes, written: &BTreeMap<i32, Snapshot>, p: i32) {
+    let plan = lanes.plan_of_lane();
+    let mut engine = match written.get(&p) {
+        None => Engine::new(plan),
+        Some(snapshot) => Engine::restore(plan, snapshot.clone()).expect("a sound snapshot"),
+    };
+    engine.assign(0, p);
+    lanes.adopt(
+        Lane::new((0, p), engine, Vec::new(), Berth::default()),
+        Vec::new(),
+    );
+}
+
+/// Plays the records, which lie in partitions by id, over two processes among which these move; answers what is said of all
+/// of them at last, and how many rows were counted.
+fn played(
+    records: &[Record],
+    partitions: i32,
+    moves: f64,
+) -> (BTreeMap<(String, String), Compared>, u64) {
+    let mut rng = Rng::new(11);
+    let mut logs: Vec<Vec<Record>> = vec![Vec::new(); partitions as usize];
+    for r in records {
+        logs[partition(r.id, partitions) as usize].push(*r);
+    }
+    let mut written = BTreeMap::new();
+    let plan = plan(Some("1"), 1_000_000, Vec::new());
+    let mut all = [0, 1].map(|_| Lanes::new(plan.clone(), vec![0]));
+    let mut owner = vec![0; logs.len()];
+    (0..partitions).for_each(|p| adopt(&mut all[0], &written, p));
+    let mut now_ms = BEGIN_MS;
+    let end_ms = records.iter().map(|r| r.time_ms).max().expect("some");
+    while now_ms < end_ms + 10_000 {
+        now_ms += 2_000;
+        for p in 0..partitions {
+            let lanes: &mut Lanes = &mut all[owner[p as usize]];
+            let lane = lanes.lane_mut(0, p).expect("ours");
+            let from = lane.engine.positions().first().map_or(0, |o| o.offset);
+            let log = logs[p as usize].iter().zip(0..).skip(from as usize);
+            for (r, offset) in log.take_while(|(r, _)| r.time_ms <= now_ms) {
+                observe_in(&mut lane.engine, (p, offset), r);
+            }
+            lanes.settle();
+            if rng.uniform() < 0.2 {
+                let lane = lanes.lane_mut(0, p).expect("ours");
+                written.insert(p, lane.engine.snapshot());
+            }
+            if rng.uniform() < moves {
+                if rng.uniform() < 0.5 {
+                    let lane = lanes.lane_mut(0, p).expect("ours");
+                    written.insert(p, lane.engine.snapshot());
+                }
+                lanes.release(0, p).expect("ours");
+                owner[p as usize] = 1 - owner[p as usize];
+                adopt(&mut all[owner[p as usize]], &written, p);
+            }
+        }
+    }
+    for p in 0..partitions {
+        let lanes = &mut all[owner[p as usize]];
+        let lane = lanes.lane_mut(0, p).expect("ours");
+        lane.engine.finish();
+        written.insert(p, lane.engine.snapshot());
+        if owner[p as usize] != 0 {
+            lanes.release(0, p).expect("ours");
+            adopt(&mut all[0], &written, p);
+        }
+    }
+    let one = |r: ComparisonReport| ((r.id.champion, r.id.challenger), r.compared);
+    let said = all[0].comparisons().into_iter().map(one).collect();
+    let counts = all.iter().flat_map(Lanes::pair_counts);
+    (said, counts.map(|(_, c, _)| c.taken).sum())
+}
+
+#[test]
+fn partitions_that_move_say_together_what_one_process_says_of_all() {
+    let mut records = records(6_000, 21);
+    records.sort_by_key(|r| r.time_ms);
+    let mut whole = Engine::new(plan(Some("1"), 1_000_000, Vec::new()));
+    whole.assign(0, 0);
+    (0..)
+        .zip(&records)
+        .for_each(|(i, r)| observe(&mut whole, i, r));
+    whole.finish();
+    let expected = said(&whole);
+    assert_eq!(expected.len(), 2);
+    // By one partition, all three differences.
+    assert_eq!(played(&records, 1, 0.0).0, expected);
+    assert_eq!(played(&records, 1, 0.2).0, expected);
+    let (still, taken) = played(&records, 4, 0.0);
+    let (moving, again) = played(&records, 4, 0.2);
+    assert_eq!(moving, still);
+    // Counted where they were read; those of a parcel that was lost with its process are read anew.
+    assert!(
+        taken == records.len() as u64 && again >= taken,
+        "{taken} {again}"
+    );
+    for (names, one) in &expected {
+        let all = &moving[names];
+        assert_eq!((all.n, all.brier), (one.n, one.brier));
+        assert_eq!(all.in_the_large, one.in_the_large);
+        // Learnt in each partition: a little less is won.
+        let near = (all.calibration.difference - one.calibration.difference).abs();
+        println!("{names:?} {:?} {:?}", one.calibration, all.calibration);
+        assert!(near < 0.01, "{near}");
+        let (a, b) = (all.calibration, one.calibration);
+        assert!(a.lower < b.upper && b.lower < a.upper && a.lower < a.difference);
+    }
 }

@@ -517,6 +517,11 @@ impl Engine {
         compared.flat_map(|(o, c)| c.reports(o.alpha)).collect()
     }
 
+    /// The same before it is said, by model of the plan, to be added to others'.
+    pub fn compared_by_model(&self) -> &[Comparisons] {
+        &self.comparisons
+    }
+
     /// Where rows of pairs went, by name of the model's plan, with how many are held.
     pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
         let models = self.plan.models.iter().enumerate();

@@ -239,12 +239,18 @@ impl Engines {
 
     /// Versions that scored the same ids.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
-        self.judging().comparisons()
+        match self {
+            Engines::Whole(engine) => engine.comparisons(),
+            Engines::Moving(m) => m.lanes.comparisons(),
+        }
     }
 
     /// See [`Engine::pair_counts`].
     pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
-        self.judging().pair_counts()
+        match self {
+            Engines::Whole(engine) => engine.pair_counts(),
+            Engines::Moving(m) => m.lanes.pair_counts(),
+        }
     }
 
     /// Where every record went; in a process whose partitions move, every record that it has read itself.

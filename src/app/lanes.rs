@@ -19,13 +19,16 @@
 //! the slowest one. Caps on streams and on what is pending hold for each lane; the memory that pending
 //! predictions may take is dealt out to the lanes in equal parts.
 //!
+//! Where versions are compared, each lane pairs the rows of its partition, and their sums are added when they are asked for.
+//!
 //! Counters as they are published are of this process: of each lane what it counted since it came. A lane
 //! brings and takes along predictions and outcomes that are still open; these are counted as moved.
 
 use super::berth::Berth;
 use super::engine::{Engine, Plan, Remembered};
-use crate::collect::{Counters, Origin, Pair, PartitionState, SourceCounters};
-use crate::judge::{Change, Stopwatch, StreamReport};
+use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
+use crate::judge::{Change, ComparisonReport, Comparisons, Stopwatch, StreamReport};
+use std::collections::BTreeMap;
 
 /// One partition. See the module.
 pub struct Lane {
@@ -41,6 +44,8 @@ pub struct Lane {
     pub berth: Berth,
     /// What it had counted when it came.
     brought: Counters,
+    /// And of rows of pairs.
+    brought_pairs: Vec<PairCounts>,
 }
 
 impl Lane {
@@ -55,10 +60,18 @@ impl Lane {
             source,
             partition,
             brought: engine.counters().clone(),
+            brought_pairs: engine.pair_counts().into_iter().map(|c| c.1).collect(),
             engine: engine.lane(),
             topics,
             berth,
         }
+    }
+
+    /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many are held.
+    fn pair_counts(&self) -> impl Iterator<Item = (String, PairCounts, usize)> {
+        let now = self.engine.pair_counts().into_iter();
+        let all = now.zip(&self.brought_pairs);
+        all.map(|((name, now, held), brought)| (name, now.since(brought), held))
     }
 }
 
@@ -88,6 +101,8 @@ pub struct Lanes {
     /// By source, what lanes counted here that are gone.
     gone: Vec<SourceCounters>,
     moved: Vec<Moved>,
+    /// By name of the model's plan, where rows of pairs went in lanes that are gone.
+    gone_pairs: BTreeMap<String, PairCounts>,
     /// What unions counted that are gone.
     before: Counters,
     stopwatch: Option<Stopwatch>,
@@ -107,6 +122,7 @@ impl Lanes {
             changes: Vec::new(),
             gone: vec![SourceCounters::default(); leads.len()],
             moved: vec![Moved::default(); leads.len()],
+            gone_pairs: BTreeMap::new(),
             leads,
             before: Counters::default(),
             stopwatch: None,
@@ -181,6 +197,9 @@ impl Lanes {
                 gone.add(&here);
                 moved.taken += counts.open();
             }
+        }
+        for (name, counts, _) in lane.pair_counts() {
+            self.gone_pairs.entry(name).or_default().add(&counts);
         }
         Some(lane)
     }
@@ -298,6 +317,38 @@ impl Lanes {
             .map(|l| l.engine.counters().streams_dropped);
         counters.streams_dropped += dropped.sum::<u64>();
         counters
+    }
+
+    /// What can be said of versions that scored the same ids, over all lanes.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        let models = self.plan.models.iter().enumerate();
+        let compared = models.filter_map(|(i, m)| Some((i, m.judge.compare.as_ref()?)));
+        compared
+            .flat_map(|(i, options)| {
+                let mut all = Comparisons::default();
+                for lane in &self.lanes {
+                    if let Some(theirs) = lane.engine.compared_by_model().get(i) {
+                        all.merge(theirs);
+                    }
+                }
+                all.reports(options.alpha).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    /// Where rows of pairs went in this process, by name of the model's plan, with how many its lanes hold now.
+    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
+        let gone = self.gone_pairs.iter();
+        let mut all: BTreeMap<String, (PairCounts, usize)> =
+            gone.map(|(name, c)| (name.clone(), (*c, 0))).collect();
+        for (name, counts, held) in self.lanes.iter().flat_map(Lane::pair_counts) {
+            let ours = all.entry(name).or_default();
+            ours.0.add(&counts);
+            ours.1 += held;
+        }
+        let all = all.into_iter();
+        all.map(|(name, (counts, held))| (name, counts, held))
+            .collect()
     }
 
     /// What moved of a source.

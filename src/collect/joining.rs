@@ -11,6 +11,7 @@ use super::join::{
     Missing, Predicted, Revision, Ripe, Role, weight_view,
 };
 use super::key;
+use super::pairing::Pairing;
 use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::multiclass::ranked::{Ranked, ranked};
@@ -217,7 +218,7 @@ impl Collector {
         let model = label.model.or(fixed).and_then(|name| self.model_of(name));
         let key = Key::new(name, label.id);
         let (class, amendments) = (label.class(), &mut self.amendments);
-        let models = &self.models;
+        let (models, pairings) = (&self.models, &mut self.pairings);
         let end = self.joins.label(
             role.join,
             origin.partition,
@@ -226,7 +227,10 @@ impl Collector {
             label.time_ms,
             class,
             &self.classes,
-            |plan, revision| amendments.add(plan, revision, models),
+            |plan, revision| {
+                miss(pairings, plan, &revision);
+                amendments.add(plan, revision, models);
+            },
         );
         self.partitions.observe(label.time_ms);
         let end = labelled(end);
@@ -249,6 +253,7 @@ impl Collector {
         joins.mature(model as u16, line_ms, &classes, |plan, ripe| match ripe {
             Ripe::Mature(matured) => self.ripen(plan, &matured, show),
             Ripe::Revised(revision) => {
+                miss(&mut self.pairings, plan, &revision);
                 self.amendments.add(plan, revision, &self.models);
             }
             Ripe::Ended(end) => {
@@ -294,10 +299,7 @@ impl Collector {
         let (Some(Disposition::Observed) | None, Some(subject)) = (end, self.subject(slot)) else {
             return;
         };
-        let implied = match plan.missing {
-            Missing::Class(class) if matured.outcome.is_none() => Some(class),
-            _ => None,
-        };
+        let implied = plan.missing.class().filter(|_| matured.outcome.is_none());
         let lost = show(&Ripened {
             slot,
             key: &subject.key,
@@ -322,11 +324,7 @@ impl Collector {
             return refused(Refusal::Streams);
         };
         subject.pending -= 1;
-        let implied = match missing {
-            Missing::Drop => None,
-            Missing::Class(class) => Some(class),
-        };
-        let class = m.outcome.or(implied);
+        let class = m.outcome.or(missing.class());
         self.seen.clear();
         // Without outcome the scores alone are looked at.
         let scored = m.against(class.unwrap_or(0));
@@ -548,16 +546,24 @@ fn rank(
     Ok(())
 }
 
+/// Counts a late outcome where versions are compared: their pairs are not revised.
+fn miss(pairings: &mut [Option<Pairing>], plan: &JoinPlan, r: &Revision<'_>) {
+    let Some(Some(pairing)) = pairings.get_mut(usize::from(r.now.model)) else {
+        return;
+    };
+    let before = r.before.or(plan.missing.class());
+    let now = r.now.outcome.unwrap_or_default();
+    let both = r.now.against(now).zip(r.now.against(before.unwrap_or(now)));
+    pairing.miss(both.map(|((_, now), (_, was))| before.is_none() || now != was));
+}
+
 impl Amendments {
     fn add(&mut self, plan: &JoinPlan, r: Revision<'_>, models: &[ModelShape]) {
         let Some(shape) = models.get(usize::from(r.now.model)) else {
             return;
         };
         let weight = shape.weight_of(&r.now);
-        let implied = match plan.missing {
-            Missing::Class(class) if r.before.is_none() => Some(class),
-            _ => None,
-        };
+        let implied = plan.missing.class().filter(|_| r.before.is_none());
         let before = r.before.or(implied);
         let now = r.now.outcome.unwrap_or_default();
         let old = r.now.against(before.unwrap_or(now));

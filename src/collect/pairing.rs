@@ -12,6 +12,14 @@
 //! Which of two versions is the champion: the one that is configured, and then pairs without it are not formed; else
 //! the one whose first row is older, and of two that began in one pane the one whose name comes first.
 //!
+//! A late outcome that revises its prediction's windows (`revise = true`) does not revise its pairs, and is counted
+//! ([`PairCounts::unrevised`]). What is said of pairs is valid at all times because each outcome is added once, and what is
+//! learnt of the panes before is used on the panes after: another outcome would have taught every later pane
+//! something else, and to replace outcomes as they come after one has looked, positives first as they mostly do, is to choose
+//! increments by their outcome. So an interval is about outcomes as they are known at maturity.
+//!
+//! Where partitions move between processes, each pairs its own rows: both records of an id lie in one where ids are keys.
+//!
 //! Always: rows held are at most the cap, and what it refuses is counted; every row taken ends as paired, alone, duplicate or
 //! contradicted. Cost: 32 bytes a row in an open pane, 40 while it waits; a sort of the rows that wait, nearly
 //! sorted already, at each pane.
@@ -94,6 +102,32 @@ pub struct PairCounts {
     pub refused: u64,
     /// Observations without id.
     pub nameless: u64,
+    /// Outcomes, one for each view, that came after maturity and are in no pair, or are another one there.
+    pub unrevised: u64,
+}
+
+impl PairCounts {
+    fn each(&mut self, o: &PairCounts, f: impl Fn(&mut u64, u64)) {
+        f(&mut self.taken, o.taken);
+        f(&mut self.paired, o.paired);
+        f(&mut self.alone, o.alone);
+        f(&mut self.duplicate, o.duplicate);
+        f(&mut self.contradicted, o.contradicted);
+        f(&mut self.refused, o.refused);
+        f(&mut self.nameless, o.nameless);
+        f(&mut self.unrevised, o.unrevised);
+    }
+
+    /// Adds others.
+    pub fn add(&mut self, other: &PairCounts) {
+        self.each(other, |a, b| *a += b);
+    }
+
+    /// What was counted after `before`.
+    pub fn since(mut self, before: &PairCounts) -> PairCounts {
+        self.each(before, |a, b| *a = a.saturating_sub(b));
+        self
+    }
 }
 
 /// All state, for a snapshot.
@@ -172,6 +206,12 @@ impl Pairing {
     /// Counts an observation without id.
     pub fn pass(&mut self) {
         self.counts.nameless += 1;
+    }
+
+    /// Counts a late outcome; `changed` says for each view of the model whether it would have changed a pair.
+    pub fn miss(&mut self, changed: impl Iterator<Item = bool>) {
+        let of = |(view, changed): (usize, bool)| changed && self.shape.views.contains(&view);
+        self.counts.unrevised += changed.enumerate().filter(|c| of(*c)).count() as u64;
     }
 
     /// Forgets the rows of open panes of subjects for which `keep` says no: their slots may be another's next.

@@ -465,11 +465,11 @@ fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Optio
     }
     let at = section.entry("enabled").at;
     let mut refuse = |what: &str, remedy: &str| problems.add(at, what, remedy);
-    if root.child("state").entry("topic").given {
+    if root.child("state").entry("topic").given && !section.entry("champion").given {
         refuse(
-            "versions cannot be compared where partitions move with their state: the two records of an id may \
-             lie in different processes",
-            "remove `topic` from [state], or `enabled` here",
+            "where partitions move with their state each pairs its own records, and two may not agree which \
+             version came first",
+            "name the version to which all others are compared in `champion`",
         );
     }
     let views = record.list("views").iter().map(|v| v.value.as_str());

@@ -528,7 +528,8 @@ const OUTCOMES: &[Key] = &[
         "pending_max",
         COUNT,
         Value("10000000"),
-        "Most predictions held, and most outcomes that wait for theirs; about 64 bytes each.",
+        "Most predictions held, and most outcomes that wait for theirs; about 64 bytes each, and 12 for each \
+         probability that vector views need.",
     ),
     key(
         "pending_memory",
@@ -647,7 +648,7 @@ const COMPARE: &[Key] = &[
         Kind::Truth,
         Value("false"),
         "Whether versions are compared, in the views `binary` and `class:k`. Needs `fields.id`, and both \
-         versions' records of an id in one process: not with [state] `topic`.",
+         versions' records of an id in one process: with [state] `topic` in one partition, and `champion` named.",
     ),
     key(
         "champion",

@@ -69,6 +69,7 @@ pub fn comparisons(published: &Published, model: Option<&str>) -> Value {
             "contradicted": counts.contradicted,
             "refused": counts.refused,
             "nameless": counts.nameless,
+            "unrevised": counts.unrevised,
             "held": held,
         })
     });

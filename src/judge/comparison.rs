@@ -5,6 +5,11 @@
 //! `binary` and `class:k`. Of `top_label` the outcome is whether the version itself was right, so two
 //! versions are not scored on the same outcome there.
 //!
+//! Where partitions move between processes, each pairs and learns by itself, and a process says the sum over those that it
+//! has: to the bit what one that had read them all would say of the Brier score and in the large, and of calibration with a
+//! recalibrator for each partition. The guarantee holds for a set of partitions; where that changes, for
+//! reasons that have nothing to do with outcomes, another sequence begins.
+//!
 //! Always: at most [`COMPARISONS_MAX`] for each plan of models; another takes the place of the one whose last pair is oldest.
 
 use crate::collect::pairing::Matches;
@@ -100,12 +105,7 @@ impl Comparisons {
             champion: m.champion.to_owned(),
             challenger: m.challenger.to_owned(),
         };
-        if self.0.len() >= COMPARISONS_MAX && !self.0.contains_key(&id) {
-            let oldest = self.0.iter().min_by_key(|(id, c)| (c.last_ms, *id));
-            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
-                self.0.remove(&id);
-            }
-        }
+        self.make_room(&id);
         let comparison = self.0.entry(id).or_insert_with(|| Comparison {
             since_ms: m.start_ms,
             last_ms: m.start_ms,
@@ -113,6 +113,30 @@ impl Comparisons {
         });
         comparison.last_ms = m.start_ms;
         comparison.paired.observe(m.pairs, grid);
+    }
+
+    /// Adds those of another stream of pairs, of the same models.
+    pub fn merge(&mut self, other: &Comparisons) {
+        for (id, theirs) in &other.0 {
+            if let Some(ours) = self.0.get_mut(id) {
+                ours.since_ms = ours.since_ms.min(theirs.since_ms);
+                ours.last_ms = ours.last_ms.max(theirs.last_ms);
+                ours.paired.merge(&theirs.paired);
+            } else {
+                self.make_room(id);
+                self.0.insert(id.clone(), theirs.clone());
+            }
+        }
+    }
+
+    /// Lets the one go whose last pair is oldest, where there is no room for this one.
+    fn make_room(&mut self, id: &ComparisonId) {
+        if self.0.len() >= COMPARISONS_MAX && !self.0.contains_key(id) {
+            let oldest = self.0.iter().min_by_key(|(id, c)| (c.last_ms, *id));
+            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
+                self.0.remove(&id);
+            }
+        }
     }
 
     /// What can be said of each at confidence 1 − `alpha`.

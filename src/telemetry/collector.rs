@@ -452,6 +452,7 @@ fn state(published: &Published, sink: &mut Sink) {
         for (end, n) in comparisons::ends(counts) {
             sink.put(Id::PairRows, &[plan, end], n as f64);
         }
+        sink.put(Id::PairUnrevised, &[plan], counts.unrevised as f64);
         sink.put(Id::PairRowsHeld, &[plan], *held as f64);
     }
     sink.put(Id::Held, &[], facts.engine.held as f64);

@@ -316,6 +316,8 @@ table! {
         "Observed records of segments that are too many for a stream of their own, counted in segment other.";
     PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]
         "Observations of models whose versions are compared, by what became of them: paired, alone, duplicate, contradicted (pairs that disagree about the outcome), refused by rows_max, nameless (without id); the label plan is the name of the model's section.";
+    PairUnrevised Input Counter "trueline_comparison_unrevised_total" "outcomes" ["plan"]
+        "Outcomes, one for each compared view, that came after maturity and would have changed a pair: pairs keep the outcome they were made with.";
     PairRowsHeld Input Gauge "trueline_comparison_rows_held" "rows" ["plan"]
         "Observations in memory for other versions of their ids.";
     Held Process Gauge "trueline_predictions_held" "records" []

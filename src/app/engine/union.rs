@@ -57,7 +57,11 @@ impl Plan {
     pub fn of_lane(&self) -> Plan {
         let mut plan = self.clone();
         for model in &mut plan.models {
-            model.judge = model.judge.silent();
+            model.judge = JudgeOptions {
+                // Versions are paired where their records are.
+                compare: model.judge.compare.take(),
+                ..model.judge.silent()
+            };
             model.segmenting.rollup = false;
         }
         plan

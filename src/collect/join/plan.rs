@@ -10,6 +10,16 @@ pub enum Missing {
     Class(u32),
 }
 
+impl Missing {
+    /// The class that is implied, if any.
+    pub fn class(self) -> Option<u32> {
+        match self {
+            Missing::Drop => None,
+            Missing::Class(class) => Some(class),
+        }
+    }
+}
+
 /// What a second outcome of one prediction means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Repeated {
