@@ -195,7 +195,11 @@ fn a_named_model_takes_from_the_star_what_it_leaves_out() {
         .unwrap();
     let classes = (0..3).map(View::Class);
     let views: Vec<View> = [View::TopLabel].into_iter().chain(classes).collect();
-    assert_eq!(pets.views, [views, vec![View::TopK(2)]].concat());
+    assert_eq!(
+        pets.views,
+        [views, vec![View::TopK(2), View::Kernel]].concat()
+    );
+    assert_eq!(pets.judge.kernel.sample, 400);
     assert_eq!(pets.judge.tolerance, 0.01);
     assert_eq!(pets.judge.min_events, 1_000);
     let images = &config.sources[0];

@@ -132,6 +132,7 @@ fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
         "trueline_tcal_reject",
         "trueline_discrete_p_value",
         "trueline_class_adjusted_p_value",
+        "trueline_kernel_sample_events",
         "trueline_reject",
         "trueline_direction",
         "trueline_spiegelhalter_z",

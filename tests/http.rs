@@ -116,11 +116,15 @@ fn every_line_of_metrics_is_a_row_of_the_table_with_its_labels() {
             assert_eq!(names, expected, "{}", row.name);
         }
     }
-    // The discrete test does not run on continuous scores, no event is weighted, and there is one class view only;
+    // The discrete test does not run on continuous scores, no event is weighted, there is one class view only and no kernel view;
     // everything else must be there.
     let left_out = [
         "trueline_class_adjusted_p_value",
         "trueline_discrete_p_value",
+        "trueline_kce",
+        "trueline_kce_lower",
+        "trueline_kernel_p_value",
+        "trueline_kernel_sample_events",
         "trueline_window_events_effective",
     ];
     for row in TABLE {
@@ -345,7 +349,7 @@ fn judged_vectors() -> Engine {
     let mut engine = Engine::new(Plan {
         models: vec![ModelPlan {
             name: "*".into(),
-            views: [&[View::TopK(2), View::Full], &class[..]].concat(),
+            views: [&[View::TopK(2), View::Full, View::Kernel], &class[..]].concat(),
             classes: ["cat", "dog", "ox"].map(String::from).to_vec(),
             ladder: Ladder::new(windows, 60_000).unwrap(),
             grid: Grid::new(Axis::Linear, 8),
@@ -416,6 +420,20 @@ fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
         let page = server.get(&format!("/streams/pets/1//{view}")).body;
         assert!(page.contains("A vector has no single score"), "{page}");
     }
+    let path = "/api/v1/streams/pets/1//kernel";
+    let window = json(path)["windows"][0].clone();
+    let kernel = &window["kernel"];
+    assert_eq!(
+        (&window["verdict"], &window["n"], &kernel["sample"]["n"]),
+        (&"calibrated".into(), &2000.into(), &512.into())
+    );
+    let p = kernel["p_value"].as_f64().unwrap();
+    assert!(p > 0.05 && kernel["decided_by"] == "sample" && kernel["features"].is_null());
+    let reason = window["absent"]["reason"].as_str().unwrap();
+    assert!(reason.contains("`kernel` holds its numbers"));
+    let page = server.get("/streams/pets/1//kernel").body;
+    assert!(page.contains("kernel calibration error") && page.contains("512 of 2000 events"));
+    assert!(server.get("/").body.contains("KCE "));
     let class = json("/api/v1/streams/pets/1//class:1")["windows"][0].clone();
     let family = &class["family"];
     assert_eq!(family["classes"], 3);
@@ -438,6 +456,12 @@ fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
         0
     );
     assert_eq!(of("class:1", "trueline_class_adjusted_p_value"), 1);
+    for name in ["kce", "kce_lower", "kernel_p_value", "kernel_sample_events"] {
+        let name = format!("trueline_{name}");
+        assert_eq!((of("kernel", &name), of("full", &name)), (1, 0), "{name}");
+    }
+    assert_eq!(of("kernel", "trueline_reject"), 1);
+    assert_eq!(of("kernel", "trueline_tcal_p_value"), 0);
 }
 
 #[test]

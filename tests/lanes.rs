@@ -10,6 +10,7 @@ use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::judge::vector::VectorState;
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::kernel::window::Keeping;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::sparse::SparseSlot;
@@ -32,12 +33,23 @@ fn plan() -> Plan {
                 rollup: true,
                 ..Segmenting::default()
             },
-            views: vec![View::TopLabel, View::TopK(2), View::Class(1), View::Full],
+            views: vec![
+                View::TopLabel,
+                View::TopK(2),
+                View::Class(1),
+                View::Full,
+                View::Kernel,
+            ],
             classes: ["no", "perhaps", "yes"].map(str::to_owned).to_vec(),
             ladder: Ladder::new(windows, 2_000).expect("a valid ladder"),
             grid: Grid::new(Axis::Linear, 6),
             judge: JudgeOptions {
                 min_events: 10,
+                // Fewer than a window holds.
+                kernel: Keeping {
+                    sample: 24,
+                    ..Keeping::default()
+                },
                 ..JudgeOptions::default()
             },
         }],
@@ -143,10 +155,13 @@ fn judged(engine: &Engine) -> BTreeMap<String, String> {
         );
         (format!("{id} {}", report.window), said)
     });
-    let vectors = engine.reports().filter(|r| r.id.view.vector().is_some());
+    let vectors = engine.reports().filter(|r| r.id.view.is_vector());
     let vectors = vectors.flat_map(|r| {
         r.windows.iter().map(move |w| {
-            let said = format!("{} {} {} {:?}", w.end_ms, w.n, w.verdict, w.vector);
+            let said = format!(
+                "{} {} {} {:?} {:?}",
+                w.end_ms, w.n, w.verdict, w.vector, w.kernel
+            );
             (format!("{} {}", r.id, w.window), said)
         })
     });
@@ -251,7 +266,7 @@ fn the_process_that_has_all_partitions_in_the_end_judges_as_one_engine_would() {
         let expected = judged(&whole);
         assert_eq!(
             expected.len(),
-            4 * 2 * 3 + 2 * 2 + 2 * 2,
+            4 * 2 * 3 + 3 * 2 + 3 * 2,
             "three segments and their roll-up, vector views of all, and the panes of these"
         );
         let moves = if seed == 1 { 0.0 } else { 0.1 };

@@ -361,7 +361,7 @@ fn panes_that_mature_one_by_one_are_judged_as_those_that_were_never_apart_a_matu
     let joined = join(Missing::Drop, Repeated::First, false);
     let mut feed = Feed::new(plan(&views(), vec![joined], 0));
     let told = |engine: &Engine, seen: &mut BTreeMap<(String, i64), WindowReport>| {
-        for r in engine.reports().filter(|r| r.id.view.vector().is_some()) {
+        for r in engine.reports().filter(|r| r.id.view.is_vector()) {
             for w in r.windows.iter().filter(|w| w.end_ms > 0) {
                 let at = (format!("{} {}", r.id.view, w.window), w.end_ms);
                 seen.insert(at, w.clone());

@@ -234,7 +234,7 @@ fn windows_move_on_and_calibrated_ones_are_called_so_until_data_stop() {
     let mut tight = feed(plan_tight, &rows);
     // With ten minutes of lateness nothing is sealed yet; without, all but the last pane is.
     let wide = feed(plan(), &rows);
-    let of_vectors = wide.reports().filter(|r| r.id.view.vector().is_some());
+    let of_vectors = wide.reports().filter(|r| r.id.view.is_vector());
     assert!(of_vectors.map(|r| r.windows[0].n).all(|n| n == 0));
     let seen = report(&tight, View::Full);
     let w = &seen.windows[0];
@@ -339,7 +339,7 @@ fn a_window_with_more_late_events_than_events_in_time_has_no_verdict() {
     }
     engine.finish();
     let late = Verdict::Undecided(Undecided::Late);
-    let streams = engine.reports().filter(|r| r.id.view.vector().is_some());
+    let streams = engine.reports().filter(|r| r.id.view.is_vector());
     let verdicts: Vec<Verdict> = streams.map(|r| r.windows[0].verdict).collect();
     assert_eq!(verdicts, [late, late]);
 }
@@ -352,7 +352,7 @@ fn an_alert_of_a_vector_view_is_recomputed_from_its_record_to_the_bit() {
     let changes = engine.finish();
     let alerts = changes
         .iter()
-        .filter(|c| matches!(c.step, Step::Stream { .. }) && c.stream.view.vector().is_some());
+        .filter(|c| matches!(c.step, Step::Stream { .. }) && c.stream.view.is_vector());
     let mut seen = 0;
     for change in alerts {
         let text = serde_json::to_string(&Record::of(change, "", Vec::new()).unwrap()).unwrap();

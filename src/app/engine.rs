@@ -145,7 +145,7 @@ impl Engine {
         let slot = self.collector.last_slot();
         match end {
             Disposition::Observed => {
-                let lost = self.vectors.observe(&self.plan, slot, event);
+                let lost = self.vectors.observe(&self.plan, slot, origin, event);
                 let counters = self.collector.counters_mut();
                 counters.source_mut(origin.source).uncelled += lost;
             }
@@ -362,6 +362,7 @@ impl Engine {
                 model.judge = JudgeOptions {
                     detector: model.judge.detector.take(),
                     compare: model.judge.compare.take(),
+                    kernel: model.judge.kernel,
                     ..theirs.judge.clone()
                 };
                 // The sums hold scores that were carried by it.
@@ -929,7 +930,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
         name: m.name.clone(),
         views: scalars(m).collect(),
-        depth: depth(m.views.iter().filter_map(|v| v.vector()), m.classes.len()),
+        depth: depth(m.views.iter().filter_map(|v| v.cells()), m.classes.len()),
         classes: m.classes.len(),
         pane_ms: m.ladder.pane_ms,
         lateness_ms: m.ladder.lateness_ms,

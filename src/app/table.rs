@@ -6,6 +6,7 @@
 
 use crate::judge::{Verdict, WindowReport};
 use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
 /// The colour of a cell, by the basic codes that every terminal knows.
@@ -85,9 +86,10 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
         Cell::plain(report.n.to_string()),
     ];
     match &report.evaluation {
-        None => match report.decided_vector() {
-            Some(e) => cells.extend(vector_numbers(e)),
-            None => cells.extend((0..4).map(|_| Cell::plain("-"))),
+        None => match (report.decided_vector(), report.decided_kernel()) {
+            (Some(e), _) => cells.extend(vector_numbers(e)),
+            (None, Some(e)) => cells.extend(kernel_numbers(e)),
+            (None, None) => cells.extend((0..4).map(|_| Cell::plain("-"))),
         },
         Some(e) => cells.extend(numbers(e, report.verdict)),
     }
@@ -130,6 +132,16 @@ fn vector_numbers(e: &multiclass::Evaluation) -> [Cell; 4] {
         Cell::plain(format!("{:.4}", i.estimate_squared.max(0.0).sqrt())),
         Cell::plain(format!("{open}{:.4}, {:.4}]", i.lower, i.upper)),
         Cell::plain(short(e.tcal.p_value)),
+        Cell::plain("-"),
+    ]
+}
+
+/// The same of a kernel view, which has a lower end only.
+fn kernel_numbers(e: &WindowEvaluation) -> [Cell; 4] {
+    [
+        Cell::plain(format!("KCE {:.4}", e.kce)),
+        Cell::plain(format!("[{:.4}, -]", e.lower)),
+        Cell::plain(e.p_value.map_or("-".to_owned(), short)),
         Cell::plain("-"),
     ]
 }

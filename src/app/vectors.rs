@@ -12,17 +12,24 @@
 //! Caps: each pane of a view has at most so many cells, and at most so many versions have any; events that find none are
 //! counted, and their windows are `undecided(capacity)`. A version that was one too many gets cells once another is gone.
 //!
+//! A kernel view keeps a sample of the events whose ranks are lowest. A rank is a hash, under the configured seed, of the event's id and
+//! time, or of its place in the input where it has no id, and of its row where a record holds several: so it does not
+//! depend on the order in which partitions are read, and with ids not on partitions at all. It knows nothing of the prediction and the outcome.
+//!
 //! Cost: of an engine without vector views, one comparison an event; of a model without in one that has some, a look-up by
-//! slot; else k² additions and a search among the cells.
+//! slot; else k² additions and a search among the cells; or a hash and mostly one comparison.
 
-use crate::collect::{Event, Key, LateVector, ROLL_UP, Ripened};
+use crate::collect::{Event, Key, LateVector, Origin, ROLL_UP, Ripened};
 use crate::judge::vector::VectorJudge;
 use crate::judge::{Change, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
 use crate::stats::multiclass::Ranked;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::{Checked, Outcome, View};
 use crate::store::snapshot::VersionState;
+use crate::window::held::{HeldShape, Seen};
 use crate::window::sparse::{Revised, VectorPane};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
 
 /// All vector streams of an engine.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +39,8 @@ pub struct Vectors {
     streams: Vec<Version>,
     /// Where the versions of the collector's slots are.
     places: Vec<Place>,
+    /// The record that was seen last, and how many rows of it before the one now.
+    row: Option<(Origin, u32)>,
     stopwatch: Option<Stopwatch>,
     /// What is sealed is laid out.
     lane: bool,
@@ -118,22 +127,45 @@ impl<'a> Of<'a> {
 }
 
 /// The shape under which a model keeps a vector view; `None` of a scalar one.
-pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<Shape> {
-    Some(Shape {
-        view: view.vector()?,
-        classes: plan.classes.len(),
+pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<HeldShape> {
+    let classes = plan.classes.len();
+    if view == View::Kernel {
+        let keeping = plan.judge.kernel;
+        return Some(HeldShape::Kernel { classes, keeping });
+    }
+    Some(HeldShape::Cells(Shape {
+        view: view.cells()?,
+        classes,
         cells_max,
-    })
+    }))
+}
+
+/// The rank of an event in samples, of row `row` of its record; see the module.
+pub fn rank(seed: u64, origin: Origin, row: u32, event: &Event<'_>) -> u64 {
+    let mut hash = SipHasher13::new_with_keys(seed, 0);
+    hash.write_u32(row);
+    match event.id {
+        [] => {
+            hash.write_u16(origin.source);
+            hash.write_i32(origin.partition);
+            hash.write_i64(origin.offset);
+        }
+        id => {
+            hash.write_i64(event.time_ms);
+            hash.write(id);
+        }
+    }
+    hash.finish()
 }
 
 /// The vector views of a model.
 pub fn vectors(plan: &ModelPlan) -> impl Iterator<Item = View> {
-    plan.views.iter().copied().filter(|v| v.vector().is_some())
+    plan.views.iter().copied().filter(|v| v.is_vector())
 }
 
 /// The scalar views of a model, which the collector counts.
 pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
-    plan.views.iter().copied().filter(|v| v.vector().is_none())
+    plan.views.iter().copied().filter(|v| !v.is_vector())
 }
 
 fn judges(
@@ -150,7 +182,9 @@ fn judges(
             view: *view,
         };
         let shape = shape(plan, *view, cells_max)?;
-        VectorJudge::new(id, shape, &plan.ladder, plan.grid)
+        let mut judge = VectorJudge::new(id, shape, &plan.ladder, plan.grid)?;
+        judge.cap(cells_max);
+        Some(judge)
     };
     plan.views.iter().filter_map(judge).collect()
 }
@@ -158,7 +192,7 @@ fn judges(
 impl Version {
     /// Whether it has cells at all.
     fn has_cells(&self) -> bool {
-        self.judges.iter().any(|j| j.cells_max() > 0)
+        self.judges.iter().any(VectorJudge::has_room)
     }
 }
 
@@ -179,7 +213,8 @@ impl Vectors {
 
     /// Takes an event that the collector has counted in the subject of a slot; answers how many views had no cell for it.
     #[cold]
-    pub fn observe(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) -> u64 {
+    pub fn observe(&mut self, plan: &Plan, slot: usize, origin: Origin, event: &Event<'_>) -> u64 {
+        let row = self.row_of(origin);
         let Some(version) = self.version(plan, slot, Of::event(event)) else {
             return 0;
         };
@@ -191,8 +226,29 @@ impl Vectors {
         };
         version.seen = true;
         version.newest_ms = version.newest_ms.max(event.time_ms);
+        let of = &plan.models[version.model];
+        let rank = match of.views.contains(&View::Kernel) {
+            true => rank(of.judge.kernel.seed, origin, row, event),
+            false => 0,
+        };
+        let seen = Seen {
+            entries,
+            sum,
+            class,
+            rank,
+        };
         let judges = version.judges.iter_mut();
-        lost(judges.map(|j| j.observe(event.time_ms, entries, sum, class)))
+        lost(judges.map(|j| j.observe(event.time_ms, seen)))
+    }
+
+    /// Which row of its record an event is.
+    fn row_of(&mut self, origin: Origin) -> u32 {
+        let row = match self.row {
+            Some((last, row)) if last == origin => row.saturating_add(1),
+            _ => 0,
+        };
+        self.row = Some((origin, row));
+        row
     }
 
     /// Hears of a prediction that waits for its outcome.

@@ -30,7 +30,8 @@ pub fn render(e: &Evaluation) -> String {
          {:<22}{:.5}\n\
          {:<22}{:.4e}, under the null {:.4e}; p = {}\n\
          {:<22}{}, null sd {:.2e}; p = {}\n\
-         {:<22}{}; p = {}\n",
+         {:<22}{}; p = {}\n\
+         {:<22}{} in blocks of {}; p = {}\n",
         e.alpha,
         "events",
         e.n,
@@ -50,5 +51,9 @@ pub fn render(e: &Evaluation) -> String {
         "SKCE linear",
         estimate(e.linear),
         values(&e.linear_p),
+        "SKCE block",
+        estimate(e.block),
+        e.block_size,
+        values(&e.block_p),
     )
 }

@@ -19,6 +19,7 @@ use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::NullReach;
+use crate::stats::kernel::window::Keeping;
 use crate::stats::sampling::Sampling;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::stats::view::View;
@@ -75,7 +76,7 @@ impl Record {
         }
     }
 
-    fn integer(&self, key: &str) -> Option<i64> {
+    pub(super) fn integer(&self, key: &str) -> Option<i64> {
         match self.entry(key).value {
             Value::Integer(i) => Some(i),
             _ => None,
@@ -192,7 +193,8 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     if weighted {
         grid = grid.weighted();
     }
-    vectors::check(record, &views, weighted, problems);
+    vectors::check(record, root, &views, weighted, problems);
+    let keeping = vectors::keeping(record, problems);
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),
         views,
@@ -205,6 +207,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
         grid,
         judge: JudgeOptions {
             compare: compare(record, root, problems),
+            kernel: keeping,
             ..judge(test, record.child("model.alert"), sampling, problems)
         },
         segmenting: segmenting(record, root),
@@ -340,7 +343,7 @@ fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
         let parsed = text.parse().map_err(|_| {
             (
                 format!("`{text}` is not a view"),
-                "write `binary`, `top_label`, `class:` with a number or a name, `top_k:` with a count, or `full`"
+                "write `binary`, `top_label`, `class:` with a number or a name, `top_k:` with a count, `full` or `kernel`"
                     .to_owned(),
             )
         });
@@ -454,6 +457,7 @@ fn judge(
         stale_after_ms: alert.milliseconds("stale_after"),
         detector: None,
         compare: None,
+        kernel: Keeping::default(),
     }
 }
 

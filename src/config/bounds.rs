@@ -13,7 +13,8 @@
 //!
 //! A pane of a vector view keeps at most so many cells as `vector_cells_max` says, or its view has; each takes up to
 //! 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes for k coordinates. Its windows by time hold panes of a slide as above, and
-//! of each there is one a version, for at most `vector_versions_max` versions.
+//! of each there is one a version, for at most `vector_versions_max` versions. A pane of a kernel view keeps, of each event of its
+//! sample, 8 bytes a class and 64 around them, and 32 a class for each random feature.
 //!
 //! A detector takes 32 kB a stream, and its bets 496 B a cell, up to 4096 cells, once for each model.
 //!
@@ -155,7 +156,7 @@ fn vector_bytes(config: &Config) -> u64 {
     let each = config.plan.models.iter();
     let cells = each.map(|m| version_bytes(m, caps.vector_cells_max)).max();
     let versions = caps.vector_versions_max.min(caps.streams_max) as u64;
-    let views = |m: &ModelPlan| m.views.iter().filter(|v| v.vector().is_some()).count();
+    let views = |m: &ModelPlan| m.views.iter().filter(|v| v.is_vector()).count();
     let views = config.plan.models.iter().map(views).max().unwrap_or(0) as u64;
     // Reports of versions that have no cells.
     let reports = views
@@ -177,8 +178,11 @@ fn version_bytes(model: &ModelPlan, cells_max: usize) -> u64 {
     });
     let panes = held.fold(open, u64::saturating_add);
     let pane = |view: &View| {
+        if *view == View::Kernel {
+            return Some(model.judge.kernel.pane_bytes(model.classes.len()) as u64);
+        }
         let shape = Shape {
-            view: view.vector()?,
+            view: view.cells()?,
             classes: model.classes.len(),
             cells_max,
         };
@@ -240,19 +244,14 @@ fn held_bytes(config: &Config) -> u64 {
 
 /// Probabilities that vector views keep of a prediction, at most.
 fn coordinates(config: &Config) -> u64 {
-    let views = |m: &ModelPlan| {
-        m.views
-            .iter()
-            .filter_map(|v| v.vector())
-            .collect::<Vec<_>>()
-    };
+    let views = |m: &ModelPlan| m.views.iter().filter_map(|v| v.cells()).collect::<Vec<_>>();
     let of = |m: &ModelPlan| depth(views(m).into_iter(), m.classes.len()) as u64;
     config.plan.models.iter().map(of).max().unwrap_or(0)
 }
 
 /// Views of single scores, at most; a weight takes the place of one.
 fn views(config: &Config) -> u64 {
-    let scalars = |m: &ModelPlan| m.views.iter().filter(|v| v.vector().is_none()).count();
+    let scalars = |m: &ModelPlan| m.views.iter().filter(|v| !v.is_vector()).count();
     let views = |m: &ModelPlan| scalars(m) as u64 + u64::from(m.grid.is_weighted());
     let views = config.plan.models.iter().map(views);
     views.max().unwrap_or(1).max(1)

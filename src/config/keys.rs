@@ -105,6 +105,13 @@ pub const SECTIONS: &[Section] = &[
         keys: SAMPLING,
     },
     Section {
+        path: "model.kernel",
+        repeated: false,
+        about: "What the view `kernel` keeps of a window: a sample whose pairs are compared at each slide, and \
+                random features, sums over all events.",
+        keys: KERNEL,
+    },
+    Section {
         path: "model.test",
         repeated: false,
         about: "When a window is called miscalibrated.",
@@ -553,8 +560,9 @@ const MODEL: &[Key] = &[
         Value("[\"binary\"]"),
         "What is tested: `binary` (the score against the outcome), `top_label` (the largest \
          probability against whether that class came), `class:K` (the probability of class number or \
-         name K against whether it came), `top_k:K` (the K largest probabilities together) and `full` (the whole \
-         vector) of whole versions, up to 12 coordinates, beside at least one of the others.",
+         name K against whether it came), `top_k:K` (the K largest probabilities together), `full` (the whole \
+         vector; both up to 12 coordinates) and `kernel` (the whole vector by the kernel test, of any number of classes) of whole \
+         versions, beside at least one of the others.",
     ),
     key(
         "classes",
@@ -639,6 +647,44 @@ const SAMPLING: &[Key] = &[
         Value("1.0"),
         "Share of the negatives that the model was trained on, above 0, where its scores were not corrected \
          for it: p / (p + (1 - p) / w).",
+    ),
+];
+
+const KERNEL: &[Key] = &[
+    key(
+        "sample",
+        Kind::Integer { low: 2, high: 4000 },
+        Value("512"),
+        "Events of a window that are kept and compared pair by pair, those whose ids (or places in the topic) have the lowest \
+         hashes. Its square is what a judgement costs, at each slide of each window, in the thread that reads; \
+         512 have 131 thousand pairs.",
+    ),
+    key(
+        "bandwidth",
+        Kind::Number(Bounds {
+            low: 0.0,
+            high: 100.0,
+            open: true,
+        }),
+        Unset("0.5"),
+        "Width v of the kernel exp(-TV/v), TV the total variation distance of two vectors, from 0 to 1. Unset: the median \
+         distance in each sample.",
+    ),
+    key(
+        "features",
+        Kind::Integer { low: 0, high: 1024 },
+        Value("0"),
+        "Random features: each event adds to 2 x features x classes sums, and the test is of all events in place of the sample. \
+         The one key here that costs each event more than a hash. Needs `bandwidth`.",
+    ),
+    key(
+        "seed",
+        Kind::Integer {
+            low: 0,
+            high: i64::MAX,
+        },
+        Value("0"),
+        "Seed of the sample and the features; the same data and seed give the same bits.",
     ),
 ];
 
@@ -1083,7 +1129,7 @@ const LIMITS: &[Key] = &[
         "vector_cells_max",
         Kind::Integer { low: 1, high: 4096 },
         Value("4096"),
-        "Cells of a pane of a vector view (`top_k`, `full`); an event that would begin another is in no sum of that \
+        "Cells of a pane of a view `top_k` or `full`; an event that would begin another is in no sum of that \
          view, and its windows are undecided (capacity). 4096 is all there are.",
     ),
     key(
@@ -1093,7 +1139,7 @@ const LIMITS: &[Key] = &[
             high: 1_000_000,
         },
         Value("64"),
-        "Versions that have cells for vector views at once; windows of vector views of further ones are undecided \
+        "Versions that have cells, or a sample, for vector views at once; windows of vector views of further ones are undecided \
          (capacity) until another is forgotten.",
     ),
     key(

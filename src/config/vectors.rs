@@ -1,34 +1,80 @@
 //! Which vector views can be kept live, and beside what.
 //!
-//! A vector view needs its classes named, at most [`DIMENSION_MAX`] coordinates, and a view of single scores beside it, by
+//! A vector view needs its classes named, at most [`DIMENSION_MAX`] coordinates unless it is of the kernel test, and a view of single scores beside it, by
 //! which events are counted. It counts events alike: the null variance of a cell, by which its test keeps its level, is of
-//! sums without weights; so it cannot be of a model whose events are weighted.
+//! sums without weights; so it cannot be of a model whose events are weighted. What waits for an outcome is a few probabilities of a
+//! prediction, and not what its id hashes to, so the kernel view cannot be where outcomes come apart.
 
 use super::document::Record;
 use super::problem::Problems;
+use super::value::Value;
+use crate::judge::ANY_MODEL as ANY;
+use crate::stats::kernel::window::Keeping;
 use crate::stats::multiclass::sums::{DIMENSION_MAX, Shape};
 use crate::stats::view::View;
 
 /// Names what stands against the vector views of a model, if it has any.
-pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Problems<'_>) {
-    if !views.iter().any(|v| v.vector().is_some()) {
+pub fn check(
+    record: &Record,
+    root: &Record,
+    views: &[View],
+    weighted: bool,
+    problems: &mut Problems<'_>,
+) {
+    if !views.iter().any(|v| v.is_vector()) {
         return;
     }
     let at = record.entry("views").at;
     let remedy = "use `top_label` and `class:` views";
     if weighted {
-        let what = "`top_k` and `full` count events alike, and events of this model are weighted";
+        let what = "vector views count events alike, and events of this model are weighted";
         problems.add(at, what, remedy);
     }
-    if views.iter().all(|v| v.vector().is_some()) {
+    let name = record.text("name");
+    let feeds = |s: &&Record| {
+        let fixed = s.text("model");
+        fixed.is_none() || name == Some(ANY) || fixed == name
+    };
+    let joined = |s: &Record| s.child("source.outcomes").entry("maturity").given;
+    if views.contains(&View::Kernel) && root.all("source").iter().filter(feeds).any(joined) {
+        let what = "`kernel` keeps whole vectors, which do not wait for outcomes, and a source of this model joins them";
+        problems.add(at, what, "use `full`, `top_k:` and `class:` views");
+    }
+    if views.iter().all(|v| v.is_vector()) {
         let what = "`views` has no view of single scores, by which events are counted";
         problems.add(at, what, "add `\"top_label\"`");
     }
 }
 
+/// What the kernel view keeps; features need a width that does not change from window to window.
+pub fn keeping(record: &Record, problems: &mut Problems<'_>) -> Keeping {
+    let own = record.child("model.kernel");
+    let width = own.entry("bandwidth");
+    let keeping = Keeping {
+        sample: own.count("sample"),
+        nu: (!matches!(width.value, Value::Absent)).then(|| own.number("bandwidth")),
+        features: own.count("features"),
+        seed: own.integer("seed").unwrap_or(0).unsigned_abs(),
+    };
+    let features = own.entry("features");
+    if keeping.features > 0 && keeping.nu.is_none() {
+        let what = "`features` are sums over panes, at one width for all, and without `bandwidth` each window has its own";
+        let remedy = "write `bandwidth`, such as the `nu` that `trueline evaluate --view kernel` says of a good month";
+        problems.add(features.at, what, remedy);
+    }
+    keeping
+}
+
 /// A vector view fits the model's classes and what is kept live.
 pub fn fits(view: View, text: &str, classes: &[String]) -> Result<View, (String, String)> {
-    let Some(vector) = view.vector() else {
+    if !view.is_vector() {
+        return Ok(view);
+    }
+    if classes.len() < 2 {
+        let remedy = "list the names of all classes in `classes`".to_owned();
+        return Err((format!("view `{text}` needs to know the classes"), remedy));
+    }
+    let Some(vector) = view.cells() else {
         return Ok(view);
     };
     let shape = Shape {
@@ -36,10 +82,6 @@ pub fn fits(view: View, text: &str, classes: &[String]) -> Result<View, (String,
         classes: classes.len(),
         cells_max: 1,
     };
-    if classes.len() < 2 {
-        let remedy = "list the names of all classes in `classes`".to_owned();
-        return Err((format!("view `{text}` needs to know the classes"), remedy));
-    }
     match shape.dimension() {
         Some(_) => Ok(view),
         None => Err((
@@ -47,7 +89,7 @@ pub fn fits(view: View, text: &str, classes: &[String]) -> Result<View, (String,
                 "view `{text}` of {} classes has too many coordinates: at most {DIMENSION_MAX}, and no more than classes",
                 classes.len()
             ),
-            "write `top_k:` with a smaller number, or `class:` views".to_owned(),
+            "write `top_k:` with a smaller number, `kernel`, or `class:` views".to_owned(),
         )),
     }
 }

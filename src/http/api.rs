@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use super::path::{encode, encode_id, page_path};
 use crate::judge::{
     AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, Verdict, WindowReport,
-    classes, comparison, detector_report, report,
+    classes, comparison, detector_report, kernel, report,
 };
 use crate::stats::evaluation::Evaluation;
+use crate::stats::view::View;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
 
@@ -106,6 +107,9 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
             if let Some(e) = window.decided_vector() {
                 entry["vector"] = classes::json(e);
             }
+            if let Some(e) = window.decided_kernel() {
+                entry["kernel"] = kernel::window_json(e);
+            }
             if let Some(absent) = absent(report) {
                 entry["absent"] = absent;
             }
@@ -125,9 +129,13 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
 
 /// What a vector view cannot say, and why; `None` of a scalar one, whose nulls say for themselves.
 pub(super) fn absent(report: &StreamReport) -> Option<Value> {
-    report.id.view.vector().map(|_| {
+    let holds = match report.id.view {
+        View::Kernel => "kernel",
+        _ => "vector",
+    };
+    report.id.view.is_vector().then(|| {
         json!({
-            "reason": "a vector view has no single score; `vector` holds its numbers",
+            "reason": format!("a vector view has no single score; `{holds}` holds its numbers"),
             "fields": [
                 "evaluation", "detector", "direction", "reliability", "recalibration", "coverage", "mean_score",
                 "event_rate", "cox", "brier", "log_loss", "ks", "kuiper", "spiegelhalter", "detectable",
@@ -261,6 +269,10 @@ pub fn brief(window: &WindowReport) -> Value {
             "detectable": Value::Null,
         });
         entry["p_value"] = json!(e.tcal.p_value);
+    }
+    if let Some(e) = window.decided_kernel() {
+        entry["kce"] = json!({"value": e.kce, "lower": e.lower, "confidence": e.confidence});
+        entry["p_value"] = json!(e.p_value);
     }
     entry
 }

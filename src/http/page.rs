@@ -12,6 +12,7 @@ use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
 use crate::judge::{DetectorReport, Mending, StreamReport, Verdict, WindowReport, recalibration};
 use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::telemetry::Published;
 use crate::telemetry::collector::verdict_words;
@@ -185,9 +186,10 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
             mending(path, window, body);
         }
         None => {
-            let words = match window.decided_vector() {
-                Some(e) => vector_sentence(window.verdict, e),
-                None => undecided_sentence(window).to_owned(),
+            let words = match (window.decided_vector(), window.decided_kernel()) {
+                (Some(e), _) => vector_sentence(window.verdict, e),
+                (None, Some(e)) => kernel_sentence(window.verdict, e),
+                (None, None) => undecided_sentence(window).to_owned(),
             };
             let _ = write!(body, "<p class=words>{words}</p>");
         }
@@ -323,8 +325,8 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
                 significance(p_value(e))
             );
         }
-        None => match window.decided_vector() {
-            Some(e) => {
+        None => match (window.decided_vector(), window.decided_kernel()) {
+            (Some(e), _) => {
                 let i = &e.interval;
                 let _ = write!(
                     body,
@@ -335,7 +337,16 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
                     significance(e.tcal.p_value)
                 );
             }
-            None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
+            (None, Some(e)) => {
+                let p = e.p_value.map_or("–".to_owned(), significance);
+                let _ = write!(
+                    body,
+                    "<td class=num>KCE {}<td class=num>≥ {}<td class=num>{p}",
+                    number(e.kce),
+                    number(e.lower)
+                );
+            }
+            (None, None) => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
         },
     }
     let _ = write!(body, "<td>{}<td>{}", alert(window), clock(window.end_ms));
@@ -411,6 +422,28 @@ fn vector_sentence(verdict: Verdict, e: &multiclass::Evaluation) -> String {
         number(i.lower),
         number(i.upper),
         significance(e.tcal.p_value)
+    )
+}
+
+/// The kernel test has a number for the error, and a lower end.
+fn kernel_sentence(verdict: Verdict, e: &WindowEvaluation) -> String {
+    let said = match (e.reject, verdict) {
+        (true, Verdict::Miscalibrated) => "Calibration is rejected",
+        (true, _) => "There is a deviation that need not exceed the tolerance",
+        (false, _) => "Nothing here speaks against the probabilities",
+    };
+    let by = match &e.features {
+        Some(f) if e.by_features => format!("by {} random features of all events", f.count),
+        _ => format!("by {} of {} events", e.sample.n, e.n),
+    };
+    format!(
+        "{said}: kernel calibration error {} over {} classes, at least {} with {:.0} % confidence, p {}, {by}. A vector has \
+         no single score, so no diagram, direction, detector or recalibration.",
+        number(e.kce),
+        e.classes,
+        number(e.lower),
+        50.0 + 50.0 * e.confidence,
+        e.p_value.map_or("undefined".to_owned(), significance)
     )
 }
 

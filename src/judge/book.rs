@@ -10,8 +10,10 @@ use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, AlertState, Condition};
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::Evaluation;
-use crate::stats::multiclass::{self, VectorSums};
+use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::multiclass;
 use crate::window::Packed;
+use crate::window::held::Held;
 use std::sync::Arc;
 
 /// The latest judgement of one window of one stream.
@@ -38,8 +40,10 @@ pub struct WindowReport {
     pub alert_since_ms: Option<i64>,
     /// All numbers; `None` while undecided.
     pub evaluation: Option<Arc<Evaluation>>,
-    /// The same of a vector view, which has no other.
+    /// The same of a vector view that is tested by cells, which has no other.
     pub vector: Option<Arc<multiclass::Evaluation>>,
+    /// The same of the kernel view, which has no other.
+    pub kernel: Option<Arc<WindowEvaluation>>,
     /// What it is among the other classes; of class views only, while decided.
     pub family: Option<Family>,
     /// Event time of the judgement: the end of the newest pane in it.
@@ -63,6 +67,7 @@ impl WindowReport {
             alert_since_ms: None,
             evaluation: None,
             vector: None,
+            kernel: None,
             family: None,
             evaluated_at_ms: 0,
             mending: None,
@@ -71,14 +76,15 @@ impl WindowReport {
 
     /// Whether it has numbers, of scores or of vectors.
     pub fn has_numbers(&self) -> bool {
-        self.evaluation.is_some() || self.vector.is_some()
+        self.evaluation.is_some() || self.vector.is_some() || self.kernel.is_some()
     }
 
     /// Lower end of its interval, or 0.
     pub fn lower(&self) -> f64 {
         let scalar = self.evaluation.as_ref().map(|e| e.interval.lower);
         let vector = self.vector.as_ref().map(|e| e.interval.lower);
-        scalar.or(vector).unwrap_or(0.0)
+        let kernel = self.kernel.as_ref().map(|e| e.lower);
+        scalar.or(vector).or(kernel).unwrap_or(0.0)
     }
 
     /// The numbers of a vector view behind a verdict; none while the window is undecided.
@@ -86,6 +92,14 @@ impl WindowReport {
         match self.verdict {
             Verdict::Undecided(_) => None,
             Verdict::Calibrated | Verdict::Miscalibrated => self.vector.as_deref(),
+        }
+    }
+
+    /// The same of the kernel view.
+    pub fn decided_kernel(&self) -> Option<&WindowEvaluation> {
+        match self.verdict {
+            Verdict::Undecided(_) => None,
+            Verdict::Calibrated | Verdict::Miscalibrated => self.kernel.as_deref(),
         }
     }
 }
@@ -163,7 +177,7 @@ pub struct Evidence {
     /// Packed sums of its windows; `None` of those that are undecided.
     pub sums: Vec<Option<Packed>>,
     /// Sums of the windows of a vector view, which have no packed ones.
-    pub vectors: Vec<Option<VectorSums>>,
+    pub vectors: Vec<Option<Held>>,
     /// How windows were judged.
     pub options: JudgeOptions,
     /// Cells.

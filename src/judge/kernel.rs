@@ -1,8 +1,9 @@
-//! The kernel test of vectors as JSON: what `trueline evaluate --view kernel --json` prints.
+//! The kernel test of vectors as JSON: what `trueline evaluate --view kernel --json` prints, and what the API says of a window.
 //!
 //! Estimates are squared (SKCE) but for `kce`. Each has its p-values by method; the one given the predictions of
 //! the biased estimator decides. What is undefined or was not asked for is null.
 
+use crate::stats::kernel::window::{BlockTest, FeatureTest, WindowEvaluation};
 use crate::stats::kernel::{Evaluation, PValues};
 use serde_json::{Value, json};
 
@@ -31,6 +32,42 @@ pub fn json(e: &Evaluation) -> Value {
             "p_values": p_values(&e.unbiased_p),
         },
         "linear": {"skce": e.linear, "p_values": p_values(&e.linear_p)},
+        "block": {"size": e.block_size, "skce": e.block, "p_values": p_values(&e.block_p)},
+    })
+}
+
+/// A window of a stream: what decides, then the test of its sample as [`json()`] has it, that of random features, and the
+/// linear and block sums of its panes.
+pub fn window_json(e: &WindowEvaluation) -> Value {
+    json!({
+        "n": e.n,
+        "classes": e.classes,
+        "view": "kernel",
+        "reject": e.reject,
+        "p_value": e.p_value,
+        "decided_by": if e.by_features { "features" } else { "sample" },
+        "kce": e.kce,
+        "kce_lower": e.lower,
+        "confidence": e.confidence,
+        "sample": json(&e.sample),
+        "features": e.features.as_ref().map(features),
+        "blocks": e.blocks.iter().map(block).collect::<Vec<_>>(),
+    })
+}
+
+fn block(b: &BlockTest) -> Value {
+    json!({"size": b.size, "count": b.count, "skce": b.estimate, "p_values": p_values(&b.p)})
+}
+
+fn features(f: &FeatureTest) -> Value {
+    json!({
+        "count": f.count,
+        "biased": f.biased,
+        "unbiased": f.unbiased,
+        "null_mean": f.null_mean,
+        "null_sd": f.null_sd,
+        "p_value": f.p_value,
+        "p_value_bound": f.p_value_bound,
     })
 }
 

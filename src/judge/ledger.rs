@@ -58,7 +58,7 @@ pub fn share_of(i: u64) -> f64 {
 /// What a stream of `model` with this number stakes of what its account's budget hands out.
 pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, number: u64) -> f64 {
     // Vector views have no detector.
-    let scalar = model.views.iter().filter(|v| v.vector().is_none());
+    let scalar = model.views.iter().filter(|v| !v.is_vector());
     let views = scalar.count().max(1) as f64;
     let part = options.part / views;
     match options.budget {

@@ -11,13 +11,13 @@
 
 use super::alarm;
 use super::book::{Change, DetectorStep, Facts, Step, StreamReport, WindowReport};
-use super::classes;
 use super::detector::{Detector, DetectorOptions};
 use super::detector_report;
 use super::detector_state::DetectorState;
 use super::report;
 use super::sentence;
 use super::stream::StreamId;
+use super::vector::{self, Numbers};
 use super::verdict::{JudgeOptions, Verdict};
 use crate::alert::{Alert, AlertState, Condition, Holds};
 use crate::stats::axis::{Axis, Grid};
@@ -25,11 +25,11 @@ use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
 use crate::stats::evaluation::{NullReach, Options, Sampling, evaluate};
 use crate::stats::multiclass::sums::Shape;
-use crate::stats::multiclass::{self, VectorSums};
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::window::Packed;
+use crate::window::held::{Held, HeldShape, HeldState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
@@ -174,32 +174,59 @@ struct Window {
     large: bool,
 }
 
-/// Sums of a window of a vector view.
+/// What a window of a vector view held.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct VectorWindow {
     classes: usize,
+    /// Most cells; 0 of the kernel view.
     cells_max: usize,
-    /// Cells as in snapshots, hexadecimal.
+    /// Cells, or what the kernel test needs, as in snapshots, hexadecimal.
     rows: String,
 }
 
+/// A window of a kernel view beyond this many bytes is not kept: a sample of vectors of hundreds of classes, which would
+/// make a record of megabytes.
+const HELD_BYTES_MAX: usize = 1 << 20;
+
 impl VectorWindow {
-    fn of(sums: &VectorSums) -> Option<VectorWindow> {
-        let shape = sums.shape();
+    fn of(held: &Held) -> Option<VectorWindow> {
+        let (classes, cells_max, bytes) = match (held, held.state()) {
+            (Held::Cells(sums), HeldState::Cells { rows, .. }) => {
+                let shape = sums.shape();
+                (shape.classes, shape.cells_max, postcard::to_stdvec(&rows))
+            }
+            (Held::Kernel(sums), state) if held.bytes() <= HELD_BYTES_MAX => {
+                (sums.classes(), 0, postcard::to_stdvec(&state))
+            }
+            _ => return None,
+        };
         Some(VectorWindow {
-            classes: shape.classes,
-            cells_max: shape.cells_max,
-            rows: hex(&postcard::to_stdvec(&sums.rows()).ok()?),
+            classes,
+            cells_max,
+            rows: hex(&bytes.ok()?),
         })
     }
 
-    fn sums(&self, id: &StreamId) -> Option<VectorSums> {
-        let shape = Shape {
-            view: id.view.vector()?,
-            classes: self.classes,
-            cells_max: self.cells_max,
+    fn held(&self, id: &StreamId) -> Option<Held> {
+        let (classes, bytes) = (self.classes, bytes(&self.rows)?);
+        let Some(view) = id.view.cells() else {
+            let state: HeldState = postcard::from_bytes(&bytes).ok()?;
+            let HeldState::Kernel(kernel) = &state else {
+                return None;
+            };
+            let keeping = kernel.keeping();
+            let blank = HeldShape::Kernel { classes, keeping }.blank()?;
+            return blank.restored(state);
         };
-        VectorSums::from_rows(shape, postcard::from_bytes(&bytes(&self.rows)?).ok()?, 0)
+        let cells_max = self.cells_max;
+        let shape = Shape {
+            view,
+            classes,
+            cells_max,
+        };
+        let (rows, refused) = (postcard::from_bytes(&bytes).ok()?, 0);
+        let blank = HeldShape::Cells(shape).blank()?;
+        blank.restored(HeldState::Cells { refused, rows })
     }
 }
 
@@ -379,12 +406,12 @@ impl Record {
     fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<(Verdict, bool)> {
         let part = format!("window {}", window.name);
         if let Some(vector) = &window.vector {
-            let again = vector.sums(&self.stream).and_then(|sums| {
+            let again = vector.held(&self.stream).and_then(|held| {
                 let o = &self.options;
-                multiclass::evaluate_sums(&sums, o.tcal.alpha, o.confidence)
+                Numbers::of(&held, o.tcal.alpha, o.confidence)
             });
-            let text = again.as_ref().map(classes::json);
-            let found = again.map(|e| (Verdict::of_vector(&e, self.tolerance), false));
+            let text = again.as_ref().map(Numbers::json);
+            let found = again.map(|e| (e.verdict(self.tolerance), false));
             return self.compared(&part, window, text, found, checked);
         }
         let Some(sums) = &window.sums else {
@@ -469,14 +496,21 @@ impl Record {
             let _ = write!(out, "window {name}: {verdict}, n = {n}");
             if let Some(e) = &window.evaluation {
                 let interval = &e["interval"];
-                let _ = write!(
-                    out,
-                    ", l2-ECE {} to {} ({} confidence), p = {}",
-                    interval["lower"],
-                    interval["upper"],
-                    interval["confidence"],
-                    e["tcal"]["p_value"]
-                );
+                let _ = match e.get("kce") {
+                    Some(kce) => write!(
+                        out,
+                        ", KCE {kce}, at least {} ({} confidence), p = {}",
+                        e["kce_lower"], e["confidence"], e["p_value"]
+                    ),
+                    None => write!(
+                        out,
+                        ", l2-ECE {} to {} ({} confidence), p = {}",
+                        interval["lower"],
+                        interval["upper"],
+                        interval["confidence"],
+                        e["tcal"]["p_value"]
+                    ),
+                };
                 if let Some(direction) = e.get("direction") {
                     let _ = write!(out, ", {direction}");
                 }
@@ -539,7 +573,7 @@ fn window(
     seed: u64,
 ) -> Window {
     let evaluation = w.evaluation.as_deref();
-    let of_vector = w.vector.as_deref().map(classes::json);
+    let of_vector = vector::json(w);
     Window {
         name: w.window.clone(),
         start_ms: w.start_ms,

@@ -5,6 +5,7 @@ use super::stream::StreamId;
 use super::verdict::{Undecided, Verdict};
 use crate::alert::AlertState;
 use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
 /// "fraud/3//binary over 5m is miscalibrated (was calibrated): …".
@@ -38,9 +39,10 @@ pub fn because(report: &WindowReport) -> String {
                 "its sums are at the end of their range, or events found no cell left".to_owned()
             }
         },
-        (_, None) => match &report.vector {
-            Some(e) => vector_numbers(report.verdict, e),
-            None => format!("{n} events"),
+        (verdict, None) => match (&report.vector, &report.kernel) {
+            (Some(e), _) => vector_numbers(verdict, e),
+            (None, Some(e)) => kernel_numbers(verdict, e),
+            (None, None) => format!("{n} events"),
         },
         (verdict, Some(e)) => numbers(verdict, e),
     }
@@ -88,6 +90,22 @@ fn vector_numbers(verdict: Verdict, e: &multiclass::Evaluation) -> String {
         e.dimension,
         probability(e.tcal.p_value),
         e.n
+    )
+}
+
+fn kernel_numbers(verdict: Verdict, e: &WindowEvaluation) -> String {
+    let within = match verdict {
+        Verdict::Calibrated if e.reject => "significant but within the tolerance; ",
+        _ => "",
+    };
+    let p = e.p_value.map_or("undefined".to_owned(), probability);
+    let events = match e.by_features {
+        true => format!("n = {}", e.n),
+        false => format!("{} of n = {}", e.sample.n, e.n),
+    };
+    format!(
+        "{within}KCE {:.4} (at least {:.4}) over {} classes, p = {p}, {events}",
+        e.kce, e.lower, e.classes
     )
 }
 

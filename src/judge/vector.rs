@@ -1,11 +1,11 @@
 //! The judge of one vector view: windows of sparse sums, verdicts, alerts.
 //!
-//! The same promises as [`super::judge`] makes for scores, in the same reports; what is computed is
-//! [`multiclass::evaluate_sums`]: T-Cal with K classes and the interval with covariances, at each slide. A window in which
-//! an event found no cell is `undecided(capacity)`: what is left would be a biased sample. There is no detector, no
+//! The same promises as [`super::judge`] makes for scores, in the same reports; what is computed, at each slide, is
+//! [`multiclass::evaluate_sums`]: T-Cal with K classes and the interval with covariances; or [`kernel::window::evaluate`]: the
+//! kernel test. A window in which an event found no room is `undecided(capacity)`: what is left would be a biased sample. There is no detector, no
 //! recalibration map and no direction: those are of single scores.
 //!
-//! Cost: once a slide, a merge of the panes of the window and some hundred operations a cell for k of 2.
+//! Cost: once a slide, a merge of the panes of the window and some hundred operations a cell for k of 2; or all pairs of the sample.
 
 use super::alarm;
 use super::book::{Change, Evidence, Step, StreamReport, WindowReport};
@@ -16,7 +16,9 @@ use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, Condition, Holds};
 use crate::stats::axis::Grid;
-use crate::stats::multiclass::{self, Evaluation, Ranked, VectorSums, sums::Shape};
+use crate::stats::kernel::{self, window::WindowEvaluation};
+use crate::stats::multiclass::{self, Evaluation, Ranked};
+use crate::window::held::{Held, HeldShape, Seen};
 use crate::window::sparse::{Revised, Slid, SparseState, SparseWindows, windows_by_time};
 use crate::window::{Ladder, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -54,7 +56,7 @@ pub struct VectorState {
 
 impl VectorJudge {
     /// A judge that has seen nothing; `None` where the shape has no dimension.
-    pub fn new(id: StreamId, shape: Shape, ladder: &Ladder, grid: Grid) -> Option<VectorJudge> {
+    pub fn new(id: StreamId, shape: HeldShape, ladder: &Ladder, grid: Grid) -> Option<VectorJudge> {
         let windows: Vec<WindowReport> = windows_by_time(ladder).map(WindowReport::blank).collect();
         Some(VectorJudge {
             windows: SparseWindows::new(shape, ladder)?,
@@ -81,10 +83,10 @@ impl VectorJudge {
         &self.posts.report
     }
 
-    /// Takes an event that another view of it has accepted; answers whether there was a cell for it.
-    pub fn observe(&mut self, time_ms: i64, entries: &[f64], sum: f64, class: u32) -> bool {
+    /// Takes an event that another view of it has accepted; answers whether there was room for it.
+    pub fn observe(&mut self, time_ms: i64, seen: Seen<'_>) -> bool {
         self.seen(time_ms.max(self.posts.report.last_event_ms));
-        self.windows.observe(time_ms, entries, sum, class)
+        self.windows.observe(time_ms, seen)
     }
 
     /// Takes a mature prediction that another view of it has accepted, with its class, if it has one; `implied` where
@@ -128,9 +130,9 @@ impl VectorJudge {
         self.windows.cap(cells_max);
     }
 
-    /// The cap of cells.
-    pub fn cells_max(&self) -> usize {
-        self.windows.cells_max()
+    /// Whether any event would be taken.
+    pub fn has_room(&self) -> bool {
+        self.windows.has_room()
     }
 
     /// Its panes, for a union of lanes.
@@ -283,7 +285,7 @@ impl VectorJudge {
                 .and_then(|t| cover(&t.sums, &t.unlabelled, o));
             let weighed = total.filter(|_| decided);
             let weighed = weighed.and_then(|t| weigh(&t.sums, &t.unlabelled, o).1);
-            r.vector = weighed.map(Arc::new);
+            r.tell(weighed);
         }
         self.posts.report.alert = alert;
     }
@@ -298,22 +300,80 @@ impl VectorJudge {
         size_of::<VectorJudge>()
             + self.windows.bytes()
             + self.posts.report.windows.len()
-                * (size_of::<WindowReport>() + size_of::<Evaluation>())
+                * (size_of::<WindowReport>()
+                    + size_of::<Evaluation>()
+                    + size_of::<WindowEvaluation>())
     }
 }
 
 /// How many predictions have an outcome.
-fn cover(total: &VectorSums, unlabelled: &Unlabelled, o: &JudgeOptions) -> Option<Box<Coverage>> {
-    let coverage = || Coverage::of_cells(total.tops(), unlabelled);
+fn cover(total: &Held, unlabelled: &Unlabelled, o: &JudgeOptions) -> Option<Box<Coverage>> {
+    // No outcome is waited for where a sample is kept.
+    let Held::Cells(sums) = total else {
+        return None;
+    };
+    let coverage = || Coverage::of_cells(sums.tops(), unlabelled);
     (!o.is_silent()).then(coverage).flatten().map(Box::new)
 }
 
+/// What a vector view says of a window.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Numbers {
+    /// By cells.
+    Cells(Evaluation),
+    /// By the kernel test.
+    Kernel(Box<WindowEvaluation>),
+}
+
+impl Numbers {
+    /// Of what a window holds; `None` of fewer than two events.
+    pub fn of(total: &Held, alpha: f64, confidence: f64) -> Option<Numbers> {
+        match total {
+            Held::Cells(sums) => {
+                multiclass::evaluate_sums(sums, alpha, confidence).map(Numbers::Cells)
+            }
+            Held::Kernel(sums) => {
+                let found = kernel::window::evaluate(sums, alpha, confidence);
+                found.map(|e| Numbers::Kernel(Box::new(e)))
+            }
+        }
+    }
+
+    /// As JSON.
+    pub fn json(&self) -> serde_json::Value {
+        match self {
+            Numbers::Cells(e) => super::classes::json(e),
+            Numbers::Kernel(e) => super::kernel::window_json(e),
+        }
+    }
+
+    /// What they come to.
+    pub fn verdict(&self, tolerance: f64) -> Verdict {
+        match self {
+            Numbers::Cells(e) => Verdict::of_vector(e, tolerance),
+            Numbers::Kernel(e) => Verdict::of_kernel(e, tolerance),
+        }
+    }
+}
+
+/// The numbers of a window of a vector view as JSON.
+pub fn json(w: &WindowReport) -> Option<serde_json::Value> {
+    let kernel = w.kernel.as_deref().map(super::kernel::window_json);
+    w.vector.as_deref().map(super::classes::json).or(kernel)
+}
+
+impl WindowReport {
+    fn tell(&mut self, numbers: Option<Numbers>) {
+        (self.vector, self.kernel) = match numbers {
+            None => (None, None),
+            Some(Numbers::Cells(e)) => (Some(Arc::new(e)), None),
+            Some(Numbers::Kernel(e)) => (None, Some(Arc::new(*e))),
+        };
+    }
+}
+
 /// The verdict on a window as it stands.
-fn weigh(
-    total: &VectorSums,
-    unlabelled: &Unlabelled,
-    o: &JudgeOptions,
-) -> (Verdict, Option<Evaluation>) {
+fn weigh(total: &Held, unlabelled: &Unlabelled, o: &JudgeOptions) -> (Verdict, Option<Numbers>) {
     let undecided = |why| (Verdict::Undecided(why), None);
     if total.refused() > 0 {
         return undecided(Undecided::Capacity);
@@ -329,9 +389,9 @@ fn weigh(
         return undecided(Undecided::Late);
     }
     let test = &o.evaluation;
-    match multiclass::evaluate_sums(total, test.tcal.alpha, test.confidence) {
+    match Numbers::of(total, test.tcal.alpha, test.confidence) {
         None => undecided(Undecided::TooFew),
-        Some(e) => (Verdict::of_vector(&e, o.tolerance), Some(e)),
+        Some(e) => (e.verdict(o.tolerance), Some(e)),
     }
 }
 
@@ -375,7 +435,7 @@ impl Posts {
         }
         let mut vectors = vec![None; self.report.windows.len()];
         for window in slid {
-            let decided = self.report.windows[window.window].vector.is_some();
+            let decided = self.report.windows[window.window].has_numbers();
             vectors[window.window] = decided.then_some(window.total);
         }
         let evidence = Evidence {
@@ -403,7 +463,7 @@ impl Posts {
         &mut self,
         index: usize,
         at_ms: i64,
-        (verdict, evaluation): (Verdict, Option<Evaluation>),
+        (verdict, numbers): (Verdict, Option<Numbers>),
         o: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
@@ -416,7 +476,7 @@ impl Posts {
         self.alerts[index] = alert;
         let r = &mut self.report.windows[index];
         let from = std::mem::replace(&mut r.verdict, verdict);
-        r.vector = evaluation.map(Arc::new);
+        r.tell(numbers);
         r.alert = alert.state;
         r.alert_since_ms = alert.since_ms;
         let id = &self.report.id;

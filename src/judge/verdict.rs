@@ -9,6 +9,7 @@ use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
 use crate::alert::{Condition, Holds, Severity};
 use crate::stats::evaluation::{Evaluation, Options};
+use crate::stats::kernel::window::{Keeping, WindowEvaluation};
 use crate::stats::multiclass;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,6 +95,16 @@ impl Verdict {
         }
     }
 
+    /// The same of the kernel view, whose lower end is one of the ℓ2-ECE too.
+    pub fn of_kernel(evaluation: &WindowEvaluation, tolerance: f64) -> Verdict {
+        let size = tolerance <= 0.0 || evaluation.lower > tolerance;
+        if evaluation.reject && size {
+            Verdict::Miscalibrated
+        } else {
+            Verdict::Calibrated
+        }
+    }
+
     /// The verdict of a sample of enough events.
     pub fn of(evaluation: &Evaluation, tolerance: f64) -> Verdict {
         let size = tolerance <= 0.0 || evaluation.interval.lower > tolerance;
@@ -137,6 +148,8 @@ pub struct JudgeOptions {
     pub detector: Option<DetectorOptions>,
     /// How versions are compared; `None` where they are not.
     pub compare: Option<CompareOptions>,
+    /// What a kernel view keeps.
+    pub kernel: Keeping,
 }
 
 impl JudgeOptions {
@@ -182,6 +195,7 @@ impl Default for JudgeOptions {
             stale_after_ms: 3_600_000,
             detector: None,
             compare: None,
+            kernel: Keeping::default(),
         }
     }
 }

@@ -161,6 +161,7 @@ impl Notice {
             (None, e) => e.map(|e| e.direction),
         };
         let vector = window.vector.as_deref();
+        let kernel = window.kernel.as_deref();
         let tolerance = facts.evidence.as_ref().map(|e| e.options.tolerance);
         let p_value = |e: &crate::stats::evaluation::Evaluation| {
             e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
@@ -185,14 +186,19 @@ impl Notice {
             ece: (e.map(|e| e.interval.estimate_squared))
                 .or(vector.map(|e| e.interval.estimate_squared))
                 .map(|squared| squared.max(0.0).sqrt()),
-            ece_lower: (e.map(|e| e.interval.lower)).or(vector.map(|e| e.interval.lower)),
+            ece_lower: (e.map(|e| e.interval.lower))
+                .or(vector.map(|e| e.interval.lower))
+                .or(kernel.map(|e| e.lower)),
             ece_upper: (e.map(|e| e.interval.upper)).or(vector.map(|e| e.interval.upper)),
             confidence: (e.map(|e| e.interval.confidence))
-                .or(vector.map(|e| e.interval.confidence)),
+                .or(vector.map(|e| e.interval.confidence))
+                .or(kernel.map(|e| e.confidence)),
             detectable: e.and_then(|e| e.detectable_ece_l2),
             tolerance: (e.map(|e| e.tolerance.tolerance))
-                .or(tolerance.filter(|_| vector.is_some())),
-            p_value: e.map(p_value).or(vector.map(|e| e.tcal.p_value)),
+                .or(tolerance.filter(|_| vector.is_some() || kernel.is_some())),
+            p_value: (e.map(p_value))
+                .or(vector.map(|e| e.tcal.p_value))
+                .or(kernel.and_then(|e| e.p_value)),
             mean_score: e.map(|e| e.mean_score),
             event_rate: e.map(|e| e.event_rate),
             onset_ms: alarm.map(|a| a.evidence.onset.ms.round() as i64),

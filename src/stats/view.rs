@@ -22,7 +22,7 @@ pub const SUM_TOLERANCE: f64 = 1e-3;
 const SUM_NOISE: f64 = 1e-9;
 
 /// A view of an observation: scalar ones, which project to a score and an outcome, and vector views, which
-/// [`super::multiclass`] tests.
+/// [`super::multiclass`] and [`super::kernel`] test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
     /// z = score of the positive class; y = it happened.
@@ -35,15 +35,25 @@ pub enum View {
     TopK(u32),
     /// The whole vector.
     Full,
+    /// The whole vector, by the kernel test.
+    Kernel,
 }
 
 impl View {
-    /// The vector view, if it is one; a scalar view otherwise.
-    pub fn vector(self) -> Option<VectorView> {
+    /// Whether it is of a vector, and has no single score.
+    pub fn is_vector(self) -> bool {
+        match self {
+            View::TopK(_) | View::Full | View::Kernel => true,
+            View::Binary | View::TopLabel | View::Class(_) => false,
+        }
+    }
+
+    /// The vector view that is tested by cells, if it is one.
+    pub fn cells(self) -> Option<VectorView> {
         match self {
             View::TopK(k) => Some(VectorView::TopK(k as usize)),
             View::Full => Some(VectorView::Full),
-            View::Binary | View::TopLabel | View::Class(_) => None,
+            View::Binary | View::TopLabel | View::Class(_) | View::Kernel => None,
         }
     }
 }
@@ -148,7 +158,7 @@ impl Checked<'_> {
                     View::Binary => 1,
                     View::TopLabel => top_label(entries) as u32,
                     View::Class(k) => k,
-                    View::TopK(_) | View::Full => return Err(ViewError::Shape),
+                    View::TopK(_) | View::Full | View::Kernel => return Err(ViewError::Shape),
                 };
                 // Any class will do: the score does not depend on what happened.
                 let any = Outcome::Class(0);
@@ -177,7 +187,7 @@ fn project_vector(
             let z = *p.get(k as usize).ok_or(ViewError::VectorLength)?;
             Ok((score(z)?, class_of(outcome, p)? == k as usize))
         }
-        View::TopK(_) | View::Full => Err(ViewError::Shape),
+        View::TopK(_) | View::Full | View::Kernel => Err(ViewError::Shape),
     }
 }
 
@@ -252,6 +262,7 @@ impl fmt::Display for View {
             View::Class(k) => write!(f, "class:{k}"),
             View::TopK(k) => write!(f, "top_k:{k}"),
             View::Full => f.write_str("full"),
+            View::Kernel => f.write_str("kernel"),
         }
     }
 }
@@ -264,7 +275,7 @@ impl fmt::Display for UnknownView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "unknown view {:?}: use binary, top_label, class:<index>, top_k:<count> or full",
+            "unknown view {:?}: use binary, top_label, class:<index>, top_k:<count>, full or kernel",
             self.0
         )
     }
@@ -280,6 +291,7 @@ impl FromStr for View {
             "binary" => Ok(View::Binary),
             "top_label" => Ok(View::TopLabel),
             "full" => Ok(View::Full),
+            "kernel" => Ok(View::Kernel),
             _ => {
                 let number = |prefix: &str| s.strip_prefix(prefix).and_then(|k| k.parse().ok());
                 let top_k = number("top_k:").filter(|k| *k > 0).map(View::TopK);
@@ -302,6 +314,7 @@ mod tests {
             View::Class(17),
             View::TopK(2),
             View::Full,
+            View::Kernel,
         ] {
             assert_eq!(view.to_string().parse(), Ok(view));
         }

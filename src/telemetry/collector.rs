@@ -33,6 +33,7 @@ use crate::alert::{AlertState, Severity};
 use crate::collect::{Reason, Refusal, SourceCounters};
 use crate::judge::{StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
+use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
 /// Bytes of one label value; a longer one is cut and its checksum appended, so that two long values
@@ -259,6 +260,9 @@ fn draft(report: &StreamReport, window: &WindowReport, cells: bool) -> Draft {
     if let Some(evaluation) = window.decided_vector() {
         vector_calibration(evaluation, &mut draft);
     }
+    if let Some(evaluation) = window.decided_kernel() {
+        kernel_calibration(evaluation, &mut draft);
+    }
     draft
 }
 
@@ -308,6 +312,18 @@ fn vector_calibration(e: &multiclass::Evaluation, draft: &mut Draft) {
     put(Id::TcalPValue, e.tcal.p_value);
     put(Id::TcalReject, one_if(e.tcal.reject));
     put(Id::Reject, one_if(e.tcal.reject));
+}
+
+/// The calibration values of a decided window of a kernel view.
+fn kernel_calibration(e: &WindowEvaluation, draft: &mut Draft) {
+    let mut put = |id, value| draft.push((id, None, value));
+    put(Id::Kce, e.kce);
+    put(Id::KceLower, e.lower);
+    if let Some(p) = e.p_value {
+        put(Id::KernelPValue, p);
+    }
+    put(Id::KernelSample, e.sample.n as f64);
+    put(Id::Reject, one_if(e.reject));
 }
 
 /// The calibration values of a decided window.

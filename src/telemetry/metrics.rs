@@ -270,8 +270,16 @@ table! {
         "p-value of the exact test for discrete scores, where it ran.";
     ClassAdjustedPValue Evaluation Gauge "trueline_class_adjusted_p_value" "1" []
         "p-value of a class view adjusted for all class views of its stream by Holm's method: at most alpha only if the error of the whole family allows it.";
+    Kce Evaluation Gauge "trueline_kce" "kernel calibration error" []
+        "Kernel calibration error of a kernel view, biased upwards: of its random features where they decide, else of its sample.";
+    KceLower Evaluation Gauge "trueline_kce_lower" "kernel calibration error" []
+        "Lower end of it, and of the l2-ECE of the whole vector, which is never less.";
+    KernelPValue Evaluation Gauge "trueline_kernel_p_value" "1" []
+        "p-value of the kernel test given the predictions.";
+    KernelSample Evaluation Gauge "trueline_kernel_sample_events" "events" []
+        "Events of the window in the sample whose pairs the kernel test compares.";
     Reject Evaluation Gauge "trueline_reject" "0 or 1" []
-        "The decision: of the exact discrete test where it ran, else of T-Cal.";
+        "The decision: of the exact discrete test where it ran, else of T-Cal; of a kernel view, of the kernel test.";
     Direction Evaluation Gauge "trueline_direction" "1" ["direction"]
         "Present with the way the scores err: none, too_high, too_low, over_confident, under_confident, local.";
     Brier Evaluation Gauge "trueline_brier_score" "1" []
@@ -311,7 +319,7 @@ table! {
     Implied Input Counter "trueline_records_implied_total" "records" ["source"]
         "Observed predictions whose outcome never came and was implied.";
     Uncelled Input Counter "trueline_vector_refused_total" "records" ["source"]
-        "Vector views (top_k, full) of observed records that had no cell left for them; their windows are undecided (capacity).";
+        "Vector views (top_k, full, kernel) of observed records that had no cell or sample left for them; their windows are undecided (capacity).";
     Other Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records of segments that are too many for a stream of their own, counted in segment other.";
     PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]

@@ -3,9 +3,10 @@
 //! [`width`] says what windows a stream has and how they are cut; [`pack`] keeps a sealed pane in few
 //! [`bits`] (of weighted events in more: [`weighted`]), and beside it how many predictions had no outcome
 //! ([`unlabelled`]); [`ring`] holds the panes of all windows of a stream, and [`place`] puts panes into them that
-//! come after their time.
+//! come after their time. [`sparse`] has the windows of vector views, whose panes are [`held`].
 
 pub mod bits;
+pub mod held;
 pub mod pack;
 pub mod place;
 pub mod ring;

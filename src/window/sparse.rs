@@ -1,11 +1,11 @@
-//! Windows over the sparse sums of a vector view.
+//! Windows over what a vector view keeps of events: sums of sparse cells, or what the kernel test needs.
 //!
 //! Events land in open base panes; a pane that seals is merged into one pane a slide of every window, and at each
 //! slide's end a window's total is the merge of the panes in it, at most as many as there are slides in the window. There
-//! is no running total as scalar windows have: vectors are judged once a slide and hold at most a few thousand cells.
+//! is no running total as scalar windows have: vectors are judged once a slide and hold at most a few thousand cells, or events.
 //!
 //! Where outcomes come apart, a pane also counts its predictions that had none, by their largest probability; and a
-//! late outcome revises its event in every pane that holds it, exactly ([`VectorSums::revise`]).
+//! late outcome revises its event in every pane that holds it, exactly ([`Held::revise`]).
 //!
 //! Where partitions move between processes, the windows of each (a *lane*) also lay out the base panes that they seal, and
 //! those of a *union* take them: into an open pane, or, where the line has passed that, into every sealed one that holds its
@@ -18,9 +18,9 @@
 //! Always: what is judged at an end depends on the events that were observed before the line passed it, not on when
 //! [`SparseWindows::seal`] was called, nor on restarts in between.
 
+use super::held::{Held, HeldShape, HeldState, Seen};
 use super::{Ladder, Unlabelled, Width};
 use crate::stats::multiclass::Ranked;
-use crate::stats::multiclass::sums::{Rows, Shape, VectorSums};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq)]
 pub struct VectorPane {
     /// Its events.
-    pub sums: VectorSums,
+    pub sums: Held,
     /// Predictions whose outcome never came, by their largest probability.
     pub unlabelled: Unlabelled,
 }
@@ -86,7 +86,7 @@ pub struct Slid {
     /// End.
     pub end_ms: i64,
     /// What is in it.
-    pub total: VectorSums,
+    pub total: Held,
     /// Predictions whose outcome never came.
     pub unlabelled: Unlabelled,
 }
@@ -96,12 +96,10 @@ pub struct Slid {
 pub struct SparsePane {
     /// Begin.
     pub start_ms: i64,
-    /// Events that found no cell.
-    pub refused: u64,
     /// Events that came too late between the sealing of the pane before and of this one.
     pub late: u64,
-    /// Its cells.
-    pub rows: Rows,
+    /// What it holds.
+    pub held: HeldState,
     /// Predictions whose outcome never came.
     pub unlabelled: Unlabelled,
 }
@@ -170,7 +168,7 @@ fn top(ranked: &Ranked<'_>) -> f64 {
 
 impl SparseWindows {
     /// Without events; `None` where the shape has no dimension.
-    pub fn new(shape: Shape, ladder: &Ladder) -> Option<SparseWindows> {
+    pub fn new(shape: HeldShape, ladder: &Ladder) -> Option<SparseWindows> {
         let slot = |width: &Width| match *width {
             Width::Time { width_ms, slide_ms } => Some(Slot {
                 width_ms,
@@ -183,7 +181,7 @@ impl SparseWindows {
         };
         Some(SparseWindows {
             blank: VectorPane {
-                sums: VectorSums::new(shape)?,
+                sums: shape.blank()?,
                 unlabelled: Unlabelled::default(),
             },
             pane_ms: ladder.pane_ms,
@@ -198,9 +196,9 @@ impl SparseWindows {
         })
     }
 
-    /// Adds an event that is not late; see [`VectorSums::observe`].
-    pub fn observe(&mut self, time_ms: i64, entries: &[f64], sum: f64, class: u32) -> bool {
-        self.pane_at(time_ms).sums.observe(entries, sum, class)
+    /// Adds an event that is not late; answers whether there was room for it.
+    pub fn observe(&mut self, time_ms: i64, seen: Seen<'_>) -> bool {
+        self.pane_at(time_ms).sums.observe(seen)
     }
 
     /// Adds a mature prediction with its class, if it has one; `implied` where that is not an outcome that came.
@@ -250,9 +248,9 @@ impl SparseWindows {
         self.blank.sums.cap(cells_max);
     }
 
-    /// The cap of cells.
-    pub fn cells_max(&self) -> usize {
-        self.blank.sums.shape().cells_max
+    /// Whether any event would be taken.
+    pub fn has_room(&self) -> bool {
+        self.blank.sums.has_room()
     }
 
     /// Lays out from now on the base panes that it seals.
@@ -314,6 +312,7 @@ impl SparseWindows {
         while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < line_ms) {
             let (start, mut pane) = entry.remove_entry();
             pane.sums.add_late(std::mem::take(&mut self.late));
+            pane.sums.close();
             for slot in &mut self.slots {
                 slot.take(start, &pane, &self.blank);
             }
@@ -372,9 +371,8 @@ impl SparseWindows {
         let panes = |all: &BTreeMap<i64, VectorPane>| {
             let pane = |(start, pane): (&i64, &VectorPane)| SparsePane {
                 start_ms: *start,
-                refused: pane.sums.refused(),
                 late: pane.sums.late(),
-                rows: pane.sums.rows(),
+                held: pane.sums.state(),
                 unlabelled: pane.unlabelled.clone(),
             };
             all.iter().map(pane).collect()
@@ -396,10 +394,10 @@ impl SparseWindows {
         if state.slots.len() != self.slots.len() {
             return None;
         }
-        let shape = self.blank.sums.shape();
+        let blank = self.blank.sums.clone();
         let panes = |all: Vec<SparsePane>| -> Option<BTreeMap<i64, VectorPane>> {
             let pane = |p: SparsePane| {
-                let mut sums = VectorSums::from_rows(shape, p.rows, p.refused)?;
+                let mut sums = blank.restored(p.held)?;
                 sums.add_late(p.late);
                 let unlabelled = p.unlabelled;
                 Some((p.start_ms, VectorPane { sums, unlabelled }))
@@ -506,6 +504,7 @@ fn floor(time_ms: i64, width_ms: i64) -> i64 {
 mod tests {
     use super::*;
     use crate::stats::multiclass::VectorView;
+    use crate::stats::multiclass::sums::Shape;
     use crate::window::WindowSpec;
 
     fn windows() -> SparseWindows {
@@ -513,16 +512,22 @@ mod tests {
             WindowSpec::time("6s", 6000),
             WindowSpec::time("12s", 12_000),
         ];
-        let shape = Shape {
+        let shape = HeldShape::Cells(Shape {
             view: VectorView::Full,
             classes: 3,
             cells_max: 100,
-        };
+        });
         SparseWindows::new(shape, &Ladder::new(specs, 0).unwrap()).unwrap()
     }
 
     fn event(w: &mut SparseWindows, time_ms: i64) {
-        assert!(w.observe(time_ms, &[0.5, 0.3, 0.2], 1.0, (time_ms % 3) as u32));
+        let seen = Seen {
+            entries: &[0.5, 0.3, 0.2],
+            sum: 1.0,
+            class: (time_ms % 3) as u32,
+            rank: 0,
+        };
+        assert!(w.observe(time_ms, seen));
     }
 
     fn seal(w: &mut SparseWindows, line_ms: i64) -> Vec<(usize, i64, u64)> {

@@ -203,6 +203,7 @@ pub fn window(
         alert_since_ms: (alert != AlertState::Inactive).then_some(end_ms),
         evaluation: evaluation.map(Arc::new),
         vector: None,
+        kernel: None,
         family: None,
         evaluated_at_ms: end_ms,
         mending: None,

@@ -5,6 +5,9 @@
 //! D frequencies ω, R_d = Σ δ e^{−iω_d·g} in C^K: the mean of ‖R_d‖²/n² over d is unbiased for SKCE_b, off by about
 //! SKCE_b/√D. The diagonal ‖δ‖² is a sum of its own, so the unbiased form follows.
 //!
+//! The same numbers are exact for another kernel, φ_D(g, g′) = mean over d of cos ω_d·(g − g′): positive, 1 where g = g′. So
+//! what is known of SKCE_b under the null given the predictions holds of them as it is ([`super::window`] tests so).
+//!
 //! Sums are integers in units of 2⁻³², as all sums of the product are: a merge of panes is exact and has no
 //! order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event, 16·D·K bytes a pane.
 
@@ -12,16 +15,34 @@ use super::vectors::Vectors;
 use crate::stats::fixed::{from_fixed, to_fixed};
 use crate::stats::rng::Rng;
 use std::f64::consts::PI;
+use std::sync::Arc;
 
 /// Sums of one set of events at fixed frequencies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Features {
     classes: usize,
-    frequencies: Vec<Vec<f64>>,
+    /// One set for all panes of a monitor.
+    frequencies: Arc<Vec<Vec<f64>>>,
     /// Re and Im of R, frequency by frequency, class by class.
     sums: Vec<(i128, i128)>,
+    /// Σ‖δ‖².
     diagonal: i128,
+    /// Its mean under the null given the predictions, Σ(1 − ‖g‖²).
+    null_diagonal: i128,
     n: u64,
+}
+
+/// The sums of [`Features`] as they stand, to be kept elsewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureParts {
+    /// Re and Im of R, frequency by frequency, class by class.
+    pub sums: Vec<(i128, i128)>,
+    /// Σ‖δ‖².
+    pub diagonal: i128,
+    /// Σ(1 − ‖g‖²).
+    pub null_diagonal: i128,
+    /// n.
+    pub n: u64,
 }
 
 impl Features {
@@ -38,10 +59,62 @@ impl Features {
         Features {
             classes,
             sums: vec![(0, 0); classes * frequencies.len()],
-            frequencies,
+            frequencies: Arc::new(frequencies),
             diagonal: 0,
+            null_diagonal: 0,
             n: 0,
         }
+    }
+
+    /// The sums.
+    pub fn parts(&self) -> FeatureParts {
+        FeatureParts {
+            sums: self.sums.clone(),
+            diagonal: self.diagonal,
+            null_diagonal: self.null_diagonal,
+            n: self.n,
+        }
+    }
+
+    /// These frequencies with other sums; `None` where there are not as many.
+    pub fn with_parts(&self, parts: FeatureParts) -> Option<Features> {
+        (parts.sums.len() == self.sums.len()).then(|| Features {
+            classes: self.classes,
+            frequencies: self.frequencies.clone(),
+            sums: parts.sums,
+            diagonal: parts.diagonal,
+            null_diagonal: parts.null_diagonal,
+            n: parts.n,
+        })
+    }
+
+    /// D.
+    pub fn count(&self) -> usize {
+        self.frequencies.len()
+    }
+
+    /// n² times the estimate of SKCE_b, and its mean under the null given the predictions.
+    pub fn total(&self) -> (f64, f64) {
+        let n = self.n as f64;
+        let values = self.values();
+        let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+        (n * n * mean, from_fixed(self.null_diagonal))
+    }
+
+    /// The vector whose scalar products are φ_D: cosines and sines of the phases, over √D.
+    pub fn wave(&self, g: &[f64]) -> Vec<f64> {
+        let scale = (self.count().max(1) as f64).sqrt().recip();
+        let phase = |omega: &Vec<f64>| -> f64 { omega.iter().zip(g).map(|(w, p)| w * p).sum() };
+        let pair = |omega| {
+            let (sin, cos) = phase(omega).sin_cos();
+            [scale * cos, scale * sin]
+        };
+        self.frequencies.iter().flat_map(pair).collect()
+    }
+
+    /// Heap bytes held, without the frequencies, which panes share.
+    pub fn bytes(&self) -> usize {
+        self.sums.capacity() * size_of::<(i128, i128)>()
     }
 
     /// Adds one event: a checked vector of the classes and its outcome.
@@ -61,6 +134,8 @@ impl Features {
         }
         let own: f64 = (0..g.len()).map(|c| residual(c) * residual(c)).sum();
         self.diagonal += i128::from(to_fixed(own));
+        let norm: f64 = g.iter().map(|p| p * p).sum();
+        self.null_diagonal += i128::from(to_fixed(1.0 - norm));
         self.n += 1;
     }
 
@@ -77,8 +152,9 @@ impl Features {
     }
 
     fn combine(&mut self, other: &Features, sign: i128) {
-        assert_eq!(
-            self.frequencies, other.frequencies,
+        assert!(
+            Arc::ptr_eq(&self.frequencies, &other.frequencies)
+                || self.frequencies == other.frequencies,
             "sums of other frequencies never meet"
         );
         for (a, b) in self.sums.iter_mut().zip(&other.sums) {
@@ -86,6 +162,7 @@ impl Features {
             a.1 += sign * b.1;
         }
         self.diagonal += sign * other.diagonal;
+        self.null_diagonal += sign * other.null_diagonal;
     }
 
     /// ‖R_d‖²/n² of every frequency; empty without events.
@@ -111,6 +188,53 @@ impl Features {
         );
         let unbiased = (n * n * biased - from_fixed(self.diagonal)) / (n * (n - 1.0));
         Some((biased, unbiased))
+    }
+}
+
+/// Sums of the unbiased estimates of disjoint blocks, their squares and known null variances, in units of 2⁻³²: what a window adds
+/// up over its panes, exactly and in any order. Each pane's blocks are of neighbours in an order of its own that no
+/// arrival has a say in; what is left at its end is not used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct BlockSums {
+    /// Number of blocks.
+    pub count: u64,
+    /// Σ of the estimates.
+    pub sum: i128,
+    /// Σ of their squares.
+    pub squares: i128,
+    /// Σ of their null variances given the predictions.
+    pub null_variance: i128,
+}
+
+impl BlockSums {
+    /// Adds the whole blocks of `size` neighbours of a pane.
+    pub fn observe(&mut self, pane: &Vectors, kernel: super::phi::Kernel, size: usize) {
+        for block in 0..pane.len() / size {
+            let part = pane.pick(block * size..(block + 1) * size);
+            let one = super::skce::Blocks::of(&part, kernel, size);
+            self.count += 1;
+            self.sum += i128::from(to_fixed(one.sum));
+            self.squares += i128::from(to_fixed(one.squares));
+            self.null_variance += i128::from(to_fixed(one.null_variance));
+        }
+    }
+
+    /// Adds those of other panes.
+    pub fn merge(&mut self, other: &BlockSums) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.null_variance += other.null_variance;
+    }
+
+    /// As the tests of blocks read them.
+    pub fn blocks(&self) -> super::skce::Blocks {
+        super::skce::Blocks {
+            count: self.count as f64,
+            sum: from_fixed(self.sum),
+            squares: from_fixed(self.squares),
+            null_variance: from_fixed(self.null_variance),
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`conditional`] | null laws given the predictions: the tests that decide |
 //! | [`distribution_free`], [`asymptotic`] | the paper's tests |
 //! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
+//! | [`window`] | what a window of a stream keeps for the test, and the test of it |
 //! | [`locations`] | the χ² test at chosen predictions |
 //! | [`binned`] | the binned errors that papers report beside |
 //!
@@ -27,6 +28,7 @@ pub mod locations;
 pub mod phi;
 pub mod skce;
 pub mod vectors;
+pub mod window;
 
 pub use phi::Kernel;
 pub use skce::{Blocks, Quadratic};
@@ -100,10 +102,29 @@ pub struct Evaluation {
     pub linear: Option<f64>,
     /// Its p-values.
     pub linear_p: PValues,
+    /// Events of a block: √n, at most [`BLOCK_MAX`].
+    pub block_size: usize,
+    /// The block estimator over all events.
+    pub block: Option<f64>,
+    /// Its p-values.
+    pub block_p: PValues,
     /// The conditional test of SKCE_b rejects at α.
     pub reject: bool,
     /// α.
     pub alpha: f64,
+}
+
+/// Most events of a block: 16 kernel values an event.
+pub const BLOCK_MAX: usize = 32;
+
+/// p-values of the mean of blocks of `size` of n events.
+pub(crate) fn block_p(blocks: &Blocks, n: usize, size: usize) -> PValues {
+    PValues {
+        conditional: conditional::block_p_value(blocks),
+        distribution_free: (blocks.estimate())
+            .map(|t| distribution_free::block_p_value(t, n, size)),
+        asymptotic: asymptotic::block_test(blocks, 1.0).map(|(_, p)| p),
+    }
 }
 
 /// The kernel test with the total variation kernel; `None` with fewer than two events.
@@ -116,7 +137,9 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
     let kernel = Kernel::TotalVariation { nu };
     let q = Quadratic::of(&part, kernel);
     let pairs = Blocks::of(sample, kernel, 2);
-    let (unbiased, linear) = (q.unbiased(), pairs.estimate());
+    let block_size = ((sample.len() as f64).sqrt() as usize).clamp(2, BLOCK_MAX);
+    let blocks = Blocks::of(sample, kernel, block_size);
+    let unbiased = q.unbiased();
     let conditional = conditional::biased_p_value(&q);
     let bootstrap = (o.replicates > 0)
         .then(|| asymptotic::Matrix::of(&part, kernel).p_value(o.replicates, o.seed));
@@ -140,12 +163,11 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
             distribution_free: unbiased.map(|t| distribution_free::unbiased_p_value(t, part.len())),
             asymptotic: bootstrap.flatten(),
         },
-        linear,
-        linear_p: PValues {
-            conditional: conditional::block_p_value(&pairs),
-            distribution_free: linear.map(|t| distribution_free::unbiased_p_value(t, sample.len())),
-            asymptotic: asymptotic::block_test(&pairs, 1.0).map(|(_, p)| p),
-        },
+        linear: pairs.estimate(),
+        linear_p: block_p(&pairs, sample.len(), 2),
+        block_size,
+        block: blocks.estimate(),
+        block_p: block_p(&blocks, sample.len(), block_size),
         // Predictions that are certain and still wrong have no null variance and cannot be calibrated.
         reject: conditional.map_or(q.biased() > 0.0, |p| p <= o.alpha),
         alpha: o.alpha,

@@ -28,21 +28,26 @@ pub struct Pair {
     pub null_variance: f64,
 }
 
-/// The pair of events (p, y) and (q, z).
-///
-/// tr(SS′) = Σ p_c q_c(1 − p_c − q_c) + (p·q)².
+/// p·q and tr(SS′) = Σ p_c q_c(1 − p_c − q_c) + (p·q)².
 #[inline]
-pub fn pair(kernel: Kernel, (p, y): (&[f64], u32), (q, z): (&[f64], u32)) -> Pair {
+pub fn traces(p: &[f64], q: &[f64]) -> (f64, f64) {
     let (mut dot, mut cross) = (0.0, 0.0);
     for (a, b) in p.iter().zip(q) {
         dot += a * b;
         cross += a * b * (1.0 - a - b);
     }
+    (dot, (cross + dot * dot).max(0.0))
+}
+
+/// The pair of events (p, y) and (q, z).
+#[inline]
+pub fn pair(kernel: Kernel, (p, y): (&[f64], u32), (q, z): (&[f64], u32)) -> Pair {
+    let (dot, trace) = traces(p, q);
     let phi = kernel.value(p, q);
     let same = if y == z { 1.0 } else { 0.0 };
     Pair {
         h: phi * (same - p[z as usize] - q[y as usize] + dot),
-        null_variance: phi * phi * (cross + dot * dot).max(0.0),
+        null_variance: phi * phi * trace,
     }
 }
 
@@ -86,6 +91,13 @@ impl Quadratic {
             q.off_squares += 2.0 * squares;
             q.null_pairs += 2.0 * null;
         }
+        q
+    }
+
+    /// The sums of single events only.
+    pub fn diagonal(sample: &Vectors) -> Quadratic {
+        let mut q = Quadratic::default();
+        sample.events().for_each(|event| q.add_diagonal(event));
         q
     }
 
