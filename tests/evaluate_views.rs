@@ -142,3 +142,51 @@ fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
         let _ = std::fs::remove_file(path);
     }
 }
+
+#[test]
+fn intervals_of_others_stand_beside_ours_where_they_are_asked_for() {
+    let path = file("intervals", 3000, 0.4);
+    let asked = ["--compare-intervals", "200", "--interval-cells", "16"];
+    let run = |more: &[&str]| evaluate(&path, &[&asked[..], more].concat());
+    let out = run(&["--json", "--view", "class:0"]);
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let all = &report["intervals"];
+    assert_eq!(
+        (&all["cells"], &all["replicates"]),
+        (&16.into(), &200.into())
+    );
+    let of = |v: &Value, key: &str| v[key].as_f64().unwrap();
+    // The same estimate in floats of scores as ours in integers of cells.
+    let ours = &report["interval"];
+    assert!((of(all, "estimate_squared") - of(ours, "estimate_squared")).abs() < 1e-9);
+    let estimate = of(ours, "estimate_squared").sqrt();
+    for name in ["bootstrap", "subsampling", "hulc"] {
+        let (low, high) = (of(&all[name], "lower"), of(&all[name], "upper"));
+        assert!(
+            low < high && low < 1.1 * estimate && high > 0.9 * estimate,
+            "{name}: {all}"
+        );
+    }
+    // The bootstrap of an error that is far from 0 is as wide as our interval, about.
+    let width = |v: &Value| of(v, "upper") - of(v, "lower");
+    let ratio = width(&all["bootstrap"]) / width(ours);
+    assert!((0.7..1.4).contains(&ratio), "{ratio}");
+    assert_eq!(run(&["--json", "--view", "class:0"]).stdout, out.stdout);
+    let other = run(&["--json", "--view", "class:0", "--seed", "3"]);
+    assert_ne!(other.stdout, out.stdout);
+    let text = String::from_utf8(run(&["--view", "class:0"]).stdout).unwrap();
+    assert!(
+        text.contains("other 90 % intervals") && text.contains("\nHulC"),
+        "{text}"
+    );
+    for args in [
+        &["--view", "full"][..],
+        &["--view", "class:0", "--test", "composite"],
+    ] {
+        let refused = run(args);
+        assert_eq!(refused.status.code(), Some(64), "{args:?}");
+    }
+    let plain: Value = serde_json::from_slice(&evaluate(&path, &["--json"]).stdout).unwrap();
+    assert!(plain.get("intervals").is_none());
+    let _ = std::fs::remove_file(path);
+}

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::exit::{self, Exit};
-use super::{classes, distances, kernel, offline, recalibrate, table};
+use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate, table};
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
+use crate::stats::comparison::intervals::{self, Compared};
 use crate::stats::evaluation::{
     Critical, DiscreteMode, Evaluation, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
     evaluate_scores, evaluate_weighted,
@@ -27,6 +28,7 @@ Examples:
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
+  trueline evaluate --compare-intervals 500 scores.csv
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
@@ -154,6 +156,9 @@ pub struct Args {
     /// Confidence of the interval
     #[arg(long, default_value_t = 0.9, value_parser = inside)]
     pub confidence: f64,
+    /// Intervals of bootstrap, subsampling and HulC beside, for comparison, with so many redrawn samples; of scores
+    #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), conflicts_with = "test")]
+    pub compare_intervals: u32,
     /// Smallest possible score, for the interval of `--method paper`: 1/K for the top label of K classes
     #[arg(long, default_value_t = 0.0, value_name = "SCORE", value_parser = share)]
     pub lower_support: f64,
@@ -279,6 +284,12 @@ impl Args {
 pub fn run(args: &Args) -> Exit {
     let done = sight(args, &args.file).and_then(|seen| match seen {
         seen if args.test.is_some() => Ok(run_other(args, &seen)),
+        Seen::Weighted(_) | Seen::Vectors(..) if args.compare_intervals > 0 => Err((
+            Exit::Usage,
+            "--compare-intervals redraws single scores of equal weight; take a view such as top_label or class:0, \
+             and leave the column weight out"
+                .to_owned(),
+        )),
         Seen::Scores(sample) => run_scores(args, sample),
         Seen::Weighted(_) | Seen::Vectors(..) if args.mending.recalibrate.is_some() => Err((
             Exit::Usage,
@@ -289,6 +300,7 @@ pub fn run(args: &Args) -> Exit {
         Seen::Weighted(sample) => Ok(tell(
             args,
             evaluate_weighted(&sample, &args.options()),
+            &[],
             None,
         )),
         Seen::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
@@ -367,16 +379,44 @@ fn see(args: &Args, path: &Path, table: Table) -> Result<Seen, (Exit, String)> {
 fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
     let mended = mend(args, &mut sample)?;
     let evaluation = evaluate_scores(&sample, &args.options());
-    Ok(tell(args, evaluation, mended))
+    Ok(tell(args, evaluation, &sample, mended))
 }
 
-fn tell(args: &Args, evaluation: Option<Evaluation>, mended: Option<recalibrate::Mended>) -> Exit {
+/// The intervals of others, where they are asked for, at the cells of ours.
+fn compared(args: &Args, e: &Evaluation, sample: &[(f64, bool)]) -> Option<Compared> {
+    if args.compare_intervals == 0 {
+        return None;
+    }
+    let cells = u32::try_from(e.interval.cells).unwrap_or(u32::MAX);
+    let replicates = args.compare_intervals;
+    let seen = carried(args, sample);
+    intervals::compare(&seen, cells, replicates, args.confidence, args.seed)
+}
+
+/// The scores on the scale of the file's events.
+fn carried(args: &Args, sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
+    let sampling = args.sampling();
+    // What was read is a score.
+    let carry = |z: f64| Score::new(z).map_or(z, |score| sampling.carry(score).value());
+    sample.iter().map(|&(z, y)| (carry(z), y)).collect()
+}
+
+fn tell(
+    args: &Args,
+    evaluation: Option<Evaluation>,
+    sample: &[(f64, bool)],
+    mended: Option<recalibrate::Mended>,
+) -> Exit {
     // A sample that was read has at least one event, so there is always an evaluation.
     let Some(e) = evaluation else {
         return Exit::Data;
     };
+    let compared = compared(args, &e, sample);
     let text = if args.json {
         let mut all = report::json(&e);
+        if let Some(c) = &compared {
+            all["intervals"] = judge::intervals::json(c);
+        }
         if let Some(mended) = &mended {
             all["recalibration"] = recalibrate::json(mended);
         }
@@ -385,7 +425,10 @@ fn tell(args: &Args, evaluation: Option<Evaluation>, mended: Option<recalibrate:
         let mended = mended.as_ref().map_or(String::new(), recalibrate::render);
         let distances = e.distances.as_ref();
         let distances = distances.map_or(String::new(), distances::render);
-        mended + &table::render(&e) + &distances
+        let compared = compared
+            .as_ref()
+            .map_or(String::new(), intervals_text::render);
+        mended + &table::render(&e) + &distances + &compared
     };
     print(&text);
     args.exit(miscalibrated(&e))
@@ -422,14 +465,7 @@ fn run_other(args: &Args, seen: &Seen) -> Exit {
         tolerance: args.tolerance,
     };
     let outcome = match seen {
-        Seen::Scores(sample) => {
-            let (sampling, mut sample) = (args.sampling(), sample.clone());
-            for (z, _) in &mut sample {
-                // What was read is a score.
-                *z = Score::new(*z).map_or(*z, |score| sampling.carry(score).value());
-            }
-            tests::scores(test, &sample, &options)
-        }
+        Seen::Scores(sample) => tests::scores(test, &carried(args, sample), &options),
         Seen::Weighted(_) => {
             eprintln!(
                 "trueline evaluate: --test {} has no weighted form; leave the option or the column weight out",

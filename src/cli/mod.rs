@@ -21,6 +21,7 @@ mod distances;
 mod evaluate;
 mod exit;
 mod explain;
+mod intervals;
 mod kernel;
 mod offline;
 mod recalibrate;

@@ -17,6 +17,7 @@ pub mod detector_report;
 pub mod detector_state;
 pub mod distances;
 pub mod family;
+pub mod intervals;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
 pub mod kernel;

@@ -37,6 +37,52 @@ impl Ends {
     }
 }
 
+/// The three intervals of one sample, beside its estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compared {
+    /// m.
+    pub cells: u32,
+    /// Redrawn samples, and subsets.
+    pub replicates: u32,
+    /// Of each interval.
+    pub confidence: f64,
+    /// T.
+    pub estimate_squared: f64,
+    /// Bootstrap.
+    pub bootstrap: Ends,
+    /// Subsampling.
+    pub subsampling: Ends,
+    /// HulC.
+    pub hulc: Ends,
+}
+
+/// The three intervals at `cells` cells, drawn by the seed; `None` with fewer than two events. The parts of HulC are of a
+/// shuffled sample: a file is often sorted, by time or by class, and its parts would differ.
+pub fn compare(
+    sample: &[(f64, bool)],
+    cells: u32,
+    replicates: u32,
+    confidence: f64,
+    seed: u64,
+) -> Option<Compared> {
+    let mut rng = Rng::new(seed);
+    let mut shuffled = sample.to_vec();
+    for i in 0..shuffled.len() {
+        let j = i + below(&mut rng, shuffled.len() - i);
+        shuffled.swap(i, j);
+    }
+    let cut = Cut::new(&shuffled, cells)?;
+    Some(Compared {
+        cells,
+        replicates,
+        confidence,
+        estimate_squared: cut.estimate(0..cut.n()),
+        bootstrap: cut.bootstrap(replicates, confidence, &mut rng),
+        subsampling: cut.subsampling(replicates, confidence, &mut rng),
+        hulc: cut.hulc(replicates, confidence, &mut rng),
+    })
+}
+
 /// A sample cut into m cells once, from which T of any part is one pass.
 #[derive(Debug, Clone)]
 pub struct Cut {
@@ -198,6 +244,119 @@ mod tests {
         assert_eq!(hulc_parts(0.0, 0.1, 0.59), 4);
         assert_eq!(hulc_parts(0.0, 0.1, 0.61), 5);
         assert!(hulc_parts(0.3, 0.1, 0.99) > 8);
+    }
+
+    /// T by its definition, a double loop over pairs of neighbours in a cell: Σ over cells of
+    /// N·mean over pairs of U·U′, over n.
+    fn naive(sample: &[(f64, bool)], drawn: &[usize], m: u32) -> f64 {
+        let cell = |z: f64| ((z * f64::from(m)) as u32).min(m - 1);
+        let mut sum = 0.0;
+        for c in 0..m {
+            let u: Vec<f64> = drawn
+                .iter()
+                .map(|&i| sample[i])
+                .filter(|s| cell(s.0) == c)
+                .map(|(z, y)| f64::from(u8::from(y)) - z)
+                .collect();
+            let n = u.len() as f64;
+            for i in 0..u.len() {
+                for j in 0..u.len() {
+                    if i != j {
+                        sum += u[i] * u[j] / (n - 1.0);
+                    }
+                }
+            }
+        }
+        sum / drawn.len() as f64
+    }
+
+    #[test]
+    fn the_intervals_are_what_their_definitions_say_of_the_same_draws() {
+        let sample = sample(100, 0.5, &mut Rng::new(3));
+        let cut = Cut::new(&sample, 4).unwrap();
+        let whole: Vec<usize> = (0..100).collect();
+        let t = naive(&sample, &whole, 4);
+        let root = |x: f64| x.max(0.0).sqrt();
+        let quantile = |v: &[f64], q: f64| {
+            let place = q * (v.len() - 1) as f64;
+            let (low, high) = (place.floor(), place.ceil());
+            v[low as usize] * (1.0 - place.fract()) + v[high as usize] * place.fract()
+        };
+        let near = |e: Ends, low: f64, high: f64| {
+            assert!(
+                (e.lower - low).abs() < 1e-9 && (e.upper - high).abs() < 1e-9,
+                "{e:?} {low} {high}"
+            );
+        };
+        // Bootstrap: the same draws, one by one.
+        let mut rng = Rng::new(4);
+        let got = cut.bootstrap(39, 0.9, &mut Rng::new(4));
+        let mut draw = || -> f64 {
+            let drawn: Vec<usize> = (0..100)
+                .map(|_| ((rng.uniform() * 100.0) as usize).min(99))
+                .collect();
+            naive(&sample, &drawn, 4)
+        };
+        let mut all: Vec<f64> = (0..39).map(|_| draw()).collect();
+        all.sort_by(f64::total_cmp);
+        near(got, root(quantile(&all, 0.05)), root(quantile(&all, 0.95)));
+        // Subsampling: subsets of ten, by the first ten places of a shuffle that goes on.
+        let subsets = |seed: u64| -> (Vec<f64>, Rng) {
+            let mut rng = Rng::new(seed);
+            let mut order = whole.clone();
+            let mut one = || {
+                for i in 0..10 {
+                    let j = i + ((rng.uniform() * (100 - i) as f64) as usize).min(99 - i);
+                    order.swap(i, j);
+                }
+                naive(&sample, &order[..10], 4)
+            };
+            let drawn = (0..39).map(|_| one()).collect();
+            (drawn, rng)
+        };
+        let (drawn, _) = subsets(5);
+        let got = cut.subsampling(39, 0.9, &mut Rng::new(5));
+        let mut off: Vec<f64> = drawn
+            .iter()
+            .map(|b| (10f64 / 100.0).sqrt() * (b - t))
+            .collect();
+        off.sort_by(f64::total_cmp);
+        near(
+            got,
+            root(t - quantile(&off, 0.95)),
+            root(t - quantile(&off, 0.05)),
+        );
+        // HulC: parts of neighbours, as many as the bias asks for.
+        let (drawn, mut rng) = subsets(6);
+        let got = cut.hulc(39, 0.9, &mut Rng::new(6));
+        let bias = (drawn.iter().filter(|b| **b < t).count() as f64 / 39.0 - 0.5).abs();
+        let parts = hulc_parts(bias, 0.1, rng.uniform());
+        let size = 100 / parts;
+        let of = |k: usize| {
+            let end = if k + 1 == parts { 100 } else { (k + 1) * size };
+            naive(&sample, &whole[k * size..end], 4)
+        };
+        let all: Vec<f64> = (0..parts).map(of).collect();
+        let low = all.iter().copied().fold(f64::MAX, f64::min);
+        let high = all.iter().copied().fold(f64::MIN, f64::max);
+        near(got, root(low), root(high));
+    }
+
+    #[test]
+    fn a_sorted_file_has_the_intervals_of_any_other_order_of_it() {
+        let sample = sample(3000, 0.4, &mut Rng::new(7));
+        let mut sorted = sample.clone();
+        sorted.sort_by(|a, b| a.1.cmp(&b.1).then(a.0.total_cmp(&b.0)));
+        let truth = (0.16f64 / 3.0).sqrt();
+        for sample in [&sample, &sorted] {
+            let c = compare(sample, 20, 200, 0.9, 1).unwrap();
+            assert!(
+                c.hulc.contains(truth) && c.bootstrap.contains(truth),
+                "{c:?}"
+            );
+            assert_eq!(compare(sample, 20, 200, 0.9, 1), Some(c));
+        }
+        assert!(compare(&sample[..1], 20, 200, 0.9, 1).is_none());
     }
 
     #[test]

@@ -1,0 +1,17 @@
+//! Intervals by resampling as text.
+
+use crate::stats::comparison::intervals::{Compared, Ends};
+
+/// One line each, below the report with our own.
+pub fn render(c: &Compared) -> String {
+    let line = |name: &str, e: &Ends| format!("{name:<22}{:.5} to {:.5}\n", e.lower, e.upper);
+    format!(
+        "\nother {:.0} % intervals of the ℓ2-ECE at {} cells, {} redrawn samples\n{}{}{}",
+        100.0 * c.confidence,
+        c.cells,
+        c.replicates,
+        line("bootstrap", &c.bootstrap),
+        line("subsampling", &c.subsampling),
+        line("HulC", &c.hulc),
+    )
+}
