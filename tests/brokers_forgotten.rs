@@ -149,6 +149,9 @@ impl Handler for Nothing {
     }
     fn revoked(&mut self, _: Partition, _: bool) {}
     fn end_of_partition(&mut self, _: Partition) {}
+    fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}
+    fn rewound(&mut self, _: Partition, _: i64) {}
+    fn stopped(&mut self, _: Partition, _: &str) {}
     fn error(&mut self, _: KafkaError) {}
 }
 

@@ -55,6 +55,9 @@ impl Handler for Log {
     fn end_of_partition(&mut self, p: Partition) {
         self.ended.insert(p);
     }
+    fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}
+    fn rewound(&mut self, _: Partition, _: i64) {}
+    fn stopped(&mut self, _: Partition, _: &str) {}
     fn error(&mut self, e: KafkaError) {
         self.errors.push(e);
     }

@@ -186,6 +186,12 @@ impl Engine {
         self.collector.partitions_mut().assign(source, partition)
     }
 
+    /// See [`Partitions::rewind`](crate::collect::Partitions::rewind).
+    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+        let partitions = self.collector.partitions_mut();
+        partitions.rewind(source, partition, offset);
+    }
+
     /// A partition is no longer read here.
     pub fn revoke(&mut self, source: u16, partition: i32) {
         self.collector.partitions_mut().revoke(source, partition);

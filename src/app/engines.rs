@@ -155,6 +155,13 @@ impl Engines {
         }
     }
 
+    /// See [`Engine::rewind`].
+    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+        if let Some(engine) = self.engine(source, partition) {
+            engine.rewind(source, partition, offset);
+        }
+    }
+
     /// A partition is to be read; answers the offset to seek to, where one is known. Where it may move, it
     /// is taken over here.
     pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {

@@ -18,6 +18,8 @@ use crate::collect::{Disposition, Origin, Reason};
 use crate::decode::{Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText};
 use crate::kafka::{DeadLetter, Handler, Headers, KafkaError, Partition, Record};
 use crate::registry::{Answer, Registry, SchemaKind};
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a source keeps from one poll to the next.
@@ -38,6 +40,10 @@ pub struct Intake {
     pub parked: Parked,
     /// Where broken records go.
     pub dead: Option<DeadLetter>,
+    /// Partitions that the broker has less of than was read, each with the reason why it is not read on.
+    pub stopped: BTreeMap<Partition, String>,
+    /// By topic, offsets that the broker deleted before they were read.
+    pub lost: Vec<u64>,
     /// A failure after which the consumer has to be made anew.
     pub fatal: bool,
     /// Partitions were given or taken since the flag was last cleared.
@@ -110,11 +116,22 @@ impl Intake {
         rejection.reason == Reason::MissingField && !self.decoder.saw_prediction()
     }
 
+    /// Topics and partitions that are ours and shorter than what was read of them, with the reason.
+    pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let one = |(p, why)| {
+            let (p, why): (&Partition, &String) = (p, why);
+            (self.name(p.topic), p.partition, why.as_str())
+        };
+        self.stopped.iter().map(one)
+    }
+
+    fn name(&self, topic: u16) -> &str {
+        let name = self.topics.get(usize::from(topic));
+        name.map_or("", String::as_str)
+    }
+
     fn bury(&self, record: &Record<'_>, reason: Reason, detail: &str) {
-        let topic = self
-            .topics
-            .get(usize::from(record.topic))
-            .map_or("", String::as_str);
+        let topic = self.name(record.topic);
         crate::warn_limited!(
             topic,
             partition = record.partition,
@@ -364,6 +381,7 @@ impl Handler for Lent<'_> {
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
         self.intake.moved = true;
+        self.intake.stopped.remove(&partition);
         self.intake.parked.forget(partition);
         let offset = self
             .engine
@@ -388,6 +406,7 @@ impl Handler for Lent<'_> {
 
     fn revoked(&mut self, partition: Partition, lost: bool) {
         self.intake.moved = true;
+        self.intake.stopped.remove(&partition);
         self.intake.parked.forget(partition);
         self.engine.revoke(
             self.intake.base + partition.topic,
@@ -408,6 +427,45 @@ impl Handler for Lent<'_> {
         } else {
             self.end(partition);
         }
+    }
+
+    fn lost(&mut self, partition: Partition, offsets: Range<i64>) {
+        let lost = u64::try_from(offsets.end - offsets.start).unwrap_or(0);
+        if let Some(all) = self.intake.lost.get_mut(usize::from(partition.topic)) {
+            *all += lost;
+        }
+        tracing::error!(
+            topic = self.intake.name(partition.topic),
+            partition = partition.partition,
+            from = offsets.start,
+            to = offsets.end,
+            lost,
+            "records were deleted by the broker before they were read; lengthen the topic's retention, or read sooner"
+        );
+    }
+
+    fn rewound(&mut self, partition: Partition, offset: i64) {
+        let (source, number) = (self.intake.base + partition.topic, partition.partition);
+        self.engine.rewind(source, number, offset);
+        tracing::error!(
+            topic = self.intake.name(partition.topic),
+            partition = number,
+            offset,
+            "partition is shorter than what was read of it, and is read from here on as `on_truncated` says"
+        );
+    }
+
+    fn stopped(&mut self, partition: Partition, why: &str) {
+        tracing::error!(
+            topic = self.intake.name(partition.topic),
+            partition = partition.partition,
+            why,
+            "partition is not read any more"
+        );
+        self.intake.moved = true;
+        self.intake.stopped.insert(partition, why.to_owned());
+        // It holds no other back.
+        self.end(partition);
     }
 
     fn error(&mut self, error: KafkaError) {

@@ -55,6 +55,11 @@ pub fn facts(
         .iter()
         .flat_map(|(intake, _)| source_facts(engine, &counters, intake))
         .collect();
+    let state = engine.barred();
+    let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
+    let stopped = feeds.iter().flat_map(|(intake, _)| intake.stopped());
+    let stopped = stopped.map(|(topic, partition, _)| (topic.to_owned(), partition));
+    let barred = state.chain(stopped).collect();
     let partitions: Vec<PartitionFacts> = feeds
         .iter()
         .flat_map(|(intake, consumer)| partition_facts(engine, intake, consumer))
@@ -63,6 +68,7 @@ pub fn facts(
         facts.sources = sources;
         facts.partitions = partitions;
         facts.parcels = parcels(engine);
+        facts.barred = barred;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
 }
@@ -71,7 +77,6 @@ pub fn facts(
 fn parcels(engine: &Engines) -> Option<ParcelFacts> {
     let (counts, ages) = engine.parcels()?;
     let ages = ages.into_iter();
-    let barred = engine.barred();
     Some(ParcelFacts {
         written: counts.written,
         written_bytes: counts.written_bytes,
@@ -80,7 +85,6 @@ fn parcels(engine: &Engines) -> Option<ParcelFacts> {
         refused: counts.refused,
         restore_seconds: counts.restore_seconds,
         last_ms: ages.map(|(t, p, ms)| (t.to_owned(), p, ms)).collect(),
-        barred: barred.map(|(t, p, _)| (t.to_owned(), p)).collect(),
     })
 }
 
@@ -139,6 +143,7 @@ fn source_facts(engine: &Engines, counters: &Counters, intake: &Intake) -> Vec<S
             counters: counters.source(number),
             brought: engine.moved(number).brought,
             taken: engine.moved(number).taken,
+            lost: intake.lost[usize::from(number - intake.base)],
             ..SourceFacts::default()
         })
         .collect();

@@ -6,6 +6,7 @@
 //! process ends anyway, saying so: what is on disk is a whole snapshot, older by one interval at most.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
@@ -336,6 +337,8 @@ fn feeds(sources: Vec<Source>, registry: Option<&Arc<Registry>>) -> Result<Vec<F
             labels,
             base,
             topics: source.kafka.topics.clone(),
+            stopped: BTreeMap::new(),
+            lost: vec![0; source.kafka.topics.len()],
             decoder,
             dead: DeadLetter::new(&source.kafka).map_err(|error| wrong(error.to_string()))?,
             fatal: false,

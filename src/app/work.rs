@@ -441,13 +441,15 @@ impl Work {
         }
     }
 
-    /// Shows which partitions are not read because their state cannot be used.
+    /// Shows which partitions are not read because their state cannot be used, or the broker has less of them.
     fn show_barred(&mut self) {
-        let part = |topic: &str, partition: i32| format!("state of {topic}/{partition}");
-        let now: BTreeMap<String, String> = self
-            .engine
-            .barred()
-            .map(|(topic, partition, why)| (part(topic, partition), why.to_owned()))
+        let barred = self.engine.barred();
+        let state = barred.map(|(topic, partition, why)| ("state of", topic, partition, why));
+        let stopped = self.feeds.iter().flat_map(|feed| feed.intake.stopped());
+        let stopped = stopped.map(|(topic, partition, why)| ("partition", topic, partition, why));
+        let now: BTreeMap<String, String> = state
+            .chain(stopped)
+            .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
             .collect();
         for gone in self.barred.iter().filter(|p| !now.contains_key(*p)) {
             self.published.ready(gone);

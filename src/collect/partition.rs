@@ -8,7 +8,8 @@
 //! end on, not from the call: all of them may be revoked, one after the other, and given back (a session
 //! that the broker let expire), and the last one revoked must not carry the frontier past the others.
 //!
-//! Always: the frontier never goes back; a position never goes back.
+//! Always: the frontier never goes back; a position goes back only where the partition itself did, because its
+//! topic was made anew ([`Partitions::rewind`]).
 //!
 //! Cost: one comparison per event while the partition stays the same; the minimum is taken again only
 //! when the partition that held it moves.
@@ -118,6 +119,12 @@ impl Partitions {
         let index = self.find(source, partition);
         self.all[index].life = Life::Live;
         self.all[index].next
+    }
+
+    /// The partition's records have offsets anew from here on.
+    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+        let index = self.find(source, partition);
+        self.all[index].next = Some(offset);
     }
 
     /// The partition is no longer read here.
@@ -282,5 +289,7 @@ mod tests {
         assert!(p.advance(at(3, 12)));
         assert_eq!(p.assign(0, 3), Some(13));
         assert_eq!(p.positions().collect::<Vec<_>>(), [at(3, 13)]);
+        p.rewind(0, 3, 0);
+        assert!(p.advance(at(3, 0)) && !p.advance(at(3, 0)));
     }
 }

@@ -13,7 +13,7 @@ use crate::decode::{
     DecodeOptions, Decoder, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
 };
 use crate::judge::{Caps, CompareOptions, JudgeOptions, ModelPlan, Plan};
-use crate::kafka::{KafkaOptions, OWNED, Security, StartAt};
+use crate::kafka::{KafkaOptions, OWNED, Security, StartAt, Truncated};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
@@ -536,6 +536,11 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         kafka.start = match record.text("start") {
             Some("latest") => StartAt::Latest,
             _ => StartAt::Earliest,
+        };
+        kafka.truncated = match record.text("on_truncated") {
+            Some("earliest") => Truncated::Earliest,
+            Some("latest") => Truncated::Latest,
+            _ => Truncated::Stop,
         };
         let decode = decode(root, record, problems);
         if let Err(error) = Decoder::new(&decode) {

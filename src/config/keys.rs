@@ -359,6 +359,14 @@ const SOURCE: &[Key] = &[
         "Where a partition begins that has neither a snapshot nor a committed offset.",
     ),
     key(
+        "on_truncated",
+        Kind::Choice(&["stop", "earliest", "latest"]),
+        Value("\"stop\""),
+        "What to do where a partition ends before the offset up to which it was read: its topic was made anew, or \
+         its log was cut. `stop` leaves it unread and says so; otherwise it is read from its oldest record, or \
+         from its end.",
+    ),
+    key(
         "dead_letter",
         Kind::Text,
         Unset("\"predictions.dead\""),

@@ -6,7 +6,7 @@
 //!
 //! What holds for the handler, whatever the broker does:
 //! * a record comes only between `assigned` and `revoked` of its partition;
-//! * offsets of a partition grow strictly between these two;
+//! * offsets of a partition grow strictly between these two, but after `rewound`;
 //! * on assignment the first record read is the one that the handler asked for, because the offset is
 //!   part of the assignment; there is no window in which another is fetched.
 //!
@@ -25,9 +25,10 @@
 //! Offsets are not stored at the broker except by [`Consumer::commit`], which is a courtesy to lag
 //! tools: the truth is the caller's snapshot.
 
+use super::astray::{Astray, Course, Position, position_of};
 use super::context::{Context, News, Pending};
 use super::native::{BATCH, BatchQueue, Message};
-use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record};
+use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record, StartAt};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
 use rdkafka::message::{Message as _, Timestamp};
 use rdkafka::types::RDKafkaErrorCode;
@@ -39,6 +40,12 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a record before rebalances and errors are looked at again.
 const WAIT: Duration = Duration::from_millis(20);
+
+/// How often partitions that return are forwarded.
+const FORWARD_EVERY: Duration = Duration::from_millis(50);
+
+/// Longest wait for what the group has committed; without it, the client asks again by itself.
+const COMMITTED: Duration = Duration::from_secs(5);
 
 /// The same failure is told again after this time.
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
@@ -63,6 +70,14 @@ pub struct Consumer {
     leads: usize,
     /// Partitions that are ours and are not read.
     barred: BTreeSet<Partition>,
+    /// Partitions whose next record the broker does not have.
+    astray: Astray,
+    /// Partitions that were set on their way again, with the offset that came next then, until a record came.
+    returning: BTreeMap<Partition, i64>,
+    /// When these were last forwarded.
+    forwarded: Instant,
+    /// Where a partition begins of which nothing is known.
+    begin: Offset,
     brokers: String,
     /// By topic and partition, the lowest offset that may come next, or [`NOT_OURS`].
     next: Vec<Vec<i64>>,
@@ -115,6 +130,13 @@ impl Consumer {
             topics: options.topics.clone(),
             leads: options.leads().len(),
             barred: BTreeSet::new(),
+            astray: Astray::new(options.start, options.truncated),
+            returning: BTreeMap::new(),
+            forwarded: Instant::now(),
+            begin: match options.start {
+                StartAt::Earliest => Offset::Beginning,
+                StartAt::Latest => Offset::End,
+            },
             brokers: options.brokers.clone(),
             next: vec![Vec::new(); options.topics.len()],
             told: HashMap::new(),
@@ -134,6 +156,12 @@ impl Consumer {
         if self.serve(handler) {
             // Told under load too: a partition without records must not hold the others back.
             self.tell_ends(handler, false);
+        }
+        if !self.astray.is_empty() {
+            self.find_again(handler);
+        }
+        if !self.returning.is_empty() {
+            self.forward_returning();
         }
         let mut n = self.take(BATCH, Duration::ZERO, handler);
         while n == 0 {
@@ -172,7 +200,18 @@ impl Consumer {
                         handler.record(record(topic, m));
                     }
                 }
-                code => failed.push((code, m.error_text())),
+                code => {
+                    let partition = Partition {
+                        topic: topic as u16,
+                        partition: m.partition(),
+                    };
+                    let ours = next[topic].get(m.partition() as usize).copied();
+                    let ours = ours.filter(|&n| n != NOT_OURS);
+                    match ours.and_then(|next| position_of(code, next, m.offset())) {
+                        Some(position) => self.astray.add(partition, position),
+                        None => failed.push((code, m.error_text())),
+                    }
+                }
             }
         }
         drop(batch);
@@ -330,12 +369,27 @@ impl Consumer {
         list
     }
 
+    /// What the group has committed of these partitions, if it answers in time.
+    fn committed(&self, partitions: &[Partition]) -> Option<TopicPartitionList> {
+        if partitions.is_empty() {
+            return None;
+        }
+        let list = self.list_of(partitions);
+        self.client.committed_offsets(list, COMMITTED).ok()
+    }
+
     fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
         self.joined = true;
         let mut with_offsets = TopicPartitionList::new();
         let (mut all, mut barred) = (Vec::new(), Vec::new());
+        let mut given = Vec::new();
         for p in self.with_followers(list) {
-            let start = handler.assigned(p);
+            given.push((p, handler.assigned(p)));
+        }
+        let unknown = given.iter().filter(|(_, start)| start.is_none());
+        let unknown: Vec<Partition> = unknown.map(|(p, _)| *p).collect();
+        let committed = self.committed(&unknown);
+        for (p, start) in given {
             let (topic, partition) = (usize::from(p.topic), p.partition);
             self.queue.forward(&self.topics[topic], partition);
             let first = if handler.bars(p) {
@@ -347,11 +401,17 @@ impl Consumer {
             };
             set_next(&mut self.next[topic], partition, first);
             all.push(p);
+            let name = &self.topics[topic];
             let offset = match start {
                 Some(o) => Offset::Offset(o),
-                None => Offset::Stored,
+                None => committed
+                    .as_ref()
+                    .and_then(|c| c.find_partition(name, partition))
+                    .map_or(Offset::Stored, |e| match e.offset() {
+                        Offset::Offset(o) => Offset::Offset(o),
+                        _ => self.begin,
+                    }),
             };
-            let name = &self.topics[topic];
             if let Err(error) = with_offsets.add_partition_offset(name, partition, offset) {
                 self.tell(KafkaError::from_native(error), handler);
             }
@@ -385,6 +445,8 @@ impl Consumer {
             self.news.remove(&p);
             self.open.remove(&p);
             self.barred.remove(&p);
+            self.astray.forget(p);
+            self.returning.remove(&p);
             self.queue.unforward(&self.topics[topic], p.partition);
         }
         all.iter().for_each(|&p| handler.revoked(p, lost));
@@ -393,6 +455,89 @@ impl Consumer {
             _ => self.client.unassign(),
         };
         if let Err(error) = answer {
+            self.tell(KafkaError::from_native(error), handler);
+        }
+    }
+
+    /// Sets partitions on their way again whose next record the broker does not have.
+    #[cold]
+    fn find_again<H: Handler>(&mut self, handler: &mut H) {
+        let (client, topics) = (Arc::clone(&self.client), self.topics.clone());
+        let ends = |p: Partition, within: Duration| {
+            let topic = &topics[usize::from(p.topic)];
+            let ends = client.fetch_watermarks(topic, p.partition, within);
+            ends.map_err(KafkaError::from_native)
+        };
+        let Some((p, position, course)) = self.astray.next(ends) else {
+            return;
+        };
+        match course {
+            Ok(Course::On(offset)) => self.go_to(p, offset, handler),
+            Ok(Course::Skip(from, to)) => {
+                handler.lost(p, from..to);
+                self.go_to(p, Offset::Offset(to), handler);
+            }
+            Ok(Course::Rewind(to)) => {
+                handler.rewound(p, to);
+                self.go_to(p, Offset::Offset(to), handler);
+            }
+            Ok(Course::Stop(end)) => {
+                self.barred.insert(p);
+                self.open.remove(&p);
+                let read = match position {
+                    Position::None => 0,
+                    Position::At(at) | Position::Cut(at) => at,
+                };
+                handler.stopped(
+                    p,
+                    &format!(
+                        "it ends at offset {end} and was read up to {read}: the topic was made anew, or its log was \
+                         cut; set `on_truncated` of the source to say where to go on"
+                    ),
+                );
+            }
+            Err(error) => self.tell(error, handler),
+        }
+    }
+
+    /// Has the records of partitions come here that were set on their way again: librdkafka undoes the forwarding
+    /// when it stops a partition, a while after it was told to, and does not do it again when it starts one.
+    fn forward_returning(&mut self) {
+        if self.forwarded.elapsed() < FORWARD_EVERY {
+            return;
+        }
+        self.forwarded = Instant::now();
+        let (next, queue, topics) = (&self.next, &self.queue, &self.topics);
+        self.returning.retain(|p, from| {
+            let topic = usize::from(p.topic);
+            let came = next[topic].get(p.partition as usize) != Some(&*from);
+            if !came {
+                queue.forward(&topics[topic], p.partition);
+            }
+            !came
+        });
+    }
+
+    /// Reads a partition on from elsewhere. librdkafka does not seek in one that it has given up.
+    fn go_to<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
+        let (topic, partition) = (usize::from(p.topic), p.partition);
+        let name = self.topics[topic].clone();
+        if let Offset::Offset(at) = offset {
+            set_next(&mut self.next[topic], partition, at);
+        }
+        let mut list = TopicPartitionList::new();
+        let answer = list
+            .add_partition_offset(&name, partition, offset)
+            .and_then(|()| self.client.incremental_unassign(&self.list_of(&[p])));
+        let answer = answer.and_then(|()| self.client.incremental_assign(&list));
+        let paused = answer.and_then(|()| match self.paused {
+            true => self.client.pause(&self.list_of(&[p])),
+            false => Ok(()),
+        });
+        self.open.insert(p, Open::now());
+        let from = self.next[topic].get(partition as usize);
+        self.returning.insert(p, from.copied().unwrap_or(NOT_OURS));
+        if let Err(error) = paused {
             self.tell(KafkaError::from_native(error), handler);
         }
     }

@@ -1,6 +1,7 @@
 //! What a consumer hands to its caller.
 
 use super::{Headers, KafkaError};
+use std::ops::Range;
 
 /// One record, borrowed from librdkafka for the length of the call.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +53,16 @@ pub trait Handler {
 
     /// Every record of the partition that the broker had at that moment has been handed over.
     fn end_of_partition(&mut self, partition: Partition);
+
+    /// The broker deleted the records of these offsets before they were read; reading goes on after them.
+    fn lost(&mut self, partition: Partition, offsets: Range<i64>);
+
+    /// The partition was shorter than what had been read of it, and is read from this offset on, as
+    /// [`KafkaOptions::truncated`](super::KafkaOptions::truncated) says: its records may have offsets that others had before.
+    fn rewound(&mut self, partition: Partition, offset: i64);
+
+    /// The partition stays ours and is not read any more, for this reason.
+    fn stopped(&mut self, partition: Partition, why: &str);
 
     /// Something failed; consumption goes on unless [`KafkaError::is_fatal`]. The same failure is not
     /// told more than once in 30 seconds.

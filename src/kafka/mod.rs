@@ -1,6 +1,7 @@
 //! Kafka: a consumer group member that reads in batches, the dead-letter producer, and the topic that
 //! state moves through.
 
+mod astray;
 mod consumer;
 mod context;
 mod dead_letter;
@@ -20,7 +21,7 @@ pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
 pub use headers::Headers;
 pub use input::{Handler, Partition, Record};
-pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, is_secret};
+pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret};
 pub use probe::{Probe, probe};
 pub use state_topic::{StateTopic, StateWriter};
 pub use topic::Topic;

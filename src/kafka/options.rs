@@ -21,6 +21,18 @@ pub enum StartAt {
     Latest,
 }
 
+/// What to do where a partition ends before the offset up to which it was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Truncated {
+    /// Leave it unread, and say so.
+    #[default]
+    Stop,
+    /// Read it from its oldest record.
+    Earliest,
+    /// Read what comes after its newest.
+    Latest,
+}
+
 /// How the client proves itself to the broker, in librdkafka's words; `None` leaves its default.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Security {
@@ -53,6 +65,8 @@ pub struct KafkaOptions {
     pub security: Security,
     /// Where to begin without a snapshot or a commit.
     pub start: StartAt,
+    /// What to do with a partition that is shorter than what was read of it.
+    pub truncated: Truncated,
     /// Longest record that is decoded, bytes. One that is longer is fetched nevertheless, by itself, so
     /// that it is counted and the partition goes on.
     pub record_bytes_max: usize,
@@ -85,6 +99,7 @@ impl Default for KafkaOptions {
             topics: Vec::new(),
             security: Security::default(),
             start: StartAt::Earliest,
+            truncated: Truncated::Stop,
             record_bytes_max: 1 << 20,
             queue_kbytes_max: QUEUE_KBYTES_MAX,
             followers: 0,
@@ -102,7 +117,7 @@ const ANSWER_BYTES: usize = 100_000_000;
 const FETCH_PARTITION_BYTES_MAX: usize = 1_000_000_000;
 
 /// Settings that may not be passed through, because what this program promises rests on them, and why.
-pub const OWNED: [(&str, &str); 6] = [
+pub const OWNED: [(&str, &str); 7] = [
     ("bootstrap.servers", "set `brokers` instead"),
     ("group.id", "set `group` instead"),
     (
@@ -120,6 +135,10 @@ pub const OWNED: [(&str, &str); 6] = [
     (
         "partition.assignment.strategy",
         "the assignment is cooperative-sticky",
+    ),
+    (
+        "auto.offset.reset",
+        "records that are gone would be passed over in silence; set `start` and `on_truncated` instead",
     ),
 ];
 
@@ -166,13 +185,8 @@ impl KafkaOptions {
                 self.queue_kbytes_max.to_string(),
             )
             .set("statistics.interval.ms", self.statistics_ms.to_string())
-            .set(
-                "auto.offset.reset",
-                match self.start {
-                    StartAt::Earliest => "earliest",
-                    StartAt::Latest => "latest",
-                },
-            );
+            // What to do is decided in `astray`.
+            .set("auto.offset.reset", "error");
         self.set_fetch_limits(&mut c);
         if let Some(instance) = &self.instance {
             c.set("group.instance.id", instance);

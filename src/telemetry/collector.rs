@@ -392,11 +392,15 @@ fn input(published: &Published, sink: &mut Sink) {
         sink.put(Id::DeadLetters, &[&source.name, "delivered"], delivered);
         sink.put(Id::DeadLetters, &[&source.name, "failed"], failed);
         sink.put(Id::Parked, &[&source.name], source.parked as f64);
+        sink.put(Id::RecordsLost, &[&source.name], source.lost as f64);
         if facts.parcels.is_some() {
             let name = source.name.as_str();
             sink.put(Id::RecordsMoved, &[name, "in"], source.brought as f64);
             sink.put(Id::RecordsMoved, &[name, "out"], source.taken as f64);
         }
+    }
+    for (topic, partition) in &facts.barred {
+        sink.put(Id::PartitionBarred, &[topic, &partition.to_string()], 1.0);
     }
     for partition in &facts.partitions {
         let number = partition.partition.to_string();
@@ -532,9 +536,6 @@ fn state_topic(parcels: &ParcelFacts, sink: &mut Sink) {
         if let Some(ms) = at_ms {
             sink.put_ms(Id::ParcelTime, &[topic, &partition.to_string()], *ms);
         }
-    }
-    for (topic, partition) in &parcels.barred {
-        sink.put(Id::PartitionBarred, &[topic, &partition.to_string()], 1.0);
     }
 }
 

@@ -314,6 +314,8 @@ table! {
         "Records by where they went: observed, expired, matched, orphaned, duplicate, conflict, revised, late, replayed, rejected, refused; with trueline_records_open this adds up to the records read.";
     RecordsOpen Input Gauge "trueline_records_open" "records" ["source", "state"]
         "Records whose end is not known yet: predictions that are pending, outcomes that are waiting.";
+    RecordsLost Input Counter "trueline_records_lost_total" "records" ["source"]
+        "Records that the broker deleted before they were read, at most: the offsets between what was read and the oldest that was left.";
     RecordsMoved Input Counter "trueline_records_moved_total" "records" ["source", "direction"]
         "Open records that came (in) or left (out) with partitions that moved between processes; records read and those that came equal all others with those that left.";
     Implied Input Counter "trueline_records_implied_total" "records" ["source"]
@@ -392,7 +394,7 @@ table! {
     ParcelRestore Process Gauge "trueline_parcel_restore_seconds" "seconds" []
         "How long it took to take over the last partition that was assigned.";
     PartitionBarred Process Gauge "trueline_partition_barred" "0 or 1" ["topic", "partition"]
-        "Present and 1 for a partition that is assigned and not read because its state cannot be used.";
+        "Present and 1 for a partition that is assigned and not read, because its state cannot be used or because it is shorter than what was read of it.";
     EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []
         "Time to evaluate one window.";
     ConfigLoaded Process Gauge "trueline_config_last_load_success" "0 or 1" []

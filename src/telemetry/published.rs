@@ -81,6 +81,8 @@ pub struct SourceFacts {
     pub brought: u64,
     /// Open records that left with partitions.
     pub taken: u64,
+    /// Offsets that the broker deleted before they were read.
+    pub lost: u64,
 }
 
 /// One assigned partition.
@@ -157,8 +159,6 @@ pub struct ParcelFacts {
     pub restore_seconds: f64,
     /// When the last parcel of a partition was written or read: topic, partition, milliseconds.
     pub last_ms: Vec<(String, i32, Option<i64>)>,
-    /// Partitions that are not read because their parcels cannot be used.
-    pub barred: Vec<(String, i32)>,
 }
 
 /// One sink of alerts.
@@ -220,6 +220,8 @@ pub struct Facts {
     pub snapshot: SnapshotFacts,
     /// Parcels, where there are any.
     pub parcels: Option<ParcelFacts>,
+    /// Topics and partitions that are assigned and cannot be read.
+    pub barred: Vec<(String, i32)>,
     /// Configuration.
     pub config: ConfigFacts,
 }

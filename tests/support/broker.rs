@@ -128,18 +128,41 @@ impl Broker {
         let new = topics
             .iter()
             .map(|t| NewTopic::new(t.0, t.1, TopicReplication::Fixed(1)))
-            .map(|t| t.set("max.message.bytes", &record_bytes));
+            .map(|t| t.set("max.message.bytes", &record_bytes))
+            // A long run of a fast test must not fill the disk.
+            .map(|t| t.set("retention.bytes", "536870912"))
+            .map(|t| t.set("segment.bytes", "67108864"));
         let new: Vec<NewTopic<'_>> = new.collect();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
         let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
-        let results = runtime
-            .expect("a runtime")
-            .block_on(admin.create_topics(&new, &options));
+        let results = runtime().block_on(admin.create_topics(&new, &options));
         for result in results.expect("the broker creates topics") {
             result.expect("the topic is new");
         }
+    }
+
+    /// Deletes a topic.
+    pub fn delete_topic(&self, topic: &str) {
+        let admin: AdminClient<DefaultClientContext> =
+            self.client().create().expect("an admin client");
+        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
+        let results = runtime().block_on(admin.delete_topics(&[topic], &options));
+        for result in results.expect("the broker deletes topics") {
+            result.expect("the topic was there");
+        }
+    }
+
+    /// Deletes all records of a partition before an offset, as retention does.
+    pub fn delete_records(&self, topic: &str, partition: i32, before: i64) {
+        let admin: AdminClient<DefaultClientContext> =
+            self.client().create().expect("an admin client");
+        let mut list = rdkafka::TopicPartitionList::new();
+        let offset = rdkafka::Offset::Offset(before);
+        list.add_partition_offset(topic, partition, offset)
+            .expect("an offset");
+        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
+        let result = runtime().block_on(admin.delete_records(&list, &options));
+        let result = result.expect("the broker deletes records");
+        assert!(result.elements().iter().all(|e| e.error().is_ok()));
     }
 
     /// A producer that keeps order and loses nothing.
@@ -287,6 +310,11 @@ impl Sender {
             .flush(Duration::from_secs(120))
             .expect("the broker takes every record");
     }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime")
 }
 
 /// A name no other test run on the same broker has used.

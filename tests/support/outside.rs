@@ -429,8 +429,8 @@ fn facts(facts: &mut Facts) {
         refused: 1,
         restore_seconds: 0.06,
         last_ms: vec![("scored".to_owned(), 0, Some(now_ms()))],
-        barred: vec![("scored".to_owned(), 3)],
     });
+    facts.barred = vec![("scored".to_owned(), 3)];
     facts.sinks.push(SinkFacts {
         name: "oncall".to_owned(),
         sent: 12,
