@@ -206,7 +206,8 @@ impl Consumer {
                         partition: m.partition(),
                     };
                     let ours = next[topic].get(m.partition() as usize).copied();
-                    let ours = ours.filter(|&n| n != NOT_OURS);
+                    // One that is barred was not to be read in any case.
+                    let ours = ours.filter(|&n| n != NOT_OURS && n != i64::MAX);
                     match ours.and_then(|next| position_of(code, next, m.offset())) {
                         Some(position) => self.astray.add(partition, position),
                         None => failed.push((code, m.error_text())),
