@@ -529,12 +529,13 @@ fn file(name: &str, bytes: &[u8]) -> std::path::PathBuf {
 
 /// Line and what became of it: the score or the reason.
 fn read_all(path: &std::path::Path, o: &DecodeOptions) -> Vec<(u64, Result<String, Reason>)> {
-    let mut r = FileReader::open(path, o).unwrap();
+    let mut r = FileReader::open(path, Some(o), None).unwrap();
     let mut all = Vec::new();
     while let Some(row) = r.read().unwrap() {
-        let event = row
-            .event
-            .map(|e| format!("{:?} {:?}", e.prediction, e.outcome));
+        let event = row.content.map(|c| match c {
+            Content::Event(e) => format!("{:?} {:?}", e.prediction, e.outcome),
+            Content::Outcome(_) => panic!("no outcome is looked for"),
+        });
         all.push((row.line, event.map_err(|r| r.reason)));
     }
     assert!(r.bytes_read() > 0);
@@ -565,8 +566,12 @@ fn json_lines_are_read_plain_gzip_and_zstd_with_their_line_numbers() {
     ] {
         assert_eq!(read_all(&path, &flat()), expected, "{}", path.display());
     }
-    let mut broken =
-        FileReader::open(&file("b.jsonl.gz", b"\x1f\x8b\x08\x00oops"), &flat()).unwrap();
+    let mut broken = FileReader::open(
+        &file("b.jsonl.gz", b"\x1f\x8b\x08\x00oops"),
+        Some(&flat()),
+        None,
+    )
+    .unwrap();
     let text = broken.read().err().unwrap().to_string();
     assert!(text.contains("b.jsonl.gz:1"), "{text}");
 }
@@ -590,7 +595,7 @@ fn csv_goes_through_the_same_checks_by_column_name() {
             (9, Err(Reason::ScoreNotFinite)),
         ]
     );
-    let e = FileReader::open(&file("b.csv", b"time_ms,model,p\n"), &flat())
+    let e = FileReader::open(&file("b.csv", b"time_ms,model,p\n"), Some(&flat()), None)
         .err()
         .unwrap();
     assert!(e.to_string().contains("b.csv:1: no column `score`"), "{e}");

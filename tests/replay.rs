@@ -112,3 +112,124 @@ fn a_file_that_is_missing_or_holds_no_event_ends_with_65() {
         Some(65)
     );
 }
+
+/// A configuration whose outcomes come apart, within five minutes.
+fn joined(name: &str) -> PathBuf {
+    let text = r#"
+version = 1
+[kafka]
+brokers = "none:0"
+[[source]]
+topics = ["predictions"]
+fields = { id = "id", time = "time", score = "score" }
+[source.outcomes]
+topics = ["outcomes"]
+maturity = "5m"
+time = "time"
+on_missing = "drop"
+[[model]]
+name = "*"
+windows = ["5m"]
+"#;
+    file(name, text)
+}
+
+/// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of time. The
+/// two in JSON lines, apart.
+fn predictions_and_outcomes() -> (Vec<(i64, String)>, Vec<(i64, String)>) {
+    let mut chance = Chance::new(8);
+    let (mut predictions, mut outcomes) = (Vec::new(), Vec::new());
+    for i in 0..6000 {
+        let (at, score) = (1_700_000_100_000 + i * 100, chance.uniform());
+        let outcome = u8::from(chance.coin(score));
+        let prediction = format!(r#"{{"model":"m","id":"{i}","time":{at},"score":{score}}}"#);
+        predictions.push((at, prediction));
+        let at = at + (chance.uniform() * 60_000.0) as i64;
+        outcomes.push((
+            at,
+            format!(r#"{{"id":"{i}","time":{at},"outcome":{outcome}}}"#),
+        ));
+    }
+    outcomes.sort();
+    (predictions, outcomes)
+}
+
+#[test]
+fn outcomes_that_came_apart_are_read_from_files_of_their_own_or_from_among_the_predictions() {
+    let config = joined("joined.toml");
+    let config = config.to_str().expect("a path");
+    let (predictions, outcomes) = predictions_and_outcomes();
+    let text = |all: &[(i64, String)]| {
+        let lines = all.iter().map(|(_, line)| format!("{line}\n"));
+        lines.collect::<String>()
+    };
+    let (p, o) = (
+        file("joined-p.jsonl", &text(&predictions)),
+        file("joined-o.jsonl", &text(&outcomes)),
+    );
+    let (p, o) = (p.to_str().expect("a path"), o.to_str().expect("a path"));
+    let apart = replay(&["--json", "--config", config, p, "--outcomes", o]);
+    let said = String::from_utf8_lossy(&apart.stderr).into_owned();
+    assert!(apart.status.success(), "{said}");
+    // The last prediction is of 10 minutes after the first and the last outcome of a minute later: those of
+    // the first six minutes are mature, in whole panes.
+    assert!(said.contains("12000 records: 3"), "{said}");
+    assert!(said.contains("6000 matched"), "{said}");
+    assert!(said.contains("pending"), "{said}");
+
+    let mut both = [predictions.clone(), outcomes.clone()].concat();
+    both.sort_by_key(|(at, _)| *at);
+    let both = file("joined-both.jsonl", &text(&both));
+    let mixed = replay(&["--json", "--config", config, both.to_str().expect("a path")]);
+    assert_eq!(mixed.stdout, apart.stdout);
+    assert_eq!(mixed.stderr, apart.stderr);
+
+    // The same as CSV, where a row without a score is an outcome.
+    let mut csv = String::from("model,id,time,score,outcome\n");
+    let mut rows: Vec<(i64, String)> = Vec::new();
+    for (at, line) in predictions.iter().chain(&outcomes) {
+        let v: serde_json::Value = serde_json::from_str(line).expect("json");
+        let (id, score, outcome) = (&v["id"], &v["score"], &v["outcome"]);
+        let id = id.as_str().expect("an id");
+        let cell = |v: &serde_json::Value| {
+            if v.is_null() {
+                String::new()
+            } else {
+                v.to_string()
+            }
+        };
+        rows.push((
+            *at,
+            format!("m,{id},{at},{},{}\n", cell(score), cell(outcome)),
+        ));
+    }
+    rows.sort_by_key(|(at, _)| *at);
+    rows.iter().for_each(|(_, row)| csv.push_str(row));
+    let csv = file("joined.csv", &csv);
+    let from_csv = replay(&["--json", "--config", config, csv.to_str().expect("a path")]);
+    assert_eq!(from_csv.stdout, apart.stdout, "{from_csv:?}");
+    assert_eq!(from_csv.stderr, apart.stderr);
+}
+
+#[test]
+fn outcomes_without_a_join_and_ranges_without_a_configuration_are_refused() {
+    let events = file("plain.jsonl", "{}\n");
+    let events = events.to_str().expect("a path");
+    assert_eq!(
+        replay(&[events, "--outcomes", events]).status.code(),
+        Some(78)
+    );
+    assert_eq!(replay(&["--last", "7d"]).status.code(), Some(64));
+    assert_eq!(replay(&["--to", "2026-11-01"]).status.code(), Some(64));
+    assert_eq!(replay(&["--last", "7d", events]).status.code(), Some(64));
+    assert_eq!(replay(&["--from", "7d"]).status.code(), Some(64));
+    let config = joined("unreachable.toml");
+    let config = config.to_str().expect("a path");
+    let output = replay(&["--config", config, "--last", "1h"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("no kafka broker answers at `none:0`"),
+        "{said}"
+    );
+}

@@ -1,21 +1,20 @@
-//! What a policy would have done: its alerts over files of the past.
+//! What a policy would have done: its alerts over files or topics of the past.
 //!
-//! Each policy is a whole configuration; the same files go through an engine of each, in event time, as a
+//! Each policy is a whole configuration; the same records go through an engine of each, in event time, as a
 //! replay does, so what fires here is what would have fired. Everything is read off the [`Change`]s that the
 //! engine tells: an alert lasts from the change to firing to the change away from it, an alarm of the
-//! detector from the raising to its end. What still lasts at the end of the files has no end.
+//! detector from the raising to its end. What still lasts at the end of the records has no end.
 //!
 //! Totals are of the streams' alerts, of which people would have been told; beside them stands what each window
 //! and detector did.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
-use super::engine::Plan;
 use super::fault::Fault;
-use super::replay::{self, Tally};
+use super::replay::{self, Input, Progress};
+use super::witness::Tally;
 use crate::alert::AlertState;
-use crate::decode::DecodeOptions;
+use crate::config::Config;
 use crate::judge::{Change, Step};
 
 /// Name of the signal that is the alert of a stream.
@@ -35,7 +34,7 @@ pub struct Signal {
 pub struct Span {
     /// Event time at which it began.
     pub begin_ms: i64,
-    /// Event time at which it ended; `None` where it still fired when the files ended.
+    /// Event time at which it ended; `None` where it still fired when the records ended.
     pub end_ms: Option<i64>,
     /// What was said when it began.
     pub sentence: String,
@@ -52,16 +51,15 @@ pub struct Outcome {
     pub signals: BTreeMap<Signal, Vec<Span>>,
 }
 
-/// The files under one policy. `progress` hears of the bytes read.
+/// The input under one policy.
 pub fn backtest(
-    plan: Plan,
-    decode: &DecodeOptions,
-    files: &[PathBuf],
-    progress: &dyn Fn(u64),
+    config: Config,
+    input: &mut Input<'_>,
+    progress: Progress<'_>,
 ) -> Result<Outcome, Fault> {
     let mut outcome = Outcome::default();
     let mut told = |change: &Change| outcome.take(change);
-    let (engine, tally) = replay::replay(plan, decode, files, &mut told, progress)?;
+    let (engine, tally) = replay::replay(config, input, &mut told, progress)?;
     let mut streams = BTreeSet::new();
     for report in engine.reports() {
         let stream = report.id.to_string();
@@ -143,12 +141,12 @@ impl Outcome {
             .min()
     }
 
-    /// Event time at which the files end.
+    /// Event time at which the records end.
     pub fn end_ms(&self) -> i64 {
         self.tally.times_ms.map_or(0, |(_, last)| last)
     }
 
-    /// How often an alert fired in a day of event time; `None` where the files span no time.
+    /// How often an alert fired in a day of event time; `None` where the records span no time.
     pub fn fired_per_day(&self) -> Option<f64> {
         let (first, last) = self.tally.times_ms?;
         (last > first).then(|| self.fired() as f64 * 86_400_000.0 / (last - first) as f64)

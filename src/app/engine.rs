@@ -270,9 +270,21 @@ impl Engine {
 
     /// The input has ended: seals and judges everything. Returns all changes since the last tick.
     pub fn finish(&mut self) -> Vec<Change> {
+        self.finish_by(i64::MAX)
+    }
+
+    /// The same where outcomes come apart and what came of them may not be all: what would not be mature at
+    /// the newest event of all stays pending.
+    pub fn finish_mature(&mut self) -> Vec<Change> {
+        let newest_ms = self.collector.partitions().newest_ms();
+        self.finish_by(newest_ms.unwrap_or(i64::MIN))
+    }
+
+    fn finish_by(&mut self, newest_ms: i64) -> Vec<Change> {
         self.correct();
         for model in 0..self.plan.models.len() {
             let line = self.collector.last_line(model);
+            let line = line.min(self.collector.mature_line(model, newest_ms));
             self.seal_model(model, line);
             for (slot, newest_ms) in self.slots_of(model) {
                 self.make_judges(slot, newest_ms);

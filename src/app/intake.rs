@@ -13,10 +13,15 @@
 //! number, and [`Intake::base`] the number of the source's first topic.
 
 use super::engines::Engines;
-use super::parked::{Item, Owned, Parked, Raised};
+use super::fault::Fault;
+use super::parked::{Item, Parked, Raised};
+use super::setup::Source;
+use super::witness::Witness;
 use crate::collect::{Disposition, Origin, Reason};
-use crate::decode::{Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText};
-use crate::kafka::{DeadLetter, Handler, Headers, KafkaError, Partition, Record};
+use crate::decode::{
+    DecodeOptionsError, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText,
+};
+use crate::kafka::{DeadLetter, Handler, Headers, KafkaError, Owned, Partition, Record};
 use crate::registry::{Answer, Registry, SchemaKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -48,6 +53,8 @@ pub struct Intake {
     pub fatal: bool,
     /// Partitions were given or taken since the flag was last cleared.
     pub moved: bool,
+    /// Who notes what passes, in a replay.
+    pub witness: Option<Witness>,
     /// What went wrong last. Refused credentials are not hidden by the failures that follow from them.
     pub trouble: Option<KafkaError>,
 }
@@ -60,7 +67,53 @@ pub struct Labels {
     pub first: Option<u16>,
 }
 
+/// What is wrong with a source.
+pub fn wrong(source: &Source, error: &dyn std::fmt::Display) -> Fault {
+    Fault::Config(format!("source {}: {error}", source.kafka.topics.join(",")))
+}
+
 impl Intake {
+    /// The intake of a source whose first topic has the number `base`, without a place for dead letters.
+    pub fn of(
+        source: &Source,
+        base: u16,
+        registry: Option<&Arc<Registry>>,
+    ) -> Result<Intake, Fault> {
+        let wrong = |error: DecodeOptionsError| wrong(source, &error);
+        let labels = match &source.join {
+            None => None,
+            Some(join) => Some(Labels {
+                decoder: LabelDecoder::new(&join.labels).map_err(wrong)?,
+                first: match join.topics.len() {
+                    0 => None,
+                    n => Some((source.kafka.topics.len() - n) as u16),
+                },
+            }),
+        };
+        let decoder = Decoder::new(&source.decode).map_err(wrong)?;
+        Ok(Intake {
+            plain: decoder.is_plain() && labels.as_ref().is_none_or(|l| l.decoder.is_plain()),
+            registry: registry.cloned(),
+            parked: Parked::default(),
+            labels,
+            base,
+            topics: source.kafka.topics.clone(),
+            stopped: BTreeMap::new(),
+            lost: vec![0; source.kafka.topics.len()],
+            decoder,
+            dead: None,
+            fatal: false,
+            moved: false,
+            witness: None,
+            trouble: None,
+        })
+    }
+
+    /// Newest event time that the witness saw.
+    pub fn newest_ms(&self) -> Option<i64> {
+        self.witness.as_ref()?.newest_ms
+    }
+
     /// Lends the engine for one poll.
     pub fn with<'a>(&'a mut self, engine: &'a mut Engines) -> Lent<'a> {
         Lent {
@@ -111,11 +164,6 @@ impl Intake {
         Ok(Raised::Taken)
     }
 
-    /// Whether what was no event has not even the shape of one: an outcome, or nothing.
-    fn is_no_event(&self, rejection: &Rejection) -> bool {
-        rejection.reason == Reason::MissingField && !self.decoder.saw_prediction()
-    }
-
     /// Topics and partitions that are ours and shorter than what was read of them, with the reason.
     pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
         let one = |(p, why)| {
@@ -130,8 +178,16 @@ impl Intake {
         name.map_or("", String::as_str)
     }
 
-    fn bury(&self, record: &Record<'_>, reason: Reason, detail: &str) {
-        let topic = self.name(record.topic);
+    fn bury(&mut self, record: &Record<'_>, reason: Reason, detail: &str) {
+        let topic = self
+            .topics
+            .get(usize::from(record.topic))
+            .map_or("", String::as_str);
+        if let Some(witness) = &mut self.witness {
+            let (partition, offset) = (record.partition, record.offset);
+            let place = || format!("{topic}/{partition} offset {offset}");
+            witness.rejected(reason, detail, place);
+        }
         crate::warn_limited!(
             topic,
             partition = record.partition,
@@ -150,6 +206,11 @@ impl HeaderMap for Headers<'_> {
     fn header(&self, name: &str) -> Option<&[u8]> {
         self.get(name)
     }
+}
+
+/// Whether what was no event has not even the shape of one: an outcome, or nothing.
+fn is_no_event(decoder: &Decoder, rejection: &Rejection) -> bool {
+    rejection.reason == Reason::MissingField && !decoder.saw_prediction()
 }
 
 /// The schema of an id, `None` while it is being fetched.
@@ -224,7 +285,7 @@ impl Lent<'_> {
             Holds::Outcome => self.outcome(origin, record),
             Holds::Event => self.event(origin, record),
             Holds::Either => match self.event(origin, record) {
-                Err(rejection) if self.intake.is_no_event(&rejection) => {
+                Err(rejection) if is_no_event(&self.intake.decoder, &rejection) => {
                     self.outcome(origin, record)
                 }
                 taken => taken,
@@ -239,6 +300,9 @@ impl Lent<'_> {
     fn event(&mut self, origin: Origin, record: &Record<'_>) -> Result<Disposition, Rejection> {
         let (payload, key, time) = (record.payload, record.key, record.timestamp_ms);
         let event = self.intake.decoder.decode(payload, key, time)?;
+        if let Some(witness) = &mut self.intake.witness {
+            witness.event(event.time_ms);
+        }
         Ok(self.engine.observe(origin, &event))
     }
 
@@ -247,6 +311,9 @@ impl Lent<'_> {
         match &mut self.intake.labels {
             Some(labels) => {
                 let label = labels.decoder.decode(payload, key, time)?;
+                if let Some(witness) = &mut self.intake.witness {
+                    witness.outcome(label.time_ms);
+                }
                 Ok(self.engine.label(origin, &label))
             }
             None => Ok(self.engine.reject(origin, Reason::MissingField)),
@@ -311,20 +378,32 @@ impl Lent<'_> {
         row: usize,
     ) -> Result<Disposition, Rejection> {
         let (intake, engine) = (&mut *self.intake, &mut *self.engine);
-        let mut outcome = |labels: &mut Option<Labels>| match labels {
+        let witness = &mut intake.witness;
+        let mut outcome = |labels: &mut Option<Labels>, witness: &mut Option<Witness>| match labels
+        {
             Some(labels) => {
                 let label = labels.decoder.label(raw, row)?;
+                if let Some(witness) = witness {
+                    witness.outcome(label.time_ms);
+                }
                 Ok(engine.label(origin, &label))
             }
             None => Ok(engine.reject(origin, Reason::MissingField)),
         };
         if let Holds::Outcome = holds {
-            return outcome(&mut intake.labels);
+            return outcome(&mut intake.labels, witness);
         }
         match intake.decoder.event(raw, row) {
-            Ok(event) => Ok(engine.observe(origin, &event)),
+            Ok(event) => {
+                if let Some(witness) = witness {
+                    witness.event(event.time_ms);
+                }
+                Ok(engine.observe(origin, &event))
+            }
             Err(rejection) => match holds {
-                Holds::Either if intake.is_no_event(&rejection) => outcome(&mut intake.labels),
+                Holds::Either if is_no_event(&intake.decoder, &rejection) => {
+                    outcome(&mut intake.labels, witness)
+                }
                 _ => Err(rejection),
             },
         }

@@ -29,6 +29,7 @@ pub mod intake;
 pub mod lanes;
 mod parked;
 mod publish;
+pub mod range;
 pub mod records;
 mod reload;
 pub mod replay;
@@ -38,6 +39,7 @@ pub mod snapshots;
 mod stop;
 pub mod table;
 pub mod vectors;
+pub mod witness;
 pub mod work;
 
 pub use fault::Fault;

@@ -6,7 +6,6 @@
 //! process ends anyway, saying so: what is on disk is a whole snapshot, older by one interval at most.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
@@ -20,9 +19,8 @@ use super::depot::{Depot, DepotOptions};
 use super::engine::Engine;
 use super::engines::{Engines, Moving};
 use super::fault::Fault;
-use super::intake::{Intake, Labels};
+use super::intake::{Intake, wrong};
 use super::lanes::Lanes;
-use super::parked::Parked;
 use super::records::Records;
 use super::reload::Reloader;
 use super::setup::{Setup, Source};
@@ -31,9 +29,8 @@ use super::stop::Stop;
 use super::work::{Feed, Pace, Work, part};
 use super::{clock, engine::Plan};
 use crate::collect::join::JoinState;
-use crate::decode::{DecodeOptionsError, Decoder, LabelDecoder};
 use crate::http;
-use crate::kafka::{Consumer, DeadLetter};
+use crate::kafka::{Consumer, DeadLetter, KafkaError};
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
@@ -312,39 +309,10 @@ fn feeds(sources: Vec<Source>, registry: Option<&Arc<Registry>>) -> Result<Vec<F
     let mut base = 0;
     let mut feeds = Vec::new();
     for source in sources {
-        let wrong = |error: String| {
-            Fault::Config(format!("source {}: {error}", source.kafka.topics.join(",")))
-        };
-        let consumer = Consumer::new(&source.kafka).map_err(|error| wrong(error.to_string()))?;
-        let labels = source.join.as_ref().map(|join| {
-            Ok(Labels {
-                decoder: LabelDecoder::new(&join.labels)?,
-                first: match join.topics.len() {
-                    0 => None,
-                    n => Some((source.kafka.topics.len() - n) as u16),
-                },
-            })
-        });
-        let labels: Option<Result<Labels, DecodeOptionsError>> = labels;
-        let labels = labels
-            .transpose()
-            .map_err(|error| wrong(error.to_string()))?;
-        let decoder = Decoder::new(&source.decode).map_err(|error| wrong(error.to_string()))?;
-        let intake = Intake {
-            plain: decoder.is_plain() && labels.as_ref().is_none_or(|l| l.decoder.is_plain()),
-            registry: registry.cloned(),
-            parked: Parked::default(),
-            labels,
-            base,
-            topics: source.kafka.topics.clone(),
-            stopped: BTreeMap::new(),
-            lost: vec![0; source.kafka.topics.len()],
-            decoder,
-            dead: DeadLetter::new(&source.kafka).map_err(|error| wrong(error.to_string()))?,
-            fatal: false,
-            moved: false,
-            trouble: None,
-        };
+        let mut intake = Intake::of(&source, base, registry)?;
+        let wrong = |error: KafkaError| wrong(&source, &error);
+        let consumer = Consumer::new(&source.kafka).map_err(wrong)?;
+        intake.dead = DeadLetter::new(&source.kafka).map_err(wrong)?;
         base += source.kafka.topics.len() as u16;
         feeds.push(Feed::new(source, consumer, intake));
     }

@@ -24,6 +24,16 @@ pub struct Source {
     pub join: Option<JoinOptions>,
 }
 
+impl From<SourceOptions> for Source {
+    fn from(s: SourceOptions) -> Source {
+        Source {
+            kafka: s.kafka,
+            decode: s.decode,
+            join: s.join,
+        }
+    }
+}
+
 /// Everything [`App::bind`](super::App::bind) needs.
 #[derive(Debug, Clone)]
 pub struct Setup {
@@ -60,14 +70,9 @@ pub struct Setup {
 impl Setup {
     /// What a loaded configuration says, with an orderly end of thirty seconds and no linger.
     pub fn of(config: Config) -> Setup {
-        let source = |s: SourceOptions| Source {
-            kafka: s.kafka,
-            decode: s.decode,
-            join: s.join,
-        };
         let keys = config.keys();
         let moving = config.moving();
-        let mut sources: Vec<Source> = config.sources.into_iter().map(source).collect();
+        let mut sources: Vec<Source> = config.sources.into_iter().map(Source::from).collect();
         if moving.is_some() {
             for source in &mut sources {
                 source.kafka.followers = source.join.as_ref().map_or(0, |j| j.topics.len());

@@ -7,20 +7,28 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
-use super::replay::bar;
+use super::meter::Meter;
+use super::range;
 use crate::app::Fault;
 use crate::app::backtest::{self, Outcome, Signal, Span};
+use crate::app::range::Range;
+use crate::app::replay::{Input, Progress};
 use crate::app::table::{self, Cell, Paint};
 use crate::config::Config;
+use crate::kafka::Watermarks;
 
 const EXAMPLES: &str = "\
 Examples:
   trueline backtest --config now.toml --config stricter.toml october.jsonl.zst
   trueline backtest --json --config now.toml 2026-11-*.csv > now.json
+  trueline backtest --config now.toml predictions.jsonl --outcomes outcomes.jsonl
+  trueline backtest --config now.toml --config stricter.toml --last 7d
+  trueline backtest --config now.toml --from 2026-11-01T06:00Z --to 2026-11-02
 
-Files are read as `replay` reads them, with the fields of each configuration's first source.";
+Files and topics are read as `replay` reads them; of a range of topics every configuration reads the same
+offsets, which --json prints.";
 
-/// See what would have fired over files of the past, under each of several configurations.
+/// See what would have fired over files or topics of the past, under each of several configurations.
 ///
 /// Puts the same events through one engine for each configuration, in event time, and prints side by side
 /// how often each stream's alert, each window and each detector would have fired, when first, and for how long.
@@ -28,9 +36,9 @@ Files are read as `replay` reads them, with the fields of each configuration's f
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Files in JSON lines or CSV, also .gz and .zst, read in the order given
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
+    /// What is replayed
+    #[command(flatten)]
+    pub input: range::Args,
     /// A configuration; give the option once for each that is compared
     #[arg(short, long = "config", required = true, value_name = "FILE")]
     pub configs: Vec<PathBuf>,
@@ -47,7 +55,7 @@ struct Policy<'a> {
     outcome: Outcome,
 }
 
-/// Replays the files under each configuration.
+/// Replays the files or topics under each configuration.
 pub fn run(args: &Args) -> Exit {
     // All faults of all configurations before the first long run.
     let mut configs = Vec::new();
@@ -64,41 +72,54 @@ pub fn run(args: &Args) -> Exit {
     if !sound {
         return Exit::Config;
     }
-    let bar = bar(&args.files);
-    let bytes = bar.length().unwrap_or(0);
-    bar.set_length(bytes * configs.len() as u64);
-    let mut policies = Vec::new();
+    let range = match args.input.range() {
+        Ok(range) => range,
+        Err(why) => {
+            eprintln!("error: {why}");
+            return Exit::Usage;
+        }
+    };
+    let meter = Meter::new(if range.is_some() { "records" } else { "bytes" });
+    let rounds = configs.len() as u64;
+    let (mut policies, mut seen) = (Vec::new(), Watermarks::new());
     for (i, (config, path)) in configs.into_iter().zip(&args.configs).enumerate() {
-        let progress = |read| bar.set_position(i as u64 * bytes + read);
-        match one(config, path, &args.files, &progress) {
+        let progress = |done, total| meter.at((i as u64, rounds), done, total);
+        let mut input = input(args, range.as_ref(), &mut seen);
+        match one(config, path, &mut input, &progress) {
             Ok(outcome) => policies.push(Policy {
                 letter: letter(i),
                 path,
                 outcome,
             }),
             Err(fault) => {
-                bar.finish_and_clear();
+                meter.done();
                 return Exit::of(&fault);
             }
         }
     }
-    bar.finish_and_clear();
+    meter.done();
     print(args, &policies);
     Exit::Ok
+}
+
+fn input<'a>(args: &'a Args, range: Option<&'a Range>, seen: &'a mut Watermarks) -> Input<'a> {
+    match range {
+        Some(range) => Input::Topics { range, seen },
+        None => Input::Files {
+            events: &args.input.files,
+            outcomes: &args.input.outcomes,
+        },
+    }
 }
 
 fn one(
     config: Config,
     path: &Path,
-    files: &[PathBuf],
-    progress: &dyn Fn(u64),
+    input: &mut Input<'_>,
+    progress: Progress<'_>,
 ) -> Result<Outcome, Fault> {
     let name = path.display();
-    let Some(source) = config.sources.into_iter().next() else {
-        let why = format!("{name} has no [[source]] to take the fields from");
-        return Err(Fault::Config(why));
-    };
-    let outcome = backtest::backtest(config.plan, &source.decode, files, progress)?;
+    let outcome = backtest::backtest(config, input, progress)?;
     if outcome.tally.observed == 0 {
         let why = (outcome.tally.first_rejected.as_deref())
             .unwrap_or("they have no outcome, or came too late");
@@ -121,11 +142,17 @@ fn letter(i: usize) -> String {
 fn print(args: &Args, policies: &[Policy]) {
     if args.json {
         let policies: Vec<Value> = policies.iter().map(json).collect();
-        println!("{:#}", json!({ "files": args.files, "policies": policies }));
+        let all = json!({
+            "files": args.input.files, "outcomes": args.input.outcomes, "policies": policies
+        });
+        println!("{all:#}");
         return;
     }
     for policy in policies {
         println!("{}", line(policy));
+        for gap in &policy.outcome.tally.gaps {
+            println!("{}  incomplete: {gap}", policy.letter);
+        }
     }
     let rows = rows(policies);
     if rows.is_empty() {
@@ -213,7 +240,7 @@ fn json(p: &Policy) -> Value {
         })
     };
     json!({
-        "config": p.path,
+        "config": p.path, "offsets": o.tally.offsets, "incomplete": o.tally.gaps,
         "records": o.tally.records, "observed": o.tally.observed, "others": o.tally.others,
         "first_event_ms": o.tally.times_ms.map(|t| t.0), "last_event_ms": o.tally.times_ms.map(|t| t.1),
         "streams": o.streams, "fired": o.fired(), "fired_per_day": o.fired_per_day(),

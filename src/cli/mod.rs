@@ -2,7 +2,7 @@
 //!
 //! A verb's file holds its arguments (`Args`, with the help that people read) and `run`, which turns
 //! them into calls of [`crate::app`] and answers with an [`Exit`]. No verb holds statistics or IO of
-//! its own: what `run` does from a broker, `replay` does from files and `demo` from a broker that it
+//! its own: what `run` does from a broker, `replay` does from files and ranges of topics and `demo` from a broker that it
 //! starts itself, all through the same engine.
 //!
 //! clap ends with code 2 when it cannot parse; here that is [`Exit::Usage`], because 2 means nothing to
@@ -23,7 +23,9 @@ mod exit;
 mod explain;
 mod intervals;
 mod kernel;
+mod meter;
 mod offline;
+mod range;
 mod recalibrate;
 mod replay;
 mod reproduce;
@@ -56,9 +58,9 @@ enum Verb {
     Run(run::Args),
     /// Find every fault of a configuration before it runs
     Check(check::Args),
-    /// Put files of events through the same engine, in event time
+    /// Put files of events, or topics of the past, through the same engine, in event time
     Replay(replay::Args),
-    /// See what would have fired over files of the past, under each of several configurations
+    /// See what would have fired over files or topics of the past, under each of several configurations
     Backtest(backtest::Args),
     /// Watch the streams of a running trueline, worst first
     Top(top::Args),

@@ -1,19 +1,21 @@
-//! `trueline replay`: files of events through the same engine, in event time.
+//! `trueline replay`: files of events, or ranges of topics, through the same engine, in event time.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use indicatif::{ProgressBar, ProgressStyle};
-
 use super::exit::{self, Exit};
+use super::meter::Meter;
+use super::range;
 use crate::app::Fault;
 use crate::app::engine::Engine;
-use crate::app::replay::{self, Tally};
+use crate::app::replay::{self, Input};
 use crate::app::table::{self, Cell};
+use crate::app::witness::Tally;
 use crate::config::value::Outside;
 use crate::config::{Config, Problem};
 use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
+use crate::kafka::Watermarks;
 
 /// What holds without `--config`. The broker is never asked.
 const DEFAULTS: &str = r#"
@@ -29,11 +31,18 @@ const EXAMPLES: &str = "\
 Examples:
   trueline replay events.jsonl.gz
   trueline replay --config trueline.toml --json 2026-11-*.csv > report.json
+  trueline replay --config trueline.toml predictions.jsonl --outcomes outcomes.jsonl
+  trueline replay --config trueline.toml --last 7d
+  trueline replay --config trueline.toml --from 2026-11-01T06:00Z --to 2026-11-02
+
+With --from or --last the topics of all sources are read from the brokers of the configuration: between two
+record timestamps, or from the first offsets to the last; no group is joined and nothing is written.
+Outcomes on topics of their own are read on past --to until the predictions are mature.
 
 Without --config the fields are model, score, outcome and time (milliseconds since 1970), in JSON
 lines or under the same names in a CSV header, and every model gets the default windows and options.";
 
-/// Put files of events through the same engine, in event time.
+/// Put files of events, or topics of the past, through the same engine, in event time.
 ///
 /// Prints every change of a verdict as it comes, and at the end the report of every window. What it
 /// says is what `run` would have said had the events come from Kafka: the engine has no clock but the
@@ -41,10 +50,11 @@ lines or under the same names in a CSV header, and every model gets the default 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Files in JSON lines or CSV, also .gz and .zst, read in the order given
-    #[arg(required = true, value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// Configuration whose first source gives the fields, and whose models give windows and options
+    /// What is replayed
+    #[command(flatten)]
+    pub input: range::Args,
+    /// Configuration whose first source gives the fields of files, or whose sources the topics, and whose models
+    /// give windows and options
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the final reports as one JSON array in place of the table
@@ -52,10 +62,14 @@ pub struct Args {
     pub json: bool,
 }
 
-/// Replays the files.
+/// Replays the files or topics.
 pub fn run(args: &Args) -> Exit {
     match start(args) {
         Ok(()) => Exit::Ok,
+        Err(Stopped::Usage(why)) => {
+            eprintln!("error: {why}");
+            Exit::Usage
+        }
         Err(Stopped::Config(problems)) => {
             for problem in problems {
                 eprintln!("{problem}");
@@ -68,6 +82,7 @@ pub fn run(args: &Args) -> Exit {
 
 /// Why a replay ended early.
 enum Stopped {
+    Usage(String),
     Config(Vec<Problem>),
     Fault(Fault),
 }
@@ -84,25 +99,31 @@ fn start(args: &Args) -> Result<(), Stopped> {
         }
     };
     let config = config.map_err(Stopped::Config)?;
-    let Some(source) = config.sources.into_iter().next() else {
-        let why = "the configuration has no [[source]] to take the fields from".to_owned();
-        return Err(Stopped::Fault(Fault::Config(why)));
-    };
-    let bar = bar(&args.files);
+    let range = args.input.range().map_err(Stopped::Usage)?;
+    if range.is_some() && args.config.is_none() {
+        let why = "a range of topics needs --config, which names them";
+        return Err(Stopped::Usage(why.to_owned()));
+    }
+    let meter = Meter::new(if range.is_some() { "records" } else { "bytes" });
     let mut told = |change: &Change| {
         if !args.json {
-            bar.suspend(|| println!("{}", line(change)));
+            meter.beside(|| println!("{}", line(change)));
         }
     };
-    let progress = |bytes| bar.set_position(bytes);
-    let replayed = replay::replay(
-        config.plan,
-        &source.decode,
-        &args.files,
-        &mut told,
-        &progress,
-    );
-    bar.finish_and_clear();
+    let mut seen = Watermarks::new();
+    let mut input = match &range {
+        Some(range) => Input::Topics {
+            range,
+            seen: &mut seen,
+        },
+        None => Input::Files {
+            events: &args.input.files,
+            outcomes: &args.input.outcomes,
+        },
+    };
+    let progress = |done, total| meter.at((0, 1), done, total);
+    let replayed = replay::replay(config, &mut input, &mut told, &progress);
+    meter.done();
     let (engine, tally) = replayed.map_err(Stopped::Fault)?;
     if tally.observed == 0 {
         return Err(Stopped::Fault(Fault::Data(format!(
@@ -116,20 +137,6 @@ fn start(args: &Args) -> Result<(), Stopped> {
     }
     print(args.json, &engine, &tally);
     Ok(())
-}
-
-/// A bar over all bytes; hidden by itself where standard error is no terminal.
-pub(super) fn bar(files: &[PathBuf]) -> ProgressBar {
-    let bytes = files
-        .iter()
-        .filter_map(|f| f.metadata().ok())
-        .map(|m| m.len())
-        .sum();
-    let bar = ProgressBar::new(bytes);
-    if let Ok(style) = ProgressStyle::with_template("{bar:40} {bytes}/{total_bytes} {eta}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// A change with its event time.
@@ -200,6 +207,9 @@ fn summary(tally: &Tally) -> String {
     let mut out = format!("{} records: {} observed", tally.records, tally.observed);
     for (what, count) in &tally.others {
         out.push_str(&format!(", {count} {what}"));
+    }
+    for gap in &tally.gaps {
+        out.push_str(&format!("\nincomplete: {gap}"));
     }
     if let Some(first) = &tally.first_rejected {
         out.push_str(&format!("\nfirst rejected: {first}"));

@@ -406,6 +406,14 @@ impl Collector {
         end.map_or(self.closed_ms[model], |end| end.max(self.closed_ms[model]))
     }
 
+    /// The line of `model` before which everything is mature at this event time; not before the present one.
+    pub fn mature_line(&self, model: usize, now_ms: i64) -> i64 {
+        let shape = &self.models[model];
+        let at = now_ms.saturating_sub(shape.maturity_ms);
+        let line = at.saturating_sub(at.rem_euclid(shape.pane_ms));
+        line.max(self.closed_ms[model])
+    }
+
     /// The line of `model` up to which everything is sealed.
     pub fn closed_ms(&self, model: usize) -> i64 {
         self.closed_ms[model]

@@ -8,20 +8,26 @@
 //!
 //! One line or row is in memory at a time; a line longer than `record_bytes_max` is skipped to its end
 //! and rejected as too large.
+//!
+//! A file holds events, or outcomes that came apart, or both: then a row without a prediction is an outcome,
+//! as on a topic that carries both. [`FileReader::advance`] and [`FileReader::row`] are apart so that who
+//! merges files by time may look at a row before it is its turn.
 
-use super::decoder::Decoder;
-use super::options::{DecodeOptions, DecodeOptionsError, Packing, PredictionField};
+use super::decoder::{Decoder, LabelDecoder};
+use super::options::{
+    DecodeOptions, DecodeOptionsError, LabelOptions, Packing, PredictionField, RECORD_BYTES_MAX,
+};
 use super::path::Paths;
 use super::rejection::Rejection;
 use super::shape::{Buffers, Shape, Value};
-use crate::collect::{Event, Reason};
+use crate::collect::{Event, Label, Reason};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Reads a file of events, one after the other.
+/// Reads a file of events or outcomes, one after the other.
 pub struct FileReader {
     path: PathBuf,
     read: Arc<AtomicU64>,
@@ -33,12 +39,31 @@ enum Rows {
     Csv(Box<Csv>),
 }
 
-/// A line or row of a file: its number, from 1, and the event or why it is none.
+/// What a row holds.
+#[derive(Debug, Clone, Copy)]
+pub enum Content<'a> {
+    /// A prediction, maybe with its outcome.
+    Event(Event<'a>),
+    /// An outcome alone.
+    Outcome(Label<'a>),
+}
+
+impl Content<'_> {
+    /// Its event time.
+    pub fn time_ms(&self) -> i64 {
+        match self {
+            Content::Event(event) => event.time_ms,
+            Content::Outcome(label) => label.time_ms,
+        }
+    }
+}
+
+/// A line or row of a file: its number, from 1, and what it holds or why nothing.
 pub struct Row<'a> {
     /// Line on which it begins.
     pub line: u64,
-    /// The event.
-    pub event: Result<Event<'a>, Rejection>,
+    /// What it holds.
+    pub content: Result<Content<'a>, Rejection>,
 }
 
 /// Why a file cannot be read; the text names the file and, where there is one, the line.
@@ -68,37 +93,29 @@ impl From<DecodeOptionsError> for FileError {
 }
 
 impl FileReader {
-    /// Opens `path`: `.csv` is CSV with a header, all else JSON lines; `.gz` and `.zst` are unpacked.
-    pub fn open(path: &Path, options: &DecodeOptions) -> Result<FileReader, FileError> {
+    /// Opens `path`: `.csv` is CSV with a header, all else JSON lines; `.gz` and `.zst` are unpacked. It is
+    /// read for events, for outcomes, or for both.
+    pub fn open(
+        path: &Path,
+        events: Option<&DecodeOptions>,
+        outcomes: Option<&LabelOptions>,
+    ) -> Result<FileReader, FileError> {
         // Frames, envelopes and several events in one record are matters of topics.
-        let options = &DecodeOptions {
-            packing: Packing::default(),
-            ..options.clone()
-        };
-        let read = Arc::new(AtomicU64::new(0));
-        let file = File::open(path)
-            .map_err(|e| FileError::Io(format!("cannot open {}: {e}", path.display())))?;
-        let counted = BufReader::new(Counted {
-            file,
-            read: Arc::clone(&read),
+        let packing = Packing::default;
+        let events = events.map(|o| DecodeOptions {
+            packing: packing(),
+            ..o.clone()
         });
-        let name = path.to_string_lossy().to_ascii_lowercase();
-        let (input, inner): (Box<dyn Read>, &str) = if let Some(inner) = name.strip_suffix(".gz") {
-            (
-                Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
-                inner,
-            )
-        } else if let Some(inner) = name.strip_suffix(".zst") {
-            let unpacked = zstd::stream::read::Decoder::with_buffer(counted)
-                .map_err(|e| FileError::Io(format!("cannot unpack {}: {e}", path.display())))?;
-            (Box::new(unpacked), inner)
+        let outcomes = outcomes.map(|o| LabelOptions {
+            packing: packing(),
+            ..o.clone()
+        });
+        let read = Arc::new(AtomicU64::new(0));
+        let (input, csv) = unpacked(path, &read)?;
+        let rows = if csv {
+            Rows::Csv(Box::new(Csv::new(input, path, events, outcomes)?))
         } else {
-            (Box::new(counted), name.as_str())
-        };
-        let rows = if inner.ends_with(".csv") {
-            Rows::Csv(Box::new(Csv::new(input, path, options)?))
-        } else {
-            Rows::Json(Box::new(Json::new(input, options)?))
+            Rows::Json(Box::new(Json::new(input, events, outcomes)?))
         };
         Ok(FileReader {
             path: path.to_path_buf(),
@@ -107,13 +124,26 @@ impl FileReader {
         })
     }
 
-    /// The next line or row; `None` at the end. Empty lines are passed over. An error of the file itself
-    /// names the line and ends the reading.
-    pub fn read(&mut self) -> Result<Option<Row<'_>>, FileError> {
+    /// Goes to the next line or row; `false` at the end. Empty lines are passed over. An error of the file
+    /// itself names the line and ends the reading.
+    pub fn advance(&mut self) -> Result<bool, FileError> {
         match &mut self.rows {
-            Rows::Json(json) => json.read(&self.path),
-            Rows::Csv(csv) => csv.read(&self.path),
+            Rows::Json(json) => json.advance(&self.path),
+            Rows::Csv(csv) => csv.advance(&self.path),
         }
+    }
+
+    /// The line or row that was gone to last, as often as wanted.
+    pub fn row(&mut self) -> Row<'_> {
+        match &mut self.rows {
+            Rows::Json(json) => json.row(),
+            Rows::Csv(csv) => csv.row(),
+        }
+    }
+
+    /// The next line or row; `None` at the end.
+    pub fn read(&mut self) -> Result<Option<Row<'_>>, FileError> {
+        Ok(self.advance()?.then(|| self.row()))
     }
 
     /// Bytes of the file, as stored, read so far; for a progress bar.
@@ -122,30 +152,62 @@ impl FileReader {
     }
 }
 
+/// The bytes of a file, unpacked and counted as they are stored, and whether they are CSV.
+fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool), FileError> {
+    let failed = |what, e| FileError::Io(format!("cannot {what} {}: {e}", path.display()));
+    let file = File::open(path).map_err(|e| failed("open", e))?;
+    let counted = BufReader::new(Counted {
+        file,
+        read: Arc::clone(read),
+    });
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let (input, inner): (Box<dyn Read>, &str) = if let Some(inner) = name.strip_suffix(".gz") {
+        (
+            Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+            inner,
+        )
+    } else if let Some(inner) = name.strip_suffix(".zst") {
+        let unpacked = zstd::stream::read::Decoder::with_buffer(counted);
+        (Box::new(unpacked.map_err(|e| failed("unpack", e))?), inner)
+    } else {
+        (Box::new(counted), name.as_str())
+    };
+    let csv = inner.ends_with(".csv");
+    Ok((input, csv))
+}
+
 fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> FileError {
     FileError::Io(format!("{}:{line}: {error}", path.display()))
 }
 
 struct Json {
     input: BufReader<Box<dyn Read>>,
-    decoder: Decoder,
+    events: Option<Decoder>,
+    outcomes: Option<LabelDecoder>,
     bytes_max: usize,
     line: Vec<u8>,
     number: u64,
 }
 
 impl Json {
-    fn new(input: Box<dyn Read>, options: &DecodeOptions) -> Result<Json, FileError> {
+    fn new(
+        input: Box<dyn Read>,
+        events: Option<DecodeOptions>,
+        outcomes: Option<LabelOptions>,
+    ) -> Result<Json, FileError> {
+        let most = events.as_ref().map(|o| o.record_bytes_max);
+        let most = most.max(outcomes.as_ref().map(|o| o.record_bytes_max));
         Ok(Json {
             input: BufReader::with_capacity(1 << 16, input),
-            decoder: Decoder::new(options)?,
-            bytes_max: options.record_bytes_max,
+            events: events.as_ref().map(Decoder::new).transpose()?,
+            outcomes: outcomes.as_ref().map(LabelDecoder::new).transpose()?,
+            bytes_max: most.unwrap_or(RECORD_BYTES_MAX),
             line: Vec::new(),
             number: 0,
         })
     }
 
-    fn read(&mut self, path: &Path) -> Result<Option<Row<'_>>, FileError> {
+    fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
         loop {
             self.number += 1;
             self.line.clear();
@@ -156,7 +218,7 @@ impl Json {
                 .read_until(b'\n', &mut self.line)
                 .map_err(|e| failed(path, self.number, &e))?;
             if n == 0 {
-                return Ok(None);
+                return Ok(false);
             }
             if self.line.last() == Some(&b'\n') {
                 self.line.pop();
@@ -164,14 +226,47 @@ impl Json {
                 skip_line(&mut self.input).map_err(|e| failed(path, self.number, &e))?;
             }
             if !self.line.trim_ascii().is_empty() {
-                break;
+                return Ok(true);
             }
         }
-        Ok(Some(Row {
-            line: self.number,
-            event: self.decoder.decode(&self.line, None, None),
-        }))
     }
+
+    fn row(&mut self) -> Row<'_> {
+        Row {
+            line: self.number,
+            content: self.content(),
+        }
+    }
+
+    fn content(&mut self) -> Result<Content<'_>, Rejection> {
+        if let Some(events) = &mut self.events {
+            // Whether it is an event is asked first: what it borrows cannot be let go of again.
+            let joined = self.outcomes.is_some();
+            let other = joined
+                && events
+                    .decode(&self.line, None, None)
+                    .err()
+                    .is_some_and(|e| e.reason == Reason::MissingField)
+                && !events.saw_prediction();
+            if !other {
+                return events.decode(&self.line, None, None).map(Content::Event);
+            }
+        }
+        match &mut self.outcomes {
+            Some(outcomes) => outcomes
+                .decode(&self.line, None, None)
+                .map(Content::Outcome),
+            None => Err(nothing()),
+        }
+    }
+}
+
+/// A file that is read for nothing; there is none.
+fn nothing() -> Rejection {
+    Rejection::new(
+        Reason::MissingField,
+        "nothing is looked for in the file".to_owned(),
+    )
 }
 
 /// Reads to the end of the line without keeping it.
@@ -187,13 +282,21 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
+/// What is looked for in the rows of a table, by column.
+struct Looked {
+    shape: Shape,
+    /// Column of each slot; `None` for one that the file lacks.
+    columns: Vec<Option<usize>>,
+}
+
 struct Csv {
     input: csv::Reader<Box<dyn Read>>,
     row: csv::StringRecord,
-    shape: Shape,
+    /// Line of the row, and why it cannot be read.
+    at: (u64, Option<String>),
+    events: Option<Looked>,
+    outcomes: Option<Looked>,
     buffers: Buffers,
-    /// Column of each slot; `None` for one that the file lacks.
-    columns: Vec<Option<usize>>,
     /// Columns of a class map that is spread over them, in the order of the classes.
     spread: Vec<usize>,
     /// The same as a JSON array.
@@ -201,76 +304,122 @@ struct Csv {
 }
 
 impl Csv {
-    fn new(input: Box<dyn Read>, path: &Path, options: &DecodeOptions) -> Result<Csv, FileError> {
-        let mut paths = Paths::new();
-        let shape = Shape::new(options, &mut paths)?;
+    fn new(
+        input: Box<dyn Read>,
+        path: &Path,
+        events: Option<DecodeOptions>,
+        outcomes: Option<LabelOptions>,
+    ) -> Result<Csv, FileError> {
         let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();
         let column = |name: &str| header.iter().position(|h| h.trim() == name);
-        let columns: Vec<Option<usize>> = paths.names.iter().map(|n| column(n)).collect();
-        let spread = match &options.prediction {
-            PredictionField::ClassMap(p) if columns[shape.prediction].is_none() => options
-                .classes
-                .iter()
-                .map_while(|c| column(&format!("{p}.{c}")))
-                .collect(),
-            _ => Vec::new(),
-        };
-        let is_spread = !spread.is_empty() && spread.len() == options.classes.len();
-        for (slot, name) in paths.names.iter().enumerate() {
-            let optional = *name == options.outcome || (slot == shape.prediction && is_spread);
-            if columns[slot].is_none() && !optional {
-                let known: Vec<&str> = header.iter().collect();
-                return Err(FileError::Options(DecodeOptionsError(format!(
-                    "{}:1: no column `{name}`; the header has {}",
-                    path.display(),
-                    known.join(", ")
-                ))));
+        let needed = |paths: &Paths, optional: &dyn Fn(usize, &str) -> bool| {
+            let columns: Vec<Option<usize>> = paths.names.iter().map(|n| column(n)).collect();
+            for (slot, name) in paths.names.iter().enumerate() {
+                if columns[slot].is_none() && !optional(slot, name) {
+                    let known: Vec<&str> = header.iter().collect();
+                    return Err(FileError::Options(DecodeOptionsError(format!(
+                        "{}:1: no column `{name}`; the header has {}",
+                        path.display(),
+                        known.join(", ")
+                    ))));
+                }
             }
-        }
+            Ok(columns)
+        };
+        let mut spread = Vec::new();
+        let events = match events {
+            None => None,
+            Some(options) => {
+                let mut paths = Paths::new();
+                let shape = Shape::new(&options, &mut paths)?;
+                spread = spread_of(&options, &paths.names[shape.prediction], &column);
+                let optional = |slot: usize, name: &str| {
+                    name == options.outcome || (slot == shape.prediction && !spread.is_empty())
+                };
+                let columns = needed(&paths, &optional)?;
+                Some(Looked { shape, columns })
+            }
+        };
+        let outcomes = match outcomes {
+            None => None,
+            Some(options) => {
+                let mut paths = Paths::new();
+                let shape = Shape::of_labels(&options, &mut paths)?;
+                let columns = needed(&paths, &|_, _| false)?;
+                Some(Looked { shape, columns })
+            }
+        };
         Ok(Csv {
             input,
             row: csv::StringRecord::new(),
-            shape,
+            at: (0, None),
+            events,
+            outcomes,
             buffers: Buffers::default(),
-            columns,
-            spread: if is_spread { spread } else { Vec::new() },
+            spread,
             vector: String::new(),
         })
     }
 
-    fn read(&mut self, path: &Path) -> Result<Option<Row<'_>>, FileError> {
+    fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
         let line = self.input.position().line();
-        match self.input.read_record(&mut self.row) {
-            Ok(true) => {}
-            Ok(false) => return Ok(None),
+        self.at = match self.input.read_record(&mut self.row) {
+            Ok(true) => (self.row.position().map_or(line, |p| p.line()), None),
+            Ok(false) => return Ok(false),
             Err(e) => match e.into_kind() {
                 csv::ErrorKind::Utf8 { pos, err } => {
-                    return Ok(Some(Row {
-                        line: pos.map_or(line, |p| p.line()),
-                        event: Err(Rejection::new(
-                            Reason::Malformed,
-                            format!("not UTF-8: {err}"),
-                        )),
-                    }));
+                    let why = format!("not UTF-8: {err}");
+                    (pos.map_or(line, |p| p.line()), Some(why))
                 }
                 csv::ErrorKind::Io(e) => return Err(failed(path, line, &e)),
                 other => return Err(failed(path, line, &format!("{other:?}"))),
             },
-        }
-        let line = self.row.position().map_or(line, |p| p.line());
-        self.join_spread();
-        let (row, columns, vector) = (&self.row, &self.columns, &self.vector);
-        let (spread, prediction) = (!self.spread.is_empty(), self.shape.prediction);
-        let value = move |slot: usize| match columns[slot].and_then(|c| row.get(c)) {
-            None if spread && slot == prediction => Value::Array(vector),
-            None | Some("") => Value::Missing,
-            Some(cell) => Value::Cell(cell),
         };
-        Ok(Some(Row {
-            line,
-            event: self.shape.event(value, &mut self.buffers, None, None),
-        }))
+        self.join_spread();
+        Ok(true)
+    }
+
+    fn row(&mut self) -> Row<'_> {
+        Row {
+            line: self.at.0,
+            content: self.content(),
+        }
+    }
+
+    fn content(&mut self) -> Result<Content<'_>, Rejection> {
+        if let Some(why) = &self.at.1 {
+            return Err(Rejection::new(Reason::Malformed, why.clone()));
+        }
+        let (row, vector, is_spread) = (&self.row, &self.vector, !self.spread.is_empty());
+        let cell = |looked: &Looked, slot: usize| {
+            looked.columns[slot].and_then(|c| row.get(c)).unwrap_or("")
+        };
+        if let Some(events) = &self.events {
+            let shape = &events.shape;
+            let is_vector = |slot: usize| {
+                is_spread && slot == shape.prediction && events.columns[slot].is_none()
+            };
+            let saw = is_spread || !cell(events, shape.prediction).is_empty();
+            if saw || self.outcomes.is_none() {
+                let value = move |slot: usize| match cell(events, slot) {
+                    _ if is_vector(slot) => Value::Array(vector),
+                    "" => Value::Missing,
+                    cell => Value::Cell(cell),
+                };
+                let event = shape.event(value, &mut self.buffers, None, None);
+                return event.map(Content::Event);
+            }
+        }
+        let Some(outcomes) = &self.outcomes else {
+            return Err(nothing());
+        };
+        let value = move |slot: usize| match cell(outcomes, slot) {
+            "" => Value::Missing,
+            cell => Value::Cell(cell),
+        };
+        let label = outcomes.shape.label(value, None, None);
+        label.map(Content::Outcome)
     }
 
     /// The columns of a class map as a JSON array; a cell that is no number is quoted, so that it is
@@ -289,6 +438,25 @@ impl Csv {
             }
         }
         self.vector.push(']');
+    }
+}
+
+/// The columns of a class map that has one for each class, `path.class`, where the prediction has none of its own.
+fn spread_of(
+    options: &DecodeOptions,
+    prediction: &str,
+    column: &dyn Fn(&str) -> Option<usize>,
+) -> Vec<usize> {
+    let all: Vec<usize> = match &options.prediction {
+        PredictionField::ClassMap(p) if column(prediction).is_none() => {
+            let classes = options.classes.iter();
+            classes.map_while(|c| column(&format!("{p}.{c}"))).collect()
+        }
+        _ => Vec::new(),
+    };
+    match all.len() == options.classes.len() {
+        true => all,
+        false => Vec::new(),
     }
 }
 

@@ -36,7 +36,7 @@ pub mod vectors;
 
 pub use decoder::{Decoder, LabelDecoder};
 pub use fields::{HeaderMap, Raw};
-pub use file::{FileError, FileReader, Row};
+pub use file::{Content, FileError, FileReader, Row};
 pub use frame::SchemaText;
 pub use options::{
     AHEAD_MS_MAX, DecodeOptions, DecodeOptionsError, Envelope, FieldOrConst, Format, IdField,
@@ -44,3 +44,4 @@ pub use options::{
     TimeField, TimeUnit,
 };
 pub use rejection::Rejection;
+pub use time::parse as parse_time;

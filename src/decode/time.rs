@@ -49,6 +49,22 @@ pub(super) fn from_rfc3339(text: &str) -> Option<i64> {
     Some((seconds - offset_seconds(zone)?) * 1000 + ms)
 }
 
+/// Milliseconds since 1970 of a time as people write it: RFC 3339, and where something is left out the
+/// beginning of the day or minute, in UTC: `2026-11-21`, `2026-11-21T14:30`, `2026-11-21 14:30:05+01:00`.
+pub fn parse(text: &str) -> Option<i64> {
+    let (clock, zone) = match text.get(10..) {
+        None | Some("") => return from_rfc3339(&format!("{text}T00:00:00Z")),
+        Some(rest) => match rest.find(['Z', 'z', '+', '-']) {
+            Some(at) => text.split_at(10 + at),
+            None => (text, "Z"),
+        },
+    };
+    match clock.len() {
+        16 => from_rfc3339(&format!("{clock}:00{zone}")),
+        _ => from_rfc3339(&format!("{clock}{zone}")),
+    }
+}
+
 /// Milliseconds of an optional `.ddd…` and what follows it.
 fn fraction(b: &[u8]) -> Option<(i64, &[u8])> {
     let Some((b'.', rest)) = b.split_first() else {
@@ -134,6 +150,32 @@ pub(super) fn to_rfc3339(seconds: i64, nanos: i32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_leave_out_of_a_time_is_its_beginning_in_utc() {
+        let full = from_rfc3339("2026-11-21T14:30:00Z");
+        assert!(full.is_some());
+        for text in [
+            "2026-11-21T14:30",
+            "2026-11-21 14:30:00",
+            "2026-11-21T14:30Z",
+            "2026-11-21T15:30+01:00",
+            "2026-11-21T09:30:00-05:00",
+        ] {
+            assert_eq!(parse(text), full, "{text}");
+        }
+        assert_eq!(parse("2026-11-21"), from_rfc3339("2026-11-21T00:00:00Z"));
+        for text in [
+            "",
+            "2026-11-21T",
+            "2026-11-21T14",
+            "2026-1-21",
+            "14:30",
+            "äääääää",
+        ] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn times_written_are_read_again() {

@@ -1,5 +1,5 @@
-//! Kafka: a consumer group member that reads in batches, the dead-letter producer, and the topic that
-//! state moves through.
+//! Kafka: a consumer group member that reads in batches, a reader of ranges that joins no group, the dead-letter
+//! producer, and the topic that state moves through.
 
 mod astray;
 mod consumer;
@@ -11,7 +11,10 @@ mod input;
 mod lifeline;
 mod native;
 mod options;
+mod owned;
 mod probe;
+mod range;
+mod range_reader;
 mod state_topic;
 mod token;
 mod topic;
@@ -22,6 +25,9 @@ pub use error::KafkaError;
 pub use headers::Headers;
 pub use input::{Handler, Partition, Record};
 pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret};
+pub use owned::Owned;
 pub use probe::{Probe, probe};
+pub use range::{Bound, Gap, Span, Watermarks, resolve};
+pub use range_reader::{RangeReader, Step};
 pub use state_topic::{StateTopic, StateWriter};
 pub use topic::Topic;

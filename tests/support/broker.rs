@@ -165,6 +165,18 @@ impl Broker {
         assert!(result.elements().iter().all(|e| e.error().is_ok()));
     }
 
+    /// Names of the consumer groups that the broker knows.
+    pub fn groups(&self) -> Vec<String> {
+        let consumer: BaseConsumer = self.client().create().expect("a client");
+        let groups = consumer.fetch_group_list(None, Duration::from_secs(20));
+        let groups = groups.expect("a list of groups");
+        groups
+            .groups()
+            .iter()
+            .map(|g| g.name().to_owned())
+            .collect()
+    }
+
     /// A producer that keeps order and loses nothing.
     pub fn producer(&self) -> Sender {
         let mut client = self.client();
@@ -279,6 +291,25 @@ impl Sender {
     pub fn send(&mut self, topic: &str, partition: i32, payload: &[u8]) {
         let mut record = BaseRecord::<(), [u8]>::to(topic)
             .partition(partition)
+            .payload(payload);
+        self.sent += 1;
+        loop {
+            match self.producer.send(record) {
+                Ok(()) => return,
+                Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), back)) => {
+                    record = back;
+                    self.producer.poll(Duration::from_millis(10));
+                }
+                Err((error, _)) => panic!("record {} was not taken: {error}", self.sent),
+            }
+        }
+    }
+
+    /// Queues one record with a timestamp, waiting when the queue is full.
+    pub fn send_at(&mut self, topic: &str, partition: i32, time_ms: i64, payload: &[u8]) {
+        let mut record = BaseRecord::<(), [u8]>::to(topic)
+            .partition(partition)
+            .timestamp(time_ms)
             .payload(payload);
         self.sent += 1;
         loop {

@@ -1,0 +1,166 @@
+//! `--from`, `--to` and `--last`: which part of the configuration's topics is read.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::app::clock;
+use crate::app::range::Range;
+use crate::decode::parse_time;
+use crate::kafka::Bound;
+
+/// What is replayed: files, or a range of the configuration's topics.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Files in JSON lines or CSV, also .gz and .zst, read in the order given
+    #[arg(
+        value_name = "FILE",
+        required_unless_present_any = ["outcomes", "from", "last"],
+        conflicts_with_all = ["from", "to", "last"]
+    )]
+    pub files: Vec<PathBuf>,
+    /// A file of outcomes that came apart, for a source with [source.outcomes]; may be given again
+    #[arg(long, value_name = "FILE", requires = "files")]
+    pub outcomes: Vec<PathBuf>,
+    /// Read the topics of the configuration from here: a time such as 2026-11-01T06:30Z, `earliest`, or
+    /// offsets, `offset:1500` or `offset:clicks/0=1500,clicks/1=1732`
+    #[arg(long, value_name = "WHEN", value_parser = bound, conflicts_with = "last")]
+    pub from: Option<Bound>,
+    /// Read the topics up to here, this not included: written like --from, or `latest`, the default
+    #[arg(long, value_name = "WHEN", value_parser = bound)]
+    pub to: Option<Bound>,
+    /// Read the topics from so long before --to, or before now: `7d`, `36h`
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub last: Option<Duration>,
+    /// Go on where retention has deleted the begin of the range
+    #[arg(long)]
+    pub incomplete: bool,
+}
+
+impl Args {
+    /// The range that is asked for, if one is; an error says what contradicts what.
+    pub fn range(&self) -> Result<Option<Range>, String> {
+        let to = self.to.clone().unwrap_or(Bound::Latest);
+        let from = match (&self.from, self.last) {
+            (None, None) if self.to.is_some() => {
+                return Err("--to needs --from or --last".to_owned());
+            }
+            (None, None) => return Ok(None),
+            (Some(from), _) => from.clone(),
+            (None, Some(last)) => {
+                let last = i64::try_from(last.as_millis()).unwrap_or(i64::MAX);
+                let end_ms = match &to {
+                    Bound::Time(ms) => *ms,
+                    _ => clock::now_ms(),
+                };
+                Bound::Time(end_ms.saturating_sub(last))
+            }
+        };
+        if let (Bound::Time(from), Bound::Time(to)) = (&from, &to)
+            && from >= to
+        {
+            return Err("the range ends before it begins; exchange --from and --to".to_owned());
+        }
+        if from == Bound::Latest || to == Bound::Earliest {
+            return Err("the range is empty; write --from earliest, or --to latest".to_owned());
+        }
+        Ok(Some(Range {
+            from,
+            to,
+            incomplete: self.incomplete,
+        }))
+    }
+}
+
+/// A bound as it is written.
+fn bound(text: &str) -> Result<Bound, String> {
+    match text {
+        "earliest" => return Ok(Bound::Earliest),
+        "latest" | "now" => return Ok(Bound::Latest),
+        _ => {}
+    }
+    if let Some(offsets) = text.strip_prefix("offset:") {
+        return offsets_of(offsets).ok_or_else(|| {
+            "offsets are written `offset:1500`, or `offset:TOPIC/PARTITION=1500,...`".to_owned()
+        });
+    }
+    parse_time(text).map(Bound::Time).ok_or_else(|| {
+        "neither a time such as 2026-11-01 or 2026-11-01T06:30Z (UTC where no zone is named), nor earliest, \
+         latest or offset:...; for a length of time there is --last"
+            .to_owned()
+    })
+}
+
+fn offsets_of(text: &str) -> Option<Bound> {
+    let sound = |offset: &str| offset.parse::<i64>().ok().filter(|&n| n >= 0);
+    if let Some(offset) = sound(text) {
+        return Some(Bound::Offset(offset));
+    }
+    let one = |part: &str| {
+        let (name, offset) = part.trim().rsplit_once('=')?;
+        let (topic, partition) = name.rsplit_once('/')?;
+        let partition = partition.parse().ok().filter(|&p: &i32| p >= 0)?;
+        Some(((topic.to_owned(), partition), sound(offset)?))
+    };
+    let all: Option<BTreeMap<_, _>> = text.split(',').map(one).collect();
+    all.map(Bound::Offsets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(from: Option<&str>, to: Option<&str>, last_s: Option<u64>) -> Args {
+        Args {
+            files: Vec::new(),
+            outcomes: Vec::new(),
+            from: from.map(|t| bound(t).unwrap()),
+            to: to.map(|t| bound(t).unwrap()),
+            last: last_s.map(Duration::from_secs),
+            incomplete: false,
+        }
+    }
+
+    #[test]
+    fn bounds_are_times_offsets_or_the_ends_of_the_log() {
+        assert_eq!(bound("2026-11-01"), Ok(Bound::Time(1_793_491_200_000)));
+        assert_eq!(
+            bound("2026-11-01T01:00+01:00"),
+            Ok(Bound::Time(1_793_491_200_000))
+        );
+        assert_eq!(bound("2026-11-01T00:00Z"), bound("2026-11-01 00:00:00"));
+        assert_eq!(bound("earliest"), Ok(Bound::Earliest));
+        assert_eq!(bound("offset:15"), Ok(Bound::Offset(15)));
+        let offsets = [(("a".to_owned(), 0), 5), (("b".to_owned(), 1), 7)];
+        assert_eq!(
+            bound("offset:a/0=5,b/1=7"),
+            Ok(Bound::Offsets(offsets.into()))
+        );
+        for wrong in [
+            "7d",
+            "offset:",
+            "offset:a=5",
+            "offset:-3",
+            "2026-13-01",
+            "é",
+        ] {
+            assert!(bound(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_range_has_a_begin_before_its_end() {
+        assert_eq!(args(None, None, None).range(), Ok(None));
+        let last = args(None, Some("2026-11-01"), Some(3600)).range();
+        let from = last.unwrap().map(|r| r.from);
+        assert_eq!(from, Some(Bound::Time(1_793_491_200_000 - 3_600_000)));
+        for (from, to) in [
+            (None, Some("2026-11-01")),
+            (Some("2026-11-02"), Some("2026-11-01")),
+            (Some("latest"), None),
+            (Some("earliest"), Some("earliest")),
+        ] {
+            assert!(args(from, to, None).range().is_err(), "{from:?} {to:?}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Records that outlive the call that brought them.
+
+use super::{Headers, Record};
+
+/// A record with its own bytes.
+#[derive(Debug)]
+pub struct Owned {
+    topic: u16,
+    partition: i32,
+    offset: i64,
+    timestamp_ms: Option<i64>,
+    key: Option<Vec<u8>>,
+    payload: Vec<u8>,
+    headers: Vec<(String, Vec<u8>)>,
+}
+
+impl Owned {
+    /// A copy.
+    pub fn of(record: &Record<'_>) -> Owned {
+        let headers = record.headers.iter();
+        Owned {
+            topic: record.topic,
+            partition: record.partition,
+            offset: record.offset,
+            timestamp_ms: record.timestamp_ms,
+            key: record.key.map(<[u8]>::to_vec),
+            payload: record.payload.to_vec(),
+            headers: headers.map(|(n, v)| (n.to_owned(), v.to_vec())).collect(),
+        }
+    }
+
+    /// The record as it came.
+    pub fn record(&self) -> Record<'_> {
+        Record {
+            topic: self.topic,
+            partition: self.partition,
+            offset: self.offset,
+            timestamp_ms: self.timestamp_ms,
+            key: self.key.as_deref(),
+            payload: &self.payload,
+            headers: Headers::of_owned(&self.headers),
+        }
+    }
+
+    /// Bytes of its parts.
+    pub fn bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(n, v)| n.len() + v.len() + 48);
+        self.payload.len() + self.key.as_ref().map_or(0, Vec::len) + headers.sum::<usize>()
+    }
+}
