@@ -134,9 +134,12 @@ windows = ["5m"]
     file(name, text)
 }
 
+/// Time and text of records.
+type Timed = Vec<(i64, String)>;
+
 /// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of time. The
 /// two in JSON lines, apart.
-fn predictions_and_outcomes() -> (Vec<(i64, String)>, Vec<(i64, String)>) {
+fn predictions_and_outcomes() -> (Timed, Timed) {
     let mut chance = Chance::new(8);
     let (mut predictions, mut outcomes) = (Vec::new(), Vec::new());
     for i in 0..6000 {

@@ -31,7 +31,7 @@ use super::process;
 use super::published::{EVALUATION_BUCKETS, ParcelFacts, Published};
 use crate::alert::{AlertState, Severity};
 use crate::collect::{Reason, Refusal, SourceCounters};
-use crate::judge::{StreamReport, Verdict, WindowReport};
+use crate::judge::{Mending, StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -263,7 +263,23 @@ fn draft(report: &StreamReport, window: &WindowReport, cells: bool) -> Draft {
     if let Some(evaluation) = window.decided_kernel() {
         kernel_calibration(evaluation, &mut draft);
     }
+    if let (false, Some(mending)) = (undecided, &window.mending) {
+        recalibration(mending, &mut draft);
+    }
     draft
+}
+
+/// What the advised map brought, where one is advised.
+fn recalibration(mending: &Mending, draft: &mut Draft) {
+    let Some((map, judged)) = mending.advised() else {
+        return;
+    };
+    let method = map.method();
+    if let Some(trial) = judged.judgement.trial(method) {
+        let own = || Some(method.as_str().to_owned());
+        draft.push((Id::RecalibrationGain, own(), trial.log_loss.mean));
+        draft.push((Id::RecalibrationEce, own(), trial.mended.ece_l2()));
+    }
 }
 
 /// What every window shows: how much, from when to when, the verdict, the alert.

@@ -282,6 +282,10 @@ table! {
         "The decision: of the exact discrete test where it ran, else of T-Cal; of a kernel view, of the kernel test.";
     Direction Evaluation Gauge "trueline_direction" "1" ["direction"]
         "Present with the way the scores err: none, too_high, too_low, over_confident, under_confident, local.";
+    RecalibrationGain Evaluation Gauge "trueline_recalibration_log_loss_gain" "nats" ["method"]
+        "Log loss that the advised map took off, an event, on the window after that it was fitted to; absent where no map is advised.";
+    RecalibrationEce Evaluation Gauge "trueline_recalibration_ece_l2" "1" ["method"]
+        "Debiased l2 expected calibration error that the advised map left there.";
     Brier Evaluation Gauge "trueline_brier_score" "1" []
         "Mean squared difference of score and outcome.";
     BrierReliability Evaluation Gauge "trueline_brier_reliability" "1" []

@@ -11,9 +11,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::{Alert, AlertState, Severity};
 use trueline::collect::{Disposition, PairCounts, Reason, Refusal};
+use trueline::judge::mending::Standing;
 use trueline::judge::{
     AccountReport, ComparisonId, ComparisonReport, Coverage, CoverageCell, Detector,
-    DetectorOptions, DetectorReport, StreamId, StreamReport, Undecided, Verdict, WindowReport,
+    DetectorOptions, DetectorReport, JudgeOptions, Mending, StreamId, StreamReport, Undecided,
+    Verdict, WindowReport,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
@@ -206,8 +208,28 @@ pub fn window(
         kernel: None,
         family: None,
         evaluated_at_ms: end_ms,
-        mending: None,
+        mending: (verdict == Verdict::Miscalibrated).then(mended),
     }
+}
+
+/// Maps of one miscalibrated window, judged on the next.
+fn mended() -> Arc<Mending> {
+    let end_ms = now_ms() / 1000 * 1000 - 1000;
+    let step = |before: Option<&Arc<Mending>>, start_ms: i64| {
+        let window = Standing {
+            start_ms,
+            end_ms: start_ms + 300_000,
+            n: 10_000,
+            verdict: Verdict::Miscalibrated,
+        };
+        let total = || Ok::<Sums, ()>(sums(10_000, |u| u, over_confident));
+        let stepped = Mending::step(before, window, &JudgeOptions::default(), total);
+        stepped.unwrap().unwrap()
+    };
+    let first = step(None, end_ms - 600_000);
+    let second = step(Some(&first), end_ms - 300_000);
+    assert!(second.advised().is_some());
+    second
 }
 
 /// Nine of ten predictions have an outcome.
