@@ -116,6 +116,40 @@ fn a_joined_pair_is_tapped_once_when_its_second_half_comes_in_either_order() {
 }
 
 #[test]
+fn an_outcome_that_versions_share_is_tapped_with_each_of_them() {
+    let mut engine = engine();
+    engine.tap(100);
+    let mut scored = |offset: i64, version: &str, time_ms: i64| {
+        let event = Event {
+            model: "m",
+            version,
+            segment: "",
+            id: b"shared",
+            time_ms,
+            arrival_ms: None,
+            prediction: Prediction::Score(0.25),
+            outcome: None,
+            weight: None,
+        };
+        engine.observe(at(0, offset), &event);
+    };
+    scored(0, "1", BEGIN_MS);
+    scored(1, "2", BEGIN_MS + 5);
+    happen(&mut engine, 0, "shared", BEGIN_MS + 1_000);
+    let (pairs, _) = engine.tap(100);
+    let mut versions: Vec<&str> = pairs.iter().map(|p| p.version.as_str()).collect();
+    versions.sort_unstable();
+    assert_eq!(versions, ["1", "2"]);
+    assert!(pairs.iter().all(|p| p.outcome_ms == Some(BEGIN_MS + 1_000)));
+    // The same outcome once more changes nothing and is not shown.
+    happen(&mut engine, 1, "shared", BEGIN_MS + 1_000);
+    assert_eq!(engine.tap(100).0.len(), 0);
+    // An earlier one holds in its place, and that is no pair that forms.
+    happen(&mut engine, 2, "shared", BEGIN_MS + 500);
+    assert_eq!(engine.tap(0).0.len(), 0);
+}
+
+#[test]
 fn looking_changes_nothing_and_what_finds_no_room_is_counted() {
     let (mut open, mut shut, mut narrow) = (engine(), engine(), engine());
     open.tap(100);

@@ -137,8 +137,7 @@ impl Collector {
             },
         ) = (self.tap.is_some(), end)
         {
-            let (id, how) = (event.id, Disposition::Matched);
-            self.tap_joined(role, origin.partition, key, id, how);
+            self.tap_joined(role, origin.partition, key, event.id);
         }
         if let Predicted::Pending { .. } = end {
             if let Some(subject) = &mut self.subjects[slot] {

@@ -96,41 +96,13 @@ impl Collector {
         self.tap = Some(tap);
     }
 
-    /// An outcome has found its prediction, or the other way round.
+    /// A prediction has found its outcome.
     #[cold]
-    pub(super) fn tap_joined(
-        &mut self,
-        role: Role,
-        partition: i32,
-        key: Key,
-        id: &[u8],
-        how: Disposition,
-    ) {
-        let Some(mut tap) = self.tap.take() else {
-            return;
-        };
-        self.joins.bring(role.join, partition, key);
-        tap.take(|| {
-            let held = self.joins.look(role.join, partition, key)?;
-            let subject = self.subject(held.subject as usize)?;
-            let views = self.models[subject.model].views.iter().copied();
-            let (outcome_ms, outcome) = held.outcome?;
-            Some(Pair {
-                model: subject.key.model().to_owned(),
-                version: subject.key.version().to_owned(),
-                segment: subject.key.segment().to_owned(),
-                id: String::from_utf8_lossy(id).into_owned(),
-                time_ms: held.time_ms,
-                outcome_ms: Some(outcome_ms),
-                scores: views.zip(held.scores.iter().copied()).collect(),
-                outcome,
-                how,
-            })
-        });
-        self.tap = Some(tap);
+    pub(super) fn tap_joined(&mut self, role: Role, partition: i32, key: Key, id: &[u8]) {
+        self.tap_held(role, partition, key, id, |_| true);
     }
 
-    /// [`Collector::tap_joined`] for an outcome that came.
+    /// An outcome that came has found predictions: those of all versions that share it.
     #[inline]
     pub(super) fn tap_label(
         &mut self,
@@ -141,7 +113,49 @@ impl Collector {
         end: Disposition,
     ) {
         if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
-            self.tap_joined(role, partition, key, label.id, end);
+            let ours = Some((label.time_ms, label.class()));
+            self.tap_held(role, partition, key, label.id, |outcome| outcome == ours);
         }
+    }
+
+    /// Takes the predictions of a key that have an outcome, such a one.
+    #[cold]
+    fn tap_held(
+        &mut self,
+        role: Role,
+        partition: i32,
+        key: Key,
+        id: &[u8],
+        such: impl Fn(Option<(i64, u32)>) -> bool,
+    ) {
+        let Some(mut tap) = self.tap.take() else {
+            return;
+        };
+        self.joins.bring(role.join, partition, key);
+        for held in self.joins.look(role.join, partition, key) {
+            if !such(held.outcome) {
+                continue;
+            }
+            tap.take(|| {
+                let subject = self.subject(held.subject as usize)?;
+                let views = self.models[subject.model].views.iter().copied();
+                let (outcome_ms, outcome) = held.outcome?;
+                Some(Pair {
+                    model: subject.key.model().to_owned(),
+                    version: subject.key.version().to_owned(),
+                    segment: subject.key.segment().to_owned(),
+                    id: String::from_utf8_lossy(id).into_owned(),
+                    time_ms: held.time_ms,
+                    outcome_ms: Some(outcome_ms),
+                    scores: views.zip(held.scores.iter().copied()).collect(),
+                    outcome,
+                    how: match held.settled {
+                        true => Disposition::Revised,
+                        false => Disposition::Matched,
+                    },
+                })
+            });
+        }
+        self.tap = Some(tap);
     }
 }

@@ -72,6 +72,8 @@ pub struct Held<'a> {
     pub scores: &'a [f64],
     /// Event time of its outcome, and its class.
     pub outcome: Option<(i64, u32)>,
+    /// Whether it is mature.
+    pub settled: bool,
 }
 
 /// How a prediction ended up.
@@ -987,17 +989,24 @@ impl Joiner {
         self.recall(key);
     }
 
-    /// The prediction that is held under a key, in memory; of a family, one of them.
-    pub fn look(&self, key: Key) -> Option<Held<'_>> {
-        let first = || self.kin_of(key).min_by_key(|at| self.key_at(*at));
-        let at = self.find_here(key).or_else(first)?;
-        let cohort = self.cohort(at.cohort)?;
-        Some(Held {
-            subject: cohort.row(at.row).subject,
-            time_ms: cohort.time_ms(at.row),
-            scores: cohort.scores(at.row),
-            outcome: cohort.outcome(at.row),
-        })
+    /// The prediction that is held under a key, in memory; of a family, all of them in the order of their keys.
+    pub fn look(&self, key: Key) -> Vec<Held<'_>> {
+        let mut all: Vec<Place> = match self.find_here(key) {
+            Some(one) => vec![one],
+            None => self.kin_of(key).collect(),
+        };
+        all.sort_unstable_by_key(|at| self.key_at(*at));
+        let held = |at: &Place| {
+            let cohort = self.cohort(at.cohort)?;
+            Some(Held {
+                subject: cohort.row(at.row).subject,
+                time_ms: cohort.time_ms(at.row),
+                scores: cohort.scores(at.row),
+                outcome: cohort.outcome(at.row),
+                settled: cohort.settled,
+            })
+        };
+        all.iter().filter_map(held).collect()
     }
 
     /// Where a prediction is; one that had spilled is brought back, and its kin with it.

@@ -175,8 +175,9 @@ impl Joins {
     }
 
     /// See [`Joiner::look`].
-    pub fn look(&self, join: u16, partition: i32, key: Key) -> Option<Held<'_>> {
-        self.joiners.get(&(join, partition))?.look(key)
+    pub fn look(&self, join: u16, partition: i32, key: Key) -> Vec<Held<'_>> {
+        let joiner = self.joiners.get(&(join, partition));
+        joiner.map_or_else(Vec::new, |joiner| joiner.look(key))
     }
 
     /// See [`Joiner::label`].
