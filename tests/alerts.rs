@@ -92,6 +92,10 @@ fn phase(models: &[&str], number: i64, good: bool) -> Vec<String> {
 }
 
 fn produce(brokers: &str, topic: &str, records: &[String]) {
+    produce_to(brokers, topic, 0, records);
+}
+
+fn produce_to(brokers: &str, topic: &str, partition: i32, records: &[String]) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", brokers)
         .set("enable.idempotence", "true")
@@ -100,7 +104,7 @@ fn produce(brokers: &str, topic: &str, records: &[String]) {
     for payload in records {
         let record = BaseRecord::<(), str>::to(topic)
             .payload(payload)
-            .partition(0);
+            .partition(partition);
         producer.send(record).expect("room in the queue");
     }
     producer
@@ -538,6 +542,81 @@ fn nor_is_it_where_the_snapshot_is_older_than_the_alert_and_the_records_are_read
 }
 
 #[test]
+fn alerts_move_with_their_partitions_and_are_told_once_whoever_has_them() {
+    let name = "alerts_move_with_their_partitions_and_are_told_once_whoever_has_them";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let (topic, brokers) = (format!("trueline-moved-{}", unique()), &broker.bootstrap);
+    broker.create_topics(&[(&topic, 2)]);
+    let receiver = Receiver::start(false);
+    let config = config(brokers, &topic, "1s", &webhook(&receiver)).replace(
+        "interval = \"1s\"",
+        &format!("interval = \"1s\"\ntopic = \"{topic}-state\""),
+    );
+    let config = config.replace(
+        "[[source]]",
+        "[kafka.options]\n\"session.timeout.ms\" = \"6000\"\n[[source]]",
+    );
+    let phase = |number: i64, good: bool| {
+        for (partition, model) in (0..).zip(["a", "b"]) {
+            produce_to(brokers, &topic, partition, &phase(&[model], number, good));
+        }
+    };
+    let told = || receiver.of("/hook");
+    let wait_told = |n: usize| {
+        wait_for("notices", LIMIT, || (told().len() >= n).then_some(()));
+        // Long enough for what fires and was not told here to be found.
+        std::thread::sleep(Duration::from_millis(2_500));
+        assert_eq!(told().len(), n, "{:#?}", told());
+    };
+    let journal = |service: &Service| {
+        std::fs::read_to_string(service.state().join("alerts.journal")).unwrap_or_default()
+    };
+
+    let mut one = Service::start(&config);
+    one.wait_ready();
+    phase(0, false);
+    wait_told(2);
+    let before: BTreeMap<String, i64> = firing(&one).into_iter().collect();
+    assert_eq!(before.len(), 2);
+
+    // Half of it goes to another process.
+    let mut other = Service::start(&config);
+    wait_for("an alert in each process", LIMIT, || {
+        let parts = [firing(&one), firing(&other)];
+        let all: BTreeMap<String, i64> = parts.concat().into_iter().collect();
+        (parts.iter().all(|p| p.len() == 1) && all == before).then_some(())
+    });
+    wait_told(2);
+    assert!(journal(&one).contains("\"left\""), "{}", journal(&one));
+    assert!(journal(&other).contains("\"came\""), "{}", journal(&other));
+    phase(1, true);
+    wait_told(4);
+    phase(2, false);
+    wait_told(6);
+
+    // It dies, and the first has all again; then that one goes, and the other comes back.
+    other.end("KILL");
+    wait_for("both alerts in the first process", LIMIT, || {
+        (firing(&one).len() == 2).then_some(())
+    });
+    wait_told(6);
+    assert_eq!(one.end("TERM"), Some(0));
+    other.start_again();
+    wait_for("both alerts in the other process", LIMIT, || {
+        (firing(&other).len() == 2).then_some(())
+    });
+    wait_told(6);
+    phase(3, true);
+    wait_told(8);
+    let keys = keys_in_order("webhook", &told());
+    assert_eq!(keys.len(), 8, "{keys:?}");
+    let ends = told().iter().filter(|n| n["status"] == "resolved").count();
+    assert_eq!(ends, 4);
+}
+
+#[test]
 fn a_notice_that_nobody_took_before_a_kill_is_told_after_it() {
     let cluster = MockCluster::new(1).expect("a mock cluster");
     cluster.create_topic("scored", 1, 1).expect("a topic");
@@ -570,6 +649,69 @@ fn a_notice_that_nobody_took_before_a_kill_is_told_after_it() {
 }
 
 /// Records of a fleet that goes bad and well again, made by the engine alone: every one that changed an alert can be recomputed to the bit.
+#[test]
+fn a_sink_that_is_reloaded_goes_on_where_the_old_one_stopped_and_tells_everything_once() {
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    cluster.create_topic("scored", 1, 1).expect("a topic");
+    let brokers = cluster.bootstrap_servers();
+    let (away, there) = (Receiver::start(true), Receiver::start(false));
+    let mut service = Service::start(&config(&brokers, "scored", "1s", &webhook(&away)));
+    let phase = |number: i64, good: bool| {
+        produce(&brokers, "scored", &phase(&["a"], number, good));
+    };
+    for (number, good) in [(0, false), (1, true), (2, false)] {
+        phase(number, good);
+    }
+    wait_for("three notices that wait", LIMIT, || {
+        let queued = service.metric("trueline_notices_queued", &["hook"]);
+        (queued == 3.0).then_some(())
+    });
+    let reload = |service: &Service| {
+        let (status, body) = service.ask("POST", "/-/reload").expect("an answer");
+        assert_eq!(status, 200, "{body}");
+        let answer: Value = serde_json::from_str(&body).expect("JSON");
+        assert_eq!(
+            answer["needs_restart"],
+            Value::Array(Vec::new()),
+            "{answer}"
+        );
+        answer["applied"].clone()
+    };
+    let more = webhook(&there).replace("\"hook\"", "\"more\"");
+    let more = more.replace("/hook", "/more");
+    service.rewrite(|text| {
+        let text = text.replace(&away.url("/hook"), &there.url("/hook"));
+        text.replace("[http]", &format!("{more}[http]"))
+    });
+    let applied = reload(&service);
+    assert_eq!(applied, serde_json::json!(["sink.hook.url", "sink.more"]));
+    let told = |n: usize, m: usize| {
+        wait_for("notices", LIMIT, || {
+            let all = (there.of("/hook").len(), there.of("/more").len());
+            (all.0 >= n && all.1 >= m).then_some(())
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        let all = (there.of("/hook").len(), there.of("/more").len());
+        assert_eq!(all, (n, m));
+    };
+    // What waited, in order; the new sink hears of what begins from now on.
+    told(3, 0);
+    phase(3, true);
+    told(4, 0);
+    phase(4, false);
+    told(5, 1);
+    service.rewrite(|text| text.replace(&more, ""));
+    assert_eq!(reload(&service), serde_json::json!(["sink.more"]));
+    phase(5, true);
+    told(6, 1);
+    service.end("KILL");
+    service.start_again();
+    phase(6, false);
+    told(7, 1);
+    keys_in_order("webhook", &there.of("/hook"));
+    assert!(away.of("/hook").is_empty());
+}
+
 #[test]
 fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
     let mut engine = Engine::new(fleet());

@@ -434,6 +434,60 @@ fn a_network_cut_while_partitions_have_their_state_in_a_topic_loses_and_doubles_
     stage.compare("group", &moved);
 }
 
+/// What `state inspect` says of the topic in which partition 3 holds something foreign and 5 nothing whole.
+fn assert_inspected(service: &Service, topic: &str) {
+    let inspect = |more: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_trueline"));
+        let command = command.args(["state", "inspect", "--config"]);
+        let output = command.arg(service.config()).args(more).output();
+        output.expect("it starts")
+    };
+    let output = inspect(&["--json"]);
+    assert_eq!(output.status.code(), Some(65), "{output:?}");
+    let all: Value = serde_json::from_slice(&output.stdout).expect("json");
+    assert_eq!(
+        (&all["topic"], &all["partitions"]),
+        (&topic.into(), &PARTITIONS.into())
+    );
+    let state = all["state"].as_array().expect("partitions");
+    assert_eq!(state.len(), PARTITIONS as usize);
+    for one in state {
+        let name = one["partition"].as_str().expect("a name");
+        let partition: i32 = name.rsplit('/').next().unwrap().parse().expect("a number");
+        assert_eq!(one["home"], partition, "{one:#}");
+        let usable = partition != 3 && partition != 5;
+        assert_eq!(one["usable"], usable, "{one:#}");
+        assert!(
+            one["claim"]["by"]
+                .as_str()
+                .is_some_and(|by| by.contains("process "))
+        );
+        if usable {
+            assert_eq!(one["writer"], one["claim"], "{one:#}");
+            assert!(
+                one["age_seconds"]
+                    .as_f64()
+                    .is_some_and(|s| (0.0..3600.0).contains(&s))
+            );
+            // The service may have ended before it had read all of both topics.
+            let next = one["parcel"]["next"].as_array().map(Vec::len);
+            assert!(next >= Some(1), "{one:#}");
+            assert!(one["parcel"]["records"].as_u64() > Some(0), "{one:#}");
+        }
+    }
+    let output = inspect(&[]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.contains("/3/notes: foreign") && said.contains("/head/"),
+        "{said}"
+    );
+    assert_eq!(
+        said.matches("nothing that a taker could use").count(),
+        2,
+        "{said}"
+    );
+}
+
 #[test]
 fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on() {
     let name = "a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on";
@@ -465,6 +519,7 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
         }
     }
     sender.flush();
+    assert_inspected(&service, &group);
     service.start_again();
     let said = service.wait_not_ready(&["/notes: foreign", "/head/", "torn", "on_broken"]);
     assert_eq!(said.matches("state of ").count(), 2, "{said}");

@@ -2,6 +2,10 @@
 //!
 //! Belongs to the engine's thread. After each tick its changes become notices; once a second what fires is compared with what was told,
 //! which finds alerts whose silence is over and those that nobody watches any more. Neither waits for anything.
+//!
+//! Where partitions move between processes, what was told of an alert goes with its stream: who gives the last partition of
+//! a stream away neither ends nor repeats its alert from then on, and who takes it knows that people were told and tells the end. A
+//! stream whose partitions lie in several processes is judged by each over its own part, and so is its alert.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +20,7 @@ use crate::judge::{Change, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};
 use crate::notify::notice::Links;
 use crate::notify::notifier::{Firing, links};
-use crate::notify::{Carrier, Clerk, Kind, Notice, Notifier, NotifyOptions, SinkOptions};
+use crate::notify::{Arrival, Carrier, Clerk, Kind, Notice, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
 use crate::telemetry::control::{Asked, Told};
 use crate::telemetry::published::SinkFacts;
@@ -51,6 +55,8 @@ pub fn carrier(
 pub struct Alarms {
     notifier: Notifier,
     options: NotifyOptions,
+    /// The brokers of topics that are sinks.
+    kafka: Option<KafkaOptions>,
     compared: Instant,
 }
 
@@ -58,26 +64,43 @@ impl Alarms {
     /// Opens the journal in the state directory, starts the sinks, and lets people speak through `published`.
     pub fn start(
         options: NotifyOptions,
-        directory: &Path,
+        (directory, moving): (&Path, bool),
         kafka: Option<&KafkaOptions>,
         published: &Arc<Published>,
     ) -> Result<Alarms, Fault> {
         // Jitter must differ from process to process, and no more is asked of it.
         let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
         let carriers = |sink: &SinkOptions| carrier(kafka, sink);
-        let notifier = Notifier::start(&options, directory, &carriers, clock::now_ms, seed);
+        let notifier = Notifier::start(
+            &options,
+            (directory, moving),
+            &carriers,
+            clock::now_ms,
+            seed,
+        );
         let notifier = notifier.map_err(|e| Fault::Unavailable(format!("alerts: {e}")))?;
         speak(&notifier.clerk(), published);
         Ok(Alarms {
             notifier,
             options,
+            kafka: kafka.cloned(),
             compared: Instant::now(),
         })
     }
 
+    /// Takes over other sinks and texts. An error names the sink that cannot be made, and changes nothing.
+    pub fn renew(&mut self, options: &NotifyOptions) -> Result<(), String> {
+        let kafka = self.kafka.as_ref();
+        let carriers = |sink: &SinkOptions| carrier(kafka, sink);
+        self.notifier.renew(options, &carriers)?;
+        self.options = options.clone();
+        Ok(())
+    }
+
     /// Tells what changed, and now and then what is missing.
-    pub fn tell(&mut self, changes: &[Change], engine: &Engines, published: &Published) {
+    pub fn tell(&mut self, changes: &[Change], engine: &mut Engines, published: &Published) {
         let now_ms = clock::now_ms();
+        self.follow(engine);
         for change in changes {
             if let Some(notice) = Notice::of(change, self.links(&change.stream)) {
                 self.notifier.take(notice, now_ms);
@@ -87,7 +110,27 @@ impl Alarms {
             self.compared = Instant::now();
             self.compare(engine, now_ms);
         }
+        if engine.may_move()
+            && let Some(told) = self.notifier.carried()
+        {
+            engine.carry(told);
+        }
         self.publish(published);
+    }
+
+    /// Goes along with the streams that moved.
+    fn follow(&mut self, engine: &mut Engines) {
+        let moves = engine.moves();
+        for id in moves.left {
+            self.notifier.left(&id.fingerprint());
+        }
+        for memory in moves.came {
+            self.notifier.came(&Arrival {
+                fingerprint: memory.stream.fingerprint(),
+                carried: memory.told,
+                ended_ms: memory.alert.ended_ms,
+            });
+        }
     }
 
     fn compare(&mut self, engine: &Engines, now_ms: i64) {

@@ -3,6 +3,7 @@
 //! A berth knows which pieces of the journal the last parcels still need, and so which may be taken away; it says
 //! nothing and waits for nobody: the [depot](super::depot) does.
 
+use crate::alert::Alert;
 use crate::store::parcel::{self, Found, Piece, Shelf, Stretch};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -35,8 +36,14 @@ pub struct Berth {
     pub(super) at_ms: Option<i64>,
 }
 
-/// What changes whenever a lane does.
-pub(super) type Mark = (u64, Vec<i64>, bool);
+/// What changes whenever a lane does, or the alerts of its streams and what was told of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Mark {
+    pub records: u64,
+    pub lines: Vec<i64>,
+    pub idle: bool,
+    pub alerts: Vec<(Alert, Option<String>)>,
+}
 
 impl Berth {
     /// Takes up where a parcel left off.

@@ -493,19 +493,24 @@ fn lane_of(
     for stream in engine.dropped() {
         tracing::warn!(%stream, "stream of a parcel dropped");
     }
-    berth.written = Some(mark_of(&engine));
+    berth.written = Some(mark_of(&engine, &found.parcel.memories));
     berth.at_ms = Some(clock::now_ms());
     Ok((Lane::new(at, engine, topics, berth), found.parcel.memories))
 }
 
-fn mark_of(engine: &Engine) -> Mark {
-    let records = engine.counters().total().records;
-    (records, engine.lines(), engine.is_idle())
+fn mark_of(engine: &Engine, remembered: &[Remembered]) -> Mark {
+    let alerts = remembered.iter().map(|m| (m.alert, m.told.clone()));
+    Mark {
+        records: engine.counters().total().records,
+        lines: engine.lines(),
+        idle: engine.is_idle(),
+        alerts: alerts.collect(),
+    }
 }
 
 /// A lane as it is now; `None` where nothing happened since it was last written.
 fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
-    let mark = mark_of(&lane.engine);
+    let mark = mark_of(&lane.engine, remembered);
     if lane.berth.written.as_ref() == Some(&mark) || lane.engine.fault().is_some() {
         return None;
     }

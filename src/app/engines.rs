@@ -4,7 +4,7 @@
 //! it has a lane for each partition ([`super::lanes`]), whose parcels lie in the topic
 //! ([`super::depot`]). The rest of the program does not ask which.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::depot::{Depot, ParcelAge, ParcelCounts, Taken};
@@ -15,7 +15,7 @@ use crate::collect::join::SpillError;
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };
-use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
+use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
 use crate::kafka::KafkaError;
 
 /// How long the last batch of parcels may take at the end.
@@ -38,6 +38,20 @@ pub struct Moving {
     /// Partitions that are assigned and must not be read, with the reason.
     barred: BTreeMap<(u16, i32), String>,
     trouble: Option<KafkaError>,
+    /// What was told of alerts that fire, by fingerprint, to go along with their streams.
+    carried: BTreeMap<String, String>,
+    /// Streams that came, and streams that may have left, since they were last asked for.
+    arrivals: Vec<Remembered>,
+    departures: Vec<StreamId>,
+}
+
+/// How streams moved.
+#[derive(Debug, Default)]
+pub struct Moves {
+    /// Streams that came with what was known of them, in order.
+    pub came: Vec<Remembered>,
+    /// Streams of which no partition is left here.
+    pub left: Vec<StreamId>,
 }
 
 impl Moving {
@@ -49,7 +63,21 @@ impl Moving {
             topics,
             barred: BTreeMap::new(),
             trouble: None,
+            carried: BTreeMap::new(),
+            arrivals: Vec::new(),
+            departures: Vec::new(),
         }
+    }
+
+    /// Verdicts and alerts of the streams of a lane with what was told of them, to go with it.
+    fn remembered(&mut self, source: u16, partition: i32) -> Vec<Remembered> {
+        let mut all = self.lanes.remembered(source, partition);
+        if !self.carried.is_empty() {
+            for memory in &mut all {
+                memory.told = self.carried.get(&memory.stream.fingerprint()).cloned();
+            }
+        }
+        all
     }
 
     fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
@@ -63,7 +91,10 @@ impl Moving {
             self.depot.share(lanes);
             self.lanes.share_memory(lanes);
             match self.depot.take_over(at, &self.topics, plan) {
-                Ok(Taken::Lane(lane, memories)) => self.lanes.adopt(*lane, memories),
+                Ok(Taken::Lane(lane, memories)) => {
+                    self.arrivals.extend(memories.iter().cloned());
+                    self.lanes.adopt(*lane, memories);
+                }
                 Ok(Taken::Barred(why)) => {
                     let topic = self.topics.get(usize::from(source));
                     tracing::error!(topic, partition, why, "partition is not read");
@@ -84,7 +115,9 @@ impl Moving {
             return;
         }
         self.barred.remove(&(source, partition));
-        let remembered = self.lanes.remembered(source, partition);
+        let remembered = self.remembered(source, partition);
+        let streams = remembered.iter().map(|m| m.stream.clone());
+        self.departures.extend(streams);
         let lane = self.lanes.release(source, partition);
         self.lanes.share_memory(self.lanes.lanes().len());
         if let Some(mut lane) = lane
@@ -101,9 +134,20 @@ impl Moving {
         let all: Vec<(u16, i32)> = self.lanes.lanes().iter().map(at).collect();
         let remembered: BTreeMap<(u16, i32), Vec<Remembered>> = all
             .into_iter()
-            .map(|(s, p)| ((s, p), self.lanes.remembered(s, p)))
+            .map(|(s, p)| ((s, p), self.remembered(s, p)))
             .collect();
         self.depot.write(self.lanes.lanes_mut(), &remembered);
+    }
+
+    fn moves(&mut self) -> Moves {
+        let mut left = std::mem::take(&mut self.departures);
+        let came = std::mem::take(&mut self.arrivals);
+        if !left.is_empty() {
+            self.lanes.settle();
+            let here: BTreeSet<&StreamId> = self.lanes.reports().map(|r| &r.id).collect();
+            left.retain(|id| !here.contains(id));
+        }
+        Moves { came, left }
     }
 }
 
@@ -223,6 +267,26 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.tick(now_ms),
             Engines::Moving(m) => m.lanes.tick(now_ms),
+        }
+    }
+
+    /// Streams that came or left since the last call.
+    pub fn moves(&mut self) -> Moves {
+        match self {
+            Engines::Whole(_) => Moves::default(),
+            Engines::Moving(m) => m.moves(),
+        }
+    }
+
+    /// Whether partitions may move.
+    pub fn may_move(&self) -> bool {
+        matches!(self, Engines::Moving(_))
+    }
+
+    /// What was told of alerts that fire, by fingerprint, to go along when their streams move.
+    pub fn carry(&mut self, told: BTreeMap<String, String>) {
+        if let Engines::Moving(m) = self {
+            m.carried = told;
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The file is read and checked as a whole first; one that is not sound changes nothing, and its faults
 //! are those that `trueline check` prints. Of a sound one the live keys ([`crate::config::live`]) go to the
-//! engine's thread, which takes them between two polls; windows are tested by them from their next slide
+//! engine's thread, sinks first, since one that cannot be made must change nothing either, which takes them between two polls; windows are tested by them from their next slide
 //! on. Keys that need a restart are compared with the values with which the program started, so that one
 //! that was changed back is not named.
 
@@ -15,6 +15,7 @@ use super::clock;
 use super::engine::Plan;
 use crate::config::Config;
 use crate::config::live::Keys;
+use crate::notify::NotifyOptions;
 use crate::telemetry::control::Reloaded;
 use crate::telemetry::{Published, log};
 
@@ -28,15 +29,17 @@ pub struct Letter {
     pub plan: Plan,
     /// Time between two snapshots.
     pub snapshot_every: Duration,
-    /// Told when it is done.
-    taken: SyncSender<()>,
+    /// Who is told of alerts.
+    pub notify: NotifyOptions,
+    /// Told when it is done, or why nothing was.
+    taken: SyncSender<Result<(), String>>,
 }
 
 impl Letter {
-    /// Says that it is in force.
-    pub fn taken(&self) {
+    /// Says that it is in force, or why nothing of it is.
+    pub fn taken(&self, result: Result<(), String>) {
         // Whoever waited may have given up.
-        let _ = self.taken.try_send(());
+        let _ = self.taken.try_send(result);
     }
 }
 
@@ -73,20 +76,14 @@ impl Reloader {
         let config = match Config::load(&self.file) {
             Ok(config) => config,
             Err(problems) => {
-                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                for problem in &problems {
-                    tracing::error!(%problem, "configuration not reloaded, the old one stays at work");
-                }
-                self.published.update(|facts| facts.config.loaded = false);
-                return Reloaded {
-                    problems,
-                    ..Reloaded::default()
-                };
+                return self.refused(problems.iter().map(ToString::to_string).collect());
             }
         };
         let new = config.keys();
         let (applied, needs_restart) = at_work.changes(&new);
-        self.apply(config);
+        if let Err(problem) = self.apply(config) {
+            return self.refused(vec![problem]);
+        }
         at_work.take_live(&new);
         let hash = at_work.hash();
         tracing::info!(%hash, ?applied, ?needs_restart, "configuration reloaded");
@@ -102,20 +99,39 @@ impl Reloader {
         }
     }
 
-    fn apply(&self, config: Config) {
-        if let Err(error) = log::filter_by(&config.log.filter) {
-            tracing::warn!(%error, "log level not changed");
+    /// Nothing changes.
+    fn refused(&self, problems: Vec<String>) -> Reloaded {
+        for problem in &problems {
+            tracing::error!(%problem, "configuration not reloaded, the old one stays at work");
         }
-        self.published.series_max(config.http.series_max);
+        self.published.update(|facts| facts.config.loaded = false);
+        Reloaded {
+            problems,
+            ..Reloaded::default()
+        }
+    }
+
+    fn apply(&self, config: Config) -> Result<(), String> {
         let (taken, answer) = sync_channel(1);
         let letter = Letter {
             plan: config.plan,
             snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
+            notify: config.notify,
             taken,
         };
         let letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        if letters.send(letter).is_ok() && answer.recv_timeout(TAKEN_WITHIN).is_err() {
-            tracing::warn!("the engine is busy and takes the new configuration later");
+        if letters.send(letter).is_ok() {
+            match answer.recv_timeout(TAKEN_WITHIN) {
+                Ok(result) => result?,
+                Err(_) => {
+                    tracing::warn!("the engine is busy and takes the new configuration later");
+                }
+            }
         }
+        if let Err(error) = log::filter_by(&config.log.filter) {
+            tracing::warn!(%error, "log level not changed");
+        }
+        self.published.series_max(config.http.series_max);
+        Ok(())
     }
 }

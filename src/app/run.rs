@@ -94,7 +94,8 @@ impl App {
             })?)),
         };
         let kafka = setup.sources.first().map(|s| &s.kafka);
-        let alarms = Alarms::start(setup.notify, &setup.state, kafka, &published)?;
+        let moving = engine.may_move();
+        let alarms = Alarms::start(setup.notify, (&setup.state, moving), kafka, &published)?;
         let records = Records::start(&setup.state, setup.records_max)?;
         let work = Work {
             records,

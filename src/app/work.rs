@@ -309,9 +309,13 @@ impl Work {
     fn read_letters(&mut self) {
         let Some(letters) = &self.letters else { return };
         while let Ok(letter) = letters.try_recv() {
-            self.engine.live(&letter.plan);
-            self.snapshot_every = letter.snapshot_every;
-            letter.taken();
+            let alarms = self.alarms.as_mut();
+            let renewed = alarms.map_or(Ok(()), |alarms| alarms.renew(&letter.notify));
+            if renewed.is_ok() {
+                self.engine.live(&letter.plan);
+                self.snapshot_every = letter.snapshot_every;
+            }
+            letter.taken(renewed);
         }
     }
 
@@ -330,7 +334,7 @@ impl Work {
         publish::log(&changes);
         self.record(&changes);
         if let Some(alarms) = &mut self.alarms {
-            alarms.tell(&changes, &self.engine, &self.published);
+            alarms.tell(&changes, &mut self.engine, &self.published);
         }
         let (journal, notices) = self.alarms.as_ref().map_or((0, 0), Alarms::lost);
         let lost = [journal, notices, self.records.lost()];

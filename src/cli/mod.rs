@@ -31,6 +31,7 @@ mod replay;
 mod reproduce;
 mod run;
 mod state;
+mod state_topic;
 mod table;
 mod tap;
 mod top;
@@ -70,7 +71,7 @@ enum Verb {
     Tap(tap::Args),
     /// Say why an alert changed, and recompute it from its record
     Explain(explain::Args),
-    /// Look into a state directory, or carry its state elsewhere
+    /// Look into a state directory or the topic of state, or carry state elsewhere
     State(state::Args),
     /// Evaluate a file of scored outcomes as one sample
     Evaluate(evaluate::Args),

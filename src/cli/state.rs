@@ -1,4 +1,4 @@
-//! `trueline state`: what a state directory holds, and how to carry it elsewhere.
+//! `trueline state`: what a state directory or the topic of state holds, and how to carry a directory's elsewhere.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
+use super::state_topic;
 use crate::app::snapshots::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
@@ -17,10 +18,11 @@ use crate::store::{Loaded, transfer};
 const EXAMPLES: &str = "\
 Examples:
   trueline state inspect /var/lib/trueline              every file, and what a start would go on from
+  trueline state inspect --config trueline.toml         the topic of [state]: whose partitions, who wrote last, how old
   trueline state export /var/lib/trueline state.jsonl   the newest whole snapshot, as text
   trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit";
 
-/// Look into a state directory, or carry its state elsewhere
+/// Look into a state directory or the topic of state, or carry state elsewhere
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -31,10 +33,15 @@ pub struct Args {
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// Print every file with its size, format and fault, and what the newest whole snapshot holds
+    /// Print every file with its size, format and fault, and what the newest whole snapshot holds; of a topic, every
+    /// partition with its claimant, parcel, age, size and faults
     Inspect {
         /// The state directory
-        directory: PathBuf,
+        #[arg(required_unless_present = "config", conflicts_with = "config")]
+        directory: Option<PathBuf>,
+        /// A configuration whose [state] topic is read; processes may be running
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -58,7 +65,17 @@ enum Act {
 /// Does it.
 pub fn run(args: &Args) -> Exit {
     let done = match &args.act {
-        Act::Inspect { directory, json } => return look(directory, *json),
+        Act::Inspect {
+            directory,
+            config,
+            json,
+        } => {
+            return match (directory, config) {
+                (Some(directory), _) => look(directory, *json),
+                (None, Some(config)) => state_topic::look(config, *json),
+                (None, None) => Exit::Usage,
+            };
+        }
         Act::Export { directory, file } => export(directory, file),
         Act::Import { file, directory } => import(file, directory),
     };

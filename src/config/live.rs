@@ -2,9 +2,9 @@
 //!
 //! A key is *live* when a new value can take the place of the old one without a window being counted
 //! anew, a consumer made anew or a socket opened: how windows are tested and alerts held, caps on
-//! streams, how often to save, what to log. A detector's terms are not: what it has staked was staked under the old
+//! streams, how often to save, what to log, who is told of alerts (sinks may come and go). A detector's terms are not: what it has staked was staked under the old
 //! ones. All other keys need a restart. Sections that come or go
-//! need one too, and are named as a whole.
+//! need one too, but for sinks, and are named as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -31,6 +31,8 @@ const LIVE: &[(&str, &[&str])] = &[
         ],
     ),
     ("state", &["interval"]),
+    ("notify", &[]),
+    ("sink", &[]),
     ("log", &["level"]),
 ];
 
@@ -98,7 +100,10 @@ impl Keys {
                     restart.insert(key.clone());
                 }
                 (Some(k), None) | (None, Some(k)) => {
-                    restart.insert(k.of.clone().unwrap_or_else(|| key.clone()));
+                    let whole = k.of.clone().unwrap_or_else(|| key.clone());
+                    // Of the named sections sinks alone may come and go.
+                    let comes = k.live && key.starts_with("sink.");
+                    if comes { &mut live } else { &mut restart }.insert(whole);
                 }
             }
         }
@@ -112,6 +117,12 @@ impl Keys {
                 known.value.clone_from(&theirs.value);
             }
         }
+        let sink = |key: &str| key.starts_with("sink.");
+        self.0
+            .retain(|key, _| !sink(key) || new.0.contains_key(key));
+        let theirs = new.0.iter().filter(|(key, _)| sink(key));
+        let theirs: Vec<_> = theirs.map(|(key, k)| (key.clone(), k.clone())).collect();
+        self.0.extend(theirs);
     }
 
     /// A hash of all values, the same wherever the same configuration is at work.

@@ -14,7 +14,8 @@
 //!
 //! A silence keeps back what fires, and not what has ended. [`Desk::missing`] finds what fires and was not told: because a silence held it
 //! back and is over, or the way was full. [`Desk::orphans`] finds what was told to fire and has not been seen firing for
-//! [`ORPHAN_MS`]: streams that the configuration no longer has.
+//! [`ORPHAN_MS`]: streams that the configuration no longer has. One whose stream has [left](Desk::left) with its partition is no
+//! orphan: whoever has it now ends it.
 
 use super::notice::{Notice, Status};
 use crate::alert::{Book, Severity};
@@ -36,6 +37,8 @@ struct Told {
     firing: bool,
     /// By the clock, when it was last seen firing.
     seen_ms: Option<i64>,
+    /// It is another process's now.
+    away: bool,
 }
 
 /// What was told. See the module.
@@ -81,11 +84,44 @@ impl Desk {
             severity: notice.severity,
             firing: notice.status == Status::Firing,
             seen_ms: None,
+            away: false,
         };
         self.told.insert(notice.fingerprint.clone(), told);
         if self.told.len() > 2 * ENDED_MAX {
             self.forget();
         }
+    }
+
+    /// The stream of the alert is another process's now. Says whether that was news.
+    pub fn left(&mut self, fingerprint: &str) -> bool {
+        let last = self.told.get_mut(fingerprint);
+        last.is_some_and(|l| l.firing && !std::mem::replace(&mut l.away, true))
+    }
+
+    /// The alert is this process's again, as it was told. Says whether that was news.
+    pub fn back(&mut self, fingerprint: &str) -> bool {
+        let Some(last) = self.told.get_mut(fingerprint) else {
+            return false;
+        };
+        last.seen_ms = None;
+        std::mem::take(&mut last.away)
+    }
+
+    /// Whether as much was told already as this notice says, or more.
+    pub fn knows(&self, notice: &Notice) -> bool {
+        let last = self.told.get(&notice.fingerprint);
+        last.is_some_and(|l| (l.since_ms, l.at_ms) >= (notice.since_ms, notice.at_ms))
+    }
+
+    /// Since when an alert fires that was told; `None` where it does not.
+    pub fn fires_since(&self, fingerprint: &str) -> Option<i64> {
+        let last = self.told.get(fingerprint).filter(|l| l.firing);
+        last.map(|l| l.since_ms)
+    }
+
+    /// Another process has ended the alert.
+    pub fn over(&mut self, fingerprint: &str) {
+        self.told.remove(fingerprint);
     }
 
     /// Whether what fires like this was told.
@@ -104,7 +140,8 @@ impl Desk {
     /// Alerts that were told to fire and have not been seen firing for long.
     pub fn orphans(&mut self, now_ms: i64) -> Vec<String> {
         let mut orphans = Vec::new();
-        for (fingerprint, last) in self.told.iter_mut().filter(|(_, l)| l.firing) {
+        let ours = |l: &Told| l.firing && !l.away;
+        for (fingerprint, last) in self.told.iter_mut().filter(|(_, l)| ours(l)) {
             let seen_ms = *last.seen_ms.get_or_insert(now_ms);
             if now_ms.saturating_sub(seen_ms) >= ORPHAN_MS {
                 orphans.push(fingerprint.clone());
@@ -230,5 +267,20 @@ mod tests {
         desk.seen(&begun.fingerprint, 5_000);
         assert!(desk.orphans(5_000 + ORPHAN_MS - 1).is_empty());
         assert_eq!(desk.orphans(5_000 + ORPHAN_MS), [begun.fingerprint]);
+    }
+
+    #[test]
+    fn one_that_has_left_is_no_orphan_and_is_known_again_when_it_comes_back_as_it_was() {
+        let begun = notice(Firing, 10, 10, Warn);
+        let mut desk = Desk::after(std::iter::once(&begun));
+        desk.seen(&begun.fingerprint, 5_000);
+        assert!(desk.left(&begun.fingerprint) && !desk.left(&begun.fingerprint));
+        assert!(desk.orphans(5_000 + 10 * ORPHAN_MS).is_empty());
+        let again = tell(&mut desk, std::slice::from_ref(&begun), &Book::default());
+        assert_eq!(again, [false]);
+        assert!(desk.back(&begun.fingerprint) && !desk.back(&begun.fingerprint));
+        let far = 5_000 + 20 * ORPHAN_MS;
+        assert!(desk.orphans(far).is_empty(), "it has time to be seen");
+        assert_eq!(desk.orphans(far + ORPHAN_MS), [begun.fingerprint]);
     }
 }

@@ -5,7 +5,12 @@
 //! {"issued":{"notice":{…},"sinks":["oncall","topic"]}}       synced before anything is sent
 //! {"done":{"sink":"oncall","key":"…","delivered":true}}
 //! {"silenced":{…}}  {"lifted":{"id":7}}  {"acknowledged":{"fingerprint":"…","ack":{…}}}
+//! {"came":{"notice":{…},"sinks":["oncall"],"ack":null}}  {"left":{"fingerprint":"…"}}  {"over":{"fingerprint":"…"}}
 //! ```
+//!
+//! The last line is of alerts that move between processes with their partitions: one that came was told by another process, and is ended
+//! and reminded of by this one; one that left is neither, but is known again should it come back as it was; one that is over
+//! was ended by another process.
 //!
 //! A line is an [`Entry`]; the state is what all of them, applied in order, leave. A last line that is torn was not synced, so
 //! nothing was said on its strength: it is dropped. Every [`ANEW`] entries, and at each start, the file is written anew, aside and
@@ -69,6 +74,29 @@ pub enum Entry {
         /// Who.
         ack: Ack,
     },
+    /// An alert came that another process has told to fire.
+    Came(Box<Carried>),
+    /// An alert is another process's now.
+    Left {
+        /// The alert.
+        fingerprint: String,
+    },
+    /// Another process has ended an alert.
+    Over {
+        /// The alert.
+        fingerprint: String,
+    },
+}
+
+/// An alert that fires, as it is carried from process to process: what was told, to whom, and who looks after it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Carried {
+    /// The last notice.
+    pub notice: Notice,
+    /// Sinks that were told that it fires.
+    pub sinks: BTreeSet<String>,
+    /// Who looks after it.
+    pub ack: Option<Ack>,
 }
 
 /// What stands.
@@ -82,6 +110,9 @@ pub struct State {
     pub last: BTreeMap<String, Notice>,
     /// Which sinks were told that an alert fires, by its fingerprint: those are told that it ended, and nobody else.
     pub told: BTreeMap<String, BTreeSet<String>>,
+    /// Alerts that were told to fire and are another process's now.
+    #[serde(default)]
+    pub away: BTreeSet<String>,
 }
 
 impl State {
@@ -91,6 +122,7 @@ impl State {
             Entry::State(state) => self.clone_from(state),
             Entry::Issued { notice, sinks } => {
                 let fingerprint = notice.fingerprint.clone();
+                self.away.remove(&fingerprint);
                 if notice.status == Status::Resolved {
                     self.book.ended(&fingerprint);
                     self.told.remove(&fingerprint);
@@ -117,6 +149,26 @@ impl State {
             Entry::Acknowledged { fingerprint, ack } => {
                 self.book.acknowledge(fingerprint.clone(), ack.clone());
             }
+            Entry::Came(carried) => {
+                let fingerprint = carried.notice.fingerprint.clone();
+                self.away.remove(&fingerprint);
+                if let Some(ack) = &carried.ack {
+                    self.book.acknowledge(fingerprint.clone(), ack.clone());
+                }
+                self.told.insert(fingerprint.clone(), carried.sinks.clone());
+                self.last.insert(fingerprint, carried.notice.clone());
+            }
+            Entry::Left { fingerprint } => {
+                if self.told.contains_key(fingerprint) {
+                    self.away.insert(fingerprint.clone());
+                }
+            }
+            Entry::Over { fingerprint } => {
+                self.away.remove(fingerprint);
+                self.told.remove(fingerprint);
+                self.last.remove(fingerprint);
+                self.book.ended(fingerprint);
+            }
         }
     }
 
@@ -125,9 +177,10 @@ impl State {
         self.told.get(fingerprint).is_some_and(|s| s.contains(sink))
     }
 
-    /// Alerts that were told to fire.
+    /// Alerts that were told to fire and are this process's.
     pub fn firing(&self) -> impl Iterator<Item = &Notice> {
-        self.last.values().filter(|n| n.status == Status::Firing)
+        let firing = self.last.values().filter(|n| n.status == Status::Firing);
+        firing.filter(|n| !self.away.contains(&n.fingerprint))
     }
 
     /// Forgets the oldest of the ended alerts.

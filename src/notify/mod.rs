@@ -42,7 +42,7 @@ pub mod webhook;
 pub use desk::Desk;
 pub use ledger::{LEDGER, Ledger};
 pub use notice::{Notice, Status};
-pub use notifier::{Clerk, Notifier, SinkCounts};
+pub use notifier::{Arrival, Clerk, Notifier, SinkCounts};
 pub use options::{Kind, NotifyOptions, SinkOptions, Texts};
 pub use receiver::{Carrier, Failure, Receiver};
 pub use template::Template;

@@ -41,7 +41,10 @@ pub struct Counts {
 struct Queue {
     queue: VecDeque<Notice>,
     counts: Counts,
+    /// To end once the queue is empty, or at the next failure.
     stop: bool,
+    /// To end after the present attempt.
+    halt: bool,
 }
 
 /// The queue, shared by those who fill it and the thread that empties it.
@@ -65,6 +68,11 @@ enum Due {
 impl Sink {
     /// A sink that has still to tell these.
     pub fn new(options: &SinkOptions, waiting: Vec<Notice>) -> Sink {
+        Sink::after(options, waiting, Counts::default())
+    }
+
+    /// The same that goes on with the counts of one before.
+    pub fn after(options: &SinkOptions, waiting: Vec<Notice>, counts: Counts) -> Sink {
         let queue: VecDeque<Notice> = waiting.into();
         Sink {
             name: options.name.clone(),
@@ -73,6 +81,7 @@ impl Sink {
             queue_max: options.queue_max,
             state: Mutex::new(Queue {
                 queue,
+                counts,
                 ..Queue::default()
             }),
             woken: Condvar::new(),
@@ -85,6 +94,11 @@ impl Sink {
         if notice.status == Status::Resolved {
             return self.resolved && told.was_told(&notice.fingerprint, &self.name);
         }
+        self.fits(notice)
+    }
+
+    /// Whether a notice that an alert fires is for this sink.
+    pub fn fits(&self, notice: &Notice) -> bool {
         let before = notice.was.map(|severity| Notice {
             severity,
             ..notice.clone()
@@ -120,6 +134,12 @@ impl Sink {
         self.woken.notify_all();
     }
 
+    /// Lets the thread end after the attempt that it makes, and leave the rest in the queue.
+    pub fn halt(&self) {
+        self.lock().halt = true;
+        self.woken.notify_all();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Queue> {
         // The state is whole between any two statements; a panic elsewhere cannot break it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -129,6 +149,9 @@ impl Sink {
     fn due(&self, remind_at: Option<Instant>) -> Due {
         let mut state = self.lock();
         loop {
+            if state.halt {
+                return Due::End;
+            }
             if let Some(notice) = state.queue.front() {
                 return Due::Notice(Box::new(notice.clone()));
             }
@@ -155,7 +178,7 @@ impl Sink {
     fn rest(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.lock();
-        while !state.stop {
+        while !state.stop && !state.halt {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;

@@ -1,6 +1,6 @@
 //! Floor 3: state on disk. [`snapshot`] says what is stored, [`file`](mod@file) how it survives a crash,
 //! [`journal`] what pending predictions add to it; [`mod@inspect`] looks into a directory, [`transfer`] carries
-//! its state elsewhere, and a [`parcel`] that of one partition from process to process. What memory has no
+//! its state elsewhere, and a [`parcel`] that of one partition from process to process; [`shelves`] looks into a topic of them. What memory has no
 //! room for goes to [`mod@spill`], which is no state.
 
 pub mod file;
@@ -8,6 +8,7 @@ mod hex;
 pub mod inspect;
 pub mod journal;
 pub mod parcel;
+pub mod shelves;
 pub mod snapshot;
 pub mod spill;
 pub mod transfer;

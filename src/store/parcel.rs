@@ -1,7 +1,8 @@
 //! The parcel: everything that one partition contributed, so that it can move to another process.
 //!
 //! A parcel holds the engine of one partition (position, watermark, open panes, windows, counters, and how
-//! far the journal of its pending predictions goes) with the verdicts, alerts and detectors of its streams. It lies in
+//! far the journal of its pending predictions goes) with the verdicts, alerts and detectors of its streams, and what
+//! people were told of those alerts that fire. It lies in
 //! a compacted topic as keyed records, which are small enough for any broker:
 //!
 //! ```text
@@ -46,7 +47,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Version of the format; it changes with that of the snapshot within.
-pub const VERSION: u32 = 1000 + super::file::VERSION;
+pub const VERSION: u32 = 2000 + super::file::VERSION;
 
 /// Most bytes of one record: half of what brokers take by default, for other records come with it in a
 /// batch and each has a frame.
@@ -80,6 +81,8 @@ pub struct MemoryState {
     pub detector: Option<DetectorState>,
     /// The alert of the stream.
     pub alert: Alert,
+    /// What people were told of it, where it fires: opaque here, written and read by who tells.
+    pub told: Option<String>,
 }
 
 /// A stretch of the journal, up to the begin of the next.
@@ -161,6 +164,8 @@ pub struct Shelf {
 pub struct Found {
     /// The newest whole parcel.
     pub parcel: Parcel,
+    /// The key of its head.
+    pub head: String,
     /// Bytes of the journal segments that it marks.
     pub segments: Vec<Vec<u8>>,
     /// Newer ones that were refused, by the key of their head.
@@ -238,6 +243,7 @@ impl Shelf {
                 Ok((parcel, segments)) => {
                     return Ok(Some(Found {
                         parcel,
+                        head: self.head_key(epoch, slot),
                         segments,
                         refused,
                     }));

@@ -72,6 +72,11 @@ impl Service {
         .code()
     }
 
+    /// Its configuration file.
+    pub fn config(&self) -> &std::path::Path {
+        &self.config
+    }
+
     /// Changes the text of its configuration file.
     pub fn rewrite(&self, change: impl FnOnce(String) -> String) {
         let text = std::fs::read_to_string(&self.config).expect("the configuration");

@@ -317,6 +317,7 @@ impl Engine {
             windows: j.memories(),
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
+            told: None,
         };
         let vectors = self.vectors.judges().filter(|j| serves(&j.report().id));
         let vector = |j: &VectorJudge| Remembered {
@@ -324,6 +325,7 @@ impl Engine {
             windows: j.memories(),
             detector: None,
             alert: j.alert(),
+            told: None,
         };
         mine.map(remembered).chain(vectors.map(vector)).collect()
     }
@@ -411,5 +413,7 @@ fn later(a: Remembered, b: Remembered) -> Remembered {
         windows,
         detector,
         alert,
+        // Nobody is told by a union.
+        told: None,
     }
 }

@@ -1,0 +1,267 @@
+//! `trueline state inspect --config`: what lies in the topic of state, partition by partition.
+//!
+//! Read as a range of a topic is: no group is joined, nothing is claimed or written, so it may be done while processes
+//! run. One partition of the topic is held in memory at a time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::exit::Exit;
+use crate::alert::AlertState;
+use crate::app::clock;
+use crate::config::Config;
+use crate::config::bounds::human;
+use crate::http::rfc3339;
+use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
+use crate::store::Snapshot;
+use crate::store::parcel::Found;
+use crate::store::shelves::{Claim, ShelfReport, Shelves};
+
+/// What lies in one partition of the topic.
+struct Home {
+    partition: i32,
+    shelves: Vec<ShelfReport>,
+    strange: Vec<String>,
+}
+
+/// Looks into the topic that a configuration names, and prints what is there.
+pub fn look(path: &Path, json: bool) -> Exit {
+    let config = match Config::load(path) {
+        Ok(config) => config,
+        Err(problems) => {
+            problems.iter().for_each(|p| eprintln!("{p}"));
+            return Exit::Config;
+        }
+    };
+    let Some((kafka, topic)) = config.moving() else {
+        let path = path.display();
+        eprintln!(
+            "error: {path} has no [state] topic; its state lies in {}: name that directory",
+            config.state.directory.display()
+        );
+        return Exit::Config;
+    };
+    let homes = match read(kafka, &topic) {
+        Ok(homes) => homes,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return match error.needs_hand() {
+                true => Exit::Config,
+                false => Exit::Unavailable,
+            };
+        }
+    };
+    let now_ms = clock::now_ms();
+    if json {
+        println!("{:#}", as_json(&topic, &homes, now_ms));
+    } else {
+        print!("{}", as_text(&topic, &homes, now_ms));
+    }
+    let broken = |h: &Home| !h.strange.is_empty() || h.shelves.iter().any(|s| s.found.is_err());
+    match homes.iter().any(broken) {
+        true => Exit::Data,
+        false => Exit::Ok,
+    }
+}
+
+fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<Home>, KafkaError> {
+    let options = KafkaOptions {
+        topics: vec![topic.to_owned()],
+        instance: None,
+        dead_letter: None,
+        followers: 0,
+        ..kafka
+    };
+    let (from, to) = (Bound::Earliest, [Bound::Latest]);
+    let spans = kafka::resolve(&options, &from, &to, &mut Watermarks::new())?;
+    spans.into_iter().map(|span| home(&options, span)).collect()
+}
+
+fn home(options: &KafkaOptions, span: Span) -> Result<Home, KafkaError> {
+    let partition = span.partition;
+    let mut reader = RangeReader::new(options, vec![span])?;
+    let mut shelves = Shelves::default();
+    while let Some(step) = reader.step()? {
+        let Step::Record(owned) = step else { continue };
+        let r = owned.record();
+        // No value of a parcel is empty: it is a key that was taken away.
+        let value = (!r.payload.is_empty()).then_some(r.payload);
+        shelves.take(r.offset, r.timestamp_ms, r.key.unwrap_or_default(), value);
+    }
+    let (shelves, strange) = shelves.reports();
+    Ok(Home {
+        partition,
+        shelves,
+        strange,
+    })
+}
+
+fn as_text(topic: &str, homes: &[Home], now_ms: i64) -> String {
+    let all = || homes.iter().flat_map(|h| &h.shelves);
+    let (records, bytes) = all().fold((0, 0), |(r, b), s| (r + s.records, b + s.bytes));
+    let mut lines = vec![format!(
+        "{topic}: {} partitions, state of {} partitions in {records} records, {}",
+        homes.len(),
+        all().count(),
+        human(bytes)
+    )];
+    for home in homes {
+        for shelf in &home.shelves {
+            lines.push(format!(
+                "  {} (in partition {}): {} records, {}",
+                shelf.name,
+                home.partition,
+                shelf.records,
+                human(shelf.bytes)
+            ));
+            told(shelf, now_ms, &mut lines);
+        }
+        for key in &home.strange {
+            let partition = home.partition;
+            lines.push(format!(
+                "  partition {partition}: {key}: not a key of state"
+            ));
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+fn told(shelf: &ShelfReport, now_ms: i64, lines: &mut Vec<String>) {
+    if let Some(claim) = &shelf.claim {
+        let (at, by) = (moment(claim.at_ms, now_ms), claimant(claim));
+        lines.push(format!(
+            "    claimed last by {by}, {at}, epoch {}",
+            claim.epoch
+        ));
+    }
+    match &shelf.found {
+        Ok(None) => {
+            lines.push("    no parcel: a taker begins where the group has committed".into())
+        }
+        Ok(Some(found)) => {
+            let by = shelf
+                .writer
+                .as_ref()
+                .map_or("an earlier claimant".into(), claimant);
+            let at = moment(shelf.written_ms, now_ms);
+            lines.push(format!("    {}: written by {by}, {at}", found.head));
+            lines.push(format!("    {}", held(found)));
+            for (key, fault) in &found.refused {
+                lines.push(format!("    refused: {key}: {fault}"));
+            }
+        }
+        Err(faults) => {
+            lines.push("    nothing that a taker could use:".into());
+            lines.extend(
+                faults
+                    .iter()
+                    .map(|(key, fault)| format!("    refused: {key}: {fault}")),
+            );
+        }
+    }
+}
+
+/// Instance and process id, of what a claimant wrote.
+fn claimant(claim: &Claim) -> String {
+    let mut words = claim.by.split(' ');
+    match (words.next(), words.next()) {
+        (Some("-"), Some(pid)) => format!("process {pid}"),
+        (Some(instance), Some(pid)) => format!("{instance} (process {pid})"),
+        _ => claim.by.clone(),
+    }
+}
+
+fn moment(ms: Option<i64>, now_ms: i64) -> String {
+    let Some(ms) = ms else {
+        return "at an unknown time".to_owned();
+    };
+    let ago = Duration::from_secs((now_ms - ms).max(0).unsigned_abs() / 1000);
+    format!("{} ({} ago)", rfc3339(ms), humantime::format_duration(ago))
+}
+
+/// What a parcel holds, in a line.
+fn held(found: &Found) -> String {
+    let (s, memories) = (&found.parcel.snapshot, &found.parcel.memories);
+    let next =
+        positions(s).map(|(topic, partition, offset)| format!("{topic}[{partition}] {offset}"));
+    let next: Vec<String> = next.collect();
+    let total = s.counters.total();
+    let journal: usize = found.segments.iter().map(Vec::len).sum();
+    format!(
+        "next offsets {}; {} records, {} pending, {} of journal; {} streams, {} alerts fire",
+        if next.is_empty() {
+            "none".to_owned()
+        } else {
+            next.join(", ")
+        },
+        total.records,
+        total.pending,
+        human(journal as u64),
+        memories.len(),
+        memories
+            .iter()
+            .filter(|m| m.alert.state == AlertState::Firing)
+            .count(),
+    )
+}
+
+fn positions(s: &Snapshot) -> impl Iterator<Item = (&str, i32, i64)> {
+    s.partitions.positions().map(|o| {
+        let topic = s.topics.get(usize::from(o.source));
+        (topic.map_or("?", String::as_str), o.partition, o.offset)
+    })
+}
+
+fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
+    let claim = |c: &Option<Claim>| {
+        c.as_ref()
+            .map(|c| json!({ "epoch": c.epoch, "by": claimant(c), "at_ms": c.at_ms }))
+    };
+    let faults = |all: &[(String, crate::store::Fault)]| {
+        let one = |(key, fault): &(String, crate::store::Fault)| json!({ "key": key, "fault": fault.to_string() });
+        all.iter().map(one).collect::<Value>()
+    };
+    let parcel = |found: &Found| {
+        let s = &found.parcel.snapshot;
+        let next = positions(s).map(
+            |(topic, partition, offset)| json!({ "topic": topic, "partition": partition, "offset": offset }),
+        );
+        let streams =
+            found.parcel.memories.iter().map(
+                |m| json!({ "stream": m.stream.to_string(), "alert": m.alert.state.as_str() }),
+            );
+        let total = s.counters.total();
+        json!({
+            "head": found.head,
+            "next": next.collect::<Value>(),
+            "records": total.records,
+            "pending": total.pending,
+            "journal_bytes": found.segments.iter().map(Vec::len).sum::<usize>(),
+            "streams": streams.collect::<Value>(),
+        })
+    };
+    let shelf = |home: i32, s: &ShelfReport| {
+        let refused = match &s.found {
+            Ok(Some(found)) => faults(&found.refused),
+            Ok(None) => json!([]),
+            Err(all) => faults(all),
+        };
+        let found = s.found.as_ref().ok().and_then(Option::as_ref);
+        json!({
+            "partition": s.name, "home": home, "records": s.records, "bytes": s.bytes,
+            "claim": claim(&s.claim), "writer": claim(&s.writer),
+            "written_ms": s.written_ms,
+            "age_seconds": s.written_ms.map(|ms| (now_ms - ms) as f64 / 1000.0),
+            "usable": s.found.is_ok(),
+            "parcel": found.map(parcel),
+            "refused": refused,
+        })
+    };
+    let all = homes
+        .iter()
+        .flat_map(|h| h.shelves.iter().map(|s| shelf(h.partition, s)));
+    let strange: Vec<&String> = homes.iter().flat_map(|h| &h.strange).collect();
+    json!({ "topic": topic, "partitions": homes.len(), "state": all.collect::<Value>(), "strange": strange })
+}
