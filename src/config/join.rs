@@ -8,8 +8,8 @@ use crate::collect::join::{JoinPlan, Missing, Repeated};
 use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing};
 
 use super::SourceOptions;
-use super::bind::{id_field, time_field};
 use super::document::Record;
+use super::fields::{id_field, time_field};
 use super::problem::Problems;
 
 /// The joins of one source.

@@ -15,20 +15,25 @@
 //! Reads the file, environment variables, and the files that hold secrets; opens nothing else. What
 //! the surroundings have to offer (brokers, directory, port) is asked by `trueline check`.
 
-mod bind;
 pub mod bounds;
 mod detector;
 pub mod document;
+mod fields;
 pub mod interpolate;
 mod join;
 pub mod keys;
 mod ladder;
 pub mod live;
+mod models;
 mod notify;
 pub mod problem;
+mod read;
 pub mod reference;
 mod registry;
 pub mod schema;
+mod security;
+mod service;
+mod sources;
 pub mod value;
 mod vectors;
 mod write;
@@ -150,15 +155,15 @@ impl Config {
         if problems.broken() {
             return Err(problems.into_sorted());
         }
-        bind::settle_models(&mut document, document::any_model);
-        let mut plan = bind::plan(&document, &mut problems);
-        let sources = bind::sources(&document, &mut problems);
+        models::settle_models(&mut document, document::any_model);
+        let mut plan = models::plan(&document, &mut problems);
+        let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
-        let state = bind::state(&document, &outside.directory, &mut problems);
-        let http = bind::http(&document);
+        let state = service::state(&document, &outside.directory, &mut problems);
+        let http = service::http(&document);
         let notify = notify::notify(&document, http.listen, &mut problems);
-        let log = bind::log(&document, &mut problems);
+        let log = service::log(&document, &mut problems);
         match problems.is_empty() {
             true => Ok(Config {
                 plan,

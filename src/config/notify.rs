@@ -8,9 +8,9 @@ use crate::alert::Matcher;
 use crate::notify::template::{PLACEHOLDERS, TemplateError};
 use crate::notify::{Kind, NotifyOptions, SinkOptions, Template, Texts};
 
-use super::bind::TLS_BUILT;
 use super::document::Record;
 use super::problem::Problems;
+use super::security::TLS_BUILT;
 use super::value::nearest;
 use super::write::MASK;
 

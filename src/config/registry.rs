@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::decode::{Envelope, Format, Packing};
 use crate::registry::RegistryOptions;
 
-use super::bind::TLS_BUILT;
 use super::document::Record;
 use super::problem::Problems;
+use super::security::TLS_BUILT;
 
 /// Where the registry is, when one is named. It must be, where a source needs schemas.
 pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOptions> {

@@ -1,0 +1,123 @@
+//! `[source.fields]`: where in a record the event is.
+
+use crate::decode::{DecodeOptions, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit};
+
+use super::document::{Entry, Record};
+use super::models::ANY;
+use super::problem::Problems;
+use super::registry::packing;
+use super::value::Value;
+
+/// The shape of a source's records.
+pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> DecodeOptions {
+    let fields = source.child("source.fields");
+    let limits = root.child("limits");
+    let constant = |key: &str| source.owned(key).map(FieldOrConst::Const);
+    DecodeOptions {
+        model: constant("model")
+            .or_else(|| fields.owned("model").map(FieldOrConst::Field))
+            .unwrap_or(FieldOrConst::Const(String::new())),
+        version: constant("model_version")
+            .or_else(|| fields.owned("version").map(FieldOrConst::Field)),
+        segments: fields.strings("segments"),
+        id: fields.owned("id").map(id_field),
+        time: fields.owned("time").map(|path| time_field(fields, path)),
+        prediction: prediction(fields, problems),
+        outcome: fields.owned("outcome").unwrap_or_default(),
+        weight: fields.owned("weight"),
+        classes: classes(root, source, problems),
+        record_bytes_max: limits.bytes("record_bytes_max"),
+        ahead_ms_max: Some(limits.milliseconds("future_max")),
+        packing: packing(source),
+        ..DecodeOptions::default()
+    }
+}
+
+/// Where an id lies.
+pub fn id_field(path: String) -> IdField {
+    match path.as_str() {
+        "@key" => IdField::Key,
+        _ => IdField::Path(path),
+    }
+}
+
+/// Where an event time lies; its unit stands beside it.
+pub fn time_field(record: &Record, path: String) -> TimeField {
+    TimeField {
+        path,
+        unit: match record.text("time_unit") {
+            Some("s") => TimeUnit::Seconds,
+            Some("us") => TimeUnit::Microseconds,
+            Some("rfc3339") => TimeUnit::Rfc3339,
+            _ => TimeUnit::Milliseconds,
+        },
+    }
+}
+
+/// Exactly one of the three forms of a prediction.
+fn prediction(fields: &Record, problems: &mut Problems<'_>) -> PredictionField {
+    type Form = fn(String) -> PredictionField;
+    let forms: [(&str, Form); 3] = [
+        ("score", PredictionField::Score),
+        ("probabilities", PredictionField::Vector),
+        ("class_probabilities", PredictionField::ClassMap),
+    ];
+    let mut found = None;
+    for (key, form) in forms {
+        let Some(path) = fields.owned(key) else {
+            continue;
+        };
+        if found.is_some() {
+            let what = format!("`{key}` is a second form of the prediction");
+            let remedy = "keep one of `score`, `probabilities` and `class_probabilities`";
+            problems.add(fields.entry(key).at, what, remedy);
+        }
+        found = found.or(Some(form(path)));
+    }
+    let given = forms.iter().any(|(key, _)| fields.entry(key).given);
+    found.unwrap_or_else(|| {
+        if given {
+            // One was given and could not be read, which has been noted.
+            return PredictionField::Score("score".to_owned());
+        }
+        let what = "[source.fields] does not say where the prediction lies";
+        let remedy = "add `score = \"score\"`, `probabilities` or `class_probabilities`";
+        problems.add(fields.at, what, remedy);
+        PredictionField::Score("score".to_owned())
+    })
+}
+
+/// The classes of a source: its own, those of its one model, or those that all models share.
+fn classes(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Vec<String> {
+    if source.entry("classes").given {
+        return source.strings("classes");
+    }
+    let models = root.all("model");
+    if let Some(fixed) = source.text("model") {
+        let named = |name: &str| models.iter().find(|m| m.text("name") == Some(name));
+        let model = named(fixed).or_else(|| named(ANY));
+        return model.map(|m| m.strings("classes")).unwrap_or_default();
+    }
+    let mut lists = models.iter().map(|m| m.entry("classes")).filter(has_items);
+    let Some(first) = lists.next() else {
+        return Vec::new();
+    };
+    if lists.any(|l| texts(l) != texts(first)) {
+        let what = "the models have different `classes` and this source reads them all";
+        let remedy = "give the source a fixed `model` or `classes` of its own";
+        problems.add(source.at, what, remedy);
+    }
+    texts(first).into_iter().map(str::to_owned).collect()
+}
+
+fn has_items(entry: &&Entry) -> bool {
+    !texts(entry).is_empty()
+}
+
+/// The strings of a list without their places.
+fn texts(entry: &Entry) -> Vec<&str> {
+    match &entry.value {
+        Value::List(items) => items.iter().map(|p| p.value.as_str()).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,421 @@
+//! `[[model]]`: what to monitor, and how it is judged.
+//!
+//! What one value cannot tell alone is checked here: a name used twice, two windows of one length, a view of classes
+//! without classes. All is noted with the place of the value that has to change, and binding goes on, so that
+//! one run shows everything.
+
+use crate::collect::Segmenting;
+use crate::judge::{Caps, CompareOptions, JudgeOptions, ModelPlan, Plan};
+use crate::stats::axis::{Axis, Grid};
+use crate::stats::discrete::DiscreteMode;
+use crate::stats::distance::Extent;
+use crate::stats::evaluation::Options;
+use crate::stats::interval::NullReach;
+use crate::stats::kernel::window::Keeping;
+use crate::stats::sampling::Sampling;
+use crate::stats::tcal::{Critical, Sharing, TCalOptions};
+use crate::stats::view::View;
+
+use super::detector::detectors;
+use super::document::Record;
+use super::ladder;
+use super::problem::Problems;
+use super::value::Value;
+use super::vectors;
+
+/// The name that stands for every model without a section of its own.
+pub const ANY: &str = "*";
+
+/// Lets every named model take from `*` what it leaves out, and adds `*` when there is no model.
+pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
+    let models = root.children.entry("model").or_default();
+    if models.is_empty() {
+        models.push(any());
+    }
+    let default = models.iter().find(|m| m.text("name") == Some(ANY)).cloned();
+    if let Some(default) = default {
+        for model in models.iter_mut() {
+            model.inherit(&default);
+        }
+    }
+}
+
+/// What is monitored.
+pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
+    let records = root.all("model");
+    no_name_twice(records, problems);
+    let mut models: Vec<ModelPlan> = records.iter().map(|m| model(m, root, problems)).collect();
+    let detectors = detectors(root.child("detector"), records, problems);
+    for (model, detector) in models.iter_mut().zip(detectors) {
+        // Its bets are on outcomes of equal weight.
+        model.judge.detector = detector.filter(|_| !model.grid.is_weighted());
+    }
+    let limits = root.child("limits");
+    Plan {
+        models,
+        caps: Caps {
+            streams_max: limits.count("streams_max"),
+            open_panes_max: limits.count("open_panes_max"),
+            expire_after_ms: limits.milliseconds("stream_expiry"),
+            future_max_ms: limits.milliseconds("future_max"),
+            vector_cells_max: limits.count("vector_cells_max"),
+            vector_versions_max: limits.count("vector_versions_max"),
+        },
+        joins: Vec::new(),
+    }
+}
+
+/// Two sections for one model would leave open which holds.
+fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
+    for (i, m) in models.iter().enumerate() {
+        let name = m.entry("name");
+        if let Some(first) = models[..i]
+            .iter()
+            .map(|o| o.entry("name"))
+            .find(|o| o.given && o.value == name.value)
+        {
+            let what = format!(
+                "model `{}` has two sections, the first in line {}",
+                m.text("name").unwrap_or(""),
+                first.at.line
+            );
+            problems.add(name.at, what, "merge them into one [[model]]");
+        }
+    }
+}
+
+fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPlan {
+    let classes = record.strings("classes");
+    let views = views(record, &classes, problems);
+    let level = u32::try_from(record.count("level")).unwrap_or(1);
+    let test = record.child("model.test");
+    let reliability = test.entry("reliability_level");
+    if let Value::Integer(i) = reliability.value
+        && i > i64::from(level)
+    {
+        problems.add(
+            reliability.at,
+            format!("`reliability_level` is {i}, finer than the model's `level` {level}"),
+            format!("write at most {level}, or raise `level`"),
+        );
+    }
+    let sampling = sampling(record, &views, problems);
+    let mut grid = Grid::new(axis(record, problems), level.clamp(1, 16));
+    let weighted = weighted(record, root, problems);
+    if weighted {
+        grid = grid.weighted();
+    }
+    vectors::check(record, root, &views, weighted, problems);
+    let keeping = vectors::keeping(record, problems);
+    ModelPlan {
+        name: record.owned("name").unwrap_or_default(),
+        views,
+        classes,
+        ladder: ladder::ladder(
+            record.entry("windows"),
+            record.milliseconds("lateness"),
+            problems,
+        ),
+        grid,
+        judge: JudgeOptions {
+            compare: compare(record, root, problems),
+            kernel: keeping,
+            ..judge(test, record.child("model.alert"), sampling, problems)
+        },
+        segmenting: segmenting(record, root),
+    }
+}
+
+/// Whether the events of a model are weighted: those of all sources that feed it, or of none.
+fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
+    let name = record.text("name");
+    let own = |s: &Record| {
+        let models = root.all("model").iter();
+        let mut named = models.filter(|m| m.text("name") == s.text("model"));
+        named.next().is_some()
+    };
+    // `*` serves what has no section of its own.
+    let feeds = |s: &&Record| {
+        s.text("model").is_none() || s.text("model") == name || name == Some(ANY) && !own(s)
+    };
+    let sources: Vec<&Record> = root.all("source").iter().filter(feeds).collect();
+    let entry = |s: &Record| s.child("source.fields").entry("weight").clone();
+    let Some(first) = sources.iter().map(|s| entry(s)).find(|e| e.given) else {
+        return false;
+    };
+    if sources.iter().any(|s| !entry(s).given) {
+        let what = format!(
+            "events of model `{}` would be weighted from this source and not from another",
+            name.unwrap_or_default()
+        );
+        let remedy = "give all sources of a model a `weight`, or each a fixed `model`";
+        problems.add(first.at, what, remedy);
+    }
+    let test = record.child("model.test");
+    let unsound = [
+        (
+            "critical",
+            "moments",
+            "redraws or bounds outcomes of equal weight",
+        ),
+        (
+            "interval_reach",
+            "conditional",
+            "is for outcomes of equal weight",
+        ),
+    ];
+    for (key, sound, why) in unsound {
+        if let Some(text) = test.text(key).filter(|text| *text != sound) {
+            let what = format!("`{key}` is \"{text}\", which {why}, and events are weighted");
+            problems.add(test.entry(key).at, what, format!("write \"{sound}\""));
+        }
+    }
+    let budget = record.child("model.alert").entry("budget");
+    if record
+        .child("model.alert")
+        .text("budget")
+        .is_some_and(|b| b != "none")
+    {
+        let what = "the detector bets on outcomes of equal weight, and events are weighted";
+        problems.add(
+            budget.at,
+            what,
+            "remove `budget`: windows are tested by weight",
+        );
+    }
+    if test.text("discrete") == Some("on") {
+        let what =
+            "the exact test of discrete scores has no weighted form, and events are weighted";
+        let remedy = "leave `discrete` out: T-Cal decides";
+        problems.add(test.entry("discrete").at, what, remedy);
+    }
+    true
+}
+
+/// How the segments of a model are kept; it has a roll-up where a source that feeds it has segments,
+/// unless it says.
+fn segmenting(record: &Record, root: &Record) -> Segmenting {
+    let name = record.text("name");
+    let feeds = |s: &&Record| {
+        let fixed = s.text("model");
+        fixed.is_none() || name == Some(ANY) || fixed == name
+    };
+    let mut sources = root.all("source").iter().filter(feeds);
+    let split = sources.any(|s| !s.child("source.fields").list("segments").is_empty());
+    Segmenting {
+        rollup: match record.entry("rollup").given {
+            true => record.truth("rollup"),
+            false => split,
+        },
+        max: record.count("segments_max"),
+        other: record.text("segments_beyond") != Some("refused"),
+    }
+}
+
+/// The axis; linear while the clips are in the wrong order.
+fn axis(record: &Record, problems: &mut Problems<'_>) -> Axis {
+    if record.text("axis") != Some("logit") {
+        return Axis::Linear;
+    }
+    let (low, high) = (record.number("axis_low"), record.number("axis_high"));
+    if low < high {
+        return Axis::Logit { low, high };
+    }
+    let entry = record.entry("axis_high");
+    let what = format!("`axis_high` is {high}, which is not above `axis_low`, {low}");
+    problems.add(entry.at, what, "write the lower score as `axis_low`");
+    Axis::Linear
+}
+
+fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -> Vec<View> {
+    let mut views = Vec::new();
+    for item in record.list("views") {
+        match view(&item.value, classes) {
+            Ok(view) if views.contains(&view) => {
+                let what = format!("view `{}` is named twice", item.value);
+                problems.add(item.at, what, "remove one");
+            }
+            Ok(view) => views.push(view),
+            Err((what, remedy)) => problems.add(item.at, what, remedy),
+        }
+    }
+    if record.list("views").is_empty() {
+        let what = "`views` is empty, so nothing would be tested";
+        problems.add(
+            record.entry("views").at,
+            what,
+            "write `views = [\"binary\"]`",
+        );
+    }
+    views
+}
+
+/// A view by its name; a class by its number or its name.
+fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
+    let Some(class) = text.strip_prefix("class:") else {
+        let parsed = text.parse().map_err(|_| {
+            (
+                format!("`{text}` is not a view"),
+                "write `binary`, `top_label`, `class:` with a number or a name, `top_k:` with a count, `full` or `kernel`"
+                    .to_owned(),
+            )
+        });
+        return parsed.and_then(|view| vectors::fits(view, text, classes));
+    };
+    let by_name = classes.iter().position(|c| c == class);
+    let index = by_name.and_then(|i| u32::try_from(i).ok());
+    match (index, class.parse::<u32>()) {
+        (Some(k), _) => Ok(View::Class(k)),
+        (None, Ok(k)) if classes.is_empty() || (k as usize) < classes.len() => Ok(View::Class(k)),
+        (None, Ok(k)) => Err((
+            format!(
+                "view `{text}`: there are {} classes, numbered from 0",
+                classes.len()
+            ),
+            format!("write a number below {}, not {k}", classes.len()),
+        )),
+        (None, Err(_)) => Err((
+            format!("view `{text}`: `{class}` is none of the model's `classes`"),
+            match super::value::nearest(class, classes.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `class:{near}`?"),
+                None => "list it in `classes`, or write the number of the class".to_owned(),
+            },
+        )),
+    }
+}
+
+/// The rates at which negatives were sampled: above 0, and of a model whose one view is `binary`.
+fn sampling(record: &Record, views: &[View], problems: &mut Problems<'_>) -> Sampling {
+    let section = record.child("model.sampling");
+    let keys = ["negatives_kept", "negatives_trained"];
+    for key in keys {
+        if section.number(key) <= 0.0 {
+            let what = format!("`{key}` is 0: no negative would be left");
+            let remedy = "write the share that was kept, such as 0.1, or 1 where all were";
+            problems.add(section.entry(key).at, what, remedy);
+        }
+    }
+    let [kept, trained] = keys.map(|key| section.number(key));
+    // What was found wrong has been noted.
+    let sampling = Sampling::new(kept, trained).unwrap_or_default();
+    if sampling != Sampling::default() && views != [View::Binary] {
+        let at = section.given_place(&keys).unwrap_or(section.at);
+        let what = "negatives can be sampled of the view `binary` alone, and this model has others";
+        problems.add(
+            at,
+            what,
+            "remove [model.sampling], or give this model `views = [\"binary\"]`",
+        );
+    }
+    sampling
+}
+
+fn judge(
+    test: &Record,
+    alert: &Record,
+    sampling: Sampling,
+    problems: &mut Problems<'_>,
+) -> JudgeOptions {
+    let replicates = u32::try_from(test.count("replicates")).unwrap_or(u32::MAX);
+    let cells = test.entry("interval_cells");
+    let interval_cells = test.integer("interval_cells").map(i64::unsigned_abs);
+    if let Some(m) = interval_cells.filter(|m| !m.is_power_of_two()) {
+        let what = format!("`interval_cells` is {m}, which is not a power of two");
+        problems.add(cells.at, what, format!("write {}", m.next_power_of_two()));
+    }
+    let tolerance = test.number("tolerance");
+    JudgeOptions {
+        evaluation: Options {
+            tcal: TCalOptions {
+                alpha: test.number("alpha"),
+                critical: match test.text("critical") {
+                    Some("theorem") => Critical::Theorem,
+                    Some("monte_carlo") => Critical::MonteCarlo { replicates },
+                    _ => Critical::Moments,
+                },
+                sharing: match test.text("sharing") {
+                    Some("bonferroni") => Sharing::Bonferroni,
+                    _ => Sharing::Joint,
+                },
+                seed: test.integer("seed").unwrap_or(0).unsigned_abs(),
+            },
+            interval_cells,
+            confidence: test.number("confidence"),
+            null_reach: match test.text("interval_reach") {
+                Some("paper") => NullReach::Paper {
+                    lower_support: test.number("interval_lower_support"),
+                },
+                _ => NullReach::Conditional,
+            },
+            tolerance,
+            discrete: match test.text("discrete") {
+                Some("on") => DiscreteMode::On,
+                Some("off") => DiscreteMode::Off,
+                _ => DiscreteMode::Auto,
+            },
+            reliability_level: u32::try_from(test.count("reliability_level")).unwrap_or(1),
+            distances: match test.text("distances") {
+                Some("off") => Extent::Off,
+                Some("all") => Extent::All,
+                _ => Extent::Cheap,
+            },
+            sampling,
+        },
+        coverage_min: test.number("coverage_min"),
+        min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),
+        tolerance,
+        pending_ms: alert.milliseconds("for"),
+        keep_firing_ms: alert.milliseconds("keep_firing_for"),
+        flap_within_ms: alert.milliseconds("flap_within"),
+        stale_after_ms: alert.milliseconds("stale_after"),
+        detector: None,
+        compare: None,
+        kernel: Keeping::default(),
+    }
+}
+
+/// How the versions of a model are compared; said here what stands against it.
+fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Option<CompareOptions> {
+    let section = record.child("model.compare");
+    if !section.truth("enabled") {
+        return None;
+    }
+    let at = section.entry("enabled").at;
+    let mut refuse = |what: &str, remedy: &str| problems.add(at, what, remedy);
+    if root.child("state").entry("topic").given && !section.entry("champion").given {
+        refuse(
+            "where partitions move with their state each pairs its own records, and two may not agree which \
+             version came first",
+            "name the version to which all others are compared in `champion`",
+        );
+    }
+    let views = record.list("views").iter().map(|v| v.value.as_str());
+    if views.clone().all(|v| v == "top_label") && views.count() > 0 {
+        refuse(
+            "of `top_label` the outcome is whether the version itself was right, so two versions are not scored \
+             on the same outcome",
+            "add the view `binary` or `class:0` to `views`, or remove `enabled`",
+        );
+    }
+    let feeds = |s: &&Record| s.text("model").is_none() || s.text("model") == record.text("name");
+    let sources: Vec<&Record> = root.all("source").iter().filter(feeds).collect();
+    let field = |s: &Record, key: &str| s.child("source.fields").entry(key).given;
+    if !sources.is_empty() && !sources.iter().any(|s| field(s, "id")) {
+        refuse(
+            "versions are compared by id, and no source of this model has one",
+            "add `id` to [source.fields]",
+        );
+    }
+    if sources.iter().any(|s| field(s, "weight")) {
+        refuse(
+            "versions are compared on events of equal weight, and events are weighted",
+            "remove `enabled`",
+        );
+    }
+    Some(CompareOptions {
+        champion: section.owned("champion"),
+        wait_ms: section.milliseconds("wait"),
+        rows_max: section.count("rows_max"),
+        alpha: 1.0 - section.number("confidence"),
+    })
+}

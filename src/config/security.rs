@@ -1,0 +1,80 @@
+//! `[kafka.tls]` and `[kafka.sasl]`: how the client proves itself.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use crate::kafka::Security;
+
+use super::document::Record;
+use super::problem::Problems;
+use super::value::Value;
+
+/// Whether this binary can talk TLS.
+pub const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
+
+/// Encryption and credentials. What has no typed option goes into the map, unless it is there.
+pub fn security(
+    kafka: &Record,
+    options: &mut BTreeMap<String, String>,
+    problems: &mut Problems<'_>,
+) -> Security {
+    let (tls, sasl) = (kafka.child("kafka.tls"), kafka.child("kafka.sasl"));
+    let encrypted = tls.entry("enabled").value == Value::Truth(true);
+    let rebuild = "build with `cargo build --release --features tls`";
+    if encrypted && !TLS_BUILT {
+        let what = "this binary was built without TLS";
+        problems.add(tls.entry("enabled").at, what, rebuild);
+    }
+    let mechanism = sasl.owned("mechanism");
+    if mechanism.as_deref().is_some_and(|m| m != "PLAIN") && !TLS_BUILT {
+        let what = "this binary has PLAIN alone, the other mechanisms come with TLS";
+        problems.add(sasl.entry("mechanism").at, what, rebuild);
+    }
+    let needed: &[&str] = match mechanism.as_deref() {
+        None => &[],
+        Some("OAUTHBEARER") => &["token_file"],
+        Some(_) => &["username", "password"],
+    };
+    for key in needed {
+        if !sasl.entry(key).given {
+            let what = format!("[kafka.sasl] has a `mechanism` and no `{key}`");
+            problems.add(sasl.at, what, format!("add `{key}`"));
+        }
+    }
+    let useless = ["username", "password", "token_file"];
+    if mechanism.is_none()
+        && let Some(at) = sasl.given_place(&useless)
+    {
+        let remedy = "add `mechanism = \"SCRAM-SHA-512\"` or the one your brokers use";
+        problems.add(
+            at,
+            "credentials without a `mechanism` would not be used",
+            remedy,
+        );
+    }
+    let file = |key: &str| tls.path(key).map(|p| p.display().to_string());
+    let extra = [
+        ("ssl.certificate.location", file("certificate_file")),
+        ("ssl.key.location", file("key_file")),
+        ("ssl.key.password", tls.owned("key_password")),
+    ];
+    for (name, value) in extra {
+        if let Some(value) = value.filter(|_| encrypted) {
+            options.entry(name.to_owned()).or_insert(value);
+        }
+    }
+    let protocol = match (encrypted, mechanism.is_some()) {
+        (false, false) => None,
+        (true, false) => Some("ssl"),
+        (false, true) => Some("sasl_plaintext"),
+        (true, true) => Some("sasl_ssl"),
+    };
+    Security {
+        protocol: protocol.map(str::to_owned),
+        mechanism,
+        username: sasl.owned("username"),
+        password: sasl.owned("password"),
+        ca_file: file("ca_file").filter(|_| encrypted),
+        token_file: sasl.path("token_file").map(Path::to_path_buf),
+    }
+}

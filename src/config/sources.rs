@@ -1,0 +1,141 @@
+//! `[kafka]` and `[[source]]`: what is read, and from where.
+//!
+//! What one value cannot tell alone is checked here: a name used twice, a topic read by two sources, a dead-letter
+//! topic that is also read (its records would come round for ever).
+
+use std::collections::BTreeMap;
+
+use crate::decode::Decoder;
+use crate::kafka::{KafkaOptions, OWNED, StartAt, Truncated};
+
+use super::SourceOptions;
+use super::document::Record;
+use super::fields::decode;
+use super::join::JoinOptions;
+use super::problem::{Place, Problems};
+use super::security::security;
+use super::value::Value;
+
+/// The sources: for each the client's options and the shape of its records.
+pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions> {
+    let records = root.all("source");
+    if records.is_empty() {
+        let remedy = "add `[[source]]` with `topics = [\"predictions\"]`";
+        problems.add(
+            root.at,
+            "there is no [[source]], so nothing would be read",
+            remedy,
+        );
+    }
+    let shared = kafka(root, problems);
+    topics_apart(records, problems);
+    let mut out: Vec<SourceOptions> = Vec::with_capacity(records.len());
+    for record in records {
+        let name = source_name(record);
+        if out.iter().any(|s| s.name == name) {
+            let what = format!("two sources are called `{name}`");
+            problems.add(record.at, what, "give each [[source]] a `name` of its own");
+        }
+        let mut kafka = shared.clone();
+        if records.len() > 1 {
+            kafka.group = format!("{}.{name}", shared.group);
+        }
+        kafka.topics = record.strings("topics");
+        kafka.dead_letter = record.owned("dead_letter");
+        kafka.start = match record.text("start") {
+            Some("latest") => StartAt::Latest,
+            _ => StartAt::Earliest,
+        };
+        kafka.truncated = match record.text("on_truncated") {
+            Some("earliest") => Truncated::Earliest,
+            Some("latest") => Truncated::Latest,
+            _ => Truncated::Stop,
+        };
+        let decode = decode(root, record, problems);
+        if let Err(error) = Decoder::new(&decode) {
+            let remedy = "correct the paths of [source.fields]";
+            problems.add(record.child("source.fields").at, error.to_string(), remedy);
+        }
+        let join = JoinOptions::of(record, &decode, problems);
+        if let Some(join) = &join {
+            kafka.topics.extend(join.topics.iter().cloned());
+        }
+        out.push(SourceOptions {
+            name,
+            kafka,
+            decode,
+            join,
+        });
+    }
+    out
+}
+
+/// The name of a source: its own, or its first topic.
+fn source_name(record: &Record) -> String {
+    record
+        .owned("name")
+        .or_else(|| record.list("topics").first().map(|t| t.value.clone()))
+        .unwrap_or_default()
+}
+
+/// No topic may be read twice, nor take dead letters and be read.
+fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
+    let mut read: BTreeMap<&str, Place> = BTreeMap::new();
+    for record in records {
+        let topics = record.list("topics");
+        if topics.is_empty() {
+            let at = record.entry("topics").at;
+            problems.add(at, "`topics` is empty", "name at least one topic");
+        }
+        let outcomes = record.child("source.outcomes").list("topics");
+        for topic in topics.iter().chain(outcomes) {
+            if let Some(first) = read.insert(&topic.value, topic.at) {
+                let what = format!(
+                    "topic `{}` is read twice, first in line {}: every event would count twice",
+                    topic.value, first.line
+                );
+                problems.add(topic.at, what, "remove one");
+            }
+        }
+    }
+    for record in records {
+        let dead = record.entry("dead_letter");
+        if let Some(topic) = record.text("dead_letter").filter(|t| read.contains_key(t)) {
+            let what = format!("dead-letter topic `{topic}` is also read");
+            problems.add(
+                dead.at,
+                what,
+                "name another, or bad records come round for ever",
+            );
+        }
+    }
+}
+
+/// What all sources share of the client's options.
+fn kafka(root: &Record, problems: &mut Problems<'_>) -> KafkaOptions {
+    let record = root.child("kafka");
+    let mut options = BTreeMap::new();
+    if let Value::Map(map) = &record.entry("options").value {
+        for (name, given) in map {
+            if let Some((_, why)) = OWNED.iter().find(|(owned, _)| owned == name) {
+                let what = format!("kafka option `{name}` cannot be set: {why}");
+                problems.add(given.at, what, "remove it");
+            }
+            options.insert(name.clone(), given.value.clone());
+        }
+    }
+    let security = security(record, &mut options, problems);
+    let queue_kbytes = record.bytes("queue_bytes_max").div_ceil(1024);
+    KafkaOptions {
+        brokers: record.owned("brokers").unwrap_or_default(),
+        group: record.owned("group").unwrap_or_default(),
+        instance: record.owned("instance"),
+        security,
+        record_bytes_max: root.child("limits").bytes("record_bytes_max"),
+        queue_kbytes_max: u32::try_from(queue_kbytes).unwrap_or(u32::MAX),
+        statistics_ms: u32::try_from(record.milliseconds("statistics_interval"))
+            .unwrap_or(u32::MAX),
+        options,
+        ..KafkaOptions::default()
+    }
+}
