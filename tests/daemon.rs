@@ -151,7 +151,7 @@ interval = "1s"
 
 fn source(topics: &str) -> String {
     format!(
-        "[[source]]\ntopics = {topics}\n[source.fields]\ntime = \"time_ms\"\nscore = \"score\"\n"
+        "[[source]]\ntopics = {topics}\nclasses = [\"false\", \"true\"]\n[source.fields]\ntime = \"time_ms\"\nscore = \"score\"\n"
     )
 }
 
@@ -193,7 +193,7 @@ fn continuous(i: i64) -> f64 {
     (i as f64 * 0.414_213_562_373).fract()
 }
 
-/// Metrics that are there only with a state topic.
+/// Metrics that are there only with a state topic, or where something cannot be read.
 const OF_PARCELS: [&str; 7] = [
     "trueline_records_moved_total",
     "trueline_parcels_total",
@@ -244,13 +244,29 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     });
     cluster.create_topic("twice", 1, 1).expect("a topic");
     send(&brokers, "twice", twice);
-    let compared = "[[source]]\ntopics = [\"twice\"]\n[source.fields]\nid = \"id\"\nversion = \"version\"\n\
+    // Whole vectors.
+    let vectors = (0..4_000).map(|i| {
+        let (a, b) = (continuous(i) / 2.0, continuous(i + 7) / 2.0);
+        format!(
+            r#"{{"time_ms":{},"p":[{a},{b},{}],"outcome":{}}}"#,
+            BEGIN_MS + i * 10,
+            1.0 - a - b,
+            i % 3
+        )
+    });
+    cluster.create_topic("vectors", 1, 1).expect("a topic");
+    send(&brokers, "vectors", vectors);
+    let whole = "[[source]]\ntopics = [\"vectors\"]\nmodel = \"whole\"\n[source.fields]\n\
+                 time = \"time_ms\"\nprobabilities = \"p\"\n[[model]]\nname = \"whole\"\nclasses = [\"0\", \"1\", \"2\"]\n\
+                 views = [\"top_label\", \"class:0\", \"class:1\", \"kernel\"]\n\
+                 windows = [\"6s\", \"36s\"]\nlateness = \"2s\"\n";
+    let compared = "[[source]]\ntopics = [\"twice\"]\nclasses = [\"false\", \"true\"]\n[source.fields]\nid = \"id\"\nversion = \"version\"\n\
                     time = \"time_ms\"\nscore = \"score\"\n[[model]]\nname = \"twice\"\n\
                     windows = [\"6s\", \"36s\"]\nlateness = \"2s\"\ncompare = { enabled = true, wait = \"4s\" }\n";
     let joined = "[[source]]\ntopics = [\"asked\"]\nmodel = \"asked\"\n[source.fields]\nid = \"id\"\n\
                   time = \"time_ms\"\nscore = \"score\"\n[source.outcomes]\nmaturity = \"1s\"\n\
                   time = \"time_ms\"\n";
-    let sources = source("[\"scored\"]") + &source("[\"coins\"]") + joined + compared;
+    let sources = source("[\"scored\"]") + &source("[\"coins\"]") + joined + compared + whole;
     let daemon = Daemon::start(
         &config(&brokers, &scratch("table"), &sources),
         Duration::ZERO,
@@ -264,14 +280,12 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
             .filter(|name| !OF_PARCELS.contains(name))
             // Of weighted models alone.
             .filter(|name| *name != "trueline_window_events_effective")
-            // Of models with several class views: tests/http.rs.
-            .filter(|name| *name != "trueline_class_adjusted_p_value")
             .filter(|name| !found(&format!("{name}{{")) && !found(&format!("{name} ")))
             .filter(|name| !found(&format!("{name}_bucket{{")))
             .collect();
         let evaluated = sum(text, "trueline_evaluation_seconds_count", "").unwrap_or(0.0);
         let idle = sum(text, "trueline_partition_idle", "").unwrap_or(0.0);
-        if missing.is_empty() && evaluated > 0.0 && idle == 4.0 {
+        if missing.is_empty() && evaluated > 0.0 && idle == 5.0 {
             Ok(text.to_owned())
         } else {
             Err(format!(
@@ -291,7 +305,9 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     assert_eq!(watermark("\"scored\""), Some(newest - 2.0));
     assert_eq!(watermark("\"coins\""), Some(newest - 2.0));
     assert!(sum(&text, "trueline_panes", "") >= Some(8.0), "{text}");
-    assert_eq!(sum(&text, "trueline_streams", ""), Some(6.0));
+    // Five models, one of two versions, one of four views.
+    let streams = sum(&text, "trueline_streams", "");
+    assert_eq!(streams, Some(4.0 + 2.0 + 4.0));
     assert!(sum(&text, "trueline_snapshot_bytes", "") > Some(0.0));
     for row in TABLE.iter().filter(|row| row.kind == Kind::Histogram) {
         let count = sum(&text, &format!("{}_count", row.name), "");
