@@ -19,7 +19,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use expressions::{dashboard, deploy, rules};
-use outside::{Server, populated};
+use outside::{Server, populated, publish_vectors};
 use serde_json::Value;
 use trueline::collect::Disposition;
 use trueline::telemetry::Published;
@@ -234,7 +234,9 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
     if !has("prometheus", test) {
         return;
     }
-    let server = Server::start(populated());
+    let published = populated();
+    publish_vectors(&published);
+    let server = Server::start(published);
     let prometheus = Prometheus::start(server.address);
     // Rates need two scrapes between which the counters moved; the rules one evaluation more.
     support::wait_for("rates in Prometheus", Duration::from_secs(60), || {

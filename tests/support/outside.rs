@@ -20,6 +20,9 @@ use trueline::judge::{
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
+use trueline::stats::kernel::window::{
+    Keeping, KernelSums, WindowEvaluation, evaluate as evaluate_kernel,
+};
 use trueline::stats::sequential::{Budget, Pair, Paired};
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
@@ -230,6 +233,27 @@ fn mended() -> Arc<Mending> {
     let second = step(Some(&first), end_ms - 300_000);
     assert!(second.advised().is_some());
     second
+}
+
+/// A kernel test of vectors that say less of the third class than happens.
+fn kernel() -> WindowEvaluation {
+    let mut sums = KernelSums::new(3, Keeping::default()).expect("three classes");
+    for i in 0..600_u32 {
+        let a = f64::from(i % 97) / 100.0;
+        let rank = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        assert!(sums.observe(rank, &[a, 0.98 - a, 0.02], 1.0, i % 3));
+    }
+    evaluate_kernel(&sums, 0.05, 0.9).expect("more than one event")
+}
+
+/// Publishes a stream of whole vectors.
+pub fn publish_vectors(published: &Published) {
+    let whole = WindowReport {
+        kernel: Some(Arc::new(kernel())),
+        mending: None,
+        ..window("5m", Verdict::Miscalibrated, AlertState::Firing, None)
+    };
+    publish(published, id("whole", "1", "", View::Kernel), vec![whole]);
 }
 
 /// Nine of ten predictions have an outcome.
