@@ -1,7 +1,7 @@
 //! Every key of the configuration file: the one table.
 //!
 //! A line here is all that a new key needs in order to be parsed, checked, defaulted, hinted at,
-//! documented and shown; only its use is elsewhere ([`super::bind`]). Each `about` says what the key
+//! documented and shown; only its use is elsewhere ([`super::models`] and [`super::sources`]). Each `about` says what the key
 //! does and, where it is not plain, why its default is what it is.
 
 use super::schema::{Bounds, Key, Kind, Preset, Section};

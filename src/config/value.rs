@@ -1,7 +1,7 @@
 //! Values as the file gives them: read against the kind of their key, and remembered with their place.
 //!
 //! What cannot be judged by one value alone (two windows of one length, a topic that is its own
-//! dead-letter topic) is judged later, in [`super::bind`], and needs the place again.
+//! dead-letter topic) is judged later, in [`super::models`] and [`super::sources`], and needs the place again.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
