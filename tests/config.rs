@@ -213,6 +213,28 @@ fn a_named_model_takes_from_the_star_what_it_leaves_out() {
 }
 
 #[test]
+fn a_source_that_names_no_model_has_the_classes_that_its_predictions_can_be_of() {
+    let text = |field: &str, second: &str| {
+        format!(
+            "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\n[source.fields]\n\
+             model = \"m\"\n{field}\noutcome = \"y\"\n\
+             [[model]]\nname = \"fraud\"\n{second}\n[[model]]\nname = \"images\"\nviews = [\"top_label\"]\nclasses = [\"a\", \"b\", \"c\"]\n"
+        )
+    };
+    let classes = |field: &str, second: &str| {
+        let config = parse(&text(field, second)).unwrap();
+        config.sources[0].decode.classes.clone()
+    };
+    let (score, vector) = ("score = \"p\"", "probabilities = \"p\"");
+    let two = "classes = [\"no\", \"yes\"]";
+    assert_eq!(classes(score, ""), [""; 0]);
+    assert_eq!(classes(score, two), ["no", "yes"]);
+    assert_eq!(classes(vector, ""), ["a", "b", "c"]);
+    let problems = parse(&text(vector, two)).unwrap_err();
+    assert!(problems[0].to_string().contains("different `classes`"));
+}
+
+#[test]
 fn windows_without_a_slide_get_one_that_fits_the_shortest() {
     for (windows, pane_ms) in [
         ("[\"10s\", \"5m\"]", 1_250),

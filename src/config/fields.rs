@@ -13,6 +13,9 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
     let fields = source.child("source.fields");
     let limits = root.child("limits");
     let constant = |key: &str| source.owned(key).map(FieldOrConst::Const);
+    let prediction = prediction(fields, problems);
+    let single = matches!(prediction, PredictionField::Score(_));
+    let classes = classes(root, source, single, problems);
     DecodeOptions {
         model: constant("model")
             .or_else(|| fields.owned("model").map(FieldOrConst::Field))
@@ -22,10 +25,10 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
         segments: fields.strings("segments"),
         id: fields.owned("id").map(id_field),
         time: fields.owned("time").map(|path| time_field(fields, path)),
-        prediction: prediction(fields, problems),
+        prediction,
         outcome: fields.owned("outcome").unwrap_or_default(),
         weight: fields.owned("weight"),
-        classes: classes(root, source, problems),
+        classes,
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),
         packing: packing(source),
@@ -87,8 +90,14 @@ fn prediction(fields: &Record, problems: &mut Problems<'_>) -> PredictionField {
     })
 }
 
-/// The classes of a source: its own, those of its one model, or those that all models share.
-fn classes(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Vec<String> {
+/// The classes of a source: its own, those of its one model, or those that all models share of which it can
+/// send predictions: none but of two classes, where it sends `single` scores.
+fn classes(
+    root: &Record,
+    source: &Record,
+    single: bool,
+    problems: &mut Problems<'_>,
+) -> Vec<String> {
     if source.entry("classes").given {
         return source.strings("classes");
     }
@@ -98,7 +107,12 @@ fn classes(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Vec<S
         let model = named(fixed).or_else(|| named(ANY));
         return model.map(|m| m.strings("classes")).unwrap_or_default();
     }
-    let mut lists = models.iter().map(|m| m.entry("classes")).filter(has_items);
+    let fits = |list: &&Entry| match texts(list).len() {
+        0 => false,
+        2 => true,
+        _ => !single,
+    };
+    let mut lists = models.iter().map(|m| m.entry("classes")).filter(fits);
     let Some(first) = lists.next() else {
         return Vec::new();
     };
@@ -108,10 +122,6 @@ fn classes(root: &Record, source: &Record, problems: &mut Problems<'_>) -> Vec<S
         problems.add(source.at, what, remedy);
     }
     texts(first).into_iter().map(str::to_owned).collect()
-}
-
-fn has_items(entry: &&Entry) -> bool {
-    !texts(entry).is_empty()
 }
 
 /// The strings of a list without their places.

@@ -408,6 +408,8 @@ impl Consumer {
                 None => committed
                     .as_ref()
                     .and_then(|c| c.find_partition(name, partition))
+                    // One that the broker could not tell is not one that was never committed.
+                    .filter(|e| e.error().is_ok())
                     .map_or(Offset::Stored, |e| match e.offset() {
                         Offset::Offset(o) => Offset::Offset(o),
                         _ => self.begin,
