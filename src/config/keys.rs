@@ -1111,7 +1111,8 @@ const LIMITS: &[Key] = &[
         "streams_max",
         COUNT,
         Value("1000"),
-        "Streams (model x version x segment x view) at once; events of further ones are refused.",
+        "Streams (model x version x segment x view) at once; events of further ones are refused. Each vector view adds one \
+         for each version.",
     ),
     key(
         "stream_expiry",
