@@ -84,6 +84,7 @@ fn main() {
             time_ms,
             due_ms: i64::MAX,
             views: &[(z, 1)],
+            whole: (0, 0),
             classes: 2,
         };
         black_box(joiner.predict(&plan, &expect, 0));

@@ -88,6 +88,7 @@ impl Feed {
             time_ms,
             due_ms: i64::MAX,
             views: &[(Score::new(0.25).expect("a score"), 1)],
+            whole: (0, 0),
             classes: 2,
         };
         black_box(self.joins.predict(0, 0, &expect));

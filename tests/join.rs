@@ -82,6 +82,7 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
                 time_ms,
                 due_ms: i64::MAX,
                 views: &[(z, 1)],
+                whole: (0, 0),
                 classes: 2,
             };
             let held = joiner.pending() + joiner.settled();
@@ -249,6 +250,7 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
         time_ms: 5,
         due_ms: i64::MAX,
         views: &[(z, 1)],
+        whole: (0, 0),
         classes: 2,
     };
     let met = Some(Labelled::UnknownClass);
@@ -289,6 +291,7 @@ fn caps_refuse_and_are_told() {
         time_ms: 5,
         due_ms: i64::MAX,
         views: &[(z, 1)],
+        whole: (0, 0),
         classes: 2,
     };
     assert_eq!(joiner.predict(&plan, &expect, 2), Predicted::Refused);
@@ -316,6 +319,7 @@ fn a_pending_prediction_takes_less_than_64_bytes() {
                 time_ms,
                 due_ms: i64::MAX,
                 views: &[(z, 1)],
+                whole: (0, 0),
                 classes: 2,
             };
             joiner.predict(&plan, &expect, 0);

@@ -4,10 +4,9 @@
 
 use std::path::Path;
 use trueline::app::engine::Engine;
-use trueline::app::vectors::rank;
-use trueline::collect::{Disposition, Event, Origin};
+use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
-use trueline::config::bounds::MemoryBound;
+use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
 use trueline::judge::record::Record;
 use trueline::judge::{
@@ -493,9 +492,16 @@ fn keys_reach_the_plan_and_the_bound_and_what_cannot_be_kept_is_refused() {
     ];
     let moving = configuration(good, &classes, "[state]\ntopic = \"moves\"\n");
     assert!(moving.is_ok());
-    let joined = "id = \"i\"\n[source.outcomes]\ntopics = [\"o\"]\nmaturity = \"1h\"\n";
-    let told = configuration_of(good, joined, &classes, "").unwrap_err();
-    assert!(told.contains("a source of this model joins them"), "{told}");
+    // What waits for outcomes waits whole: 21 entries of 32 bytes for the vector and its rank.
+    let joined =
+        "id = \"i\"\n[source.outcomes]\ntopics = [\"o\"]\nmaturity = \"1h\"\npending_max = 10000\n";
+    let waits = |views: &str| {
+        let config = configuration_of(views, joined, &classes, "").unwrap();
+        let (join, bound) = (&config.plan.joins[0], MemoryBound::of(&config));
+        (join.pending_max as u64, bound.pending_bytes)
+    };
+    let ((most, scalar), (_, whole)) = (waits("[\"top_label\"]"), waits(good));
+    assert_eq!(whole - scalar, most * 21 * COORDINATE_BYTES);
     for (views, model, rest, wanted) in cases {
         let told = configuration(views, model, rest).unwrap_err();
         assert!(told.contains(wanted), "{wanted}: {told}");

@@ -210,6 +210,7 @@ impl Side {
             time_ms,
             due_ms: start_ms + 3 * PANE_MS,
             views: &views[..usize::from(model) + 1],
+            whole: (0, 0),
             classes: 2,
         };
         let partition = i32::from(id.is_multiple_of(3));

@@ -13,9 +13,11 @@ use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, Undecided, Verdict, WindowReport};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
+use trueline::stats::kernel::window::{Keeping, WindowEvaluation};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
-use trueline::window::sparse::SparseState;
+use trueline::window::held::HeldState;
+use trueline::window::sparse::{SparsePane, SparseState};
 use trueline::window::{Ladder, WindowSpec};
 
 const MINUTE: i64 = 60_000;
@@ -23,7 +25,14 @@ const START_MS: i64 = 1_760_000_400_000 / 600_000 * 600_000;
 const SPAN_MS: i64 = 20 * MINUTE;
 const MATURITY_MS: i64 = 5 * MINUTE;
 const CLASSES: usize = 4;
-const VECTORS: [View; 2] = [View::TopK(2), View::Full];
+const VECTORS: [View; 3] = [View::TopK(2), View::Full, View::Kernel];
+/// A sample smaller than the panes, features and blocks.
+const KEEPING: Keeping = Keeping {
+    sample: 60,
+    nu: Some(0.4),
+    features: 4,
+    seed: 3,
+};
 
 fn plan(views: &[View], joins: Vec<JoinPlan>, lateness_ms: i64) -> Plan {
     // One whose slides are panes, and one whose slides hold several.
@@ -41,6 +50,7 @@ fn plan(views: &[View], joins: Vec<JoinPlan>, lateness_ms: i64) -> Plan {
             judge: JudgeOptions {
                 min_events: 50,
                 stale_after_ms: i64::MAX,
+                kernel: KEEPING,
                 ..JudgeOptions::default()
             },
             segmenting: Default::default(),
@@ -66,7 +76,13 @@ fn join(missing: Missing, repeated: Repeated, revise: bool) -> JoinPlan {
 }
 
 fn views() -> Vec<View> {
-    vec![View::TopLabel, VECTORS[0], View::Class(1), VECTORS[1]]
+    vec![
+        View::TopLabel,
+        VECTORS[0],
+        View::Class(1),
+        VECTORS[1],
+        VECTORS[2],
+    ]
 }
 
 #[derive(Debug, Clone)]
@@ -293,6 +309,37 @@ fn panes(engine: &Engine) -> Vec<(String, SparseState)> {
     all
 }
 
+/// Begin of a pane, late events, and what it holds.
+type Seen = (i64, u64, String);
+
+/// The panes of the wide window, where late outcomes may have revised them: all but linear and block sums, which are of outcomes at
+/// maturity.
+fn wide(all: Vec<(String, SparseState)>) -> Vec<(String, Vec<Seen>)> {
+    let pane = |p: &SparsePane| {
+        let held = match &p.held {
+            HeldState::Kernel(kernel) => {
+                let mut parts = kernel.clone().parts();
+                (parts.blocks, parts.outdated) = Default::default();
+                format!("{parts:?}")
+            }
+            cells => format!("{cells:?}"),
+        };
+        (p.start_ms, p.late, held)
+    };
+    let slot = |(view, w): (String, SparseState)| {
+        let panes = w.slots[1].panes.iter().map(pane);
+        (view, panes.collect())
+    };
+    all.into_iter().map(slot).collect()
+}
+
+/// The kernel test of a window but for what is of outcomes at maturity.
+fn unblocked(w: &WindowReport) -> Option<WindowEvaluation> {
+    let mut e = w.kernel.as_deref().cloned()?;
+    (e.blocks, e.blocks_outdated) = Default::default();
+    Some(e)
+}
+
 fn windows(engine: &Engine, view: View) -> Vec<WindowReport> {
     let mut all = engine.reports().filter(|r| r.id.view == view);
     let report = all.next().unwrap();
@@ -437,14 +484,15 @@ fn late_outcomes_revise_every_pane_that_holds_their_prediction_exactly() {
         }
         feed.engine.finish();
         // All is there, but windows of the narrow ladder were trimmed as they slid; the wide one holds all.
-        let wide = |all: Vec<(String, SparseState)>| -> Vec<_> {
-            let slot = |(view, w): (String, SparseState)| (view, w.slots[1].panes.clone());
-            all.into_iter().map(slot).collect()
-        };
         assert!(
             wide(panes(&feed.engine)) == wide(panes(&expected)),
             "{missing:?}"
         );
+        let kernel = windows(&feed.engine, View::Kernel)[1]
+            .kernel
+            .clone()
+            .unwrap();
+        assert!(kernel.blocks_outdated > 200 && kernel.blocks.len() == 2);
         assert!(feed.engine.counters().total().revised > 200);
         for version in feed.engine.snapshot().vectors {
             for (_, judge) in version.judges {
@@ -492,7 +540,7 @@ fn predictions_without_outcome_are_covered_or_leave_their_windows_without_a_verd
             assert_eq!((coverage.predictions, coverage.labelled), (inside, came));
             match wanted {
                 Some(why) => assert_eq!(w.verdict, Verdict::Undecided(why)),
-                None => assert!(w.vector.is_some(), "{view} {:?}", w.verdict),
+                None => assert!(w.has_numbers(), "{view} {:?}", w.verdict),
             }
         }
         // As the scalar views have it.
@@ -538,7 +586,9 @@ fn cells_that_are_capped_are_counted_and_leave_joined_windows_without_a_verdict_
     assert!(all.uncelled > 0 && all.revised > 100);
     for view in VECTORS {
         let w = windows(&feed.engine, view)[1].clone();
-        assert_eq!(w.verdict, Verdict::Undecided(Undecided::Capacity));
+        let capped = w.verdict == Verdict::Undecided(Undecided::Capacity);
+        // A sample has no cells.
+        assert_eq!(capped, view != View::Kernel, "{view}");
     }
 }
 
@@ -549,20 +599,22 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
     let with = |views: &[View]| plan(views, joined(), 0);
     let scalars = [View::TopLabel];
     let mut feed = Feed::new(with(&scalars));
-    let steps: [&[View]; 5] = [
+    let steps: [&[View]; 6] = [
         &[View::TopLabel, View::TopK(2)],
-        &[View::TopLabel, View::Full, View::TopK(2)],
-        &[View::TopLabel],
+        &[View::TopLabel, View::Full, View::TopK(2), View::Kernel],
+        // As many entries as before of other things: four ranked probabilities, or three of a whole vector and its rank.
+        &[View::TopLabel, View::Kernel],
+        &[View::TopLabel, View::Full],
         // Other views of single scores: all begins anew.
         &[View::TopLabel, View::Class(1), View::TopK(3)],
-        &[View::TopLabel, View::TopK(2)],
+        &[View::TopLabel, View::TopK(2), View::Kernel],
     ];
     let (mut kept, mut lost) = (Vec::new(), 0);
     for (i, row) in rows.iter().enumerate() {
         feed.take(&Record::Prediction(row.clone()));
         feed.take(&outcome(row, 0));
-        let step = i / 300;
-        if i % 300 == 299 && step < steps.len() {
+        let step = i / 250;
+        if i % 250 == 249 && step < steps.len() {
             let before = feed.engine.counters().total();
             feed.restart(Some(with(steps[step])));
             let after = feed.engine.counters().total();
@@ -575,7 +627,7 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
             assert_eq!(feed.engine.counters().total().pending, after.pending);
         }
     }
-    assert_eq!(kept, [true, true, true, false, false]);
+    assert_eq!(kept, [true, true, true, true, false, false]);
     feed.engine.finish();
     let all = feed.engine.counters().total();
     assert_eq!(all.records, all.disposed());
@@ -583,6 +635,7 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
     assert!(lost > 0 && all.expired == lost && all.pending == 0);
     // What waited when a view was asked for did not have what it needs.
     let n = windows(&feed.engine, View::TopK(2))[1].n;
+    assert_eq!(windows(&feed.engine, View::Kernel)[1].n, n);
     let scalar = feed
         .engine
         .reports()
@@ -611,6 +664,7 @@ fn each_probability_that_a_vector_view_needs_takes_twelve_bytes_of_a_pending_pre
                 time_ms,
                 due_ms: i64::MAX,
                 views: &views,
+                whole: (0, 0),
                 classes: 2,
             };
             joiner.predict(&plan, &expect, 0);
@@ -621,6 +675,27 @@ fn each_probability_that_a_vector_view_needs_takes_twelve_bytes_of_a_pending_pre
     let (scalar, three) = (of(1), of(4));
     println!("{scalar:.1} bytes with a view, {three:.1} with top_k:3 beside it");
     assert!(three - scalar < 36.5, "{three} {scalar}");
+}
+
+#[test]
+fn a_prediction_that_comes_again_later_is_a_repeat_though_its_rank_would_be_another() {
+    let joined = join(Missing::Drop, Repeated::First, false);
+    let mut feed = Feed::new(plan(&[View::TopLabel, View::Kernel], vec![joined], 0));
+    let row = rows(10, 1)[5].clone();
+    let (mut later, mut other) = (row.clone(), row.clone());
+    later.time_ms += 1;
+    // The same but where the largest is not.
+    other.time_ms += 1;
+    other.p.swap(0, 1);
+    other.p.swap(1, 2);
+    assert_ne!(other.p, row.p);
+    let ends = [row.clone(), later, other].map(|row| feed.take(&Record::Prediction(row)));
+    let wanted = [
+        Disposition::Pending,
+        Disposition::Duplicate,
+        Disposition::Conflict,
+    ];
+    assert_eq!(ends, wanted);
 }
 
 const PARTITIONS: i32 = 3;
@@ -790,15 +865,12 @@ fn partitions_that_move_with_what_waits_in_them_sum_up_to_the_stream_that_was_ne
             group.read(p, i64::MAX);
         }
         let union = group.all[0].union();
-        let wide = |all: Vec<(String, SparseState)>| -> Vec<_> {
-            let slot = |(view, w): (String, SparseState)| (view, w.slots[1].panes.clone());
-            all.into_iter().map(slot).collect()
-        };
         assert!(wide(panes(union)) == wide(panes(&expected)), "seed {seed}");
         for view in VECTORS {
             let [ours, theirs] = [union, &expected].map(|e| windows(e, view)[1].clone());
             assert_eq!((ours.end_ms, ours.n), (theirs.end_ms, theirs.n), "{view}");
             assert!(ours.vector == theirs.vector && ours.verdict == theirs.verdict);
+            assert_eq!(unblocked(&ours), unblocked(&theirs));
         }
         assert!(group.all[0].counters().total().revised > 0);
     }

@@ -145,7 +145,8 @@ impl Engine {
         let slot = self.collector.last_slot();
         match end {
             Disposition::Observed => {
-                let lost = self.vectors.observe(&self.plan, slot, origin, event);
+                let (plan, row) = (&self.plan, self.collector.row_of(origin));
+                let lost = self.vectors.observe(plan, slot, (origin, row), event);
                 let counters = self.collector.counters_mut();
                 counters.source_mut(origin.source).uncelled += lost;
             }
@@ -172,7 +173,7 @@ impl Engine {
     /// What is taken next is one more event of the record at `origin`, the last that was taken of its
     /// partition. It is an error to call this of a record that was replayed.
     pub fn next_row(&mut self, origin: Origin) {
-        self.collector.partitions_mut().reopen(origin);
+        self.collector.next_row(origin);
     }
 
     /// The partition has nothing more to read for now: it no longer holds others back.
@@ -949,6 +950,7 @@ fn shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
         name: m.name.clone(),
         views: scalars(m).collect(),
         depth: depth(m.views.iter().filter_map(|v| v.cells()), m.classes.len()),
+        sampled: m.samples().then_some(m.judge.kernel.seed),
         classes: m.classes.len(),
         pane_ms: m.ladder.pane_ms,
         lateness_ms: m.ladder.lateness_ms,

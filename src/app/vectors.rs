@@ -6,30 +6,28 @@
 //! `*`, as a roll-up. Predictions that wait for their outcomes come when they are mature ([`Vectors::ripen`]), late outcomes
 //! as revisions. The configuration refuses vector views where events are weighted.
 //!
-//! Of a lane, what is sealed is laid out ([`PouredVector`]); a union takes it, and the windows of lanes that come, as
-//! [`super::engine`] does for scores. Caps hold for each lane, and for the union.
+//! Lanes and their union are in [`union`](PouredVector).
 //!
 //! Caps: each pane of a view has at most so many cells, and at most so many versions have any; events that find none are
 //! counted, and their windows are `undecided(capacity)`. A version that was one too many gets cells once another is gone.
 //!
-//! A kernel view keeps a sample of the events whose ranks are lowest. A rank is a hash, under the configured seed, of the event's id and
-//! time, or of its place in the input where it has no id, and of its row where a record holds several: so it does not
-//! depend on the order in which partitions are read, and with ids not on partitions at all. It knows nothing of the prediction and the outcome.
+//! A kernel view keeps a sample of the events whose [ranks](rank()) are lowest.
 //!
 //! Cost: of an engine without vector views, one comparison an event; of a model without in one that has some, a look-up by
 //! slot; else k² additions and a search among the cells; or a hash and mostly one comparison.
 
-use crate::collect::{Event, Key, LateVector, Origin, ROLL_UP, Ripened};
+use crate::collect::{Event, Key, LateVector, Origin, ROLL_UP, Ripened, rank};
 use crate::judge::vector::VectorJudge;
 use crate::judge::{Change, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
-use crate::stats::multiclass::Ranked;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::{Checked, Outcome, View};
 use crate::store::snapshot::VersionState;
 use crate::window::held::{HeldShape, Seen};
-use crate::window::sparse::{Revised, VectorPane};
-use siphasher::sip::SipHasher13;
-use std::hash::Hasher;
+use crate::window::sparse::Revised;
+
+mod union;
+
+pub use union::PouredVector;
 
 /// All vector streams of an engine.
 #[derive(Debug, Clone, Default)]
@@ -39,32 +37,11 @@ pub struct Vectors {
     streams: Vec<Version>,
     /// Where the versions of the collector's slots are.
     places: Vec<Place>,
-    /// The record that was seen last, and how many rows of it before the one now.
-    row: Option<(Origin, u32)>,
     stopwatch: Option<Stopwatch>,
     /// What is sealed is laid out.
     lane: bool,
     /// In a union, up to where each model is sealed: what begins there does not judge what was before.
     stands: Option<Vec<i64>>,
-}
-
-/// A base pane of a vector view that a lane has sealed.
-#[derive(Debug, Clone)]
-pub struct PouredVector {
-    /// Name of the model as it came.
-    pub name: String,
-    /// Version.
-    pub version: String,
-    /// Whether its events have segments.
-    pub segmented: bool,
-    /// Newest event time.
-    pub newest_ms: i64,
-    /// The view.
-    pub view: View,
-    /// Begin.
-    pub start_ms: i64,
-    /// Its events.
-    pub pane: VectorPane,
 }
 
 /// Where the version of a slot is.
@@ -140,24 +117,6 @@ pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<HeldShape
     }))
 }
 
-/// The rank of an event in samples, of row `row` of its record; see the module.
-pub fn rank(seed: u64, origin: Origin, row: u32, event: &Event<'_>) -> u64 {
-    let mut hash = SipHasher13::new_with_keys(seed, 0);
-    hash.write_u32(row);
-    match event.id {
-        [] => {
-            hash.write_u16(origin.source);
-            hash.write_i32(origin.partition);
-            hash.write_i64(origin.offset);
-        }
-        id => {
-            hash.write_i64(event.time_ms);
-            hash.write(id);
-        }
-    }
-    hash.finish()
-}
-
 /// The vector views of a model.
 pub fn vectors(plan: &ModelPlan) -> impl Iterator<Item = View> {
     plan.views.iter().copied().filter(|v| v.is_vector())
@@ -213,8 +172,14 @@ impl Vectors {
 
     /// Takes an event that the collector has counted in the subject of a slot; answers how many views had no cell for it.
     #[cold]
-    pub fn observe(&mut self, plan: &Plan, slot: usize, origin: Origin, event: &Event<'_>) -> u64 {
-        let row = self.row_of(origin);
+    /// `at` is where it came from, and which row of its record it is.
+    pub fn observe(
+        &mut self,
+        plan: &Plan,
+        slot: usize,
+        at: (Origin, u32),
+        event: &Event<'_>,
+    ) -> u64 {
         let Some(version) = self.version(plan, slot, Of::event(event)) else {
             return 0;
         };
@@ -227,8 +192,8 @@ impl Vectors {
         version.seen = true;
         version.newest_ms = version.newest_ms.max(event.time_ms);
         let of = &plan.models[version.model];
-        let rank = match of.views.contains(&View::Kernel) {
-            true => rank(of.judge.kernel.seed, origin, row, event),
+        let rank = match of.samples() {
+            true => rank(of.judge.kernel.seed, at.0, at.1, event),
             false => 0,
         };
         let seen = Seen {
@@ -239,16 +204,6 @@ impl Vectors {
         };
         let judges = version.judges.iter_mut();
         lost(judges.map(|j| j.observe(event.time_ms, seen)))
-    }
-
-    /// Which row of its record an event is.
-    fn row_of(&mut self, origin: Origin) -> u32 {
-        let row = match self.row {
-            Some((last, row)) if last == origin => row.saturating_add(1),
-            _ => 0,
-        };
-        self.row = Some((origin, row));
-        row
     }
 
     /// Hears of a prediction that waits for its outcome.
@@ -269,7 +224,7 @@ impl Vectors {
         };
         version.newest_ms = version.newest_ms.max(r.time_ms);
         let judges = version.judges.iter_mut();
-        lost(judges.map(|j| j.ripen(r.time_ms, r.ranked, r.class, r.implied)))
+        lost(judges.map(|j| j.ripen(r.time_ms, r.waited, r.class, r.implied)))
     }
 
     /// Takes a late outcome; answers how many views had no cell for its prediction.
@@ -277,13 +232,6 @@ impl Vectors {
         match self.version(plan, late.slot, Of::key(key)) {
             Some(version) => revise(version, late),
             None => 0,
-        }
-    }
-
-    /// The same of a lane, whose slots are others.
-    pub fn revise_named(&mut self, plan: &Plan, key: &Key, late: &LateVector) {
-        if let Some(at) = self.named(plan, Of::key(key)) {
-            revise(&mut self.streams[at], late);
         }
     }
 
@@ -358,91 +306,6 @@ impl Vectors {
             }
         }
         Some(self.streams.len() - 1)
-    }
-
-    /// Lays out from now on what it seals.
-    pub fn lane(&mut self) {
-        self.lane = true;
-        let judges = self.streams.iter_mut().flat_map(|v| &mut v.judges);
-        judges.for_each(|j| j.windows_mut().lane());
-    }
-
-    /// What was sealed since the last call.
-    pub fn take_poured(&mut self) -> Vec<PouredVector> {
-        let mut all = Vec::new();
-        for v in &mut self.streams {
-            for judge in &mut v.judges {
-                let view = judge.report().id.view;
-                let panes = judge.windows_mut().take_poured().into_iter();
-                all.extend(panes.map(|(start_ms, pane)| PouredVector {
-                    name: v.name.clone(),
-                    version: v.version.clone(),
-                    segmented: v.segmented,
-                    newest_ms: v.newest_ms,
-                    view,
-                    start_ms,
-                    pane,
-                }));
-            }
-        }
-        all
-    }
-
-    /// In a union: each model is sealed up to its line.
-    pub fn stand_at(&mut self, lines: &[i64]) {
-        self.stands = Some(lines.to_vec());
-    }
-
-    /// Takes what a lane has laid out.
-    pub fn pour(&mut self, plan: &Plan, poured: &PouredVector, line_of: impl Fn(usize) -> i64) {
-        let of = Of {
-            model: &poured.name,
-            version: &poured.version,
-            segmented: poured.segmented,
-        };
-        let Some(at) = self.named(plan, of) else {
-            return;
-        };
-        let version = &mut self.streams[at];
-        version.seen = true;
-        version.newest_ms = version.newest_ms.max(poured.newest_ms);
-        let (newest_ms, line_ms) = (version.newest_ms, line_of(version.model));
-        let mut judges = version.judges.iter_mut();
-        if let Some(judge) = judges.find(|j| j.report().id.view == poured.view) {
-            judge.seen(newest_ms);
-            let windows = judge.windows_mut();
-            windows.pour(poured.start_ms, &poured.pane, line_ms);
-        }
-    }
-
-    /// Takes in the windows of a lane, none of whose lines is beyond ours.
-    pub fn absorb(&mut self, plan: &Plan, lane: &Vectors, line_of: impl Fn(usize) -> i64) {
-        for theirs in &lane.streams {
-            let Some(at) = self.named(plan, Of::version(theirs)) else {
-                continue;
-            };
-            let version = &mut self.streams[at];
-            version.newest_ms = version.newest_ms.max(theirs.newest_ms);
-            version.seen_ms = version.seen_ms.max(theirs.seen_ms);
-            let (newest_ms, line_ms) = (version.newest_ms, line_of(version.model));
-            for (ours, theirs) in version.judges.iter_mut().zip(&theirs.judges) {
-                ours.seen(newest_ms);
-                ours.windows_mut().absorb(theirs.windows(), line_ms);
-            }
-        }
-    }
-
-    /// What a lane's versions have seen since the last tick.
-    pub fn hear(&mut self, plan: &Plan, lane: &Vectors) {
-        for theirs in lane.streams.iter().filter(|v| v.seen) {
-            if let Some(at) = self.named(plan, Of::version(theirs)) {
-                let version = &mut self.streams[at];
-                version.seen = true;
-                version.newest_ms = version.newest_ms.max(theirs.newest_ms);
-                let newest_ms = version.newest_ms;
-                version.judges.iter_mut().for_each(|j| j.seen(newest_ms));
-            }
-        }
     }
 
     /// All judges.
@@ -633,10 +496,7 @@ impl Vectors {
 fn revise(version: &mut Version, late: &LateVector) -> u64 {
     let revised = Revised {
         time_ms: late.time_ms,
-        ranked: Ranked {
-            values: &late.values,
-            classes: &late.classes,
-        },
+        waited: late.waited(),
         before: late.before,
         implied: late.implied,
         now: late.now,

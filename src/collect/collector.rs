@@ -11,13 +11,14 @@
 //!
 //! Always: every record is counted once; an event counts for all views of its subject or for none.
 
+use super::amend::Amendments;
 use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{self, JoinPlan, Joins, Kept};
-use super::joining::Amendments;
 use super::key::Names;
 use super::pairing::{Matches, PairShape, Pairing};
 use super::partition::Partitions;
+use super::rank::Rows;
 use super::segments::{Groups, Part, Segmenting};
 use super::subject::Subject;
 use super::table::Table;
@@ -46,6 +47,8 @@ pub struct ModelShape {
     pub views: Vec<View>,
     /// How many of the largest probabilities are kept of a prediction that waits, for vector views.
     pub depth: usize,
+    /// Seed of the ranks by which a sample of whole vectors is drawn, where a kernel view keeps one: they wait too.
+    pub sampled: Option<u64>,
     /// Entries of a vector; 0: any number.
     pub classes: usize,
     /// Width of a base pane.
@@ -130,6 +133,9 @@ pub struct Collector {
     pub(super) expected: Vec<(Score, u32)>,
     /// Scratch: classes in falling order.
     pub(super) order: Vec<u32>,
+    /// Scratch: a whole vector.
+    pub(super) row: Vec<f64>,
+    pub(super) rows: Rows,
     pub(super) joins: Joins,
     /// Number of classes of each model, or 0.
     pub(super) classes: Vec<u32>,
@@ -148,6 +154,8 @@ impl Collector {
             classes: models.iter().map(ModelShape::outcomes).collect(),
             expected: Vec::new(),
             order: Vec::new(),
+            row: Vec::new(),
+            rows: Rows::default(),
             amendments: Amendments::default(),
             pairings: models
                 .iter()
@@ -419,6 +427,18 @@ impl Collector {
         self.closed_ms[model]
     }
 
+    /// What is taken next is one more event of the record at `origin`, the last that was taken of its partition. It is
+    /// an error to call this of a record that was replayed.
+    pub fn next_row(&mut self, origin: Origin) {
+        self.partitions.reopen(origin);
+        self.rows.next(origin);
+    }
+
+    /// Which row of its record the event at `origin` is.
+    pub fn row_of(&self, origin: Origin) -> u32 {
+        self.rows.of(origin)
+    }
+
     /// Moves `model`'s line. The caller has taken all panes before it.
     pub fn close(&mut self, model: usize, line_ms: i64) {
         self.closed_ms[model] = self.closed_ms[model].max(line_ms);
@@ -534,8 +554,16 @@ impl ModelShape {
         Kept {
             views: self.views.len(),
             depth: self.depth,
+            whole: self
+                .sampled
+                .map_or(0, |_| join::whole::entries(self.classes)),
             weighted: self.grid.is_weighted(),
         }
+    }
+
+    /// Whether there are vector views, so that vectors wait.
+    pub(super) fn has_vectors(&self) -> bool {
+        self.depth > 0 || self.sampled.is_some()
     }
 
     /// Event time up to which outcomes of a pane's predictions are on time.

@@ -1,46 +1,27 @@
 //! The collector's side of joins: predictions in, outcomes in, mature cohorts to their subjects' panes.
 //!
 //! Where a model has vector views, what they need of a prediction waits with it, and is shown to whoever keeps them
-//! ([`Ripened`]) when it is mature and counted; what a late outcome changes of it is kept for them ([`LateVector`]) beside
-//! the corrections of scores. Models without such views pay one comparison a prediction.
+//! ([`Ripened`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
+//! the corrections of scores ([`super::amend`]). Models without such views pay one comparison a prediction.
 
 use super::collector::{Collector, ModelShape, believes};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
     Expect, JoinPlan, JoinState, Joins, JournalDelta, JournalError, Kept, Key, Labelled, Matured,
-    Missing, Predicted, Revision, Ripe, Role, weight_view,
+    Missing, Predicted, Revision, Ripe, Role, weight_view, whole,
 };
 use super::key;
 use super::pairing::Pairing;
+use super::rank::rank;
 use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
-use crate::stats::multiclass::ranked::{Ranked, ranked};
-use crate::stats::sums::Sums;
+use crate::stats::kernel::kept::value_of;
+use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Outcome, Prediction, ViewError};
 use crate::stats::weight::Weight;
-use crate::window::Correction;
+use crate::window::held::Waited;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-
-/// A prediction that was counted and gets another outcome, for one view.
-#[derive(Debug, Clone, Copy)]
-struct Amended {
-    score: Score,
-    before: Option<bool>,
-    now: bool,
-    /// Whether the outcome before was implied.
-    implied: bool,
-    /// Of a model whose events are weighted.
-    weight: Option<Weight>,
-}
-
-/// Amended predictions.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Amendments {
-    /// By subject and pane, one list for each; views of one prediction in a row.
-    scores: BTreeMap<(usize, i64), Vec<Amended>>,
-    vectors: Vec<LateVector>,
-}
 
 /// A mature prediction, for its vector views.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +32,8 @@ pub struct Ripened<'a> {
     pub key: &'a key::Key,
     /// Event time.
     pub time_ms: i64,
-    /// Its largest probabilities.
-    pub ranked: Ranked<'a>,
+    /// Its vector.
+    pub waited: Waited<'a>,
     /// The class with which it was counted, if it was.
     pub class: Option<u32>,
     /// Whether that is not an outcome that came.
@@ -61,27 +42,6 @@ pub struct Ripened<'a> {
 
 /// Who keeps vector views; answers how many of them had no cell for the prediction.
 pub type Show<'f> = &'f mut dyn FnMut(&Ripened<'_>) -> u64;
-
-/// A late outcome of a prediction with vector views.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LateVector {
-    /// Slot of its subject.
-    pub slot: usize,
-    /// Source of the prediction.
-    pub source: u16,
-    /// Event time of the prediction.
-    pub time_ms: i64,
-    /// Its largest probabilities.
-    pub values: Vec<f64>,
-    /// Their classes.
-    pub classes: Vec<u32>,
-    /// The class with which it was counted, if it was.
-    pub before: Option<u32>,
-    /// Whether that one was implied.
-    pub implied: bool,
-    /// The class that happened.
-    pub now: u32,
-}
 
 impl Collector {
     /// Takes a prediction of a joined source: it is held until it is mature.
@@ -99,7 +59,9 @@ impl Collector {
         let Some(model) = self.subject(slot).map(|s| s.model) else {
             return Disposition::Refused(Refusal::Streams);
         };
-        let renormalised = match self.views_of(model, event) {
+        let rank = (self.models[model].sampled)
+            .map_or(0, |seed| rank(seed, origin, self.rows.of(origin), event));
+        let renormalised = match self.views_of(model, rank, event) {
             Ok(renormalised) => renormalised,
             Err(reason) => return Disposition::Rejected(reason),
         };
@@ -125,6 +87,7 @@ impl Collector {
             time_ms: time,
             due_ms: self.models[model].due_ms(start_ms, plan.maturity_ms),
             views: &self.expected,
+            whole: self.models[model].kept().whole(),
             classes: self.classes[model],
         };
         let end = self.joins.predict(role.join, origin.partition, &expect);
@@ -269,7 +232,7 @@ impl Collector {
 
     fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
         let (end, implied) = self.settle(plan.missing, matured);
-        if self.models[usize::from(matured.model)].depth > 0 {
+        if self.models[usize::from(matured.model)].has_vectors() {
             self.show_ripe(plan, matured, end, show);
         }
         let other = end == Some(Disposition::Observed) && self.is_other(matured.subject as usize);
@@ -294,19 +257,24 @@ impl Collector {
         end: Option<Disposition>,
         show: Show<'_>,
     ) {
-        let slot = matured.subject as usize;
+        let (slot, mut row) = (matured.subject as usize, std::mem::take(&mut self.row));
         let (Some(Disposition::Observed) | None, Some(subject)) = (end, self.subject(slot)) else {
             return;
         };
         let implied = plan.missing.class().filter(|_| matured.outcome.is_none());
+        let shape = &self.models[subject.model];
         let lost = show(&Ripened {
             slot,
             key: &subject.key,
             time_ms: matured.time_ms,
-            ranked: matured.ranked(self.models[subject.model].kept()),
+            waited: Waited {
+                ranked: matured.ranked(shape.kept()),
+                whole: matured.whole(shape.kept(), shape.classes, &mut row),
+            },
             class: matured.outcome.or(implied),
             implied: implied.is_some(),
         });
+        self.row = row;
         self.counters.source_mut(plan.predictions).uncelled += lost;
     }
 
@@ -466,26 +434,6 @@ impl Collector {
         }
     }
 
-    /// What late outcomes change in sealed panes, by slot, one correction for each view.
-    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
-        let all = std::mem::take(&mut self.amendments.scores);
-        let correct = |((slot, start_ms), amended): ((usize, i64), Vec<Amended>)| {
-            let shape = &self.models[self.subject(slot)?.model];
-            let views = shape.views.len();
-            let correction = |view| {
-                let mine = amended.iter().skip(view).step_by(views);
-                correction(start_ms, mine, Sums::new(shape.grid))
-            };
-            Some((slot, (0..views).map(correction).collect()))
-        };
-        all.into_iter().filter_map(correct).collect()
-    }
-
-    /// What late outcomes change of vector views, in the order in which they came.
-    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
-        std::mem::take(&mut self.amendments.vectors)
-    }
-
     /// Event time at which the oldest predictions of `model` that wait are mature.
     pub fn due_ms(&self, model: usize) -> Option<i64> {
         let shape = &self.models[model];
@@ -494,8 +442,13 @@ impl Collector {
     }
 
     /// For each view of the model the score and the class that makes its outcome true; returns whether a
-    /// vector was divided by its sum.
-    pub(super) fn views_of(&mut self, model: usize, event: &Event<'_>) -> Result<bool, Reason> {
+    /// vector was divided by its sum. `rank` is of the event where it may be in a sample.
+    pub(super) fn views_of(
+        &mut self,
+        model: usize,
+        rank: u64,
+        event: &Event<'_>,
+    ) -> Result<bool, Reason> {
         let shape = &self.models[model];
         let checked = Checked::new(event.prediction)?;
         if let Prediction::Vector(p) = event.prediction
@@ -510,7 +463,20 @@ impl Collector {
             self.expected.push((shape.carried(*view, score), class));
         }
         if shape.depth > 0 {
-            rank(&checked, shape.depth, &mut self.order, &mut self.expected)?;
+            add_ranked(&checked, shape.depth, &mut self.order, &mut self.expected)?;
+        }
+        match (shape.sampled, &checked) {
+            (Some(_), Checked::Vector { entries, sum }) => {
+                self.row.clear();
+                self.row.extend(entries.iter().map(value_of(*sum)));
+                whole::pack(rank, &self.row, &mut self.expected);
+            }
+            (Some(_), Checked::Score(_)) => {
+                let absent = (Score::ZERO, ABSENT);
+                let entries = whole::entries(shape.classes);
+                self.expected.extend(std::iter::repeat_n(absent, entries));
+            }
+            (None, _) => {}
         }
         if shape.grid.is_weighted() {
             let weight = event.weight.ok_or(Reason::MissingField)?;
@@ -522,14 +488,14 @@ impl Collector {
 
 impl ModelShape {
     /// The weight of a prediction, where its events are weighted.
-    fn weight_of(&self, m: &Matured<'_>) -> Option<Weight> {
+    pub(super) fn weight_of(&self, m: &Matured<'_>) -> Option<Weight> {
         self.grid.is_weighted().then(|| m.weight()).flatten()
     }
 }
 
 /// Adds the largest probabilities of a prediction to what is kept of it.
 #[cold]
-fn rank(
+fn add_ranked(
     checked: &Checked<'_>,
     depth: usize,
     order: &mut Vec<u32>,
@@ -554,77 +520,6 @@ fn miss(pairings: &mut [Option<Pairing>], plan: &JoinPlan, r: &Revision<'_>) {
     let now = r.now.outcome.unwrap_or_default();
     let both = r.now.against(now).zip(r.now.against(before.unwrap_or(now)));
     pairing.miss(both.map(|((_, now), (_, was))| before.is_none() || now != was));
-}
-
-impl Amendments {
-    fn add(&mut self, plan: &JoinPlan, r: Revision<'_>, models: &[ModelShape]) {
-        let Some(shape) = models.get(usize::from(r.now.model)) else {
-            return;
-        };
-        let weight = shape.weight_of(&r.now);
-        let implied = plan.missing.class().filter(|_| r.before.is_none());
-        let before = r.before.or(implied);
-        let now = r.now.outcome.unwrap_or_default();
-        let old = r.now.against(before.unwrap_or(now));
-        if shape.depth > 0 {
-            let ranked = r.now.ranked(shape.kept());
-            self.vectors.push(LateVector {
-                slot: r.now.subject as usize,
-                source: plan.predictions,
-                time_ms: r.now.time_ms,
-                values: ranked.values.to_vec(),
-                classes: ranked.classes.to_vec(),
-                before,
-                implied: implied.is_some(),
-                now,
-            });
-        }
-        let list = self
-            .scores
-            .entry((r.now.subject as usize, r.now.start_ms))
-            .or_default();
-        let both = r.now.against(now).zip(old).take(shape.views.len());
-        for ((score, now), (_, was)) in both {
-            list.push(Amended {
-                score,
-                before: before.map(|_| was),
-                now,
-                implied: implied.is_some(),
-                weight,
-            });
-        }
-    }
-}
-
-fn correction<'a>(
-    start_ms: i64,
-    amended: impl Iterator<Item = &'a Amended>,
-    empty: Sums,
-) -> Correction {
-    let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
-    for a in amended {
-        // A pane has as many events as its subject could take, and this no more than the pane.
-        let add = |sums: &mut Sums, outcome| match a.weight {
-            Some(weight) => sums.observe_weighted(a.score, outcome, weight),
-            None => sums.observe(a.score, outcome),
-        };
-        let _ = add(&mut plus, a.now);
-        match a.before {
-            Some(before) => {
-                let _ = add(&mut minus, before);
-                if a.implied {
-                    labelled.push((a.score.value(), true));
-                }
-            }
-            None => labelled.push((a.score.value(), false)),
-        }
-    }
-    Correction {
-        start_ms,
-        minus,
-        plus,
-        labelled,
-    }
 }
 
 fn class_of(outcome: Outcome) -> u32 {

@@ -3,8 +3,10 @@
 //! [`event`] names what comes in and how each record ends; [`counters`] counts the ends; [`collector`]
 //! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
 //! it, while [`partition`] follows offsets and event time; [`segments`] says which subjects there may be,
-//! and keeps the roll-ups over them; [`tap`] lets people look; [`pairing`] finds the ids that two versions scored. Where outcomes come apart from their predictions, [`join`] holds these until they are mature.
+//! and keeps the roll-ups over them; [`tap`] lets people look; [`pairing`] finds the ids that two versions scored. Where outcomes come apart from their predictions, [`join`] holds these until they are mature;
+//! late outcomes amend what was counted. [`rank()`] says which events are in samples.
 
+mod amend;
 pub mod collector;
 pub mod counters;
 pub mod event;
@@ -13,18 +15,21 @@ mod joining;
 pub mod key;
 pub mod pairing;
 pub mod partition;
+mod rank;
 pub mod segments;
 pub mod subject;
 pub mod table;
 pub mod tap;
 
+pub use amend::LateVector;
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
-pub use joining::{LateVector, Ripened};
+pub use joining::Ripened;
 pub use key::{Key, Names};
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};
+pub use rank::rank;
 pub use segments::{OTHER, Part, ROLL_UP, Segmenting};
 pub use subject::Subject;
 pub use tap::Pair;

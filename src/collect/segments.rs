@@ -269,7 +269,7 @@ impl Collector {
         }
         let model = self.model_of(event.model).ok_or(Reason::UnknownModel)?;
         if joined {
-            self.views_of(model, event)?;
+            self.views_of(model, 0, event)?;
         } else {
             project(&self.models[model], event, &mut self.seen)?;
         }

@@ -20,7 +20,8 @@
 //!
 //! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
 //! view of single scores above one, [`COORDINATE_BYTES`] for each of the largest probabilities that its vector views
-//! need, k for `top_k:k` and all for `full`, of several views those of the one that needs most; and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
+//! need, k for `top_k:k` and all for `full`, of several views those of the one that needs most, and for two thirds of all and one more
+//! where `kernel` keeps them whole; and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
 //! since the last snapshot waits for its journal beside that. Where that is more than `pending_memory`,
 //! predictions take that much, what spilling itself takes, and two bytes each for those that spilled; on disk
 //! these take what was measured at the worst while tables are merged.
@@ -36,7 +37,7 @@
 //! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
 //! touch few cells costs as much less.
 
-use crate::collect::join::JoinPlan;
+use crate::collect::join::{JoinPlan, whole};
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
@@ -67,7 +68,7 @@ const STREAM_BYTES: u64 = 16 * 1024;
 /// A prediction that is held, with one view: a row, its score, its place in the index, with the room that
 /// these grow into.
 pub const PENDING_BYTES: u64 = 80;
-/// One of the largest probabilities of a prediction that is held, with its class: 12 bytes, with the room that the
+/// One of the largest probabilities of a prediction that is held, with its class, or three halves of one: 12 bytes, with the room that the
 /// columns grow into, twice over while they are copied.
 pub const COORDINATE_BYTES: u64 = 32;
 /// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
@@ -242,10 +243,17 @@ fn held_bytes(config: &Config) -> u64 {
     views(config) * PENDING_BYTES + coordinates(config) * COORDINATE_BYTES
 }
 
-/// Probabilities that vector views keep of a prediction, at most.
+/// Entries that vector views keep of a prediction, at most.
 fn coordinates(config: &Config) -> u64 {
     let views = |m: &ModelPlan| m.views.iter().filter_map(|v| v.cells()).collect::<Vec<_>>();
-    let of = |m: &ModelPlan| depth(views(m).into_iter(), m.classes.len()) as u64;
+    let of = |m: &ModelPlan| {
+        let whole = if m.samples() {
+            whole::entries(m.classes.len())
+        } else {
+            0
+        };
+        (depth(views(m).into_iter(), m.classes.len()) + whole) as u64
+    };
     config.plan.models.iter().map(of).max().unwrap_or(0)
 }
 

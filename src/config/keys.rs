@@ -544,7 +544,7 @@ const OUTCOMES: &[Key] = &[
         COUNT,
         Value("10000000"),
         "Most predictions held, and most outcomes that wait for theirs; about 64 bytes each, and 12 for each \
-         probability that vector views need.",
+         probability that vector views need, 8 a class for `kernel`.",
     ),
     key(
         "pending_memory",

@@ -105,7 +105,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     if weighted {
         grid = grid.weighted();
     }
-    vectors::check(record, root, &views, weighted, problems);
+    vectors::check(record, &views, weighted, problems);
     let keeping = vectors::keeping(record, problems);
     ModelPlan {
         name: record.owned("name").unwrap_or_default(),

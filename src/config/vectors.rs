@@ -2,25 +2,17 @@
 //!
 //! A vector view needs its classes named, at most [`DIMENSION_MAX`] coordinates unless it is of the kernel test, and a view of single scores beside it, by
 //! which events are counted. It counts events alike: the null variance of a cell, by which its test keeps its level, is of
-//! sums without weights; so it cannot be of a model whose events are weighted. What waits for an outcome is a few probabilities of a
-//! prediction, and not what its id hashes to, so the kernel view cannot be where outcomes come apart.
+//! sums without weights; so it cannot be of a model whose events are weighted.
 
 use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
-use crate::judge::ANY_MODEL as ANY;
 use crate::stats::kernel::window::Keeping;
 use crate::stats::multiclass::sums::{DIMENSION_MAX, Shape};
 use crate::stats::view::View;
 
 /// Names what stands against the vector views of a model, if it has any.
-pub fn check(
-    record: &Record,
-    root: &Record,
-    views: &[View],
-    weighted: bool,
-    problems: &mut Problems<'_>,
-) {
+pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Problems<'_>) {
     if !views.iter().any(|v| v.is_vector()) {
         return;
     }
@@ -29,16 +21,6 @@ pub fn check(
     if weighted {
         let what = "vector views count events alike, and events of this model are weighted";
         problems.add(at, what, remedy);
-    }
-    let name = record.text("name");
-    let feeds = |s: &&Record| {
-        let fixed = s.text("model");
-        fixed.is_none() || name == Some(ANY) || fixed == name
-    };
-    let joined = |s: &Record| s.child("source.outcomes").entry("maturity").given;
-    if views.contains(&View::Kernel) && root.all("source").iter().filter(feeds).any(joined) {
-        let what = "`kernel` keeps whole vectors, which do not wait for outcomes, and a source of this model joins them";
-        problems.add(at, what, "use `full`, `top_k:` and `class:` views");
     }
     if views.iter().all(|v| v.is_vector()) {
         let what = "`views` has no view of single scores, by which events are counted";

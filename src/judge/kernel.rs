@@ -51,6 +51,7 @@ pub fn window_json(e: &WindowEvaluation) -> Value {
         "confidence": e.confidence,
         "sample": json(&e.sample),
         "features": e.features.as_ref().map(features),
+        "blocks_outdated": e.blocks_outdated,
         "blocks": e.blocks.iter().map(block).collect::<Vec<_>>(),
     })
 }

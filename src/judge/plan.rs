@@ -29,6 +29,13 @@ pub struct ModelPlan {
     pub segmenting: Segmenting,
 }
 
+impl ModelPlan {
+    /// Whether a sample of its vectors is kept, for a kernel view.
+    pub fn samples(&self) -> bool {
+        self.views.contains(&View::Kernel)
+    }
+}
+
 /// Bounds on memory and time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {

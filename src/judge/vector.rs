@@ -17,8 +17,8 @@ use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, Condition, Holds};
 use crate::stats::axis::Grid;
 use crate::stats::kernel::{self, window::WindowEvaluation};
-use crate::stats::multiclass::{self, Evaluation, Ranked};
-use crate::window::held::{Held, HeldShape, Seen};
+use crate::stats::multiclass::{self, Evaluation};
+use crate::window::held::{Held, HeldShape, Seen, Waited};
 use crate::window::sparse::{Revised, Slid, SparseState, SparseWindows, windows_by_time};
 use crate::window::{Ladder, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -94,12 +94,12 @@ impl VectorJudge {
     pub fn ripen(
         &mut self,
         time_ms: i64,
-        ranked: Ranked<'_>,
+        waited: Waited<'_>,
         class: Option<u32>,
         implied: bool,
     ) -> bool {
         self.seen(time_ms.max(self.posts.report.last_event_ms));
-        self.windows.ripen(time_ms, ranked, class, implied)
+        self.windows.ripen(time_ms, waited, class, implied)
     }
 
     /// Takes a late outcome; the windows that hold its event show it at their next slide. Answers whether there was a
@@ -308,11 +308,10 @@ impl VectorJudge {
 
 /// How many predictions have an outcome.
 fn cover(total: &Held, unlabelled: &Unlabelled, o: &JudgeOptions) -> Option<Box<Coverage>> {
-    // No outcome is waited for where a sample is kept.
-    let Held::Cells(sums) = total else {
-        return None;
+    let coverage = || match total {
+        Held::Cells(sums) => Coverage::of_cells(sums.tops(), unlabelled),
+        Held::Kernel(sums) => Coverage::of_cells(sums.tops(), unlabelled),
     };
-    let coverage = || Coverage::of_cells(sums.tops(), unlabelled);
     (!o.is_silent()).then(coverage).flatten().map(Box::new)
 }
 

@@ -4,7 +4,7 @@
 //! what came late is counted; a state gives back the same bits.
 
 use crate::stats::kernel::features::{BlockSums, FeatureParts};
-use crate::stats::kernel::window::{Keeping, Kept, KernelParts, KernelSums};
+use crate::stats::kernel::kept::{Keeping, Kept, KernelParts, KernelSums, TOPS};
 use crate::stats::multiclass::sums::{Rows, Shape};
 use crate::stats::multiclass::{Ranked, VectorSums};
 use serde::{Deserialize, Serialize};
@@ -34,6 +34,35 @@ pub struct Seen<'a> {
     pub class: u32,
     /// A hash of what the event is called, without its outcome; for samples.
     pub rank: u64,
+}
+
+/// What vector views know of a prediction that waited for its outcome.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Waited<'a> {
+    /// Its largest probabilities, for cells.
+    pub ranked: Ranked<'a>,
+    /// All of it, for samples; `None` where it came before any was kept.
+    pub whole: Option<Whole<'a>>,
+}
+
+/// A whole vector that waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Whole<'a> {
+    /// As in [`Seen`].
+    pub rank: u64,
+    /// Probabilities of all classes, divided by their sum.
+    pub row: &'a [f64],
+}
+
+impl Waited<'_> {
+    /// The largest probability.
+    pub fn top(&self) -> f64 {
+        let whole = self
+            .whole
+            .map(|w| w.row.iter().copied().fold(0.0, f64::max));
+        let first = self.ranked.values.first().copied();
+        first.or(whole).unwrap_or(0.0)
+    }
 }
 
 /// See the module.
@@ -78,6 +107,10 @@ pub struct KernelState {
     closed: bool,
     /// Linear and block sums: their number, and Σ, Σ of squares, Σ of null variances in halves of 64 bits.
     blocks: [(u64, [(i64, u64); 3]); 2],
+    /// Outcomes that these do not know of.
+    outdated: u64,
+    /// Events by their largest probability.
+    tops: [u64; TOPS],
 }
 
 /// The halves of an integer.
@@ -117,21 +150,23 @@ impl Held {
         }
     }
 
-    /// Adds a mature prediction of which the largest entries are known: enough for cells, not for a sample, which
-    /// refuses it. Answers whether it was taken.
-    pub fn observe_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> bool {
-        match self {
-            Held::Cells(sums) => sums.observe_ranked(ranked, class),
-            Held::Kernel(sums) => sums.refuse(),
+    /// Adds a mature prediction; one of which too little is known, since it came before the view was asked for, is none
+    /// of this view, and left out. Answers whether there was room for it.
+    pub fn observe_waited(&mut self, waited: Waited<'_>, class: u32) -> bool {
+        match (self, waited.whole) {
+            (Held::Cells(sums), _) => sums.observe_ranked(waited.ranked, class),
+            (Held::Kernel(sums), Some(w)) => sums.observe(w.rank, w.row, 1.0, class),
+            (Held::Kernel(_), None) => true,
         }
     }
 
     /// Gives an event another class than it was counted with, or any where it was not counted, exactly. Answers
     /// whether there was room for it.
-    pub fn revise(&mut self, ranked: Ranked<'_>, before: Option<u32>, now: u32) -> bool {
-        match self {
-            Held::Cells(sums) => sums.revise(ranked, before, now),
-            Held::Kernel(sums) => sums.refuse(),
+    pub fn revise(&mut self, waited: Waited<'_>, before: Option<u32>, now: u32) -> bool {
+        match (self, waited.whole) {
+            (Held::Cells(sums), _) => sums.revise(waited.ranked, before, now),
+            (Held::Kernel(sums), Some(w)) => sums.revise(w.rank, w.row, before, now),
+            (Held::Kernel(_), None) => true,
         }
     }
 
@@ -275,6 +310,8 @@ impl KernelState {
                 let sums = [b.sum, b.squares, b.null_variance];
                 (b.count, sums.map(halves))
             }),
+            outdated: parts.outdated,
+            tops: parts.tops,
         }
     }
 
@@ -318,6 +355,8 @@ impl KernelState {
                     null_variance,
                 }
             }),
+            outdated: self.outdated,
+            tops: self.tops,
         }
     }
 }

@@ -18,9 +18,8 @@
 //! Always: what is judged at an end depends on the events that were observed before the line passed it, not on when
 //! [`SparseWindows::seal`] was called, nor on restarts in between.
 
-use super::held::{Held, HeldShape, HeldState, Seen};
+use super::held::{Held, HeldShape, HeldState, Seen, Waited};
 use super::{Ladder, Unlabelled, Width};
-use crate::stats::multiclass::Ranked;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -38,8 +37,8 @@ pub struct VectorPane {
 pub struct Revised<'a> {
     /// Event time of the prediction.
     pub time_ms: i64,
-    /// The largest entries of its vector.
-    pub ranked: Ranked<'a>,
+    /// Its vector.
+    pub waited: Waited<'a>,
     /// The class it was counted with.
     pub before: Option<u32>,
     /// Whether that one was implied.
@@ -151,19 +150,14 @@ impl VectorPane {
 
     fn revise(&mut self, r: &Revised<'_>) -> bool {
         if r.before.is_none() || r.implied {
-            self.unlabelled.uncount(top(&r.ranked), r.implied);
+            self.unlabelled.uncount(r.waited.top(), r.implied);
         }
-        self.sums.revise(r.ranked, r.before, r.now)
+        self.sums.revise(r.waited, r.before, r.now)
     }
 
     fn bytes(&self) -> usize {
         size_of::<VectorPane>() + self.sums.bytes() + self.unlabelled.bytes()
     }
-}
-
-/// The largest probability.
-fn top(ranked: &Ranked<'_>) -> f64 {
-    ranked.values.first().copied().unwrap_or(0.0)
 }
 
 impl SparseWindows {
@@ -205,15 +199,15 @@ impl SparseWindows {
     pub fn ripen(
         &mut self,
         time_ms: i64,
-        ranked: Ranked<'_>,
+        waited: Waited<'_>,
         class: Option<u32>,
         implied: bool,
     ) -> bool {
         let pane = self.pane_at(time_ms);
         if class.is_none() || implied {
-            pane.unlabelled.count(top(&ranked), implied);
+            pane.unlabelled.count(waited.top(), implied);
         }
-        class.is_none_or(|class| pane.sums.observe_ranked(ranked, class))
+        class.is_none_or(|class| pane.sums.observe_waited(waited, class))
     }
 
     fn pane_at(&mut self, time_ms: i64) -> &mut VectorPane {

@@ -5,16 +5,19 @@
 //! come, for it is these that fill the memory.
 //!
 //! What is kept of a prediction is what its views need ([`Kept`]): the score, and the class that makes the outcome
-//! true. A vector of a thousand probabilities is not kept. Where a model has vector views, their largest
+//! true. Where a model has views of cells of vectors, their largest
 //! probabilities follow, as many as the views need together, each with its class and in 12 bytes as a view
-//! ([`crate::stats::multiclass::ranked`]). A weighted prediction has its weight in the place of a view more, the last: a
+//! ([`crate::stats::multiclass::ranked`]); for a kernel view the whole vector follows these ([`super::whole`]); else a vector of a thousand
+//! probabilities is not kept. A weighted prediction has its weight in the place of a view more, the last: a
 //! score of 0, and the weight's integer for a class ([`weight_view`]).
 
 use super::key::Key;
 use super::spilled::Facts;
+use super::whole;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::{ABSENT, Ranked};
 use crate::stats::weight::Weight;
+use crate::window::held::Whole;
 
 /// An outcome that has not come.
 pub(super) const NONE: u32 = u32::MAX;
@@ -79,8 +82,10 @@ pub struct Matured<'a> {
 pub struct Kept {
     /// Its views of single scores.
     pub views: usize,
-    /// Its largest probabilities, for vector views.
+    /// Its largest probabilities, for views of cells.
     pub depth: usize,
+    /// Entries of its [whole vector](super::whole), for a kernel view.
+    pub whole: usize,
     /// Whether there is a weight.
     pub weighted: bool,
 }
@@ -96,20 +101,30 @@ impl Kept {
 
     /// Entries of a prediction.
     pub fn entries(&self) -> usize {
-        self.views + self.depth + usize::from(self.weighted)
+        self.views + self.depth + self.whole + usize::from(self.weighted)
     }
 
-    /// Makes entries of what was kept while the vector views were others: probabilities that were not kept are absent, and
-    /// those that are no longer asked for go.
-    pub fn fit(&self, entries: &mut Vec<(Score, u32)>) {
-        if entries.len() == self.entries() {
+    /// Where the whole vector begins, with its number of entries.
+    pub fn whole(&self) -> (usize, usize) {
+        (self.views + self.depth, self.whole)
+    }
+
+    /// Makes entries of what was kept while the vector views were others, with so many of a whole vector: probabilities
+    /// that were not kept are absent, and those that are no longer asked for go.
+    pub fn fit(&self, entries: &mut Vec<(Score, u32)>, whole: usize) {
+        if (entries.len(), whole) == (self.entries(), self.whole) {
             return;
         }
         let weight = match self.weighted {
             true => entries.pop(),
             false => None,
         };
+        let mut vector = entries.split_off(entries.len() - whole.min(entries.len()));
+        if vector.len() != self.whole {
+            vector = vec![(Score::ZERO, ABSENT); self.whole];
+        }
         entries.resize(self.views + self.depth, (Score::ZERO, ABSENT));
+        entries.extend(vector);
         entries.extend(weight);
     }
 }
@@ -132,6 +147,20 @@ impl Matured<'_> {
             values: self.scores.get(range.clone()).unwrap_or_default(),
             classes: self.classes.get(range).unwrap_or_default(),
         }
+    }
+
+    /// Its whole vector of `classes`, put into `row`, with its rank; `None` where it is not there.
+    pub fn whole<'r>(
+        &self,
+        kept: Kept,
+        classes: usize,
+        row: &'r mut Vec<f64>,
+    ) -> Option<Whole<'r>> {
+        let (begin, len) = kept.whole();
+        let scores = self.scores.get(begin..begin + len)?;
+        let halves = self.classes.get(begin..begin + len)?;
+        let rank = whole::unpack(scores, halves, classes, row)?;
+        Some(Whole { rank, row })
     }
 
     /// For each view the score, and whether `class` makes its outcome true; further entries, which mean nothing,

@@ -57,6 +57,8 @@ pub struct Expect<'a> {
     pub due_ms: i64,
     /// For each view the score and the class that makes its outcome true, and what else is [kept](Kept).
     pub views: &'a [(Score, u32)],
+    /// Where among these its [whole vector](super::whole) begins, with its number of entries; 0 of them: there is none.
+    pub whole: (usize, usize),
     /// Number of classes an outcome of it may have; 0: any.
     pub classes: u32,
 }
@@ -272,6 +274,7 @@ impl Joiner {
                 subject: e.subject,
                 key: e.key,
                 views: Views::Given(e.views),
+                whole: e.whole.1 as u16,
             };
             self.journal.write(&op, e.time_ms);
         }
@@ -289,9 +292,11 @@ impl Joiner {
             let cohort = self.cohort(at.cohort)?;
             let scores = cohort.scores(at.row);
             let kept = || scores.iter().zip(cohort.classes(at.row));
+            let rank_at = if e.whole.1 > 0 { e.whole.0 } else { usize::MAX };
             let same = kept()
                 .zip(e.views)
-                .all(|((a, k), (b, l))| (*a, *k) == (b.value(), *l));
+                .enumerate()
+                .all(|(i, ((a, k), (b, l)))| i == rank_at || (*a, *k) == (b.value(), *l));
             let first = cohort.settled || before(cohort.time_ms(at.row), kept(), e);
             Some((first, same, cohort.row(at.row).subject))
         });
@@ -832,6 +837,7 @@ impl Joiner {
                 subject,
                 key,
                 views,
+                whole,
             } => {
                 if start_ms < floor_of(model) {
                     // Mature and gone, and so is a later one that it took the place of.
@@ -843,8 +849,10 @@ impl Joiner {
                 };
                 let views: Result<Vec<_>, _> = views.chunks_exact(12).map(view_of).collect();
                 let mut views = views?;
+                let mut at = (0, 0);
                 if let Some(kept) = kept.get(usize::from(model)) {
-                    kept.fit(&mut views);
+                    kept.fit(&mut views, usize::from(whole));
+                    at = kept.whole();
                 }
                 let e = Expect {
                     key,
@@ -854,6 +862,7 @@ impl Joiner {
                     time_ms: start_ms + i64::from(offset_ms),
                     due_ms: due_of(model, start_ms),
                     views: &views,
+                    whole: at,
                     classes: 0,
                 };
                 let outcome = self.take_out(key);

@@ -12,6 +12,7 @@
 //! 3 wait      key 16 │ class u32 │ time i64 │ model u16, or 0xffff for any
 //! 4 forget    key 16                                            a waiting outcome found its prediction
 //! 5 drop      model u16                    its views or cells changed: nothing of it before this is held
+//! 6 predict   as 1, and behind the number of entries that of those which are a whole vector, u16
 //! ```
 //! A segment is whole history up to some event time; once every pane up to there is let go the segment
 //! is, too. Replaying the operations in order, but those of panes that are no longer held, makes the
@@ -45,6 +46,8 @@ pub(super) enum Op<'a> {
         key: Key,
         /// Twelve bytes for each entry.
         views: Views<'a>,
+        /// How many of them are a [whole vector](super::whole).
+        whole: u16,
     },
     Outcome {
         model: u16,
@@ -261,20 +264,25 @@ impl Op<'_> {
                 subject,
                 key: k,
                 views,
+                whole,
             } => {
-                to.push(1);
+                to.push(if *whole == 0 { 1 } else { 6 });
                 to.extend(model.to_le_bytes());
                 to.extend(start_ms.to_le_bytes());
                 to.extend(offset_ms.to_le_bytes());
                 to.extend(subject.to_le_bytes());
                 key(to, k);
+                let entries = match views {
+                    Views::Written(bytes) => bytes.len() / 12,
+                    Views::Given(views) => views.len(),
+                };
+                to.extend((entries as u16).to_le_bytes());
+                if *whole > 0 {
+                    to.extend(whole.to_le_bytes());
+                }
                 match views {
-                    Views::Written(bytes) => {
-                        to.extend(((bytes.len() / 12) as u16).to_le_bytes());
-                        to.extend_from_slice(bytes);
-                    }
+                    Views::Written(bytes) => to.extend_from_slice(bytes),
                     Views::Given(views) => {
-                        to.extend((views.len() as u16).to_le_bytes());
                         for (z, class) in *views {
                             to.extend(z.value().to_le_bytes());
                             to.extend(class.to_le_bytes());
@@ -342,13 +350,17 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let op = match self.take::<1>()?[0] {
-            1 => {
+            kind @ (1 | 6) => {
                 let model = u16::from_le_bytes(self.take()?);
                 let start_ms = i64::from_le_bytes(self.take()?);
                 let offset_ms = u32::from_le_bytes(self.take()?);
                 let subject = u32::from_le_bytes(self.take()?);
                 let key = self.key()?;
                 let entries = usize::from(u16::from_le_bytes(self.take()?));
+                let whole = match kind {
+                    6 => u16::from_le_bytes(self.take()?),
+                    _ => 0,
+                };
                 let views = Views::Written(self.slice(entries * 12)?);
                 Op::Predict {
                     model,
@@ -357,6 +369,7 @@ impl<'a> Reader<'a> {
                     subject,
                     key,
                     views,
+                    whole,
                 }
             }
             2 => Op::Outcome {
@@ -405,7 +418,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    const OPS: [Op<'_>; 5] = [
+    const OPS: [Op<'_>; 6] = [
         Op::Predict {
             model: 1,
             start_ms: 7000,
@@ -413,6 +426,7 @@ mod tests {
             subject: 3,
             key: Key([1, 2]),
             views: Views::Written(&[9; 24]),
+            whole: 0,
         },
         Op::Outcome {
             model: 1,
@@ -429,6 +443,15 @@ mod tests {
         },
         Op::Forget { key: Key([3, 4]) },
         Op::Drop { model: 1 },
+        Op::Predict {
+            model: 2,
+            start_ms: 7000,
+            offset_ms: 5,
+            subject: 3,
+            key: Key([5, 2]),
+            views: Views::Written(&[7; 48]),
+            whole: 3,
+        },
     ];
 
     fn written() -> (Vec<u8>, JournalMark) {

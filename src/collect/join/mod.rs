@@ -35,6 +35,7 @@ pub mod key;
 pub mod plan;
 pub mod spill;
 mod spilled;
+pub mod whole;
 
 pub use cohort::{Kept, Matured, weight_view};
 pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};

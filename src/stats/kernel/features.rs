@@ -119,6 +119,20 @@ impl Features {
 
     /// Adds one event: a checked vector of the classes and its outcome.
     pub fn observe(&mut self, g: &[f64], outcome: u32) {
+        self.add(g, outcome, 1);
+        let norm: f64 = g.iter().map(|p| p * p).sum();
+        self.null_diagonal += i128::from(to_fixed(1.0 - norm));
+        self.n += 1;
+    }
+
+    /// Gives an event, observed before, another outcome; exact.
+    pub fn revise(&mut self, g: &[f64], before: u32, now: u32) {
+        self.add(g, before, -1);
+        self.add(g, now, 1);
+    }
+
+    /// Adds what depends on an event's outcome, or takes it out.
+    fn add(&mut self, g: &[f64], outcome: u32, sign: i128) {
         let residual = |c: usize| f64::from(u8::from(c == outcome as usize)) - g[c];
         for (omega, sums) in self
             .frequencies
@@ -128,15 +142,12 @@ impl Features {
             let phase: f64 = omega.iter().zip(g).map(|(w, p)| w * p).sum();
             let (sin, cos) = phase.sin_cos();
             for (c, sum) in sums.iter_mut().enumerate() {
-                sum.0 += i128::from(to_fixed(residual(c) * cos));
-                sum.1 -= i128::from(to_fixed(residual(c) * sin));
+                sum.0 += sign * i128::from(to_fixed(residual(c) * cos));
+                sum.1 -= sign * i128::from(to_fixed(residual(c) * sin));
             }
         }
         let own: f64 = (0..g.len()).map(|c| residual(c) * residual(c)).sum();
-        self.diagonal += i128::from(to_fixed(own));
-        let norm: f64 = g.iter().map(|p| p * p).sum();
-        self.null_diagonal += i128::from(to_fixed(1.0 - norm));
-        self.n += 1;
+        self.diagonal += sign * i128::from(to_fixed(own));
     }
 
     /// Adds the sums of `other`, made at the same frequencies; exact, in any order.

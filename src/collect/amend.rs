@@ -1,0 +1,166 @@
+//! What late outcomes change of predictions that were counted, or left out, when they were mature.
+//!
+//! Of scores it is gathered by subject and pane, as sums that go out and sums that come in; of vectors it is a list in the
+//! order in which outcomes came. Both are taken by whoever keeps the sealed panes, and are exact there.
+
+use super::collector::{Collector, ModelShape};
+use super::join::{JoinPlan, Revision};
+use crate::stats::fixed::Score;
+use crate::stats::multiclass::ranked::Ranked;
+use crate::stats::sums::Sums;
+use crate::stats::weight::Weight;
+use crate::window::Correction;
+use crate::window::held::{Waited, Whole};
+use std::collections::BTreeMap;
+
+/// A prediction that was counted and gets another outcome, for one view.
+#[derive(Debug, Clone, Copy)]
+struct Amended {
+    score: Score,
+    before: Option<bool>,
+    now: bool,
+    /// Whether the outcome before was implied.
+    implied: bool,
+    /// Of a model whose events are weighted.
+    weight: Option<Weight>,
+}
+
+/// Amended predictions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Amendments {
+    /// By subject and pane, one list for each; views of one prediction in a row.
+    scores: BTreeMap<(usize, i64), Vec<Amended>>,
+    vectors: Vec<LateVector>,
+}
+
+/// A late outcome of a prediction with vector views.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LateVector {
+    /// Slot of its subject.
+    pub slot: usize,
+    /// Source of the prediction.
+    pub source: u16,
+    /// Event time of the prediction.
+    pub time_ms: i64,
+    /// Its largest probabilities.
+    values: Vec<f64>,
+    /// Their classes.
+    classes: Vec<u32>,
+    /// Its rank and all of its probabilities, where they are kept.
+    whole: Option<(u64, Vec<f64>)>,
+    /// The class with which it was counted, if it was.
+    pub before: Option<u32>,
+    /// Whether that one was implied.
+    pub implied: bool,
+    /// The class that happened.
+    pub now: u32,
+}
+
+impl LateVector {
+    /// Its vector.
+    pub fn waited(&self) -> Waited<'_> {
+        Waited {
+            ranked: Ranked {
+                values: &self.values,
+                classes: &self.classes,
+            },
+            whole: (self.whole.as_ref()).map(|(rank, row)| Whole { rank: *rank, row }),
+        }
+    }
+}
+
+impl Collector {
+    /// What late outcomes change in sealed panes, by slot, one correction for each view.
+    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
+        let all = std::mem::take(&mut self.amendments.scores);
+        let correct = |((slot, start_ms), amended): ((usize, i64), Vec<Amended>)| {
+            let shape = &self.models[self.subject(slot)?.model];
+            let views = shape.views.len();
+            let correction = |view| {
+                let mine = amended.iter().skip(view).step_by(views);
+                correction(start_ms, mine, Sums::new(shape.grid))
+            };
+            Some((slot, (0..views).map(correction).collect()))
+        };
+        all.into_iter().filter_map(correct).collect()
+    }
+
+    /// What late outcomes change of vector views, in the order in which they came.
+    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
+        std::mem::take(&mut self.amendments.vectors)
+    }
+}
+
+impl Amendments {
+    pub(super) fn add(&mut self, plan: &JoinPlan, r: Revision<'_>, models: &[ModelShape]) {
+        let Some(shape) = models.get(usize::from(r.now.model)) else {
+            return;
+        };
+        let weight = shape.weight_of(&r.now);
+        let implied = plan.missing.class().filter(|_| r.before.is_none());
+        let before = r.before.or(implied);
+        let now = r.now.outcome.unwrap_or_default();
+        let old = r.now.against(before.unwrap_or(now));
+        if shape.has_vectors() {
+            let (ranked, mut row) = (r.now.ranked(shape.kept()), Vec::new());
+            let whole = r.now.whole(shape.kept(), shape.classes, &mut row);
+            let rank = whole.map(|w| w.rank);
+            self.vectors.push(LateVector {
+                slot: r.now.subject as usize,
+                source: plan.predictions,
+                time_ms: r.now.time_ms,
+                values: ranked.values.to_vec(),
+                classes: ranked.classes.to_vec(),
+                whole: rank.map(|rank| (rank, row)),
+                before,
+                implied: implied.is_some(),
+                now,
+            });
+        }
+        let list = self
+            .scores
+            .entry((r.now.subject as usize, r.now.start_ms))
+            .or_default();
+        let both = r.now.against(now).zip(old).take(shape.views.len());
+        for ((score, now), (_, was)) in both {
+            list.push(Amended {
+                score,
+                before: before.map(|_| was),
+                now,
+                implied: implied.is_some(),
+                weight,
+            });
+        }
+    }
+}
+
+fn correction<'a>(
+    start_ms: i64,
+    amended: impl Iterator<Item = &'a Amended>,
+    empty: Sums,
+) -> Correction {
+    let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
+    for a in amended {
+        // A pane has as many events as its subject could take, and this no more than the pane.
+        let add = |sums: &mut Sums, outcome| match a.weight {
+            Some(weight) => sums.observe_weighted(a.score, outcome, weight),
+            None => sums.observe(a.score, outcome),
+        };
+        let _ = add(&mut plus, a.now);
+        match a.before {
+            Some(before) => {
+                let _ = add(&mut minus, before);
+                if a.implied {
+                    labelled.push((a.score.value(), true));
+                }
+            }
+            None => labelled.push((a.score.value(), false)),
+        }
+    }
+    Correction {
+        start_ms,
+        minus,
+        plus,
+        labelled,
+    }
+}

@@ -1,0 +1,45 @@
+//! The rank of an event in the samples of kernel views.
+//!
+//! A sample keeps the events whose ranks are lowest. A rank is a hash, under the configured seed, of the event's id and
+//! time, or of its place in the input where it has no id, and of its row where a record holds several: so it does not
+//! depend on the order in which partitions are read, and with ids not on partitions at all. It knows nothing of the
+//! prediction and the outcome.
+
+use super::event::{Event, Origin};
+use siphasher::sip::SipHasher13;
+use std::hash::Hasher;
+
+/// Which row of its record an event is.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rows(Option<(Origin, u32)>);
+
+impl Rows {
+    /// What is taken next is one more event of the record at `origin`.
+    pub fn next(&mut self, origin: Origin) {
+        self.0 = Some((origin, self.of(origin).saturating_add(1)));
+    }
+
+    /// Row of the event at hand.
+    pub fn of(&self, origin: Origin) -> u32 {
+        let row = self.0.filter(|(of, _)| *of == origin);
+        row.map_or(0, |(_, row)| row)
+    }
+}
+
+/// The rank of an event, of row `row` of its record; see the module.
+pub fn rank(seed: u64, origin: Origin, row: u32, event: &Event<'_>) -> u64 {
+    let mut hash = SipHasher13::new_with_keys(seed, 0);
+    hash.write_u32(row);
+    match event.id {
+        [] => {
+            hash.write_u16(origin.source);
+            hash.write_i32(origin.partition);
+            hash.write_i64(origin.offset);
+        }
+        id => {
+            hash.write_i64(event.time_ms);
+            hash.write(id);
+        }
+    }
+    hash.finish()
+}

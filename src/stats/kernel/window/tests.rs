@@ -1,0 +1,241 @@
+use super::super::{Blocks, Kernel, Quadratic, conditional, evaluate as offline};
+use super::*;
+use crate::stats::rng::Rng;
+
+const KEEPING: Keeping = Keeping {
+    sample: 60,
+    nu: Some(0.4),
+    features: 16,
+    seed: 7,
+};
+
+fn events(n: usize, classes: usize, pushed: f64, seed: u64) -> Vectors {
+    let mut rng = Rng::new(seed);
+    let mut all = Vectors::new(classes);
+    while all.len() < n {
+        let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
+        let sum: f64 = p.iter().sum();
+        p.iter_mut().for_each(|p| *p /= sum);
+        let y = match rng.uniform() < pushed {
+            true => 0,
+            false => conditional::draw(&p, rng.uniform()),
+        };
+        let _ = all.push(&p, y);
+    }
+    all
+}
+
+fn ranks(n: usize, seed: u64) -> Vec<u64> {
+    let mut rng = Rng::new(seed);
+    (0..n).map(|_| rng.bits()).collect()
+}
+
+fn sums(all: &Vectors, ranks: &[u64], keeping: Keeping, order: &[usize]) -> KernelSums {
+    let mut sums = KernelSums::new(all.classes(), keeping).unwrap();
+    for &i in order {
+        assert!(sums.observe(ranks[i], all.row(i), 1.0, all.outcome(i)));
+    }
+    sums
+}
+
+#[test]
+fn any_order_and_split_keeps_the_events_of_lowest_rank_and_parts_give_them_back() {
+    let (all, ranks) = (events(500, 4, 0.2, 3), ranks(500, 4));
+    let order: Vec<usize> = (0..500).collect();
+    let whole = sums(&all, &ranks, KEEPING, &order);
+    let mut want = order.clone();
+    want.sort_by_key(|&i| ranks[i]);
+    assert_eq!(whole.vectors(), all.pick(want[..60].iter().copied()));
+    let parts = [&order[..10], &order[10..200], &order[200..]];
+    let mut merged = KernelSums::new(4, KEEPING).unwrap();
+    for part in parts.iter().rev() {
+        let backwards: Vec<usize> = part.iter().rev().copied().collect();
+        let pane = sums(&all, &ranks, KEEPING, &backwards);
+        merged.merge(&whole.with_parts(pane.parts()).unwrap());
+    }
+    assert_eq!(merged, whole);
+    assert_eq!(evaluate(&merged, 0.05, 0.9), evaluate(&whole, 0.05, 0.9));
+    let mut broken = whole.parts();
+    broken.sample.pop();
+    assert!(whole.with_parts(broken).is_none());
+    let mut broken = whole.parts();
+    broken.sample[0].row[0] = 2.0;
+    assert!(whole.with_parts(broken).is_none());
+}
+
+#[test]
+fn blocks_by_rank_add_up_over_panes_to_the_offline_ones_of_each_pane() {
+    let (all, ranks) = (events(600, 4, 0.4, 12), ranks(600, 13));
+    let kernel = Kernel::TotalVariation { nu: 0.4 };
+    let mut total = KernelSums::new(4, KEEPING).unwrap();
+    let mut want = [Blocks::default(); 2];
+    for pane in 0..6 {
+        let mut order: Vec<usize> = (pane * 100..pane * 100 + 100).rev().collect();
+        let mut sums = sums(&all, &ranks, KEEPING, &order);
+        sums.close();
+        // Once is enough.
+        sums.close();
+        total.merge(&sums);
+        order.sort_by_key(|&i| ranks[i]);
+        let sample = all.pick(order.into_iter().take(60));
+        for (want, size) in want.iter_mut().zip(BLOCKS) {
+            want.merge(&Blocks::of(&sample, kernel, size));
+        }
+    }
+    let e = evaluate(&total, 0.05, 0.9).unwrap();
+    assert_eq!((e.blocks[0].count, e.blocks[1].count), (180, 18));
+    for (got, want) in e.blocks.iter().zip(&want) {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-8, "{a} {b}");
+        near(got.estimate, want.estimate().unwrap());
+        let p = conditional::block_p_value(want).unwrap();
+        near(got.p.conditional.unwrap(), p);
+    }
+    // Without a fixed width there are none.
+    let mut free = sums(&all, &ranks, Keeping::default(), &[0, 1, 2, 3]);
+    free.close();
+    assert!(evaluate(&free, 0.05, 0.9).unwrap().blocks.is_empty());
+    assert_eq!(total.with_parts(total.parts()).as_ref(), Some(&total));
+}
+
+#[test]
+fn equal_ranks_have_one_order() {
+    let all = events(40, 3, 0.0, 5);
+    let keeping = Keeping {
+        sample: 10,
+        ..KEEPING
+    };
+    let forth: Vec<usize> = (0..40).collect();
+    let back: Vec<usize> = (0..40).rev().collect();
+    let same = [1; 40];
+    let (a, b) = (
+        sums(&all, &same, keeping, &forth),
+        sums(&all, &same, keeping, &back),
+    );
+    assert_eq!(a, b);
+}
+
+#[test]
+fn a_window_says_what_its_sample_says_offline() {
+    let (all, ranks) = (events(300, 5, 0.3, 6), ranks(300, 8));
+    let order: Vec<usize> = (0..300).collect();
+    for keeping in [
+        Keeping::default(),
+        Keeping {
+            sample: 100,
+            ..Keeping::default()
+        },
+    ] {
+        let window = evaluate(&sums(&all, &ranks, keeping, &order), 0.05, 0.9).unwrap();
+        let mut by_rank = order.clone();
+        by_rank.sort_by_key(|&i| ranks[i]);
+        let part = all.pick(by_rank.into_iter().take(keeping.sample));
+        let options = Options {
+            quadratic_max: usize::MAX,
+            ..Options::default()
+        };
+        assert_eq!(Some(&window.sample), offline(&part, &options).as_ref());
+        assert_eq!(window.p_value, window.sample.biased_p.conditional);
+        assert_eq!((window.n, window.reject), (300, true));
+    }
+}
+
+#[test]
+fn features_are_the_quadratic_form_of_their_own_kernel_and_its_null_moments() {
+    let (all, ranks) = (events(60, 3, 0.3, 9), ranks(60, 1));
+    let order: Vec<usize> = (0..60).collect();
+    // The sample holds every event, so that the null variance is exact.
+    let kept = sums(&all, &ranks, KEEPING, &order);
+    let f = evaluate(&kept, 0.05, 0.9).unwrap().features.unwrap();
+    let waves: Vec<Vec<f64>> = all
+        .events()
+        .map(|(g, _)| kept.features().unwrap().wave(g))
+        .collect();
+    let phi =
+        |i: usize, j: usize| -> f64 { waves[i].iter().zip(&waves[j]).map(|(a, b)| a * b).sum() };
+    let (mut total, mut mean, mut variance) = (0.0, 0.0, 0.0);
+    let flat = Kernel::TotalVariation { nu: f64::INFINITY };
+    for i in 0..60 {
+        for j in 0..60 {
+            let (a, b) = ((all.row(i), all.outcome(i)), (all.row(j), all.outcome(j)));
+            let pair = super::super::skce::pair(flat, a, b);
+            total += phi(i, j) * pair.h;
+            if i != j {
+                variance += 2.0 * phi(i, j) * phi(i, j) * pair.null_variance;
+            }
+        }
+        let norm: f64 = all.row(i).iter().map(|p| p * p).sum();
+        mean += 1.0 - norm;
+    }
+    variance += Quadratic::of(&all, flat).null_diagonal_variance;
+    assert!((f.biased - total / 3600.0).abs() < 1e-8);
+    assert!((f.null_mean - mean / 3600.0).abs() < 1e-8);
+    assert!((f.null_sd - variance.sqrt() / 3600.0).abs() < 1e-8);
+}
+
+#[test]
+fn the_lower_end_is_seldom_above_the_error_and_at_last_above_nothing() {
+    // Outcomes of class 0 with probability ½ whatever is said of three classes: ‖E(δ | g)‖ is ½‖e_0 − g‖.
+    let mut above = 0;
+    for seed in 0..50 {
+        let all = events(4000, 3, 0.5, 100 + seed);
+        let order: Vec<usize> = (0..4000).collect();
+        let keeping = Keeping {
+            sample: 400,
+            ..KEEPING
+        };
+        let kept = sums(&all, &ranks(4000, seed), keeping, &order);
+        let e = evaluate(&kept, 0.05, 0.9).unwrap();
+        let size = |g: &[f64]| {
+            let rest: f64 = g[1..].iter().map(|p| p * p).sum();
+            0.25 * ((1.0 - g[0]).powi(2) + rest)
+        };
+        let squared: f64 = all.events().map(|(g, _)| size(g)).sum::<f64>() / 4000.0;
+        above += u32::from(e.lower > squared.sqrt());
+        assert!(e.by_features && e.reject && e.lower > 0.05, "{}", e.lower);
+    }
+    assert_eq!(above, 0);
+}
+
+#[test]
+fn both_tests_keep_their_levels_and_features_find_what_the_sample_does_not() {
+    let run = |sets: u64, pushed: f64| {
+        let mut hits = [0u32; 2];
+        for set in 0..sets {
+            let all = events(2000, 3, pushed, 500 + set);
+            let order: Vec<usize> = (0..2000).collect();
+            let kept = sums(&all, &ranks(2000, set), KEEPING, &order);
+            let e = evaluate(&kept, 0.05, 0.9).unwrap();
+            hits[0] += u32::from(e.sample.reject);
+            hits[1] += u32::from(e.reject);
+        }
+        hits.map(|h| f64::from(h) / sets as f64)
+    };
+    let bar = 4.0 * (0.05f64 * 0.95 / 400.0).sqrt();
+    let levels = run(400, 0.0);
+    println!("levels {levels:?}");
+    assert!(levels.iter().all(|l| (l - 0.05).abs() < bar), "{levels:?}");
+    let powers = run(60, 0.12);
+    println!("powers {powers:?}");
+    assert!(powers[1] > 0.9 && powers[0] < 0.8, "{powers:?}");
+}
+
+#[test]
+fn what_cannot_be_kept_is_refused() {
+    let none = |keeping| KernelSums::new(3, keeping).is_none();
+    assert!(none(Keeping {
+        nu: None,
+        ..KEEPING
+    }));
+    assert!(none(Keeping {
+        sample: 1,
+        ..KEEPING
+    }));
+    assert!(KernelSums::new(1, KEEPING).is_none());
+    let mut sums = KernelSums::new(3, KEEPING).unwrap();
+    assert!(!sums.observe(1, &[0.5, 0.5], 1.0, 0));
+    assert!(!sums.observe(1, &[0.5, 0.2, 0.3], 1.0, 3));
+    sums.admit(false);
+    assert!(!sums.observe(1, &[0.5, 0.2, 0.3], 1.0, 2));
+    assert_eq!((sums.n(), sums.refused()), (0, 3));
+    assert!(evaluate(&sums, 0.05, 0.9).is_none());
+}
