@@ -132,10 +132,11 @@ fn offline(rows: &[Row], from_ms: i64, view: VectorView) -> multiclass::Evaluati
         view,
         classes: 4,
         cells_max: 4096,
+        weighted: false,
     };
     let mut sums = VectorSums::new(shape).unwrap();
     for row in rows.iter().filter(|r| r.time_ms >= from_ms) {
-        assert!(sums.observe(&row.p, 1.0, row.y));
+        assert!(sums.observe(&row.p, 1.0, row.y, None));
     }
     multiclass::evaluate_sums(&sums, 0.05, 0.9).unwrap()
 }
@@ -214,12 +215,13 @@ fn every_slide_is_what_its_own_events_say_from_scratch() {
             view: VectorView::Full,
             classes: 4,
             cells_max: 4096,
+            weighted: false,
         })
         .unwrap();
         let inside = rows[..=i]
             .iter()
             .filter(|r| (w.start_ms..w.end_ms).contains(&r.time_ms));
-        inside.for_each(|r| assert!(sums.observe(&r.p, 1.0, r.y)));
+        inside.for_each(|r| assert!(sums.observe(&r.p, 1.0, r.y, None)));
         let scratch = multiclass::evaluate_sums(&sums, 0.05, 0.9).unwrap();
         assert_eq!((vector, w.n), (&scratch, sums.n()));
     }
@@ -584,6 +586,9 @@ fn what_cannot_be_kept_live_is_refused_with_the_reason() {
     // Four probabilities for `full`, which serve `top_k:2` too.
     let waiting = vectors.plan.joins[0].pending_max as u64;
     assert_eq!(more - fewer, 4 * COORDINATE_BYTES * waiting);
+    // Cells of weighted events are larger.
+    let weighted = configuration(good, four, "weight = \"w\"\n", "").unwrap();
+    assert!(MemoryBound::of(&weighted).vector_bytes > 2 * bound.vector_bytes);
     assert!(configuration(good, four, "", "[state]\ntopic = \"moves\"\n").is_ok());
     let cases = [
         (
@@ -609,7 +614,7 @@ fn what_cannot_be_kept_live_is_refused_with_the_reason() {
         ),
         ("[\"full\"]", four, "", "", "no view of single scores"),
         (
-            good,
+            "[\"top_label\", \"kernel\"]",
             four,
             "weight = \"w\"\n",
             "",

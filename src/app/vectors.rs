@@ -4,7 +4,7 @@
 //! exactly the accepted events, in exactly the panes that the collector's line seals. Streams are of whole versions:
 //! segments would multiply cells that are sparse already, so a version with segments has its vector views under segment
 //! `*`, as a roll-up. Predictions that wait for their outcomes come when they are mature ([`Vectors::ripen`]), late outcomes
-//! as revisions. The configuration refuses vector views where events are weighted.
+//! as revisions. Of a model with weights they count by them.
 //!
 //! Lanes and their union are in [`union`](PouredVector).
 //!
@@ -114,6 +114,7 @@ pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<HeldShape
         view: view.cells()?,
         classes,
         cells_max,
+        weighted: plan.grid.is_weighted(),
     }))
 }
 
@@ -201,6 +202,7 @@ impl Vectors {
             sum,
             class,
             rank,
+            weight: event.weight,
         };
         let judges = version.judges.iter_mut();
         lost(judges.map(|j| j.observe(event.time_ms, seen)))

@@ -14,9 +14,12 @@ pub fn render(e: &Evaluation) -> String {
     };
     let i = &e.interval;
     let zero = if i.contains_zero { " and 0" } else { "" };
+    let weights = e
+        .weights
+        .map(|w| format!(", effective number of events {:.1}", w.effective));
     let mut out = format!(
         "calibration {verdict} at α = {} in the view {}\n\n\
-         {:<22}{} of {} classes\n\
+         {:<22}{} of {} classes{}\n\
          {:<22}p = {} over {} levels\n\
          {:<22}{:.5}, {} % interval {:.5} to {:.5}{zero}, {} slices, median of {} events a cell\n\
          {:<22}{:.5} in total variation\n\n\
@@ -26,6 +29,7 @@ pub fn render(e: &Evaluation) -> String {
         "events",
         e.n,
         e.classes,
+        weights.unwrap_or_default(),
         "T-Cal",
         p(e.tcal.p_value),
         e.tcal.levels.len(),

@@ -1,14 +1,10 @@
 //! `trueline evaluate`: a file of scored outcomes as one sample.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-
-use indicatif::{ProgressBar, ProgressStyle};
+use std::path::PathBuf;
 
 use super::exit::{self, Exit};
+use super::sight::{Seen, sight};
 use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate, table};
-use crate::decode::scores;
-use crate::decode::vectors::{self, Table};
 use crate::judge::{self, report};
 use crate::stats::comparison::intervals::{self, Compared};
 use crate::stats::evaluation::{
@@ -17,10 +13,9 @@ use crate::stats::evaluation::{
 };
 use crate::stats::fixed::Score;
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
-use crate::stats::multiclass::{self, VectorView};
+use crate::stats::multiclass::{self, Events, VectorView};
 use crate::stats::offline as tests;
 use crate::stats::view::View;
-use crate::stats::weighted::WeightedEvent;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +28,7 @@ Examples:
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
 The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, with weight (an
-importance weight above 0) where there is one; or, for several classes, p0, p1, … (a probability a class) and label (the index of the class that happened).";
+importance weight above 0) where there is one; or, for several classes, p0, p1, … (a probability a class) and label (the index of the class that happened), likewise with weight.";
 
 /// Replicates of the paper's procedure, the number of its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
@@ -230,7 +225,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 impl Args {
     /// The rates, which were checked as they were read.
-    fn sampling(&self) -> Sampling {
+    pub(super) fn sampling(&self) -> Sampling {
         Sampling::new(self.negatives_kept, self.negatives_trained).unwrap_or_default()
     }
 
@@ -284,14 +279,16 @@ impl Args {
 pub fn run(args: &Args) -> Exit {
     let done = sight(args, &args.file).and_then(|seen| match seen {
         seen if args.test.is_some() => Ok(run_other(args, &seen)),
-        Seen::Weighted(_) | Seen::Vectors(..) if args.compare_intervals > 0 => Err((
+        Seen::Weighted(_) | Seen::Vectors(..) | Seen::WeightedVectors(..)
+            if args.compare_intervals > 0 => Err((
             Exit::Usage,
             "--compare-intervals redraws single scores of equal weight; take a view such as top_label or class:0, \
              and leave the column weight out"
                 .to_owned(),
         )),
         Seen::Scores(sample) => run_scores(args, sample),
-        Seen::Weighted(_) | Seen::Vectors(..) if args.mending.recalibrate.is_some() => Err((
+        Seen::Weighted(_) | Seen::Vectors(..) | Seen::WeightedVectors(..)
+            if args.mending.recalibrate.is_some() => Err((
             Exit::Usage,
             "maps mend one score an event, without weights; take a view such as top_label or class:0, \
              and leave the column weight out"
@@ -304,76 +301,12 @@ pub fn run(args: &Args) -> Exit {
             None,
         )),
         Seen::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
+        Seen::WeightedVectors(events) => Ok(run_cells(args, &events)),
     });
     done.unwrap_or_else(|(exit, message)| {
         eprintln!("trueline evaluate: {message}");
         exit
     })
-}
-
-/// What is tested of the file.
-enum Seen {
-    Scores(Vec<(f64, bool)>),
-    Weighted(Vec<WeightedEvent>),
-    Vectors(Vectors, FileView),
-}
-
-/// Reads a file and takes the view of it that was asked for.
-fn sight(args: &Args, path: &Path) -> Result<Seen, (Exit, String)> {
-    let table = read(path)?;
-    if matches!(table, Table::Vectors(_)) && args.sampling() != Sampling::default() {
-        let name = path.display();
-        let text = format!("{name} holds several classes; only of one have negatives a rate");
-        return Err((Exit::Usage, text));
-    }
-    see(args, path, table)
-}
-
-/// Takes the view of the table that was asked for.
-fn see(args: &Args, path: &Path, table: Table) -> Result<Seen, (Exit, String)> {
-    let name = path.display();
-    match (table, args.view) {
-        (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
-            Ok(Seen::Scores(sample))
-        }
-        (Table::Weighted(_), _)
-            if args.method == Method::Paper || args.discrete == Discrete::On =>
-        {
-            let text = format!(
-                "{name} has weights, for which neither --method paper nor the exact test of discrete scores \
-                 holds; leave the option or the column out"
-            );
-            Err((Exit::Usage, text))
-        }
-        (Table::Weighted(sample), None | Some(FileView::Scalar(View::Binary))) => {
-            Ok(Seen::Weighted(sample))
-        }
-        (Table::Scores(_) | Table::Weighted(_), Some(_)) => Err((
-            Exit::Usage,
-            format!(
-                "{name} holds scores of one class; this view needs the columns p0, p1, … of all"
-            ),
-        )),
-        (Table::Vectors(mut sample), Some(view)) if !matches!(view, FileView::Scalar(_)) => {
-            sample.normalise();
-            Ok(Seen::Vectors(sample, view))
-        }
-        (Table::Vectors(sample), view) => {
-            // Weights of vectors are not read: their header names no score.
-            let view = match view {
-                Some(FileView::Scalar(view)) => view,
-                _ => View::TopLabel,
-            };
-            let seen = sample.project(view).map_err(|_| {
-                let k = sample.classes();
-                (
-                    Exit::Usage,
-                    format!("{name} has no view {view}; its classes are 0 to {}", k - 1),
-                )
-            })?;
-            Ok(Seen::Scores(seen))
-        }
-    }
 }
 
 fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
@@ -466,7 +399,7 @@ fn run_other(args: &Args, seen: &Seen) -> Exit {
     };
     let outcome = match seen {
         Seen::Scores(sample) => tests::scores(test, &carried(args, sample), &options),
-        Seen::Weighted(_) => {
+        Seen::Weighted(_) | Seen::WeightedVectors(_) => {
             eprintln!(
                 "trueline evaluate: --test {} has no weighted form; leave the option or the column weight out",
                 test.name()
@@ -506,17 +439,17 @@ fn run_other(args: &Args, seen: &Seen) -> Exit {
 
 fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Exit {
     match view {
-        FileView::Cells(view) => run_cells(args, sample, view),
+        FileView::Cells(view) => run_cells(args, &Events::of(sample, view)),
         FileView::Classes => run_classes(args, sample),
         FileView::Kernel | FileView::Scalar(_) => run_kernel(args, sample),
     }
 }
 
-fn run_cells(args: &Args, sample: &Vectors, view: VectorView) -> Exit {
+fn run_cells(args: &Args, events: &Events) -> Exit {
     let slices = args
         .interval_cells
         .map(|m| u32::try_from(m).unwrap_or(u32::MAX));
-    let e = multiclass::evaluate(sample, view, args.alpha, args.confidence, slices);
+    let e = multiclass::evaluate_events(events, args.alpha, args.confidence, slices);
     // A sample that was read has at least one event, so there is always an evaluation.
     let Some(e) = e else {
         return Exit::Data;
@@ -571,41 +504,6 @@ fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
 /// Rejected, and beyond the tolerance where one is set.
 fn miscalibrated(e: &Evaluation) -> bool {
     e.reject && e.tolerance.exceeded
-}
-
-fn read(path: &Path) -> Result<Table, (Exit, String)> {
-    let name = path.display().to_string();
-    let missing = |e: std::io::Error| {
-        let text = format!("cannot open {name} ({e}); check the path and its permissions");
-        (Exit::NoInput, text)
-    };
-    let file = File::open(path).map_err(missing)?;
-    if file.metadata().is_ok_and(|m| m.is_dir()) {
-        let text = format!("{name} is a directory; name one CSV file in it");
-        return Err((Exit::NoInput, text));
-    }
-    let bytes = file.metadata().map_or(0, |m| m.len());
-    let bar = progress(bytes);
-    let input = scores::unpack(path, bar.wrap_read(file)).map_err(missing)?;
-    let sample = vectors::read(&name, input).map_err(|e| (Exit::Data, e.to_string()));
-    bar.finish_and_clear();
-    sample
-}
-
-/// Under this many bytes the reading is over before a bar could be seen.
-const SHOWN_FROM_BYTES: u64 = 8 << 20;
-
-/// A bar on the terminal; indicatif shows none where stderr is not one.
-fn progress(bytes: u64) -> ProgressBar {
-    if bytes < SHOWN_FROM_BYTES {
-        return ProgressBar::hidden();
-    }
-    let style = "reading {wide_bar} {bytes} of {total_bytes} {eta}";
-    let bar = ProgressBar::new(bytes);
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
 }
 
 /// Prints to stdout; a closed pipe (`| head`) is no failure.

@@ -30,6 +30,7 @@ mod recalibrate;
 mod replay;
 mod reproduce;
 mod run;
+mod sight;
 mod state;
 mod state_topic;
 mod table;

@@ -48,6 +48,8 @@ pub struct LateVector {
     classes: Vec<u32>,
     /// Its rank and all of its probabilities, where they are kept.
     whole: Option<(u64, Vec<f64>)>,
+    /// Its weight, where events have weights.
+    weight: Option<Weight>,
     /// The class with which it was counted, if it was.
     pub before: Option<u32>,
     /// Whether that one was implied.
@@ -65,6 +67,7 @@ impl LateVector {
                 classes: &self.classes,
             },
             whole: (self.whole.as_ref()).map(|(rank, row)| Whole { rank: *rank, row }),
+            weight: self.weight,
         }
     }
 }
@@ -112,6 +115,7 @@ impl Amendments {
                 values: ranked.values.to_vec(),
                 classes: ranked.classes.to_vec(),
                 whole: rank.map(|rank| (rank, row)),
+                weight,
                 before,
                 implied: implied.is_some(),
                 now,

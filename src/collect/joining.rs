@@ -270,6 +270,7 @@ impl Collector {
             waited: Waited {
                 ranked: matured.ranked(shape.kept()),
                 whole: matured.whole(shape.kept(), shape.classes, &mut row),
+                weight: shape.weight_of(matured),
             },
             class: matured.outcome.or(implied),
             implied: implied.is_some(),

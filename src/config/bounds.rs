@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A pane of a vector view keeps at most so many cells as `vector_cells_max` says, or its view has; each takes up to
-//! 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes for k coordinates. Its windows by time hold panes of a slide as above, and
+//! 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes for k coordinates, where events are weighted with 16·(2 + 4k + k² + k(k+1)/2) + 112 for the
+//! second. Its windows by time hold panes of a slide as above, and
 //! of each there is one a version, for at most `vector_versions_max` versions. A pane of a kernel view keeps, of each event of its
 //! sample, 8 bytes a class and 64 around them, and 32 a class for each random feature.
 //!
@@ -186,6 +187,7 @@ fn version_bytes(model: &ModelPlan, cells_max: usize) -> u64 {
             view: view.cells()?,
             classes: model.classes.len(),
             cells_max,
+            weighted: model.grid.is_weighted(),
         };
         Some((shape.cells_most() * shape.cell_bytes()) as u64)
     };

@@ -1,8 +1,8 @@
 //! Which vector views can be kept live, and beside what.
 //!
 //! A vector view needs its classes named, at most [`DIMENSION_MAX`] coordinates unless it is of the kernel test, and a view of single scores beside it, by
-//! which events are counted. It counts events alike: the null variance of a cell, by which its test keeps its level, is of
-//! sums without weights; so it cannot be of a model whose events are weighted.
+//! which events are counted. The kernel view is of events that count alike: its null is of pairs of such, so it cannot be of a
+//! model whose events are weighted.
 
 use super::document::Record;
 use super::problem::Problems;
@@ -17,10 +17,9 @@ pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Pro
         return;
     }
     let at = record.entry("views").at;
-    let remedy = "use `top_label` and `class:` views";
-    if weighted {
-        let what = "vector views count events alike, and events of this model are weighted";
-        problems.add(at, what, remedy);
+    if weighted && views.contains(&View::Kernel) {
+        let what = "`kernel` compares pairs of events that count alike, and events of this model are weighted";
+        problems.add(at, what, "use `full`, `top_k:` and `class:` views");
     }
     if views.iter().all(|v| v.is_vector()) {
         let what = "`views` has no view of single scores, by which events are counted";
@@ -63,6 +62,7 @@ pub fn fits(view: View, text: &str, classes: &[String]) -> Result<View, (String,
         view: vector,
         classes: classes.len(),
         cells_max: 1,
+        weighted: false,
     };
     match shape.dimension() {
         Some(_) => Ok(view),

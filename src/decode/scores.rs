@@ -99,7 +99,7 @@ pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
 /// Between these a weight's sixth power is a double with room for a sum.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
 
-fn parse_weight(text: &str) -> Result<f64, String> {
+pub(super) fn parse_weight(text: &str) -> Result<f64, String> {
     let Ok(w) = text.parse::<f64>() else {
         return Err(format!(
             "weight '{text}' is not a number; write a number above 0, or drop the column"

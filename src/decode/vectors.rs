@@ -1,4 +1,4 @@
-//! Files of probability vectors for `evaluate`: CSV with the columns `p0` … `p{K−1}` and `label`.
+//! Files of probability vectors for `evaluate`: CSV with the columns `p0` … `p{K−1}` and `label`, and perhaps `weight`.
 //!
 //! `label` is the index of the class that happened, from 0. As for scores, a line that is wrong ends the reading
 //! with its file, line and remedy. [`read`] takes either kind of file and tells them apart by the header: one
@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 
-use super::scores::{self, Sample, ScoresError, broken, empty, parse_score};
+use super::scores::{self, Sample, ScoresError, broken, empty, parse_score, parse_weight};
 use crate::stats::kernel::Vectors;
 use crate::stats::view::ViewError;
 use crate::stats::weighted::WeightedEvent;
@@ -20,6 +20,8 @@ pub enum Table {
     Weighted(Vec<WeightedEvent>),
     /// Probabilities of all classes with the class that happened.
     Vectors(Vectors),
+    /// The same with the weight of each.
+    WeightedVectors(Vectors, Vec<f64>),
 }
 
 /// Reads the whole sample, of either kind; `name` is the file's name in messages.
@@ -33,7 +35,7 @@ pub fn read(name: &str, input: impl Read) -> Result<Table, ScoresError> {
         .split(',')
         .map(|n| n.trim_matches(['\u{feff}', '"', ' ', '\r']));
     if names.clone().any(|n| n == "p0") && !names.any(|n| n == "score") {
-        read_vectors(name, input).map(Table::Vectors)
+        read_vectors(name, input)
     } else {
         Ok(match scores::read(name, input)? {
             Sample::Plain(sample) => Table::Scores(sample),
@@ -48,7 +50,7 @@ const HEADER_BYTES: usize = 1 << 17;
 /// Most classes of a file; beyond, a row is more likely a mistake.
 const CLASSES_MAX: usize = 10_000;
 
-fn read_vectors(name: &str, input: impl Read) -> Result<Vectors, ScoresError> {
+fn read_vectors(name: &str, input: impl Read) -> Result<Table, ScoresError> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
         .from_reader(input);
@@ -65,7 +67,8 @@ fn read_vectors(name: &str, input: impl Read) -> Result<Vectors, ScoresError> {
             "{name}:1: the first line must name the columns p0, p1, … of at least two classes and label"
         )));
     };
-    let mut sample = Vectors::new(columns.len());
+    let weight = column("weight");
+    let (mut sample, mut weights) = (Vectors::new(columns.len()), Vec::new());
     let (mut record, mut row) = (csv::StringRecord::new(), Vec::new());
     while reader
         .read_record(&mut record)
@@ -82,11 +85,18 @@ fn read_vectors(name: &str, input: impl Read) -> Result<Vectors, ScoresError> {
         sample
             .push(&row, class)
             .map_err(|e| place(fault(e, &row)))?;
+        if let Some(weight) = weight {
+            let text = record.get(weight).unwrap_or_default();
+            weights.push(parse_weight(text).map_err(place)?);
+        }
     }
     if sample.is_empty() {
         return Err(empty(name));
     }
-    Ok(sample)
+    Ok(match weight {
+        None => Table::Vectors(sample),
+        Some(_) => Table::WeightedVectors(sample, weights),
+    })
 }
 
 fn parse_class(text: &str, classes: usize) -> Result<u32, String> {
@@ -124,6 +134,19 @@ mod tests {
             panic!("read as scores");
         };
         assert_eq!((v.row(0), v.outcome(0)), (&[0.5, 0.3, 0.2][..], 2));
+        let text = "p0,weight,p1,label\n0.25,2.5,0.75,1\n";
+        let Ok(Table::WeightedVectors(v, w)) = read("v.csv", text.as_bytes()) else {
+            panic!("read without weights");
+        };
+        assert_eq!(
+            (v.row(0), v.outcome(0), w),
+            (&[0.25, 0.75][..], 1, vec![2.5])
+        );
+        let told = fault_of("p0,p1,weight,label\n0.25,0.75,0,1\n");
+        assert!(
+            told.starts_with("v.csv:2: weight 0 is not above 0"),
+            "{told}"
+        );
         let text = "score,label,p0\n0.5,1,0\n";
         let table = read("v.csv", text.as_bytes());
         assert_eq!(table, Ok(Table::Scores(vec![(0.5, true)])));

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 /// A vector view, tested by cells.
 pub fn json(e: &Evaluation) -> Value {
+    // The theorem's bound is of events that count alike.
+    let bound = |exceeded: bool| e.weights.is_none().then_some(exceeded);
     let level = |l: &crate::stats::multiclass::tcal::VectorLevelResult| {
         json!({
             "slices": l.slices,
@@ -14,7 +16,7 @@ pub fn json(e: &Evaluation) -> Value {
             "debiased": l.debiased,
             "null_sd": l.null_sd,
             "p_value": l.p_value,
-            "theorem": l.theorem,
+            "theorem": bound(l.theorem),
         })
     };
     let i = &e.interval;
@@ -28,7 +30,7 @@ pub fn json(e: &Evaluation) -> Value {
         "tcal": {
             "p_value": e.tcal.p_value,
             "reject": e.tcal.reject,
-            "theorem_reject": e.tcal.theorem_reject,
+            "theorem_reject": bound(e.tcal.theorem_reject),
             "alpha": e.alpha,
             "levels": e.tcal.levels.iter().map(level).collect::<Vec<_>>(),
         },
@@ -42,6 +44,11 @@ pub fn json(e: &Evaluation) -> Value {
             "contains_zero": i.contains_zero,
             "median_count": i.median_count,
         },
+        "weights": e.weights.map(|w| json!({
+            "sum": w.sum,
+            "effective_n": w.effective,
+            "withheld": {"theorem": "the bound of the theorem is proven for equal weights"},
+        })),
     })
 }
 

@@ -180,6 +180,9 @@ struct VectorWindow {
     classes: usize,
     /// Most cells; 0 of the kernel view.
     cells_max: usize,
+    /// Whether events have weights.
+    #[serde(default)]
+    weighted: bool,
     /// Cells, or what the kernel test needs, as in snapshots, hexadecimal.
     rows: String,
 }
@@ -200,9 +203,11 @@ impl VectorWindow {
             }
             _ => return None,
         };
+        let weighted = matches!(held, Held::Cells(sums) if sums.shape().weighted);
         Some(VectorWindow {
             classes,
             cells_max,
+            weighted,
             rows: hex(&bytes.ok()?),
         })
     }
@@ -223,6 +228,7 @@ impl VectorWindow {
             view,
             classes,
             cells_max,
+            weighted: self.weighted,
         };
         let (rows, refused) = (postcard::from_bytes(&bytes).ok()?, 0);
         let blank = HeldShape::Cells(shape).blank()?;

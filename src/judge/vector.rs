@@ -338,6 +338,14 @@ impl Numbers {
         }
     }
 
+    /// Effective number of events, where they have weights.
+    fn effective(&self) -> Option<f64> {
+        match self {
+            Numbers::Cells(e) => e.weights.map(|w| w.effective),
+            Numbers::Kernel(_) => None,
+        }
+    }
+
     /// As JSON.
     pub fn json(&self) -> serde_json::Value {
         match self {
@@ -390,6 +398,10 @@ fn weigh(total: &Held, unlabelled: &Unlabelled, o: &JudgeOptions) -> (Verdict, O
     let test = &o.evaluation;
     match Numbers::of(total, test.tcal.alpha, test.confidence) {
         None => undecided(Undecided::TooFew),
+        // Weights say less than their number.
+        Some(e) if e.effective().is_some_and(|n| n < o.min_events as f64) => {
+            undecided(Undecided::TooFew)
+        }
         Some(e) => (e.verdict(o.tolerance), Some(e)),
     }
 }

@@ -7,6 +7,7 @@ use crate::stats::kernel::features::{BlockSums, FeatureParts};
 use crate::stats::kernel::kept::{Keeping, Kept, KernelParts, KernelSums, TOPS};
 use crate::stats::multiclass::sums::{Rows, Shape};
 use crate::stats::multiclass::{Ranked, VectorSums};
+use crate::stats::weight::Weight;
 use serde::{Deserialize, Serialize};
 
 /// What is kept of which view.
@@ -34,6 +35,8 @@ pub struct Seen<'a> {
     pub class: u32,
     /// A hash of what the event is called, without its outcome; for samples.
     pub rank: u64,
+    /// Its weight, where events have weights.
+    pub weight: Option<Weight>,
 }
 
 /// What vector views know of a prediction that waited for its outcome.
@@ -43,6 +46,8 @@ pub struct Waited<'a> {
     pub ranked: Ranked<'a>,
     /// All of it, for samples; `None` where it came before any was kept.
     pub whole: Option<Whole<'a>>,
+    /// Its weight, where events have weights.
+    pub weight: Option<Weight>,
 }
 
 /// A whole vector that waited.
@@ -143,9 +148,10 @@ impl Held {
             sum,
             class,
             rank,
+            weight,
         } = seen;
         match self {
-            Held::Cells(sums) => sums.observe(entries, sum, class),
+            Held::Cells(sums) => sums.observe(entries, sum, class, weight),
             Held::Kernel(sums) => sums.observe(rank, entries, sum, class),
         }
     }
@@ -154,7 +160,7 @@ impl Held {
     /// of this view, and left out. Answers whether there was room for it.
     pub fn observe_waited(&mut self, waited: Waited<'_>, class: u32) -> bool {
         match (self, waited.whole) {
-            (Held::Cells(sums), _) => sums.observe_ranked(waited.ranked, class),
+            (Held::Cells(sums), _) => sums.observe_ranked(waited.ranked, class, waited.weight),
             (Held::Kernel(sums), Some(w)) => sums.observe(w.rank, w.row, 1.0, class),
             (Held::Kernel(_), None) => true,
         }
@@ -164,7 +170,7 @@ impl Held {
     /// whether there was room for it.
     pub fn revise(&mut self, waited: Waited<'_>, before: Option<u32>, now: u32) -> bool {
         match (self, waited.whole) {
-            (Held::Cells(sums), _) => sums.revise(waited.ranked, before, now),
+            (Held::Cells(sums), _) => sums.revise(waited.ranked, before, now, waited.weight),
             (Held::Kernel(sums), Some(w)) => sums.revise(w.rank, w.row, before, now),
             (Held::Kernel(_), None) => true,
         }

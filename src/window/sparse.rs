@@ -510,6 +510,7 @@ mod tests {
             view: VectorView::Full,
             classes: 3,
             cells_max: 100,
+            weighted: false,
         });
         SparseWindows::new(shape, &Ladder::new(specs, 0).unwrap()).unwrap()
     }
@@ -520,6 +521,7 @@ mod tests {
             sum: 1.0,
             class: (time_ms % 3) as u32,
             rank: 0,
+            weight: None,
         };
         assert!(w.observe(time_ms, seen));
     }

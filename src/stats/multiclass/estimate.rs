@@ -3,9 +3,10 @@
 //! As for scalars ([`crate::stats::estimator`]) with ‖·‖² for squares: plug-in T_b = (1/n)Σ‖ΣU‖²/N, debiased
 //! T_d = (1/n)Σ[‖ΣU‖² − Σ‖U‖²]/N, unbiased T = (1/n)Σ_{N≥2}[…]/(N − 1). For two classes the `full` view's are twice
 //! the scalar ones. Null moments: mean 0, variance (1/n²)Σ 2Σ_{a≠b}tr(S_a S_b)/N², third cumulant
-//! (1/n³)Σ{8Σ tr(S_a S_b S_c) + 4ΣE(U_a·U_b)³}/N³; N − 1 for N in the unbiased one.
+//! (1/n³)Σ{8Σ tr(S_a S_b S_c) + 4ΣE(U_a·U_b)³}/N³; N − 1 for N in the unbiased one. Of weighted events
+//! [`super::weighted`] has the same with N = Σw, and N − Σw²/N for N − 1.
 
-use super::level::VectorLevel;
+use super::level::{VectorCell, VectorLevel};
 use crate::stats::null::Moments;
 
 /// Plug-in estimate; biased upwards, never negative.
@@ -24,8 +25,8 @@ pub fn debiased(level: &VectorLevel) -> f64 {
 
 /// Unbiased estimate; cells of one event say nothing.
 pub fn unbiased(level: &VectorLevel) -> f64 {
-    let cells = level.cells.iter().filter(|c| c.n >= 2.0);
-    cells.map(|c| c.pairs_u() / (c.n - 1.0)).sum::<f64>() / level.n
+    let cells = level.cells.iter().filter(|c| c.count >= 2.0);
+    cells.map(|c| c.pairs_u() / rest(c)).sum::<f64>() / level.n
 }
 
 /// ℓ1-ECE in total variation: (1/n)Σ½‖ΣU‖₁ (with the label that did not happen left out for `top_k`).
@@ -39,18 +40,23 @@ pub fn ece_l1(level: &VectorLevel) -> f64 {
 
 /// Null moments of [`debiased`].
 pub fn moments_of_debiased(level: &VectorLevel) -> Moments {
-    moments(level, |n| 1.0 / n)
+    moments(level, |c| 1.0 / c.n)
 }
 
 /// Null moments of [`unbiased`].
 pub fn moments_of_unbiased(level: &VectorLevel) -> Moments {
-    moments(level, |n| 1.0 / (n - 1.0))
+    moments(level, |c| 1.0 / rest(c))
 }
 
-fn moments(level: &VectorLevel, weight: impl Fn(f64) -> f64) -> Moments {
+/// N − 1, or of weighted events N − Σw²/N.
+fn rest(c: &VectorCell) -> f64 {
+    c.n - c.w2 / c.n
+}
+
+fn moments(level: &VectorLevel, weight: impl Fn(&VectorCell) -> f64) -> Moments {
     let (mut variance, mut third) = (0.0, 0.0);
-    for c in level.cells.iter().filter(|c| c.n >= 2.0) {
-        let w = weight(c.n);
+    for c in level.cells.iter().filter(|c| c.count >= 2.0) {
+        let w = weight(c);
         variance += 2.0 * c.pairs * w * w;
         third += (8.0 * c.triples + 4.0 * c.cubes) * w * w * w;
     }

@@ -39,6 +39,8 @@ pub struct Events {
     pub dimension: usize,
     points: Vec<f64>,
     labels: Vec<u32>,
+    /// One an event, or none.
+    weights: Vec<f64>,
 }
 
 impl Events {
@@ -71,7 +73,41 @@ impl Events {
             dimension,
             points,
             labels,
+            weights: Vec::new(),
         }
+    }
+
+    /// The same with weights above 0, one an event.
+    pub fn weighted(sample: &Vectors, view: VectorView, weights: &[f64]) -> Events {
+        assert_eq!(weights.len(), sample.len(), "one weight an event");
+        Events {
+            weights: weights.to_vec(),
+            ..Events::of(sample, view)
+        }
+    }
+
+    /// Whether events have weights.
+    pub fn is_weighted(&self) -> bool {
+        !self.weights.is_empty()
+    }
+
+    /// Weight of event `i`; 1 without weights.
+    pub fn weight(&self, i: usize) -> f64 {
+        self.weights.get(i).copied().unwrap_or(1.0)
+    }
+
+    /// Σw.
+    pub fn total(&self) -> f64 {
+        match self.is_weighted() {
+            true => self.weights.iter().sum(),
+            false => self.len() as f64,
+        }
+    }
+
+    /// Effective number of events, (Σw)²/Σw², where they have weights.
+    pub fn effective(&self) -> Option<f64> {
+        let squares: f64 = self.weights.iter().map(|w| w * w).sum();
+        self.is_weighted().then(|| self.total().powi(2) / squares)
     }
 
     /// n.

@@ -13,7 +13,7 @@
 
 use super::estimate;
 use super::events::Events;
-use super::level::VectorLevel;
+use super::level::{VectorCell, VectorLevel};
 use crate::stats::interval::{Estimate, squared_ends};
 
 /// The interval.
@@ -58,20 +58,24 @@ pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
     let (n, alpha) = (level.n, 1.0 - confidence);
     let (mut second, mut fourth, mut mixed) = (0.0, 0.0, 0.0);
     for c in &level.cells {
-        let e2 = c.u.iter().map(|u| u * u).sum::<f64>() / (c.n * c.n);
+        let e2 = squared_mean(c);
         second += c.n / n * e2;
         fourth += c.n / n * e2 * e2;
         mixed += c.along / n - c.n / n * e2 * e2;
     }
+    let sigma1_squared = match level.effective {
+        None => fourth - second * second + 4.0 * mixed,
+        Some(_) => weighted_variance(level, second),
+    };
     let m = estimate::moments_of_unbiased(level);
     let e = Estimate {
         t: estimate::unbiased(level),
-        sigma1_squared: fourth - second * second + 4.0 * mixed,
+        sigma1_squared,
         null: m,
     };
     let within = m.survival(e.t) > alpha;
-    let ends = squared_ends(&e, n, alpha, within);
-    let mut counts: Vec<f64> = level.cells.iter().map(|c| c.n).collect();
+    let ends = squared_ends(&e, level.count, alpha, within);
+    let mut counts: Vec<f64> = level.cells.iter().map(|c| c.count).collect();
     counts.sort_by(f64::total_cmp);
     let middle = counts.len() / 2;
     let median = if counts.len().is_multiple_of(2) {
@@ -89,6 +93,20 @@ pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
         contains_zero: ends.contains_zero,
         median_count: median,
     }
+}
+
+/// ‖e‖².
+fn squared_mean(c: &VectorCell) -> f64 {
+    c.u.iter().map(|u| u * u).sum::<f64>() / (c.n * c.n)
+}
+
+/// σ̂₁² of weighted events with θ, as [`super::weighted`] has it.
+fn weighted_variance(level: &VectorLevel, theta: f64) -> f64 {
+    let cell = |c: &VectorCell| {
+        let at = squared_mean(c) + theta;
+        4.0 * c.along - 4.0 * at * c.along_u + at * at * c.w2
+    };
+    level.cells.iter().map(cell).sum::<f64>() * level.count / (level.n * level.n)
 }
 
 /// σ₀² of the paper's null for K classes and k from 1 to 3, k < K; `None` otherwise.

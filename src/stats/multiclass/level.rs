@@ -17,14 +17,20 @@ use std::collections::BTreeMap;
 pub struct VectorCell {
     /// Its name.
     pub name: Name,
-    /// N.
+    /// N; of weighted events Σw, and in what follows wU for U and w²S for S.
     pub n: f64,
+    /// Number of events.
+    pub count: f64,
+    /// Σw²; N without weights.
+    pub w2: f64,
     /// ΣU.
     pub u: Vec<f64>,
     /// Σ‖U‖².
     pub u2: f64,
     /// Σ(e·U)² with e = ΣU/N, for the interval.
     pub along: f64,
+    /// Σw²e·U.
+    pub along_u: f64,
     /// Σz.
     pub z: Vec<f64>,
     /// Σ_{a≠b} tr(S_a S_b).
@@ -40,8 +46,12 @@ pub struct VectorCell {
 pub struct VectorLevel {
     /// m: slices of an axis, or the root of the number of simplices.
     pub slices: u32,
-    /// n.
+    /// n; of weighted events Σw.
     pub n: f64,
+    /// Number of events.
+    pub count: f64,
+    /// Effective number of events, where they have weights: (Σw)²/Σw².
+    pub effective: Option<f64>,
     /// Occupied cells in the order of their names.
     pub cells: Vec<VectorCell>,
 }
@@ -64,7 +74,9 @@ impl VectorLevel {
             .map(|(name, group)| VectorCell::of(events, name, &group));
         VectorLevel {
             slices,
-            n: events.len() as f64,
+            n: events.total(),
+            count: events.len() as f64,
+            effective: events.effective(),
             cells: cells.collect(),
         }
     }
@@ -73,37 +85,47 @@ impl VectorLevel {
 impl VectorCell {
     fn of(events: &Events, name: Name, group: &[usize]) -> VectorCell {
         let k = events.dimension;
-        let n = group.len() as f64;
-        let (mut u, mut z, mut u2) = (vec![0.0; k], vec![0.0; k], 0.0);
+        let (mut u, mut z, mut mean, mut u2) = (vec![0.0; k], vec![0.0; k], vec![0.0; k], 0.0);
+        let (mut n, mut powers) = (0.0, [0.0; 4]);
         for &i in group {
-            let p = events.point(i);
+            let (p, w) = (events.point(i), events.weight(i));
+            let w2 = w * w;
+            n += w;
+            powers = std::array::from_fn(|k| powers[k] + [w2, w2 * w, w2 * w2, w2 * w2 * w2][k]);
             let norm: f64 = p.iter().map(|p| p * p).sum();
             for c in 0..k {
-                z[c] += p[c];
-                u[c] -= p[c];
+                z[c] += w * p[c];
+                mean[c] += w2 * p[c];
+                u[c] -= w * p[c];
             }
-            u2 += norm;
+            u2 += w2 * norm;
             if events.label(i) != NONE {
                 let y = events.label(i) as usize;
-                u[y] += 1.0;
-                u2 += 1.0 - 2.0 * p[y];
+                u[y] += w;
+                u2 += w2 * (1.0 - 2.0 * p[y]);
             }
         }
-        let along = group.iter().map(|&i| {
+        let (mut along, mut along_u) = (0.0, 0.0);
+        for &i in group {
             let dot: f64 = events.point(i).iter().zip(&u).map(|(p, u)| p * u).sum();
             let hit = u.get(events.label(i) as usize).copied().unwrap_or(0.0);
-            ((hit - dot) / n).powi(2)
-        });
-        let along = along.sum();
-        let mean: Vec<f64> = z.iter().map(|z| z / n).collect();
+            let (w, moved) = (events.weight(i), (hit - dot) / n);
+            along += (w * moved).powi(2);
+            along_u += w * w * moved;
+        }
+        mean.iter_mut().for_each(|z| *z /= powers[0]);
         let law = Law::of(&mean);
-        let pairs = pairs(events, group, &law);
+        let tuples = match events.is_weighted() {
+            true => Tuples::of_powers(powers),
+            false => Tuples::of_count(n),
+        };
+        let pairs = pairs(events, group, &law, &tuples);
         let (triples, cubes) = if group.len() < 2 {
             (0.0, 0.0)
         } else if k <= THIRD_EXACT {
             thirds(events, group)
         } else {
-            law.thirds(&mean, n, pairs)
+            law.thirds(&mean, &tuples, pairs)
         };
         VectorCell {
             pairs,
@@ -111,28 +133,63 @@ impl VectorCell {
             cubes,
             name,
             n,
+            count: group.len() as f64,
+            w2: powers[0],
             u,
             u2,
             along,
+            along_u,
             z,
         }
     }
 
     /// Σ_{a≠b} U_a·U_b = ‖ΣU‖² − Σ‖U‖²; exactly 0 for one event.
     pub fn pairs_u(&self) -> f64 {
-        if self.n < 2.0 {
+        if self.count < 2.0 {
             return 0.0;
         }
         self.u.iter().map(|u| u * u).sum::<f64>() - self.u2
     }
 }
 
-fn pairs(events: &Events, group: &[usize], mean: &Law) -> f64 {
+/// Sums over ordered tuples of different events of powers of their weights.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Tuples {
+    /// Σ_{a≠b}w_a²w_b².
+    squares: f64,
+    /// Σ_{a≠b}w_a³w_b³.
+    cubes: f64,
+    /// Σ_{a≠b≠c}w_a²w_b²w_c².
+    triples: f64,
+}
+
+impl Tuples {
+    /// Of n events without weights.
+    pub fn of_count(n: f64) -> Tuples {
+        let pairs = n * (n - 1.0);
+        Tuples {
+            squares: pairs,
+            cubes: pairs,
+            triples: pairs * (n - 2.0),
+        }
+    }
+
+    /// Of Σw², Σw³, Σw⁴ and Σw⁶ of two events or more.
+    pub fn of_powers([w2, w3, w4, w6]: [f64; 4]) -> Tuples {
+        Tuples {
+            squares: (w2 * w2 - w4).max(0.0),
+            cubes: (w3 * w3 - w6).max(0.0),
+            triples: (w2 * w2 * w2 - 3.0 * w2 * w4 + 2.0 * w6).max(0.0),
+        }
+    }
+}
+
+fn pairs(events: &Events, group: &[usize], mean: &Law, tuples: &Tuples) -> f64 {
     let (n, k) = (group.len() as f64, events.dimension as f64);
     if group.len() < 2 {
         0.0
     } else if n * k * n.min(k) > EXACT_STEPS {
-        n * (n - 1.0) * mean.trace2()
+        tuples.squares * mean.trace2()
     } else if n <= k {
         let mut sum = 0.0;
         for (at, &i) in group.iter().enumerate() {
@@ -142,7 +199,8 @@ fn pairs(events: &Events, group: &[usize], mean: &Law) -> f64 {
                     dot += a * b;
                     cross += a * b * (1.0 - a - b);
                 }
-                sum += 2.0 * (cross + dot * dot);
+                let both = events.weight(i) * events.weight(j);
+                sum += 2.0 * both * both * (cross + dot * dot);
             }
         }
         sum
@@ -161,29 +219,30 @@ fn thirds(events: &Events, group: &[usize]) -> (f64, f64) {
     let (mut s, mut s2, mut t) = (vec![0.0; k * k], vec![0.0; k * k], vec![0.0; k * k * k]);
     let (mut own3, mut own_cube) = (0.0, 0.0);
     for &i in group {
-        let z = events.point(i);
-        let law = Law::of(z);
-        own3 += law.trace3();
-        own_cube += law.cube(z);
+        let (z, w) = (events.point(i), events.weight(i));
+        let (law, w2) = (Law::of(z), w * w);
+        let (w3, w4, w6) = (w2 * w, w2 * w2, w2 * w2 * w2);
+        own3 += w6 * law.trace3();
+        own_cube += w6 * law.cube(z);
         for (at, (s, s2)) in s.iter_mut().zip(&mut s2).enumerate() {
             let (r, c) = (at / k, at % k);
             let both = z[r] * z[c];
-            *s -= both;
-            *s2 += both * (law.s2 - z[r] - z[c]);
+            *s -= w2 * both;
+            *s2 += w4 * both * (law.s2 - z[r] - z[c]);
             if r == c {
-                *s += z[r];
-                *s2 += z[r] * z[r];
+                *s += w2 * z[r];
+                *s2 += w4 * z[r] * z[r];
             }
             for (l, t) in t[at * k..(at + 1) * k].iter_mut().enumerate() {
-                *t += 2.0 * both * z[l];
+                *t += w3 * 2.0 * both * z[l];
             }
             // [r = c] z_r z_l for each l, and the two like it.
-            t[(r * k + r) * k + c] -= both;
-            t[(r * k + c) * k + r] -= both;
-            t[(c * k + r) * k + r] -= both;
+            t[(r * k + r) * k + c] -= w3 * both;
+            t[(r * k + c) * k + r] -= w3 * both;
+            t[(c * k + r) * k + r] -= w3 * both;
         }
         for (r, z) in z.iter().enumerate() {
-            t[(r * k + r) * k + r] += z;
+            t[(r * k + r) * k + r] += w3 * z;
         }
     }
     let (mut cube, mut mixed) = (0.0, 0.0);
@@ -209,13 +268,13 @@ fn pairs_by_matrix(events: &Events, group: &[usize]) -> f64 {
     let (mut a, mut q, mut m) = (vec![0.0; k], vec![0.0; k], vec![0.0; k * k]);
     let mut own = 0.0;
     for &i in group {
-        let p = events.point(i);
-        own += Law::of(p).trace2();
+        let (p, w2) = (events.point(i), events.weight(i).powi(2));
+        own += w2 * w2 * Law::of(p).trace2();
         for (r, &x) in p.iter().enumerate() {
-            a[r] += x;
-            q[r] += x * x;
+            a[r] += w2 * x;
+            q[r] += w2 * x * x;
             for (m, y) in m[r * k..].iter_mut().zip(p) {
-                *m += x * y;
+                *m += w2 * x * y;
             }
         }
     }
@@ -242,15 +301,15 @@ impl Law {
         }
     }
 
-    /// Σ_{a≠b≠c} tr(S_a S_b S_c) and Σ_{a≠b} E(U_a·U_b)³ of a cell as if its n ≥ 1 events were at its mean vector `z`,
-    /// scaled: the pairs are exact and say how much the mean vector overstates.
-    pub(super) fn thirds(&self, z: &[f64], n: f64, pairs: f64) -> (f64, f64) {
-        if n < 2.0 {
+    /// Σ_{a≠b≠c} tr(S_a S_b S_c) and Σ_{a≠b} E(U_a·U_b)³ of a cell as if its events, of these tuples, were at its mean
+    /// vector `z`, scaled: the pairs are exact and say how much the mean vector overstates.
+    pub(super) fn thirds(&self, z: &[f64], tuples: &Tuples, pairs: f64) -> (f64, f64) {
+        if tuples.squares <= 0.0 {
             return (0.0, 0.0);
         }
-        let scale = (pairs / (n * (n - 1.0) * self.trace2()).max(f64::MIN_POSITIVE)).sqrt();
-        let triples = n * (n - 1.0) * (n - 2.0) * self.trace3() * scale.powi(3);
-        (triples, n * (n - 1.0) * self.cube(z) * scale * scale)
+        let scale = (pairs / (tuples.squares * self.trace2()).max(f64::MIN_POSITIVE)).sqrt();
+        let triples = tuples.triples * self.trace3() * scale.powi(3);
+        (triples, tuples.cubes * self.cube(z) * scale * scale)
     }
 
     /// tr S².

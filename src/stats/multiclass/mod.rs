@@ -7,6 +7,7 @@
 //! | [`level`], [`estimate`] | occupied cells; estimators and exact null moments |
 //! | [`tcal`](mod@tcal), [`interval`](mod@interval) | the adaptive test; the interval with covariances |
 //! | [`classwise`](mod@classwise) | every class against the rest with one error |
+//! | [`weighted`] | the same of events with weights |
 //! | [`sums`], [`ranked`] | the integer sums that a window keeps of a vector view, and what it needs of a prediction |
 //!
 //! Sources: Lee, Huang, Hassani, Dobriban, *T-Cal* (2022), appendix 8.2; Sun, Chaudhari, Barnett, Dobriban (2024).
@@ -20,9 +21,11 @@ pub mod estimate;
 pub mod events;
 pub mod interval;
 pub mod level;
+mod plain;
 pub mod ranked;
 pub mod sums;
 pub mod tcal;
+pub mod weighted;
 
 pub use classwise::{ClassResult, Classwise, classwise};
 pub use events::{Events, VectorView};
@@ -32,6 +35,7 @@ pub use ranked::Ranked;
 pub use sums::VectorSums;
 pub use tcal::{VectorTCal, tcal, tcal_fixed};
 
+use super::evaluation::Weights;
 use super::kernel::Vectors;
 
 /// What is said of a vector view.
@@ -53,6 +57,8 @@ pub struct Evaluation {
     pub interval: VectorInterval,
     /// ℓ1-ECE in total variation at the interval's level.
     pub ece_l1: f64,
+    /// What is said of the weights, where events have some.
+    pub weights: Option<Weights>,
 }
 
 /// Evaluates a vector view; `None` without events. `slices`: of the interval, or its default.
@@ -63,19 +69,34 @@ pub fn evaluate(
     confidence: f64,
     slices: Option<u32>,
 ) -> Option<Evaluation> {
-    let events = Events::of(sample, view);
+    evaluate_events(&Events::of(sample, view), alpha, confidence, slices)
+}
+
+/// The same of events, which may have weights.
+pub fn evaluate_events(
+    events: &Events,
+    alpha: f64,
+    confidence: f64,
+    slices: Option<u32>,
+) -> Option<Evaluation> {
     let d = events.free_dimension();
-    let slices = slices.unwrap_or(interval::default_slices(events.len(), d));
+    let effective = events.effective();
+    let n = effective.map_or(events.len(), |n| n as usize);
+    let slices = slices.unwrap_or(interval::default_slices(n, d));
     let slices = slices.clamp(1, cell::SLICES_MAX);
     Some(Evaluation {
-        view,
+        view: events.view,
         n: events.len(),
         classes: events.classes,
         dimension: events.dimension,
-        interval: interval::interval(&events, slices, confidence)?,
-        tcal: tcal::tcal(&events, alpha),
+        interval: interval::interval(events, slices, confidence)?,
+        tcal: tcal::tcal(events, alpha),
         alpha,
-        ece_l1: estimate::ece_l1(&VectorLevel::of(&events, slices)),
+        ece_l1: estimate::ece_l1(&VectorLevel::of(events, slices)),
+        weights: effective.map(|effective| Weights {
+            sum: events.total(),
+            effective,
+        }),
     })
 }
 
@@ -89,8 +110,13 @@ pub fn evaluate_sums(sums: &VectorSums, alpha: f64, confidence: f64) -> Option<E
         VectorView::Full => (dimension - 1).max(1),
         VectorView::TopK(k) => k,
     };
-    let levels = sums.levels(tcal::scales(sums.n() as f64, free_dimension).max(1));
-    let wanted = interval::default_slices(n, free_dimension);
+    let weights = sums.weights().map(|(sum, squares)| Weights {
+        sum,
+        effective: sum * sum / squares,
+    });
+    let speak = weights.map_or(n as f64, |w| w.effective);
+    let levels = sums.levels(tcal::scales(speak, free_dimension).max(1));
+    let wanted = interval::default_slices(speak as usize, free_dimension);
     let at = levels.iter().rfind(|l| l.slices <= wanted);
     let at = at.or(levels.first()).filter(|_| n > 0)?;
     let about = tcal::Shape {
@@ -106,6 +132,7 @@ pub fn evaluate_sums(sums: &VectorSums, alpha: f64, confidence: f64) -> Option<E
         ece_l1: estimate::ece_l1(at),
         tcal: tcal::of_levels(if n >= 2 { &levels } else { &[] }, &about, alpha),
         alpha,
+        weights,
     })
 }
 

@@ -26,6 +26,7 @@ pub fn depth(views: impl Iterator<Item = VectorView>, classes: usize) -> usize {
             view,
             classes,
             cells_max: 1,
+            weighted: false,
         };
         shape.dimension().unwrap_or(0)
     };

@@ -1,16 +1,8 @@
 //! Integer sums of a vector view over sparse cells: what a window keeps of events.
 //!
 //! As for scalars ([`crate::stats::sums`]) every sum is of integers in units of 2⁻³², so that the sums of a window are
-//! those of its panes and the same to the last bit in whatever order events came. A cell keeps, for k coordinates
-//! and label indicators e_y (0 where none of the k happened):
-//!
-//! | sum | integers | gives |
-//! |---|---|---|
-//! | n, Σe_y | 1 + k | N and label counts |
-//! | Σz | k | ΣU = Σe_y − Σz |
-//! | Σe_y zᵀ | k² | Σ‖U‖², with Σzzᵀ; the covariance of U, for the interval |
-//! | Σzzᵀ | k(k+1)/2 | Σ_{a≠b}tr(S_aS_b) = ‖Σz‖² − 2Σz·Σz² + ‖Σzzᵀ‖² − Σtr S², the null variance, exactly |
-//! | Σtr S² | 1 | the same |
+//! those of its panes and the same to the last bit in whatever order events came. The sums that a cell keeps are
+//! those of [`super::plain`], and where events are weighted those of [`super::weighted`].
 //!
 //! Third cumulants would need k³ sums; they are taken at the cell's mean vector and scaled by the exact pairs, as the
 //! offline form does beyond [`super::level::THIRD_EXACT`] coordinates. All else is what the offline form computes.
@@ -23,13 +15,15 @@
 //! order of events, all else does not; a window with refusals gets no verdict. So are events beyond [`EVENTS_MAX`], where
 //! integers would end.
 //!
-//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a cell: 104 for k = 2.
+//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a cell: 104 for k = 2; of
+//! weighted events two to four times that.
 
 use super::cell::Name;
 use super::events::{NONE, VectorView};
-use super::level::{Law, VectorCell, VectorLevel};
+use super::level::VectorLevel;
 use super::ranked::{Ranked, by_rank};
-use crate::stats::fixed::{from_fixed, to_fixed};
+use super::{plain, weighted};
+use crate::stats::weight::Weight;
 use std::collections::BTreeMap;
 
 /// Most coordinates of a view that is kept live.
@@ -47,6 +41,8 @@ pub struct Shape {
     pub classes: usize,
     /// Most cells; more are refused.
     pub cells_max: usize,
+    /// Whether its events have weights.
+    pub weighted: bool,
 }
 
 impl Shape {
@@ -78,7 +74,24 @@ impl Shape {
             VectorView::Full => 2 * k.saturating_sub(1),
         };
         let entry = size_of::<Name>() + size_of::<Vec<i64>>();
-        2 * entry + 2 * words + 8 * width(k)
+        2 * entry + 2 * words + 8 * self.width()
+    }
+
+    /// Words of a cell.
+    fn width(&self) -> usize {
+        let k = self.dimension().unwrap_or(0);
+        match self.weighted {
+            true => weighted::width(k),
+            false => plain::width(k),
+        }
+    }
+
+    /// How the sums of two cells become one's.
+    fn merge(&self) -> fn(&mut [i64], &[i64]) {
+        match self.weighted {
+            true => weighted::merge,
+            false => plain::merge,
+        }
     }
 
     /// L: the finest level has 2^L slices.
@@ -159,21 +172,32 @@ impl VectorSums {
     }
 
     /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that happened. It is an error to
-    /// call this with another number of entries or an unknown class; such an event is refused. Answers whether it was
-    /// taken.
-    pub fn observe(&mut self, entries: &[f64], sum: f64, class: u32) -> bool {
+    /// call this with another number of entries or an unknown class; such an event is refused. So is one without a weight
+    /// where events have weights. Answers whether it was taken.
+    pub fn observe(
+        &mut self,
+        entries: &[f64],
+        sum: f64,
+        class: u32,
+        weight: Option<Weight>,
+    ) -> bool {
         let fits = entries.len() == self.shape.classes && (class as usize) < entries.len();
         if !fits || self.n >= EVENTS_MAX {
             self.refused += 1;
             return false;
         }
         let label = self.place(entries, sum, class);
-        self.land(label)
+        self.land(label, weight)
     }
 
     /// Adds an event of which the largest entries are known, as many as [`Shape::dimension`] says; one of which they are
     /// not is none of this view, and left out.
-    pub fn observe_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> bool {
+    pub fn observe_ranked(
+        &mut self,
+        ranked: Ranked<'_>,
+        class: u32,
+        weight: Option<Weight>,
+    ) -> bool {
         let Some(label) = self.place_ranked(ranked, class) else {
             return true;
         };
@@ -181,18 +205,24 @@ impl VectorSums {
             self.refused += 1;
             return false;
         }
-        self.land(label)
+        self.land(label, weight)
     }
 
     /// Gives an event another class than it was counted with, or any where it was not counted: to the bit what it
     /// would have been in the first place. Where events were refused it is not known whether this was one of them; there
     /// nothing changes, for such sums get no verdict. Answers whether there was a cell for it.
-    pub fn revise(&mut self, ranked: Ranked<'_>, before: Option<u32>, now: u32) -> bool {
+    pub fn revise(
+        &mut self,
+        ranked: Ranked<'_>,
+        before: Option<u32>,
+        now: u32,
+        weight: Option<Weight>,
+    ) -> bool {
         if self.refused > 0 {
             return true;
         }
         let Some(before) = before else {
-            return self.observe_ranked(ranked, now);
+            return self.observe_ranked(ranked, now, weight);
         };
         let labels = (
             self.place_ranked(ranked, before),
@@ -202,8 +232,11 @@ impl VectorSums {
             return true;
         };
         let name = self.name();
-        if let Some(cell) = self.cells.get_mut(&name) {
-            move_label(cell, &self.point, from, to);
+        let weight = self.weight_of(weight);
+        match (self.cells.get_mut(&name), weight) {
+            (Some(cell), Some(None)) => plain::move_label(cell, &self.point, from, to),
+            (Some(cell), Some(Some(w))) => weighted::move_label(cell, &self.point, from, to, w),
+            _ => {}
         }
         true
     }
@@ -217,11 +250,24 @@ impl VectorSums {
         }
     }
 
+    /// The weight that counts, if any does; `None` where one is missing.
+    fn weight_of(&self, weight: Option<Weight>) -> Option<Option<Weight>> {
+        match (self.shape.weighted, weight) {
+            (false, _) => Some(None),
+            (true, Some(weight)) => Some(Some(weight)),
+            (true, None) => None,
+        }
+    }
+
     /// Adds an event whose coordinates are in `point`.
-    fn land(&mut self, label: u32) -> bool {
+    fn land(&mut self, label: u32, weight: Option<Weight>) -> bool {
+        let Some(weight) = self.weight_of(weight) else {
+            self.refused += 1;
+            return false;
+        };
         let name = self.name();
         let room = self.cells.len() < self.shape.cells_max;
-        let width = width(self.k);
+        let width = self.shape.width();
         let cell = match self.cells.get_mut(&name) {
             Some(cell) => cell,
             None if room => self.cells.entry(name).or_insert_with(|| vec![0; width]),
@@ -231,7 +277,10 @@ impl VectorSums {
             }
         };
         self.n += 1;
-        add(cell, &self.point, label);
+        match weight {
+            None => plain::add(cell, &self.point, label),
+            Some(weight) => weighted::add(cell, &self.point, label, weight),
+        }
         true
     }
 
@@ -275,11 +324,19 @@ impl VectorSums {
 
     /// For each cell the mean of its events' largest coordinate, to within the cell, and their number.
     pub fn tops(&self) -> impl Iterator<Item = (f64, u64)> {
+        let top = match self.shape.weighted {
+            true => weighted::top,
+            false => plain::top,
+        };
         let k = self.k;
-        self.cells.values().map(move |c| {
-            let most = c[1 + k..1 + 2 * k].iter().copied().max().unwrap_or(0);
-            (from_fixed(i128::from(most)) / c[0] as f64, c[0] as u64)
-        })
+        self.cells.values().map(move |c| (top(c, k), c[0] as u64))
+    }
+
+    /// Σw and Σw² of all events, where they have weights.
+    pub fn weights(&self) -> Option<(f64, f64)> {
+        let both = self.cells.values().map(|c| weighted::weights(c));
+        let sum = |a: (f64, f64), b: (f64, f64)| (a.0 + b.0, a.1 + b.1);
+        self.shape.weighted.then(|| both.fold((0.0, 0.0), sum))
     }
 
     /// Adds the sums of other events, of the same shape; where the integers would end they are refused. Their cells come
@@ -294,6 +351,7 @@ impl VectorSums {
     }
 
     fn merge_within(&mut self, other: &VectorSums, cells_max: usize) {
+        let merge = self.shape.merge();
         self.add_late(other.late);
         self.refused = self.refused.saturating_add(other.refused);
         if self.n + other.n > EVENTS_MAX {
@@ -304,7 +362,7 @@ impl VectorSums {
         for (name, theirs) in &other.cells {
             let room = self.cells.len() < cells_max;
             match self.cells.get_mut(name) {
-                Some(ours) => ours.iter_mut().zip(theirs).for_each(|(a, b)| *a += b),
+                Some(ours) => merge(ours, theirs),
                 None if room => {
                     self.cells.insert(name.clone(), theirs.clone());
                 }
@@ -321,18 +379,29 @@ impl VectorSums {
         let finest = self.shape.level();
         let mut cells = self.cells.clone();
         let mut levels = Vec::new();
+        let merge = self.shape.merge();
+        let float = match self.shape.weighted {
+            true => weighted::cell,
+            false => plain::cell,
+        };
+        let weights = self.weights();
         for level in (1..=finest).rev() {
             if level <= count {
                 levels.push(VectorLevel {
                     slices: 1 << level,
-                    n: self.n as f64,
-                    cells: cells.iter().map(|(name, c)| self.cell(name, c)).collect(),
+                    n: weights.map_or(self.n as f64, |(w, _)| w),
+                    count: self.n as f64,
+                    effective: weights.map(|(w, w2)| w * w / w2),
+                    cells: cells
+                        .iter()
+                        .map(|(name, c)| float(name, c, self.k))
+                        .collect(),
                 });
             }
             let mut above: BTreeMap<Name, Vec<i64>> = BTreeMap::new();
             for (name, cell) in cells {
                 match above.get_mut(&name.parent()) {
-                    Some(sums) => sums.iter_mut().zip(&cell).for_each(|(a, b)| *a += b),
+                    Some(sums) => merge(sums, &cell),
                     None => {
                         above.insert(name.parent(), cell);
                     }
@@ -342,49 +411,6 @@ impl VectorSums {
         }
         levels.reverse();
         levels
-    }
-
-    /// A cell's floats from its integers.
-    fn cell(&self, name: &Name, c: &[i64]) -> VectorCell {
-        let k = self.k;
-        let float = |x: i64| from_fixed(i128::from(x));
-        let n = c[0] as f64;
-        let counts = &c[1..1 + k];
-        let z: Vec<f64> = c[1 + k..1 + 2 * k].iter().map(|&x| float(x)).collect();
-        let hits = |y: usize, i: usize| float(c[1 + 2 * k + y * k + i]);
-        let both = |i: usize, j: usize| float(c[1 + 2 * k + k * k + pair(i.max(j), i.min(j))]);
-        // In integers first: counts and Σz are as large as n.
-        let u: Vec<f64> = (0..k)
-            .map(|i| float((counts[i] << 32) - c[1 + k + i]))
-            .collect();
-        let mut u2 = 0.0;
-        let mut along = 0.0;
-        for i in 0..k {
-            u2 += both(i, i) + counts[i] as f64 - 2.0 * hits(i, i);
-            for j in 0..k {
-                let own = if i == j { counts[i] as f64 } else { 0.0 };
-                along += u[i] * u[j] * (own - hits(i, j) - hits(j, i) + both(i, j));
-            }
-        }
-        let mut pairs = -float(c[width(k) - 1]);
-        for (i, z) in z.iter().enumerate() {
-            pairs += z * z - 2.0 * z * both(i, i);
-            pairs += (0..k).map(|j| both(i, j) * both(i, j)).sum::<f64>();
-        }
-        let pairs = if n < 2.0 { 0.0 } else { pairs.max(0.0) };
-        let mean: Vec<f64> = z.iter().map(|z| z / n).collect();
-        let (triples, cubes) = Law::of(&mean).thirds(&mean, n, pairs);
-        VectorCell {
-            name: name.clone(),
-            n,
-            u,
-            u2,
-            along: (along / (n * n)).max(0.0),
-            z,
-            pairs,
-            triples,
-            cubes,
-        }
     }
 
     /// As rows.
@@ -410,7 +436,7 @@ impl VectorSums {
                 VectorView::Full => name.len() / 2,
             };
             let sound = name.len() == words
-                && cell.len() == width(sums.k)
+                && cell.len() == shape.width()
                 && cell[0] > 0
                 && name[..floors].iter().all(|f| *f < top)
                 && name[floors..].iter().all(|o| usize::from(*o) < floors);
@@ -440,53 +466,6 @@ impl VectorSums {
     }
 }
 
-/// Integers of a cell.
-fn width(k: usize) -> usize {
-    2 + 2 * k + k * k + k * (k + 1) / 2
-}
-
-/// Place of (i, j), j ≤ i, in a triangle.
-fn pair(i: usize, j: usize) -> usize {
-    i * (i + 1) / 2 + j
-}
-
-fn add(c: &mut [i64], z: &[f64], label: u32) {
-    let k = z.len();
-    c[0] += 1;
-    add_label(c, z, label, 1);
-    let sums = &mut c[1 + k..1 + 2 * k];
-    sums.iter_mut().zip(z).for_each(|(a, z)| *a += to_fixed(*z));
-    for i in 0..k {
-        for j in 0..=i {
-            c[1 + 2 * k + k * k + pair(i, j)] += to_fixed(z[i] * z[j]);
-        }
-    }
-    c[width(k) - 1] += to_fixed(Law::of(z).trace2());
-}
-
-/// Adds an event's label, or takes it back.
-fn add_label(c: &mut [i64], z: &[f64], label: u32, sign: i64) {
-    let (k, y) = (z.len(), label as usize);
-    if y < k {
-        c[1 + y] += sign;
-        let row = &mut c[1 + 2 * k + y * k..][..k];
-        row.iter_mut()
-            .zip(z)
-            .for_each(|(a, z)| *a += sign * to_fixed(*z));
-    }
-}
-
-/// Takes an event from one label to another, if the cell has such a one.
-fn move_label(c: &mut [i64], z: &[f64], from: u32, to: u32) {
-    let (k, y) = (z.len(), from as usize);
-    let labelled: i64 = c[1..1 + k].iter().sum();
-    let held = if y < k { c[1 + y] } else { c[0] - labelled };
-    if held > 0 {
-        add_label(c, z, from, -1);
-        add_label(c, z, to, 1);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{Events, evaluate, evaluate_sums};
@@ -507,6 +486,7 @@ mod tests {
             view,
             classes,
             cells_max: 4096,
+            weighted: false,
         }
     }
 
@@ -530,7 +510,7 @@ mod tests {
     fn sums(all: &Vectors, view: VectorView) -> VectorSums {
         let mut sums = VectorSums::new(shape(all.classes(), view)).unwrap();
         all.events()
-            .for_each(|(row, y)| assert!(sums.observe(row, 1.0, y)));
+            .for_each(|(row, y)| assert!(sums.observe(row, 1.0, y, None)));
         sums
     }
 
@@ -631,12 +611,14 @@ mod tests {
         })
         .unwrap();
         let all = sample(3, 200, 0.0, 5);
-        let taken = all.events().filter(|(row, y)| few.observe(row, 1.0, *y));
+        let taken = all
+            .events()
+            .filter(|(row, y)| few.observe(row, 1.0, *y, None));
         assert_eq!(taken.count() as u64, few.n());
         assert_eq!((few.cells(), few.n() + few.refused()), (2, 200));
         assert!(few.refused() > 0);
-        few.observe(&[0.5, 0.5], 1.0, 0);
-        few.observe(&[0.5, 0.2, 0.3], 1.0, 3);
+        few.observe(&[0.5, 0.5], 1.0, 0, None);
+        few.observe(&[0.5, 0.2, 0.3], 1.0, 3, None);
         assert_eq!(few.n() + few.refused(), 202);
         assert!(VectorSums::new(shape(13, VectorView::Full)).is_none());
         assert!(VectorSums::new(shape(3, VectorView::TopK(4))).is_none());

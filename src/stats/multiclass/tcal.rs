@@ -36,7 +36,7 @@ pub struct VectorLevelResult {
     pub null_sd: f64,
     /// Its p-value, not adjusted.
     pub p_value: f64,
-    /// It exceeds the bound of Theorem 3.1 at α/B.
+    /// It exceeds the bound of Theorem 3.1 at α/B; of weighted events the bound is not said.
     pub theorem: bool,
 }
 
@@ -67,9 +67,9 @@ pub fn scales(n: f64, d: usize) -> u32 {
 
 /// The test of a sample; with fewer than two events p-value 1 and no levels.
 pub fn tcal(events: &Events, alpha: f64) -> VectorTCal {
-    let n = events.len() as f64;
+    let n = events.effective().unwrap_or(events.len() as f64);
     let mut levels: Vec<VectorLevel> = Vec::new();
-    if n >= 2.0 {
+    if events.len() >= 2 {
         let count = scales(n, events.free_dimension());
         levels = (1..=count)
             .map(|b| VectorLevel::of(events, 1 << b))
@@ -134,7 +134,7 @@ fn result(shape: &Shape, level: &VectorLevel, m: &Moments, share: f64) -> Vector
     // m^d may be beyond any float; its logarithm is not.
     let power = 0.5 * shape.free_dimension as f64 * f64::from(level.slices).ln();
     let bound = (2.0 * k * k / share).sqrt() * (power - level.n.ln()).min(-power).exp();
-    let shared = level.cells.iter().filter(|c| c.n >= 2.0).count();
+    let shared = level.cells.iter().filter(|c| c.count >= 2.0).count();
     VectorLevelResult {
         slices: level.slices,
         occupied: level.cells.len(),
@@ -147,7 +147,7 @@ fn result(shape: &Shape, level: &VectorLevel, m: &Moments, share: f64) -> Vector
         } else {
             m.survival(debiased)
         },
-        theorem: shared > 0 && debiased >= bound,
+        theorem: level.effective.is_none() && shared > 0 && debiased >= bound,
     }
 }
 
@@ -160,7 +160,7 @@ fn chain(levels: &[VectorLevel], moments: &[Moments]) -> Vec<f64> {
         }
         let counts: BTreeMap<_, f64> = pair[0].cells.iter().map(|c| (&c.name, c.n)).collect();
         let mut covariance = 0.0;
-        for c in pair[1].cells.iter().filter(|c| c.n >= 2.0) {
+        for c in pair[1].cells.iter().filter(|c| c.count >= 2.0) {
             // Levels nest, so the parent is occupied.
             let above = counts.get(&c.name.parent()).copied().unwrap_or(c.n);
             covariance += 2.0 * c.pairs / (c.n * above);
