@@ -100,8 +100,9 @@ impl Alarms {
     /// Tells what changed, and now and then what is missing.
     pub fn tell(&mut self, changes: &[Change], engine: &mut Engines, published: &Published) {
         let now_ms = clock::now_ms();
-        self.follow(engine);
-        for change in changes {
+        let left = self.follow(engine);
+        // What was judged of a stream just before it left stands in its parcel, and its taker tells it.
+        for change in changes.iter().filter(|c| !left.contains(&c.stream)) {
             if let Some(notice) = Notice::of(change, self.links(&change.stream)) {
                 self.notifier.take(notice, now_ms);
             }
@@ -118,10 +119,10 @@ impl Alarms {
         self.publish(published);
     }
 
-    /// Goes along with the streams that moved.
-    fn follow(&mut self, engine: &mut Engines) {
+    /// Goes along with the streams that moved; answers those that left.
+    fn follow(&mut self, engine: &mut Engines) -> Vec<StreamId> {
         let moves = engine.moves();
-        for id in moves.left {
+        for id in &moves.left {
             self.notifier.left(&id.fingerprint());
         }
         for memory in moves.came {
@@ -131,6 +132,7 @@ impl Alarms {
                 ended_ms: memory.alert.ended_ms,
             });
         }
+        moves.left
     }
 
     fn compare(&mut self, engine: &Engines, now_ms: i64) {

@@ -266,6 +266,10 @@ impl Lent<'_> {
                 self.end(partition);
                 Raised::Taken
             }
+            Item::Rewind(offset) => {
+                self.rewind(partition, *offset);
+                Raised::Taken
+            }
         });
         self.intake.parked = parked;
     }
@@ -439,6 +443,11 @@ impl Lent<'_> {
         }
     }
 
+    fn rewind(&mut self, partition: Partition, offset: i64) {
+        let source = self.intake.base + partition.topic;
+        self.engine.rewind(source, partition.partition, offset);
+    }
+
     fn end(&mut self, partition: Partition) {
         self.engine
             .end_of_partition(self.intake.base + partition.topic, partition.partition);
@@ -524,11 +533,15 @@ impl Handler for Lent<'_> {
     }
 
     fn rewound(&mut self, partition: Partition, offset: i64) {
-        let (source, number) = (self.intake.base + partition.topic, partition.partition);
-        self.engine.rewind(source, number, offset);
+        if self.intake.parked.has(partition) {
+            // What waits is of the log before, and is still to be counted.
+            self.intake.parked.push(partition, Item::Rewind(offset));
+        } else {
+            self.rewind(partition, offset);
+        }
         tracing::error!(
             topic = self.intake.name(partition.topic),
-            partition = number,
+            partition = partition.partition,
             offset,
             "partition is shorter than what was read of it, and is read from here on as `on_truncated` says"
         );

@@ -30,6 +30,8 @@ pub enum Item {
     Record(Owned),
     /// The end of the partition, as of then.
     End,
+    /// The log is another from here on, and is read from this offset.
+    Rewind(i64),
 }
 
 impl Item {
@@ -37,7 +39,7 @@ impl Item {
         ITEM_BYTES
             + match self {
                 Item::Record(owned) => owned.bytes(),
-                Item::End => 0,
+                Item::End | Item::Rewind(_) => 0,
             }
     }
 }
@@ -139,6 +141,7 @@ mod tests {
             );
         }
         parked.push(p(2), Item::End);
+        parked.push(p(2), Item::Rewind(0));
         assert!(parked.has(p(1)) && !parked.has(p(0)));
         assert_eq!(parked.records(), 3);
         let mut seen = Vec::new();
@@ -152,8 +155,12 @@ mod tests {
                 seen.push((partition.partition, -1));
                 Raised::Taken
             }
+            Item::Rewind(offset) => {
+                seen.push((partition.partition, *offset));
+                Raised::Taken
+            }
         });
-        assert_eq!(seen, [(1, 5), (2, 1), (2, -1)]);
+        assert_eq!(seen, [(1, 5), (2, 1), (2, -1), (2, 0)]);
         assert!(parked.has(p(1)) && !parked.has(p(2)));
         parked.forget(p(1));
         assert!(parked.is_empty() && parked.bytes == 0 && parked.records() == 0);

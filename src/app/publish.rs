@@ -27,9 +27,14 @@ pub fn reports(published: &Published, engine: &Engines) {
     }
     published.retain(|id| alive.contains(id));
     let ledger = engine.ledger().into();
+    published.update(|facts| facts.ledger = ledger);
+}
+
+/// Publishes what is said of versions that score the same ids. Each comparison searches for the ends of its
+/// intervals anew, so it is not done at every tick.
+pub fn comparisons(published: &Published, engine: &Engines) {
     let (comparisons, counts) = (engine.comparisons().into(), engine.pair_counts());
     published.update(|facts| {
-        facts.ledger = ledger;
         facts.comparisons = comparisons;
         facts.pair_counts = counts;
     });

@@ -30,7 +30,7 @@ use crate::telemetry::Published;
 
 /// Time between two ticks: short against any slide, long against what a tick costs.
 const TICK: Duration = Duration::from_millis(100);
-/// Time between two publications of sizes; scrapes come every few seconds.
+/// Time between two publications of sizes and comparisons; scrapes come every few seconds.
 const SIZES: Duration = Duration::from_millis(500);
 /// Pause before a consumer that could not go on is made anew.
 const ANEW: Duration = Duration::from_secs(5);
@@ -152,9 +152,13 @@ impl Feed {
             );
             self.intake.parked.forget(partition);
         }
+        // Whoever has them next says so again.
+        self.intake.stopped.clear();
+        self.intake.moved = true;
         match Consumer::new(&self.source.kafka) {
             Ok(consumer) => {
-                self.consumer = consumer;
+                let old = std::mem::replace(&mut self.consumer, consumer);
+                aside("consumer", move || drop(old));
                 self.paused = false;
                 self.anew = None;
             }
@@ -182,15 +186,20 @@ impl Feed {
     }
 }
 
+/// Does what may wait for good on a thread of its own; says whether there is one.
+fn aside(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).is_ok()
+}
+
 /// Closes the consumers, for a bounded time.
 fn leave(feeds: Vec<Feed>) {
     let (done, closed) = std::sync::mpsc::channel();
-    let thread = std::thread::Builder::new().name("leave".to_owned());
-    let begun = thread.spawn(move || {
+    let begun = aside("leave", move || {
         drop(feeds);
         let _ = done.send(());
     });
-    if begun.is_ok() && closed.recv_timeout(LEAVE).is_err() {
+    if begun && closed.recv_timeout(LEAVE).is_err() {
         tracing::warn!(
             "the group did not let us go in time; it gives the partitions to others after a session"
         );
@@ -296,6 +305,7 @@ impl Work {
         if self.pace.sized.elapsed() >= SIZES {
             self.pace.sized = Instant::now();
             publish::size(&self.published, &self.engine, self.spill.bytes());
+            publish::comparisons(&self.published, &self.engine);
         }
         let busy = self.keeper.busy() || self.engine.writing();
         if self.pace.kept.elapsed() >= self.snapshot_every && !busy {
@@ -482,6 +492,7 @@ impl Work {
         }
         self.tell();
         publish::size(&self.published, &self.engine, self.spill.bytes());
+        publish::comparisons(&self.published, &self.engine);
         tracing::info!("last snapshot taken");
     }
 

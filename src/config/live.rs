@@ -20,7 +20,10 @@ use super::write::written;
 const LIVE: &[(&str, &[&str])] = &[
     ("model", &["segments_max", "segments_beyond"]),
     ("model.test", &[]),
-    ("model.alert", &["for", "keep_firing_for", "stale_after"]),
+    (
+        "model.alert",
+        &["for", "keep_firing_for", "flap_within", "stale_after"],
+    ),
     (
         "limits",
         &[

@@ -18,6 +18,7 @@
 pub mod bounds;
 mod detector;
 pub mod document;
+mod feeds;
 mod fields;
 pub mod interpolate;
 mod join;

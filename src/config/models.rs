@@ -18,6 +18,7 @@ use crate::stats::view::View;
 
 use super::detector::detectors;
 use super::document::Record;
+use super::feeds::feeds;
 use super::ladder;
 use super::problem::Problems;
 use super::value::Value;
@@ -129,16 +130,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
 /// Whether the events of a model are weighted: those of all sources that feed it, or of none.
 fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
     let name = record.text("name");
-    let own = |s: &Record| {
-        let models = root.all("model").iter();
-        let mut named = models.filter(|m| m.text("name") == s.text("model"));
-        named.next().is_some()
-    };
-    // `*` serves what has no section of its own.
-    let feeds = |s: &&Record| {
-        s.text("model").is_none() || s.text("model") == name || name == Some(ANY) && !own(s)
-    };
-    let sources: Vec<&Record> = root.all("source").iter().filter(feeds).collect();
+    let sources: Vec<&Record> = feeds(record, root).collect();
     let entry = |s: &Record| s.child("source.fields").entry("weight").clone();
     let Some(first) = sources.iter().map(|s| entry(s)).find(|e| e.given) else {
         return false;
@@ -195,13 +187,7 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
 /// How the segments of a model are kept; it has a roll-up where a source that feeds it has segments,
 /// unless it says.
 fn segmenting(record: &Record, root: &Record) -> Segmenting {
-    let name = record.text("name");
-    let feeds = |s: &&Record| {
-        let fixed = s.text("model");
-        fixed.is_none() || name == Some(ANY) || fixed == name
-    };
-    let mut sources = root.all("source").iter().filter(feeds);
-    let split = sources.any(|s| !s.child("source.fields").list("segments").is_empty());
+    let split = feeds(record, root).any(|s| !s.child("source.fields").list("segments").is_empty());
     Segmenting {
         rollup: match record.entry("rollup").given {
             true => record.truth("rollup"),
@@ -397,8 +383,7 @@ fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Optio
             "add the view `binary` or `class:0` to `views`, or remove `enabled`",
         );
     }
-    let feeds = |s: &&Record| s.text("model").is_none() || s.text("model") == record.text("name");
-    let sources: Vec<&Record> = root.all("source").iter().filter(feeds).collect();
+    let sources: Vec<&Record> = feeds(record, root).collect();
     let field = |s: &Record, key: &str| s.child("source.fields").entry(key).given;
     if !sources.is_empty() && !sources.iter().any(|s| field(s, "id")) {
         refuse(

@@ -400,7 +400,9 @@ impl Csv {
             let is_vector = |slot: usize| {
                 is_spread && slot == shape.prediction && events.columns[slot].is_none()
             };
-            let saw = is_spread || !cell(events, shape.prediction).is_empty();
+            let is_there = |&c: &usize| row.get(c).is_some_and(|cell| !cell.is_empty());
+            let saw =
+                self.spread.iter().any(is_there) || !cell(events, shape.prediction).is_empty();
             if saw || self.outcomes.is_none() {
                 let value = move |slot: usize| match cell(events, slot) {
                     _ if is_vector(slot) => Value::Array(vector),

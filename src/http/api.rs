@@ -137,7 +137,7 @@ pub(super) fn absent(report: &StreamReport) -> Option<Value> {
         json!({
             "reason": format!("a vector view has no single score; `{holds}` holds its numbers"),
             "fields": [
-                "evaluation", "detector", "direction", "reliability", "recalibration", "coverage", "mean_score",
+                "evaluation", "detector", "direction", "reliability", "recalibration", "mean_score",
                 "event_rate", "cox", "brier", "log_loss", "ks", "kuiper", "spiegelhalter", "detectable",
             ],
         })

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The broker is asked for the ends of the log on the caller's thread, at most [`ASK`] at a time, and again
-//! until it answers.
+//! until it answers. Who has waited longest comes first, so that one whose leader is away keeps none of the others.
 
 use super::options::{StartAt, Truncated};
 use super::{KafkaError, Partition};
@@ -24,10 +24,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Longest wait for the ends of a log.
-const ASK: Duration = Duration::from_secs(2);
+const ASK: Duration = Duration::from_secs(1);
 
-/// Pause after the broker did not answer.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Pause after a broker did not answer, in which none is asked: so the caller waits a third of the time at most.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// What is known of the position that the broker does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,12 +82,14 @@ fn course(position: Position, (first, end): (i64, i64), truncated: Truncated) ->
     }
 }
 
-/// The partitions that are astray, and when to ask for each.
+/// The partitions that are astray, and when each was last asked for.
 #[derive(Debug)]
 pub(super) struct Astray {
     start: StartAt,
     truncated: Truncated,
     all: BTreeMap<Partition, (Position, Instant)>,
+    /// Nobody is asked before.
+    rest: Instant,
 }
 
 impl Astray {
@@ -96,6 +98,7 @@ impl Astray {
             start,
             truncated,
             all: BTreeMap::new(),
+            rest: Instant::now(),
         }
     }
 
@@ -117,8 +120,11 @@ impl Astray {
         &mut self,
         ends: impl FnOnce(Partition, Duration) -> Result<(i64, i64), KafkaError>,
     ) -> Option<(Partition, Position, Result<Course, KafkaError>)> {
-        let now = Instant::now();
-        let (&partition, &(position, _)) = self.all.iter().find(|(_, (_, due))| *due <= now)?;
+        if Instant::now() < self.rest {
+            return None;
+        }
+        let longest = self.all.iter().min_by_key(|(_, (_, asked))| *asked);
+        let (&partition, &(position, _)) = longest?;
         let course = match (position, self.start) {
             (Position::None, StartAt::Earliest) => Ok(Course::On(Offset::Beginning)),
             (Position::None, StartAt::Latest) => Ok(Course::On(Offset::End)),
@@ -126,7 +132,11 @@ impl Astray {
         };
         match &course {
             Ok(_) => self.forget(partition),
-            Err(_) => drop(self.all.insert(partition, (position, now + AGAIN))),
+            Err(_) => {
+                let now = Instant::now();
+                self.rest = now + AGAIN;
+                self.all.insert(partition, (position, now));
+            }
         }
         Some((partition, position, course))
     }
@@ -176,9 +186,17 @@ mod tests {
         let (_, _, told) = astray.next(away).expect("its turn");
         assert!(told.is_err() && !astray.is_empty());
         assert!(astray.next(|_, _| Ok((0, 9))).is_none(), "not at once");
-        astray.add(partition, Position::At(7));
-        let (_, _, told) = astray.next(|_, _| Ok((0, 9))).expect("its turn");
-        assert_eq!(told, Ok(Course::On(Offset::Offset(7))));
+        let higher = Partition {
+            partition: 2,
+            ..partition
+        };
+        astray.add(higher, Position::At(7));
+        astray.rest = Instant::now();
+        astray.all.get_mut(&higher).expect("there").1 -= Duration::from_secs(9);
+        for turn in [higher, partition] {
+            let (whose, _, told) = astray.next(|_, _| Ok((0, 9))).expect("its turn");
+            assert_eq!((whose, told), (turn, Ok(Course::On(Offset::Offset(7)))));
+        }
         assert!(astray.is_empty());
     }
 }

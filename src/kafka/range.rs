@@ -16,10 +16,13 @@ use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How long one question to the brokers may take.
 const REQUEST: Duration = Duration::from_secs(15);
+
+/// Where dates of four digits end.
+const YEAR_10000_MS: u64 = 253_402_300_800_000;
 
 /// One end of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +100,22 @@ impl fmt::Display for Gap {
                 "{topic}/{partition}: {n} records before offset {oldest} are deleted"
             ),
             Missing::Until { from_ms, oldest_ms } => {
-                let gap = Duration::from_millis((oldest_ms - from_ms).unsigned_abs());
-                let at = std::time::UNIX_EPOCH + Duration::from_millis(oldest_ms.unsigned_abs());
+                let gap = Duration::from_millis(oldest_ms.abs_diff(from_ms));
+                let at = match u64::try_from(oldest_ms)
+                    .ok()
+                    .filter(|ms| *ms < YEAR_10000_MS)
+                {
+                    Some(ms) => {
+                        humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(ms))
+                            .to_string()
+                    }
+                    None => format!(
+                        "{oldest_ms} ms, which is no time of day; the producer may count in other units"
+                    ),
+                };
                 write!(
                     f,
-                    "{topic}/{partition}: the oldest record left is offset {oldest} of {}, {} after the begin",
-                    humantime::format_rfc3339_millis(at),
+                    "{topic}/{partition}: the oldest record left is offset {oldest} of {at}, {} after the begin",
                     humantime::format_duration(gap)
                 )
             }

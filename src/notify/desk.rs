@@ -28,6 +28,9 @@ pub const ORPHAN_MS: i64 = 600_000;
 /// Most alerts that are remembered after their end.
 pub const ENDED_MAX: usize = 10_000;
 
+/// Most firing alerts of streams that left that are remembered. One that comes back brings what was told with it.
+pub const AWAY_MAX: usize = 10_000;
+
 /// The last firing of an alert that was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Told {
@@ -96,6 +99,15 @@ impl Desk {
     pub fn left(&mut self, fingerprint: &str) -> bool {
         let last = self.told.get_mut(fingerprint);
         last.is_some_and(|l| l.firing && !std::mem::replace(&mut l.away, true))
+    }
+
+    /// The oldest alert of those that left, where there are too many of them.
+    pub fn longest_away(&self) -> Option<String> {
+        let away = || self.told.iter().filter(|(_, l)| l.away);
+        let oldest = || away().min_by_key(|(_, l)| l.at_ms);
+        (away().count() > AWAY_MAX)
+            .then(oldest)?
+            .map(|(f, _)| f.clone())
     }
 
     /// The alert is this process's again, as it was told. Says whether that was news.

@@ -293,15 +293,19 @@ impl Notifier {
     /// then on. An error names the sink that cannot be made, and changes nothing.
     pub fn renew(&mut self, options: &NotifyOptions, carriers: Carriers<'_>) -> Result<(), String> {
         let (sinks, texts) = &self.made_of;
+        // One whose last attempt did not end when it was to be exchanged is gone, and is made anew.
+        let live: BTreeSet<String> = self.shared.sinks().iter().map(|s| s.name.clone()).collect();
         let mut next = Vec::new();
         for sink in &options.sinks {
-            next.push(if *texts == options.texts && sinks.contains(sink) {
+            let same = *texts == options.texts && sinks.contains(sink);
+            next.push(if same && live.contains(&sink.name) {
                 Next::Kept(sink.name.clone())
             } else {
                 Next::Made(Box::new(make(sink, options, carriers)?))
             });
         }
-        if *sinks == options.sinks && *texts == options.texts {
+        let kept = |next: &Next| matches!(next, Next::Kept(_));
+        if sinks.len() == options.sinks.len() && next.iter().all(kept) {
             return Ok(());
         }
         if !self.send(Letter::Sinks(next)) {
@@ -444,6 +448,11 @@ impl Notifier {
         if self.desk.left(fingerprint) {
             let fingerprint = fingerprint.to_owned();
             self.note(Entry::Left { fingerprint });
+        }
+        if let Some(fingerprint) = self.desk.longest_away() {
+            self.desk.over(&fingerprint);
+            self.told.remove(&fingerprint);
+            self.note(Entry::Over { fingerprint });
         }
     }
 

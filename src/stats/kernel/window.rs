@@ -154,7 +154,13 @@ fn block_tests(sums: &KernelSums) -> Vec<BlockTest> {
         .collect()
 }
 
-/// The test of features; the sample gives the null variance.
+/// Least number of events alike in 1 − ‖g‖² that a sample must be worth for its null variance to be trusted:
+/// of less the variance itself is known to a quarter at best.
+const WORTH_MIN: f64 = 30.0;
+
+/// The test of features. Its null mean is that of all events; its null variance is the sample's, scaled by the
+/// ratio of their 1 − ‖g‖². Where nearly all predictions are certain, a sample may hold few of the others or none: it is
+/// worth (Σd)²/Σd² events (Kish 1965) with d = 1 − ‖g‖², and below [`WORTH_MIN`] the p-value is the distribution-free bound.
 fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
     let (biased, unbiased) = features.estimates()?;
     let (total, mean) = features.total();
@@ -164,16 +170,30 @@ fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
         return None;
     }
     let (own, pairs) = null_moments(features, part);
-    let variance = own * n / m + 2.0 * pairs * (n * (n - 1.0)) / (m * (m - 1.0));
+    let doubts = part.events().map(|(g, _)| 1.0 - traces(g, g).0);
+    let (sum, squares) = doubts.fold((0.0, 0.0), |(s, q), d| (s + d, q + d * d));
+    let ratio = if sum > 0.0 {
+        (mean / n) / (sum / m)
+    } else {
+        0.0
+    };
+    let pairs_all = (n * (n - 1.0)) / (m * (m - 1.0)) * ratio * ratio;
+    let variance = ratio * own * n / m + 2.0 * pairs * pairs_all;
     let excess = (total.max(0.0).sqrt() - mean.max(0.0).sqrt()).max(0.0) / n;
+    let p_value_bound = (-n * excess * excess).exp();
+    let trusted = sum * sum >= WORTH_MIN * squares && sum > 0.0;
     Some(FeatureTest {
         count: features.count(),
         biased,
         unbiased,
         null_mean: mean / (n * n),
         null_sd: variance.max(0.0).sqrt() / (n * n),
-        p_value: gamma_p_value(total.max(0.0), mean, variance),
-        p_value_bound: (-n * excess * excess).exp(),
+        p_value: match trusted {
+            true => gamma_p_value(total.max(0.0), mean, variance),
+            // Of events that are all certain no outcome is left to chance.
+            false => (mean > 0.0).then_some(p_value_bound),
+        },
+        p_value_bound,
     })
 }
 

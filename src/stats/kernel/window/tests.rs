@@ -220,6 +220,37 @@ fn both_tests_keep_their_levels_and_features_find_what_the_sample_does_not() {
 }
 
 #[test]
+fn of_predictions_that_are_nearly_all_certain_the_level_is_kept_too() {
+    // One of `every` events is in doubt, and outcomes are as foretold.
+    let run = |every: usize, set: u64| {
+        let doubtful = events(2000 / every, 3, 0.0, 900 + set);
+        let mut all = Vectors::new(3);
+        for i in 0..2000 {
+            let (g, y) = match i % every {
+                0 => (
+                    doubtful.row(i / every).to_vec(),
+                    doubtful.outcome(i / every),
+                ),
+                _ => (vec![0.0, 1.0, 0.0], 1),
+            };
+            assert!(all.push(&g, y).is_ok());
+        }
+        let order: Vec<usize> = (0..2000).collect();
+        let kept = sums(&all, &ranks(2000, set), KEEPING, &order);
+        let e = evaluate(&kept, 0.05, 0.9).unwrap();
+        assert!(e.by_features);
+        (e.reject, e.sample.biased_p.conditional.is_some())
+    };
+    // Of 60 in the sample 30, 6, and one half are in doubt.
+    for every in [2, 10, 100] {
+        let hits = (0..200).filter(|&set| run(every, set).0).count();
+        println!("one of {every}: {hits} of 200");
+        let bar = 10.0 + 4.0 * (200.0f64 * 0.05 * 0.95).sqrt();
+        assert!((hits as f64) < bar, "one of {every}: {hits} of 200");
+    }
+}
+
+#[test]
 fn what_cannot_be_kept_is_refused() {
     let none = |keeping| KernelSums::new(3, keeping).is_none();
     assert!(none(Keeping {
