@@ -15,6 +15,7 @@
 //! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses; where
 //! some have spilled, an id that is not in memory costs a look into the store.
 
+use super::churn::make_way;
 use super::cohort::{Cohort, Kept, Matured};
 use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
 use super::key::{ByKey, Key};
@@ -1087,7 +1088,9 @@ impl Joiner {
             let cohort = cohorts[p.cohort as usize].as_ref();
             cohort.map_or(0, |c| hash(c.row(p.row).key))
         };
-        self.shards[shard(key)].insert_unique(hash(key), place, rehash);
+        let shard = &mut self.shards[shard(key)];
+        make_way(shard, rehash);
+        shard.insert_unique(hash(key), place, rehash);
     }
 
     fn unindex(&mut self, key: Key) {

@@ -27,6 +27,7 @@
 //! the first or the last in event time, as configured; so arrival may be shuffled at will until the pane
 //! matures, and the sums are the same to the bit.
 
+mod churn;
 pub mod cohort;
 pub mod joiner;
 pub mod joins;
