@@ -11,8 +11,14 @@ use trueline::window::{Ladder, WindowSpec};
 
 const BEGIN_MS: i64 = 1_700_000_064_000;
 
+const DAY_MS: i64 = 86_400_000;
+
 fn engine() -> Engine {
-    let windows = vec![WindowSpec::time("60s", 60_000)];
+    engine_of("60s", 60_000)
+}
+
+fn engine_of(window: &str, width_ms: i64) -> Engine {
+    let windows = vec![WindowSpec::time(window, width_ms)];
     let mut engine = Engine::new(Plan {
         models: vec![ModelPlan {
             name: "*".to_owned(),
@@ -146,6 +152,35 @@ fn an_outcome_that_versions_share_is_tapped_with_each_of_them() {
     assert_eq!(engine.tap(100).0.len(), 0);
     // An earlier one holds in its place, and that is no pair that forms.
     happen(&mut engine, 2, "shared", BEGIN_MS + 500);
+    assert_eq!(engine.tap(0).0.len(), 0);
+}
+
+#[test]
+fn an_outcome_of_a_month_later_is_tapped_with_its_own_time_and_counted_where_there_is_no_room() {
+    let mut engine = engine_of("120d", 120 * DAY_MS);
+    for (i, id) in (0..).zip(["a", "b"]) {
+        predict(&mut engine, i, id, BEGIN_MS);
+    }
+    // Their pane of 20 days matures.
+    predict(&mut engine, 2, "clock", BEGIN_MS + 30 * DAY_MS);
+    happen(&mut engine, 0, "clock", BEGIN_MS + 30 * DAY_MS);
+    engine.tap(1);
+    for (i, id) in (1..).zip(["a", "b"]) {
+        let end = happen(&mut engine, i, id, BEGIN_MS + 40 * DAY_MS);
+        assert_eq!(end, Disposition::Revised);
+    }
+    let (pairs, passed) = engine.tap(10);
+    let told: Vec<_> = pairs
+        .iter()
+        .map(|p| (p.id.as_str(), p.outcome_ms))
+        .collect();
+    assert_eq!(told, [("a", Some(BEGIN_MS + 40 * DAY_MS))]);
+    assert_eq!(passed, 1);
+    // Once more is once too often, though it is not known how late the first was.
+    assert_eq!(
+        happen(&mut engine, 3, "a", BEGIN_MS + 40 * DAY_MS),
+        Disposition::Duplicate
+    );
     assert_eq!(engine.tap(0).0.len(), 0);
 }
 

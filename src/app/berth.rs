@@ -62,6 +62,15 @@ impl Berth {
         });
     }
 
+    /// Whatever others wrote of a journal is not part of what is written from here on.
+    pub(super) fn begin_journal(&mut self) {
+        self.lineage = vec![Stretch {
+            segment: 0,
+            offset: 0,
+            epoch: self.epoch,
+        }];
+    }
+
     /// Forgets stretches that end before what this parcel and the ones before need.
     pub(super) fn prune(&mut self, needs: u64) {
         let first = self
@@ -158,6 +167,8 @@ mod tests {
         found.parcel.snapshot.joins = vec![JoinState {
             join: 0,
             partition: 3,
+            predictions: 0,
+            outcomes: 1,
             marks: vec![mark(1, 100), mark(2, 30)],
         }];
         berth.resume(&Shelf::new(String::new()), &found);

@@ -271,11 +271,7 @@ impl Depot {
                 "partition begins without its state"
             );
             // Whatever lies there is not of this beginning.
-            berth.lineage = vec![Stretch {
-                segment: 0,
-                offset: 0,
-                epoch: berth.epoch,
-            }];
+            berth.begin_journal();
             return Ok(fresh(at, topics, plan, berth, self.room.clone()));
         }
         Ok(Taken::Barred(format!(
@@ -461,16 +457,7 @@ fn lane_of(
     room: Option<Room>,
 ) -> Result<(Lane, Vec<Remembered>), (String, Option<Berth>)> {
     let mut snapshot = found.parcel.snapshot;
-    let before = snapshot.topics.clone();
     let topics = snapshot.rebind(topics);
-    if !snapshot.joins.is_empty() && !topics.starts_with(&before) {
-        let before = before.join(", ");
-        let why = format!(
-            "its parcel holds predictions that wait for their outcomes, from the topics {before}, which the \
-             configuration names in another order"
-        );
-        return Err((why, Some(berth)));
-    }
     let segments = match snapshot.joins.is_empty() {
         true => Vec::new(),
         false => vec![found.segments],
@@ -490,8 +477,11 @@ fn lane_of(
         Err(RestoreError::Spill(error)) => return Err((error.to_string(), None)),
         Err(error) => return Err((error.to_string(), Some(berth))),
     };
-    for stream in engine.dropped() {
-        tracing::warn!(%stream, "stream of a parcel dropped");
+    for what in engine.dropped() {
+        tracing::warn!(%what, "part of a parcel dropped");
+    }
+    if !engine.has_journals() {
+        berth.begin_journal();
     }
     berth.written = Some(mark_of(&engine, &found.parcel.memories));
     berth.at_ms = Some(clock::now_ms());

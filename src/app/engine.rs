@@ -59,7 +59,7 @@ pub struct Engine {
     /// Vector views of versions.
     vectors: Vectors,
     changes: Vec<Change>,
-    /// Streams of the snapshot that were dropped, each with the reason.
+    /// Streams and joins of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
     /// What the detectors may stake.
     ledger: Ledger,
@@ -716,6 +716,11 @@ impl Engine {
         self.collector.take_journals()
     }
 
+    /// Whether there is anything that it writes journals of.
+    pub fn has_journals(&self) -> bool {
+        !self.collector.join_states().is_empty()
+    }
+
     /// Predictions that are held for their outcomes, or for revisions.
     pub fn held(&self) -> usize {
         self.collector.held()
@@ -826,7 +831,7 @@ impl Engine {
         engine.put_back_vectors(s.vectors, &kept);
         engine.collector.settle_groups();
         engine.put_back_compared(s.compared, &kept)?;
-        engine.put_back_joins(&s.joins, segment, &s.models, &kept)?;
+        engine.put_back_joins(&s.joins, &s.topics, segment, &s.models, &kept)?;
         (0..engine.plan.models.len()).for_each(|model| engine.tell_families(model));
         Ok(engine)
     }
@@ -870,25 +875,35 @@ impl Engine {
         }
     }
 
-    /// Puts back the joiners, and counts as expired what was pending in joins or models that the plan no
+    /// Puts back the joiners, and counts as expired or orphaned what was open in joins or models that the plan no
     /// longer has. `kept` says which models of the snapshot are where.
     fn put_back_joins(
         &mut self,
         states: &[JoinState],
+        topics: &[String],
         segment: SegmentOf<'_, '_>,
         models: &[ModelState],
         kept: &[Option<usize>],
     ) -> Result<(), RestoreError> {
         let before = models.len() as u16;
         let same = |m: u16| kept.get(usize::from(m)).copied().flatten() == Some(usize::from(m));
+        self.collector.joins_mut().number_journals(states);
         for state in states {
+            let (join, partition) = (state.join, state.partition);
             let restored =
                 self.collector
                     .put_back_joiner(state, |mark| segment(state, mark), before, same);
-            restored.map_err(|e| {
-                let (join, partition) = (state.join, state.partition);
+            let restored = restored.map_err(|e| {
                 RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
             })?;
+            if !restored {
+                let topic = topics.get(usize::from(state.predictions));
+                let topic = topic.map_or("", String::as_str);
+                self.dropped.push(format!(
+                    "predictions of {topic}/{partition} that waited for outcomes: they are no longer joined, or with \
+                     another topic"
+                ));
+            }
         }
         self.collector.settle_joins();
         match self.fault() {

@@ -243,16 +243,7 @@ fn restore(
     }
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
     let mut snapshot = loaded.snapshot;
-    let before = snapshot.topics.clone();
     let topics = snapshot.rebind(&topics);
-    if !snapshot.joins.is_empty() && !topics.starts_with(&before) {
-        return Err(Fault::Config(format!(
-            "the snapshot holds predictions that wait for their outcomes, from the topics {}, which the \
-             configuration names in another order; list them as they were and new ones after them, or \
-             begin with an empty state directory",
-            before.join(", ")
-        )));
-    }
     let room = Some((Arc::clone(spill) as _, 1));
     let segment = |state: &JoinState, mark: usize| {
         let bytes = dir.segment(state, &state.marks[mark])?;
@@ -260,8 +251,8 @@ fn restore(
     };
     let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
     let mut engine = restored.map_err(|error| Fault::Unavailable(error.to_string()))?;
-    for stream in engine.dropped() {
-        tracing::warn!(%stream, "stream of the snapshot dropped");
+    for what in engine.dropped() {
+        tracing::warn!(%what, "part of the snapshot dropped");
     }
     engine.time_by(clock::stopwatch);
     let (streams, partitions) = (engine.reports().count(), engine.positions().len());

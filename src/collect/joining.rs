@@ -373,17 +373,19 @@ impl Collector {
     }
 
     /// Puts back one joiner, without the predictions of models, of the `before` that the snapshot has, that are not
-    /// the `same` now. The lines must be back. A join that the plan no longer has is left out.
+    /// the `same` now; outcomes that wait and named one of these are taken for outcomes of any model. The lines must be
+    /// back. `false` where the plan no longer has the join: it is left out.
     pub fn put_back_joiner<'s>(
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
         before: u16,
         same: impl Fn(u16) -> bool,
-    ) -> Result<(), JournalError> {
-        let Some(plan) = self.joins.plans().get(usize::from(state.join)) else {
-            return Ok(());
+    ) -> Result<bool, JournalError> {
+        let Some(join) = self.joins.join_of(state) else {
+            return Ok(false);
         };
+        let plan = self.joins.plan(join);
         let (revise, closed) = (plan.revise, self.closed_ms.clone());
         let held = self
             .models
@@ -391,7 +393,10 @@ impl Collector {
             .map(|m| if revise { m.held_ms } else { 0 });
         let held: Vec<i64> = held.collect();
         let least = closed.iter().copied().min().unwrap_or(i64::MIN);
-        let line_of = |m: Option<u16>| m.map_or(least, |m| closed[usize::from(m)]);
+        let line_of = |m: Option<u16>| match m.filter(|m| same(*m)) {
+            Some(m) => closed[usize::from(m)],
+            None => least,
+        };
         let floor_of = |m: u16| match same(m) {
             true => closed[usize::from(m)].saturating_sub(held[usize::from(m)]),
             false => i64::MAX,
@@ -403,9 +408,9 @@ impl Collector {
         self.joins
             .restore(state, segment, &kept, line_of, floor_of, due_of)?;
         for model in (0..before).filter(|m| !same(*m)) {
-            self.joins.part_with(state.join, state.partition, model);
+            self.joins.part_with(join, state.partition, model);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// After all joiners are back: tells subjects what they wait for, and counts as expired or orphaned

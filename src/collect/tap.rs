@@ -99,7 +99,7 @@ impl Collector {
     /// A prediction has found its outcome.
     #[cold]
     pub(super) fn tap_joined(&mut self, role: Role, partition: i32, key: Key, id: &[u8]) {
-        self.tap_held(role, partition, key, id, |_| true);
+        self.tap_held(role, partition, key, id, None);
     }
 
     /// An outcome that came has found predictions: those of all versions that share it.
@@ -114,11 +114,11 @@ impl Collector {
     ) {
         if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
             let ours = Some((label.time_ms, label.class()));
-            self.tap_held(role, partition, key, label.id, |outcome| outcome == ours);
+            self.tap_held(role, partition, key, label.id, ours);
         }
     }
 
-    /// Takes the predictions of a key that have an outcome, such a one.
+    /// Takes the predictions of a key that have an outcome; this one, where one came.
     #[cold]
     fn tap_held(
         &mut self,
@@ -126,20 +126,21 @@ impl Collector {
         partition: i32,
         key: Key,
         id: &[u8],
-        such: impl Fn(Option<(i64, u32)>) -> bool,
+        ours: Option<(i64, u32)>,
     ) {
         let Some(mut tap) = self.tap.take() else {
             return;
         };
         self.joins.bring(role.join, partition, key);
         for held in self.joins.look(role.join, partition, key) {
-            if !such(held.outcome) {
+            if ours.is_some_and(|(time_ms, class)| !held.has(time_ms, class)) {
                 continue;
             }
             tap.take(|| {
                 let subject = self.subject(held.subject as usize)?;
                 let views = self.models[subject.model].views.iter().copied();
-                let (outcome_ms, outcome) = held.outcome?;
+                // One that came late is kept with less than its time.
+                let (outcome_ms, outcome) = ours.or(held.outcome)?;
                 Some(Pair {
                     model: subject.key.model().to_owned(),
                     version: subject.key.version().to_owned(),

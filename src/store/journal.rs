@@ -157,6 +157,8 @@ mod tests {
         JoinState {
             join: 1,
             partition: 2,
+            predictions: 0,
+            outcomes: 1,
             marks: vec![JournalMark {
                 segment,
                 len: bytes.len() as u64,

@@ -498,6 +498,8 @@ mod tests {
         parcel.snapshot.joins = vec![JoinState {
             join: 0,
             partition: 3,
+            predictions: 0,
+            outcomes: 1,
             marks: (0..)
                 .zip(whole)
                 .map(|(segment, bytes)| JournalMark {

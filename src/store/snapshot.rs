@@ -61,6 +61,9 @@ impl Snapshot {
         self.partitions
             .renumber(|source| (number(source), read(number(source))));
         self.counters.renumber(number);
+        for join in &mut self.joins {
+            (join.predictions, join.outcomes) = (number(join.predictions), number(join.outcomes));
+        }
         self.topics = all.clone();
         all
     }

@@ -273,10 +273,10 @@ impl Cohort {
     }
 
     pub fn set_outcome(&mut self, row: u32, time_ms: i64, outcome: u32) {
-        let lag = time_ms - self.time_ms(row) + LAG_ZERO;
+        let lag = lag(self.time_ms(row), time_ms);
         let r = &mut self.rows[row as usize];
         r.outcome = outcome;
-        r.lag = lag.clamp(0, i64::from(u32::MAX)) as u32;
+        r.lag = (lag + LAG_ZERO) as u32;
     }
 
     /// Takes a prediction out, for it has come again with an earlier time; its row stays, empty.
@@ -332,6 +332,17 @@ impl Cohort {
             + self.scores.capacity() * 8
             + self.classes.capacity() * 4
     }
+}
+
+/// Event time of an outcome after that of its prediction, as far as it is kept.
+fn lag(time_ms: i64, outcome_ms: i64) -> i64 {
+    let most = i64::from(u32::MAX) - LAG_ZERO;
+    (outcome_ms - time_ms).clamp(-LAG_ZERO, most)
+}
+
+/// Event time of an outcome as it is kept with a prediction: exact within 24 days of the prediction's.
+pub(super) fn kept_ms(time_ms: i64, outcome_ms: i64) -> i64 {
+    time_ms + lag(time_ms, outcome_ms)
 }
 
 fn reserve<T>(v: &mut Vec<T>, more: usize) {

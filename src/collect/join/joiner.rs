@@ -16,7 +16,7 @@
 //! some have spilled, an id that is not in memory costs a look into the store.
 
 use super::churn::make_way;
-use super::cohort::{Cohort, Kept, Matured};
+use super::cohort::{Cohort, Kept, Matured, kept_ms};
 use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
 use super::key::{ByKey, Key};
 use super::plan::{JoinPlan, Repeated};
@@ -77,6 +77,13 @@ pub struct Held<'a> {
     pub outcome: Option<(i64, u32)>,
     /// Whether it is mature.
     pub settled: bool,
+}
+
+impl Held<'_> {
+    /// Whether it has this outcome.
+    pub fn has(&self, time_ms: i64, class: u32) -> bool {
+        self.outcome == Some((kept_ms(self.time_ms, time_ms), class))
+    }
 }
 
 /// How a prediction ended up.
@@ -462,9 +469,11 @@ impl Joiner {
             return Labelled::UnknownClass;
         }
         let before = cohort.outcome(at.row);
+        // Those that are too far away are not told apart, so that the order of arrival does not matter here either.
+        let ours = (kept_ms(cohort.time_ms(at.row), time_ms), class);
         let replaces = before.is_none_or(|held| match plan.repeated {
-            Repeated::First => (time_ms, class) < held,
-            Repeated::Last => (time_ms, class) > held,
+            Repeated::First => ours < held,
+            Repeated::Last => ours > held,
             Repeated::Reject => false,
         });
         if !replaces {
@@ -894,7 +903,10 @@ impl Joiner {
             Op::Forget { key } => {
                 self.take_waiting(key);
             }
-            Op::Drop { model } => self.drop_model(model),
+            Op::Drop { model } => {
+                self.drop_model(model);
+                self.unname(model);
+            }
         }
         Ok(())
     }
@@ -903,6 +915,15 @@ impl Joiner {
     /// has of it: what comes later under its number is not to be taken for that, nor that for it.
     pub fn part_with(&mut self, model: u16) {
         self.journal.write(&Op::Drop { model }, i64::MIN);
+        self.unname(model);
+    }
+
+    /// Outcomes that wait and named a model whose number means another now, or none, wait for any.
+    fn unname(&mut self, model: u16) {
+        let waiting = self.waiting.values_mut();
+        waiting
+            .filter(|w| w.model == model)
+            .for_each(|w| w.model = ANY);
     }
 
     /// Lets go of all predictions of a model, none of which is settled.

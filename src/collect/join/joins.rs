@@ -25,13 +25,18 @@ pub struct Role {
     pub outcomes: bool,
 }
 
-/// How far the journal of one joiner goes, in a snapshot.
+/// How far the journal of one joiner goes, in a snapshot. A join is known by its topics; in another configuration it
+/// may be at another place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinState {
-    /// Index of the join.
+    /// Number of the join's journals, which it keeps.
     pub join: u16,
     /// Partition.
     pub partition: i32,
+    /// Number of the topic of its predictions.
+    pub predictions: u16,
+    /// Number of the topic of its outcomes.
+    pub outcomes: u16,
     /// Its segments.
     pub marks: Vec<JournalMark>,
 }
@@ -42,6 +47,8 @@ pub struct Joins {
     plans: Vec<JoinPlan>,
     /// By source.
     roles: Vec<Option<Role>>,
+    /// By join: number of its journals.
+    journals: Vec<u16>,
     joiners: BTreeMap<(u16, i32), Joiner>,
     /// By join: predictions held, and outcomes that wait.
     held: Vec<usize>,
@@ -74,6 +81,7 @@ impl Joins {
             memory: vec![0; plans.len()],
             memory_max: vec![usize::MAX; plans.len()],
             spills: None,
+            journals: (0u16..).take(plans.len()).collect(),
             plans,
             roles,
             joiners: BTreeMap::new(),
@@ -289,19 +297,41 @@ impl Joins {
     /// What the journals have that no snapshot has taken.
     pub fn take_journals(&mut self, floor_ms: i64) -> Vec<JournalDelta> {
         let joiners = self.joiners.iter_mut();
+        let number = |join: u16| self.journals[usize::from(join)];
         joiners
-            .flat_map(|((join, partition), j)| j.take_journal(*join, *partition, floor_ms))
+            .flat_map(|((join, partition), j)| j.take_journal(number(*join), *partition, floor_ms))
             .collect()
     }
 
     /// How far the journals go.
     pub fn states(&self) -> Vec<JoinState> {
         let state = |(&(join, partition), j): (&(u16, i32), &Joiner)| JoinState {
-            join,
+            join: self.journals[usize::from(join)],
             partition,
+            predictions: self.plan(join).predictions,
+            outcomes: self.plan(join).outcomes,
             marks: j.marks(),
         };
         self.joiners.iter().map(state).collect()
+    }
+
+    /// The join that a snapshot speaks of, if the plan still has it: one of the same two topics.
+    pub fn join_of(&self, state: &JoinState) -> Option<u16> {
+        let same =
+            |p: &JoinPlan| (p.predictions, p.outcomes) == (state.predictions, state.outcomes);
+        let at = self.plans.iter().position(same);
+        at.and_then(|at| u16::try_from(at).ok())
+    }
+
+    /// Numbers journals as a snapshot does; joins that it does not know get numbers that it does not know.
+    pub fn number_journals(&mut self, states: &[JoinState]) {
+        let mut free = (0..u16::MAX).filter(|n| states.iter().all(|s| s.join != *n));
+        let theirs = |join: u16| states.iter().find(|s| self.join_of(s) == Some(join));
+        let numbers = (0u16..).take(self.plans.len()).map(|join| {
+            let known = theirs(join).map(|s| s.join);
+            known.or_else(|| free.next()).unwrap_or(join)
+        });
+        self.journals = numbers.collect();
     }
 
     /// Puts back one joiner from the segments of its journal, which are asked for one after the other. See
@@ -315,11 +345,8 @@ impl Joins {
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {
-        let index = usize::from(state.join);
-        if index >= self.plans.len() {
-            return Err(JournalError::Corrupt);
-        }
-        let at = (state.join, state.partition);
+        let join = self.join_of(state).ok_or(JournalError::Corrupt)?;
+        let (index, at) = (usize::from(join), (join, state.partition));
         self.joiners.insert(at, Joiner::default());
         for (i, mark) in state.marks.iter().enumerate() {
             let bytes = segment(i)?;

@@ -11,7 +11,8 @@
 //! 2 outcome   model u16 │ pane start i64 │ key 16 │ class u32 │ time i64
 //! 3 wait      key 16 │ class u32 │ time i64 │ model u16, or 0xffff for any
 //! 4 forget    key 16                                            a waiting outcome found its prediction
-//! 5 drop      model u16                    its views or cells changed: nothing of it before this is held
+//! 5 drop      model u16                    its views or cells changed: nothing of it before this is held, and outcomes
+//!                                          that wait for it wait for any model
 //! 6 predict   as 1, and behind the number of entries that of those which are a whole vector, u16
 //! ```
 //! A segment is whole history up to some event time; once every pane up to there is let go the segment
