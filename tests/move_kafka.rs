@@ -9,11 +9,12 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::broker::{Broker, unique};
-use support::late::{close, config, of_environment, records, spilling};
+use support::late::{Kind, close_of, config, of_environment, records_of, spilling, vectors};
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
@@ -21,7 +22,7 @@ use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
 use trueline::store::parcel::{Parcel, Shelf, prefix};
-use trueline::store::snapshot::{PaneState, Snapshot, SubjectState};
+use trueline::store::snapshot::{PaneState, Snapshot, SubjectState, VersionState};
 use trueline::window::Packed;
 
 const PARTITIONS: i32 = 12;
@@ -49,10 +50,24 @@ type Known = (
     BTreeMap<(u16, i32), i64>,
     Vec<SourceCounters>,
     BTreeMap<String, SubjectState>,
+    BTreeMap<String, VersionState>,
 );
 
 fn known(snapshot: &Snapshot) -> Known {
     let positions = snapshot.partitions.positions();
+    let vectors = snapshot.vectors.iter().cloned().map(|mut version| {
+        version.seen_ms = None;
+        version.model = 0;
+        // Partitions do not judge; what waits at the moment is told by ticks.
+        for (_, judge) in &mut version.judges {
+            judge.memories.clear();
+            // Where nothing was sealed, up to where depends on which topic was read first.
+            let slots = judge.windows.slots.iter_mut();
+            let empty = slots.filter(|slot| slot.panes.is_empty());
+            empty.for_each(|slot| slot.judged_ms = None);
+        }
+        (version.name.clone(), version)
+    });
     let subjects = snapshot.subjects.iter().cloned().map(|mut subject| {
         subject.seen_ms = None;
         subject.slot = 0;
@@ -69,6 +84,7 @@ fn known(snapshot: &Snapshot) -> Known {
             .map(|(_, c)| c.clone())
             .collect(),
         subjects.collect(),
+        vectors.collect(),
     )
 }
 
@@ -116,36 +132,68 @@ fn settled(services: &[&Service], partitions: usize) -> bool {
     })
 }
 
+/// Windows of the three models by stream and name.
+type Windows = BTreeMap<String, Value>;
+
 /// The windows of the three models as the API shows them, without alerts: they remember each slide, and
-/// slides are skipped when partitions move.
-fn windows(service: &Service) -> BTreeMap<(String, usize), Value> {
+/// slides are skipped when partitions move; and without linear and block sums, which are of each partition's events by themselves.
+fn windows(service: &Service) -> Windows {
     let mut all = BTreeMap::new();
-    for model in ["m0", "m1", "m2"] {
-        for (i, name) in ["30m", "10h"].into_iter().enumerate() {
-            let mut window = service.window(model, name).expect("a window");
+    for stream in service.streams().expect("streams") {
+        if stream["model"] == "clock" {
+            continue;
+        }
+        let path = stream["links"]["self"].as_str().expect("a link");
+        let (_, body) = service.get(path).expect("an answer");
+        let stream: Value = serde_json::from_str(&body).expect("the API answers JSON");
+        for mut window in stream["windows"].as_array().cloned().expect("windows") {
+            let name = format!(
+                "{} {} {}",
+                stream["model"], stream["view"], window["window"]
+            );
             let fields = window.as_object_mut().expect("an object");
             fields.retain(|key, _| !key.starts_with("alert"));
-            all.insert((model.to_owned(), i), window);
+            if let Some(kernel) = fields.get_mut("kernel").and_then(Value::as_object_mut) {
+                kernel.retain(|key, _| !key.starts_with("blocks"));
+            }
+            all.insert(name, window);
         }
     }
     all
+}
+
+/// Shows where two states begin to differ.
+fn assert_same<T: PartialEq + Debug>(what: &str, ours: &T, theirs: &T) {
+    if ours == theirs {
+        return;
+    }
+    let (a, b) = (format!("{ours:?}"), format!("{theirs:?}"));
+    let at = a.bytes().zip(b.bytes()).position(|(x, y)| x != y);
+    let near = |text: &str| {
+        let at = at.unwrap_or(text.len());
+        let range = at.saturating_sub(200)..(at + 100).min(text.len());
+        text.get(range).unwrap_or_default().to_owned()
+    };
+    panic!("{what} differs:\n{}\n{}", near(&a), near(&b));
 }
 
 /// A broker with two topics of records, and groups that read them.
 struct Stage<'b> {
     broker: &'b Broker,
     topics: [String; 2],
+    kind: Kind,
     /// Records sent, those of the clock included.
     sent: usize,
 }
 
 impl<'b> Stage<'b> {
-    fn new(broker: &'b Broker, records: usize) -> Stage<'b> {
+    fn new(broker: &'b Broker, kind: Kind, records: usize) -> Stage<'b> {
         let topics = ["predictions", "outcomes"].map(|t| format!("trueline-move-{t}-{}", unique()));
         broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
         Stage {
             broker,
             topics,
+            kind,
             sent: records + 2 * PARTITIONS as usize,
         }
     }
@@ -158,13 +206,25 @@ impl<'b> Stage<'b> {
             true => format!("topic = \"{group}\""),
             false => String::new(),
         };
-        config(
+        let text = config(
             &self.broker.bootstrap,
             &group,
             &self.topics,
             &(instance + SESSION),
             &state,
-        )
+        );
+        match self.kind {
+            Kind::Scores => text,
+            Kind::Vectors => vectors(&text),
+        }
+    }
+
+    /// Streams of a model.
+    fn views(&self) -> usize {
+        match self.kind {
+            Kind::Scores => 1,
+            Kind::Vectors => 3,
+        }
     }
 
     fn group(&self, group: &str) -> String {
@@ -172,7 +232,7 @@ impl<'b> Stage<'b> {
     }
 
     /// Waits until the service, which has all partitions, has read the clock and judged what it closed.
-    fn judged(&self, service: &Service) -> BTreeMap<(String, usize), Value> {
+    fn judged(&self, service: &Service) -> Windows {
         wait_for("the clock to be read", 2 * LIMIT, || {
             let scrape = service.scrape()?;
             let read = scrape.sum("trueline_partition_position_offset", &[]);
@@ -194,7 +254,7 @@ impl<'b> Stage<'b> {
 
     /// Compares what a group holds in the end, and what it judged, with an undisturbed process and with
     /// one that has no state topic.
-    fn compare(&self, group: &str, moved: &BTreeMap<(String, usize), Value>) {
+    fn compare(&self, group: &str, moved: &Windows) {
         let parcels = |group: &str| {
             let group = self.group(group);
             parcels(self.broker, &group, &group, &self.topics[0])
@@ -210,19 +270,14 @@ impl<'b> Stage<'b> {
             assert_eq!(ours.1, theirs.1, "counters of {partition}");
             assert_eq!(ours.2.len(), 4, "three models and the clock");
             for (model, state) in &ours.2 {
-                let (a, b) = (format!("{state:?}"), format!("{:?}", theirs.2[model]));
-                let at = a.bytes().zip(b.bytes()).position(|(x, y)| x != y);
-                let near = |text: &str| {
-                    let at = at.unwrap_or(text.len());
-                    let range = at.saturating_sub(200)..(at + 100).min(text.len());
-                    text.get(range).unwrap_or_default().to_owned()
-                };
-                assert!(
-                    *state == theirs.2[model],
-                    "state of {model} in partition {partition} differs:\n{}\n{}",
-                    near(&a),
-                    near(&b)
-                );
+                let what = format!("state of {model} in partition {partition}");
+                assert_same(&what, state, &theirs.2[model]);
+            }
+            assert_eq!(ours.3.len(), if self.views() > 1 { 4 } else { 0 });
+            for (model, state) in &ours.3 {
+                assert_eq!(state.judges.len(), 2);
+                let what = format!("vector views of {model} in partition {partition}");
+                assert_same(&what, state, &theirs.3[model]);
             }
         }
         let mut whole = Service::start(&self.config("whole", None, false));
@@ -248,6 +303,10 @@ impl<'b> Stage<'b> {
             );
         }
         // And the verdicts over all partitions, to the last bit of each p-value.
+        assert_eq!(as_one.len(), 3 * self.views() * 2);
+        let numbers = ["evaluation", "vector", "kernel"];
+        let decided = |w: &&Value| numbers.iter().any(|name| w[name].is_object());
+        assert_eq!(as_one.values().filter(decided).count(), as_one.len());
         assert_eq!(undisturbed, as_one);
         assert_eq!(*moved, as_one);
     }
@@ -304,8 +363,10 @@ fn processes_that_join_leave_freeze_and_die_hold_together_what_one_undisturbed_p
         return;
     };
     let moves = of_environment("TRUELINE_MOVES", 8);
-    let records = records(of_environment("TRUELINE_EVENTS", 60_000), PARTITIONS);
-    let stage = Stage::new(&broker, records.len());
+    // Of three classes, whose largest, two largest and samples of whole vectors move.
+    let kind = Kind::Vectors;
+    let records = records_of(kind, of_environment("TRUELINE_EVENTS", 60_000), PARTITIONS);
+    let stage = Stage::new(&broker, kind, records.len());
     // One is a static member, which keeps its partitions when it comes back soon; the others are not.
     let mut all: Vec<Process> = [Some("one"), None, None]
         .map(|instance| Process::start(&spilling(&stage.config("group", instance, true))))
@@ -346,7 +407,7 @@ fn processes_that_join_leave_freeze_and_die_hold_together_what_one_undisturbed_p
     wait_for("one process to have all partitions", 2 * LIMIT, || {
         settled(&[&last.service], 2 * PARTITIONS as usize).then_some(())
     });
-    close(&mut sender, &stage.topics, PARTITIONS);
+    close_of(kind, &mut sender, &stage.topics, PARTITIONS);
     let moved = stage.judged(&last.service);
     let scrape = last.service.scrape().expect("metrics");
     let spilled = scrape.sum("trueline_predictions_spilled", &[]);
@@ -399,8 +460,9 @@ fn a_network_cut_while_partitions_have_their_state_in_a_topic_loses_and_doubles_
         return;
     };
     let cut = of_environment("TRUELINE_CUT_SECONDS", 10);
-    let records = records(40_000, PARTITIONS);
-    let stage = Stage::new(&broker, records.len());
+    let kind = Kind::Scores;
+    let records = records_of(kind, 40_000, PARTITIONS);
+    let stage = Stage::new(&broker, kind, records.len());
     let mut all: Vec<Process> = [Some("one"), None]
         .map(|instance| Process::start(&stage.config("group", instance, true)))
         .into();
@@ -428,7 +490,7 @@ fn a_network_cut_while_partitions_have_their_state_in_a_topic_loses_and_doubles_
     wait_for("one process to have all partitions", 2 * LIMIT, || {
         settled(&[&last.service], 2 * PARTITIONS as usize).then_some(())
     });
-    close(&mut sender, &stage.topics, PARTITIONS);
+    close_of(kind, &mut sender, &stage.topics, PARTITIONS);
     let moved = stage.judged(&last.service);
     last.end("TERM");
     stage.compare("group", &moved);
@@ -494,8 +556,8 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
     let Some(broker) = Broker::any(name) else {
         return;
     };
-    let records = records(6_000, PARTITIONS);
-    let stage = Stage::new(&broker, records.len());
+    let records = records_of(Kind::Scores, 6_000, PARTITIONS);
+    let stage = Stage::new(&broker, Kind::Scores, records.len());
     let mut service = Service::start(&stage.config("group", None, true));
     service.wait_ready();
     let mut sender = broker.producer();

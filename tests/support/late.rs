@@ -33,9 +33,51 @@ pub struct Record {
     pub text: String,
 }
 
+/// What predictions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The score of one class.
+    Scores,
+    /// Probabilities of three.
+    Vectors,
+}
+
+impl Kind {
+    /// A score as it is said: of three classes that of the first is what the other two leave, which share it unevenly.
+    fn prediction(self, id: &str, model: &str, time_ms: i64, score: f64) -> String {
+        let said = match self {
+            Kind::Scores => format!(r#""score":{score}"#),
+            Kind::Vectors => {
+                let third = score * (time_ms % 97) as f64 / 97.0;
+                format!(
+                    r#""probabilities":[{},{},{third}]"#,
+                    1.0 - score,
+                    score - third
+                )
+            }
+        };
+        format!(r#"{{"id":"{id}","model":"{model}","time_ms":{time_ms},{said}}}"#)
+    }
+
+    /// What happened; of three classes one of the last two where it is so.
+    fn outcome(self, id: &str, time_ms: i64, y: bool) -> String {
+        let said = match (self, y) {
+            (Kind::Scores, y) => y.to_string(),
+            (Kind::Vectors, false) => "0".to_owned(),
+            (Kind::Vectors, true) => (1 + time_ms % 2).to_string(),
+        };
+        format!(r#"{{"id":"{id}","time_ms":{time_ms},"outcome":{said}}}"#)
+    }
+}
+
 /// Predictions over the 100 minutes that ended ten minutes ago, a fifth without outcome, some outcomes twice
 /// and some later than the five minutes that they have, some predictions twice.
 pub fn records(n: u64, partitions: i32) -> Vec<Record> {
+    records_of(Kind::Scores, n, partitions)
+}
+
+/// The same of this kind.
+pub fn records_of(kind: Kind, n: u64, partitions: i32) -> Vec<Record> {
     let mut rng = Rng::new(20_261_121);
     let begin = now_ms() - 110 * MINUTE;
     let step = (100 * MINUTE) as f64 / n as f64;
@@ -53,9 +95,8 @@ pub fn records(n: u64, partitions: i32) -> Vec<Record> {
                 text,
             });
         };
-        let prediction = |time_ms: i64, score: f64| {
-            format!(r#"{{"id":"{id}","model":"m{model}","time_ms":{time_ms},"score":{score}}}"#)
-        };
+        let (id, model) = (id.to_string(), format!("m{model}"));
+        let prediction = |time_ms, score| kind.prediction(&id, &model, time_ms, score);
         put(at, false, prediction(at, score));
         if rng.uniform() < 0.02 {
             let again = at + 1 + (rng.uniform() * 20_000.0) as i64;
@@ -68,8 +109,7 @@ pub fn records(n: u64, partitions: i32) -> Vec<Record> {
         }
         let mut delay = || (-(1.0 - rng.uniform()).ln() * MINUTE as f64 * 1.5) as i64;
         let (first, second) = (at + delay(), at + delay());
-        let outcome =
-            |time_ms: i64, y: bool| format!(r#"{{"id":"{id}","time_ms":{time_ms},"outcome":{y}}}"#);
+        let outcome = |time_ms, y| kind.outcome(&id, time_ms, y);
         let draw = rng.uniform();
         if draw >= 0.2 {
             put(first, true, outcome(first, happened));
@@ -132,14 +172,30 @@ pub fn spilling(config: &str) -> String {
     config.replace("revise = true", "revise = true\npending_memory = \"1MiB\"")
 }
 
+/// The same for vectors of three classes, by their largest, the two largest and a sample of whole ones.
+pub fn vectors(config: &str) -> String {
+    let model = r#"name = "*"
+classes = ["a", "b", "c"]
+views = ["top_label", "top_k:2", "kernel"]
+kernel = { sample = 40, bandwidth = 0.4, features = 4 }"#;
+    config
+        .replace("score = \"score\"", "probabilities = \"probabilities\"")
+        .replace("on_missing = \"negative\"", "on_missing = \"a\"")
+        .replace("name = \"*\"", model)
+}
+
 /// Moves the watermark of every partition of both topics past all others.
 pub fn close(sender: &mut Sender, topics: &[String; 2], partitions: i32) {
+    close_of(Kind::Scores, sender, topics, partitions);
+}
+
+/// The same where records are of this kind.
+pub fn close_of(kind: Kind, sender: &mut Sender, topics: &[String; 2], partitions: i32) {
     let time_ms = now_ms() + 45 * MINUTE;
     for partition in 0..partitions {
         let id = format!("clock{partition}");
-        let prediction =
-            format!(r#"{{"id":"{id}","model":"clock","time_ms":{time_ms},"score":0.5}}"#);
-        let outcome = format!(r#"{{"id":"{id}","time_ms":{time_ms},"outcome":true}}"#);
+        let prediction = kind.prediction(&id, "clock", time_ms, 0.5);
+        let outcome = kind.outcome(&id, time_ms, true);
         sender.send(&topics[0], partition, prediction.as_bytes());
         sender.send(&topics[1], partition, outcome.as_bytes());
     }

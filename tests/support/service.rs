@@ -168,14 +168,17 @@ impl Service {
         });
     }
 
-    /// The entry of a model and window in /api/v1/streams, when there is one.
-    pub fn window(&self, model: &str, window: &str) -> Option<Value> {
+    /// All streams, as the API shows them.
+    pub fn streams(&self) -> Option<Vec<Value>> {
         let (_, body) = self.get("/api/v1/streams")?;
         let streams: Value = serde_json::from_str(&body).expect("the API answers JSON");
-        let stream = streams["streams"]
-            .as_array()?
-            .iter()
-            .find(|s| s["model"] == model)?;
+        streams["streams"].as_array().cloned()
+    }
+
+    /// The entry of a model and window in /api/v1/streams, when there is one.
+    pub fn window(&self, model: &str, window: &str) -> Option<Value> {
+        let streams = self.streams()?;
+        let stream = streams.iter().find(|s| s["model"] == model)?;
         stream["windows"]
             .as_array()?
             .iter()
