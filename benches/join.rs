@@ -125,7 +125,7 @@ fn main() {
 
     let start = Instant::now();
     let mut matured = 0u64;
-    joiner.mature(&plan, 0, i64::MAX, &[2], |ripe| {
+    joiner.mature(&plan, 0, i64::MAX, &[2], None, |ripe| {
         matured += u64::from(matches!(ripe, Ripe::Mature(_)));
     });
     report("matured", n, start);

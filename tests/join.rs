@@ -97,7 +97,7 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
 
 fn mature(joiner: &mut Joiner, plan: &JoinPlan, line_ms: i64) -> Joined {
     let mut out = Joined::new();
-    joiner.mature(plan, 0, line_ms, &[2], |ripe| {
+    joiner.mature(plan, 0, line_ms, &[2], None, |ripe| {
         let Ripe::Mature(m) = ripe else {
             return;
         };

@@ -10,6 +10,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -619,5 +620,56 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
     wait_for("all partitions", LIMIT, || {
         settled(&[&service], 2 * PARTITIONS as usize).then_some(())
     });
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
+#[test]
+fn a_disk_without_room_while_partitions_are_taken_over_ends_the_process_and_the_next_has_them_all()
+{
+    let name = "a_disk_without_room_while_partitions_are_taken_over_ends_the_process_and_the_next_has_them_all";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let records = records_of(Kind::Scores, 40_000, PARTITIONS);
+    let stage = Stage::new(&broker, Kind::Scores, records.len());
+    let mut service = Service::start(&spilling(&stage.config("group", None, true)));
+    service.wait_ready();
+    let mut sender = broker.producer();
+    for r in &records {
+        let topic = &stage.topics[usize::from(r.outcome)];
+        sender.send(topic, r.partition, r.text.as_bytes());
+    }
+    sender.flush();
+    let held = || {
+        wait_for("all records", LIMIT, || {
+            let all = settled(&[&service], 2 * PARTITIONS as usize);
+            let scrape = service.scrape().filter(|_| all)?;
+            Some(scrape.sum("trueline_predictions_held", &[]))
+        })
+    };
+    let before = held();
+    assert!(before > 20_000.0, "{before}");
+    assert_eq!(service.end("TERM"), Some(0));
+    // No file may grow beyond 8 KiB: to the process, a full disk.
+    let limited = "trap '' XFSZ; ulimit -S -f 8; exec timeout 120 \"$0\" run --config \"$1\"";
+    let limited = Command::new("bash")
+        .args(["-c", limited, env!("CARGO_BIN_EXE_trueline")])
+        .arg(service.config())
+        .output()
+        .expect("bash");
+    let said = [limited.stdout, limited.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert_eq!(limited.status.code(), Some(69), "{said}");
+    for words in ["could not be taken over", "spill", "free space"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    service.start_again();
+    let held = wait_for("all partitions with what was held of them", LIMIT, || {
+        let scrape = service.scrape()?;
+        let held = scrape.sum("trueline_predictions_held", &[]);
+        (held == before).then_some(held)
+    });
+    assert_eq!(held, before);
+    assert_eq!(service.metric("trueline_partition_barred", &[]), 0.0);
     assert_eq!(service.end("TERM"), Some(0));
 }

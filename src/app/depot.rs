@@ -18,7 +18,7 @@ use super::engine::{Engine, Plan, Remembered, RestoreError};
 use super::lanes::Lane;
 use super::snapshots::Written;
 use crate::collect::Origin;
-use crate::collect::join::{JoinState, JournalError, Spills};
+use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::store::Snapshot;
 use crate::store::file::Fault;
@@ -105,6 +105,8 @@ pub enum Taken {
     Lane(Box<Lane>, Vec<Remembered>),
     /// It is not to be read, for this reason.
     Barred(String),
+    /// The store of what memory has no room for failed, as it may at any time.
+    Broken(SpillError),
 }
 
 /// See the module.
@@ -233,12 +235,12 @@ impl Depot {
                         self.counts.read += 1;
                         return Ok(Taken::Lane(Box::new(lane), memories));
                     }
-                    Err((why, Some(back))) => {
-                        berth = back;
+                    Err(Unusable::Parcel(why, back)) => {
+                        berth = *back;
                         why
                     }
                     // Nothing that a fresh beginning would mend.
-                    Err((why, None)) => return Ok(Taken::Barred(why)),
+                    Err(Unusable::Store(error)) => return Ok(Taken::Broken(error)),
                 }
             }
             Ok(None) => match self
@@ -445,9 +447,16 @@ fn fresh(at: (u16, i32), topics: &[String], plan: Plan, berth: Berth, room: Opti
     Taken::Lane(Box::new(lane), Vec::new())
 }
 
-/// The lane that a parcel holds; or why it cannot be used, with the berth, which is missing where the fault
-/// is not the parcel's.
-#[expect(clippy::result_large_err, reason = "a few times in a process' life")]
+/// Why a lane could not be made of a parcel.
+#[derive(Debug)]
+enum Unusable {
+    /// The parcel is at fault; here is its berth again.
+    Parcel(String, Box<Berth>),
+    /// The store of pending predictions is.
+    Store(SpillError),
+}
+
+/// The lane that a parcel holds.
 fn lane_of(
     at: (u16, i32),
     found: Found,
@@ -455,7 +464,7 @@ fn lane_of(
     plan: Plan,
     mut berth: Berth,
     room: Option<Room>,
-) -> Result<(Lane, Vec<Remembered>), (String, Option<Berth>)> {
+) -> Result<(Lane, Vec<Remembered>), Unusable> {
     let mut snapshot = found.parcel.snapshot;
     let topics = snapshot.rebind(topics);
     let segments = match snapshot.joins.is_empty() {
@@ -465,7 +474,7 @@ fn lane_of(
     let joins = snapshot.joins.len();
     if joins != segments.len() {
         let why = format!("its parcel holds {joins} joins where a partition has one");
-        return Err((why, Some(berth)));
+        return Err(Unusable::Parcel(why, Box::new(berth)));
     }
     let segment = |_: &JoinState, mark: usize| {
         let bytes = segments.first().and_then(|s| s.get(mark));
@@ -474,8 +483,8 @@ fn lane_of(
     };
     let engine = match Engine::restore_spilling(plan, snapshot, &segment, room) {
         Ok(engine) => engine,
-        Err(RestoreError::Spill(error)) => return Err((error.to_string(), None)),
-        Err(error) => return Err((error.to_string(), Some(berth))),
+        Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
+        Err(error) => return Err(Unusable::Parcel(error.to_string(), Box::new(berth))),
     };
     for what in engine.dropped() {
         tracing::warn!(%what, "part of a parcel dropped");

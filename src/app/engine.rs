@@ -737,6 +737,12 @@ impl Engine {
         self.collector.joins_mut().share(by);
     }
 
+    /// Moves some of the predictions out of memory that there is no more room for since it is shared by more; answers
+    /// whether there were any.
+    pub fn tend(&mut self) -> bool {
+        self.collector.joins_mut().tend()
+    }
+
     /// Why the store of predictions that memory has no room for failed, if it did. From then on the engine
     /// knows less than it was told: nothing of it may be kept or shown.
     pub fn fault(&self) -> Option<&SpillError> {

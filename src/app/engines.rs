@@ -38,6 +38,8 @@ pub struct Moving {
     /// Partitions that are assigned and must not be read, with the reason.
     barred: BTreeMap<(u16, i32), String>,
     trouble: Option<KafkaError>,
+    /// Why the store of pending predictions failed while a partition was taken over.
+    fault: Option<SpillError>,
     /// What was told of alerts that fire, by fingerprint, to go along with their streams.
     carried: BTreeMap<String, String>,
     /// Streams that came, and streams that may have left, since they were last asked for.
@@ -63,6 +65,7 @@ impl Moving {
             topics,
             barred: BTreeMap::new(),
             trouble: None,
+            fault: None,
             carried: BTreeMap::new(),
             arrivals: Vec::new(),
             departures: Vec::new(),
@@ -99,6 +102,12 @@ impl Moving {
                     let topic = self.topics.get(usize::from(source));
                     tracing::error!(topic, partition, why, "partition is not read");
                     self.barred.insert(at, why);
+                }
+                Ok(Taken::Broken(error)) => {
+                    let topic = self.topics.get(usize::from(source));
+                    tracing::error!(topic, partition, %error, "partition could not be taken over");
+                    self.barred.insert(at, error.to_string());
+                    self.fault = Some(error);
                 }
                 Err(error) => {
                     self.barred.insert(at, error.to_string());
@@ -252,6 +261,17 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.revoke(source, partition),
             Engines::Moving(m) => m.revoke(source, partition, lost),
+        }
+    }
+
+    /// Moves some of what memory has no more room for, since a lane came, to the store: a step a call, so that nothing
+    /// else waits long.
+    pub fn tend(&mut self) {
+        match self {
+            Engines::Whole(engine) => {
+                engine.tend();
+            }
+            Engines::Moving(m) => m.lanes.tend(),
         }
     }
 
@@ -424,7 +444,10 @@ impl Engines {
     pub fn fault(&self) -> Option<&SpillError> {
         match self {
             Engines::Whole(engine) => engine.fault(),
-            Engines::Moving(m) => m.lanes.engines().find_map(Engine::fault),
+            Engines::Moving(m) => {
+                let lanes = || m.lanes.engines().find_map(Engine::fault);
+                m.fault.as_ref().or_else(lanes)
+            }
         }
     }
 

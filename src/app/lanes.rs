@@ -142,6 +142,11 @@ impl Lanes {
         }
     }
 
+    /// One step of one lane towards the memory that it has now. See [`Engine::tend`].
+    pub fn tend(&mut self) {
+        self.lanes.iter_mut().any(|lane| lane.engine.tend());
+    }
+
     /// The source with whose partitions those of `source` go.
     pub fn lead(&self, source: u16) -> u16 {
         self.leads

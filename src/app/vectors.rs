@@ -184,7 +184,7 @@ impl Vectors {
         let Some(version) = self.version(plan, slot, Of::event(event)) else {
             return 0;
         };
-        let Some(class) = event.outcome.map(class_of) else {
+        let Some(class) = event.outcome.map(Outcome::class) else {
             return 0;
         };
         let Ok(Checked::Vector { entries, sum }) = Checked::new(event.prediction) else {
@@ -510,12 +510,4 @@ fn revise(version: &mut Version, late: &LateVector) -> u64 {
 /// How many views had no cell.
 fn lost(took: impl Iterator<Item = bool>) -> u64 {
     took.map(|took| u64::from(!took)).sum()
-}
-
-/// A binary outcome is of the two classes 0 and 1.
-fn class_of(outcome: Outcome) -> u32 {
-    match outcome {
-        Outcome::Binary(y) => u32::from(y),
-        Outcome::Class(class) => class,
-    }
 }

@@ -292,6 +292,7 @@ impl Work {
             feed.pace(self.held_back);
             self.pace.records += feed.poll(&mut self.engine, wait);
         }
+        self.engine.tend();
         if self.engine.fault().is_some() {
             return self.pace.records;
         }
@@ -392,6 +393,9 @@ impl Work {
     /// Hands lanes to the depot, or the engine's state to the keeper: what the journals have since the last time, and the
     /// snapshot that builds on it, with the names of the topics that it numbers.
     fn keep(&mut self) {
+        if self.engine.fault().is_some() {
+            return;
+        }
         let engine = match &mut self.engine {
             Engines::Whole(engine) => engine,
             moving @ Engines::Moving(_) => return moving.write(),

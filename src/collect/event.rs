@@ -48,10 +48,7 @@ pub struct Label<'a> {
 impl Label<'_> {
     /// The class that happened; of a binary outcome, 0 or 1.
     pub fn class(&self) -> u32 {
-        match self.outcome {
-            Outcome::Binary(y) => u32::from(y),
-            Outcome::Class(k) => k,
-        }
+        self.outcome.class()
     }
 }
 

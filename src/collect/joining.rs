@@ -17,7 +17,7 @@ use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::kept::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
-use crate::stats::view::{Checked, Outcome, Prediction, ViewError};
+use crate::stats::view::{Checked, Prediction, ViewError};
 use crate::stats::weight::Weight;
 use crate::window::held::Waited;
 use std::borrow::Cow;
@@ -111,7 +111,7 @@ impl Collector {
             }
             if let Some(outcome) = event.outcome {
                 // The record carries its outcome: it is one record, whatever becomes of the outcome.
-                self.attach(role, origin, key, time, class_of(outcome));
+                self.attach(role, origin, key, time, outcome.class());
             }
         }
         match end {
@@ -526,13 +526,6 @@ fn miss(pairings: &mut [Option<Pairing>], plan: &JoinPlan, r: &Revision<'_>) {
     let now = r.now.outcome.unwrap_or_default();
     let both = r.now.against(now).zip(r.now.against(before.unwrap_or(now)));
     pairing.miss(both.map(|((_, now), (_, was))| before.is_none() || now != was));
-}
-
-fn class_of(outcome: Outcome) -> u32 {
-    match outcome {
-        Outcome::Binary(y) => u32::from(y),
-        Outcome::Class(k) => k,
-    }
 }
 
 fn labelled(end: Labelled) -> Disposition {

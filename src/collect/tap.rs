@@ -8,7 +8,7 @@ use super::collector::{Collector, project};
 use super::event::{Disposition, Event, Label};
 use super::join::{Key, Role};
 use crate::stats::fixed::Scored;
-use crate::stats::view::{Outcome, View};
+use crate::stats::view::View;
 
 /// A prediction with its outcome.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,10 +86,7 @@ impl Collector {
                 time_ms: event.time_ms,
                 outcome_ms: None,
                 scores: views.zip(scores).collect(),
-                outcome: match outcome {
-                    Outcome::Binary(y) => u32::from(y),
-                    Outcome::Class(k) => k,
-                },
+                outcome: outcome.class(),
                 how: Disposition::Observed,
             })
         });

@@ -76,6 +76,17 @@ pub enum Outcome {
     Class(u32),
 }
 
+impl Outcome {
+    /// The class that happened; a binary outcome is of the two classes 0 and 1.
+    #[inline]
+    pub fn class(self) -> u32 {
+        match self {
+            Outcome::Binary(y) => u32::from(y),
+            Outcome::Class(class) => class,
+        }
+    }
+}
+
 /// Why no view can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewError {

@@ -1,8 +1,8 @@
-//! The predictions of one model in one pane that wait for their outcomes.
+//! Predictions of one model in one pane that wait for their outcomes.
 //!
 //! 44 bytes for each, and 10 to 20 in the joiner's index, for a model with one view: a row of 32 bytes and, in
 //! columns of their own, 12 for each view. Columns are cut to size when predictions of another pane begin to
-//! come, for it is these that fill the memory.
+//! come, for it is these that fill the memory. A pane with many predictions has [several](super::index) cohorts.
 //!
 //! What is kept of a prediction is what its views need ([`Kept`]): the score, and the class that makes the outcome
 //! true. Where a model has views of cells of vectors, their largest
@@ -25,14 +25,18 @@ pub(super) const NONE: u32 = u32::MAX;
 /// A row whose prediction went to another pane.
 const GONE: u32 = u32::MAX;
 
+/// Marks beside the slot of a subject, of which there are far less than 2³⁰.
+const KIN: u32 = 1 << 31;
+const OWES: u32 = 1 << 30;
+
 /// Zero of [`Row::lag`]: outcomes may come before their predictions by the clocks.
 const LAG_ZERO: i64 = 1 << 31;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub key: Key,
-    /// Slot of the subject.
-    pub subject: u32,
+    /// Slot of the subject, with marks.
+    subject: u32,
     /// Event time after the begin of the pane.
     pub offset_ms: u32,
     /// Class that happened, or [`NONE`].
@@ -40,6 +44,31 @@ pub(super) struct Row {
     /// Event time of the outcome after that of the prediction, from −24 to 24 days; further ones are not
     /// told apart when the first or last of two outcomes is looked for.
     lag: u32,
+}
+
+impl Row {
+    /// Slot of the subject.
+    pub fn subject(&self) -> u32 {
+        self.subject & !(KIN | OWES)
+    }
+
+    /// Whether others of its id may lie in other cohorts.
+    pub fn has_kin(&self) -> bool {
+        self.subject & KIN > 0
+    }
+
+    pub fn set_kin(&mut self) {
+        self.subject |= KIN;
+    }
+
+    /// Whether others of its id got an outcome that was late for this one, so that it is due when this one is mature.
+    pub fn owes(&self) -> bool {
+        self.subject & OWES > 0
+    }
+
+    pub fn set_owes(&mut self) {
+        self.subject |= OWES;
+    }
 }
 
 /// See the module.
@@ -173,13 +202,13 @@ impl Matured<'_> {
 }
 
 impl Cohort {
-    pub fn new(model: u16, start_ms: i64, due_ms: i64, views: usize) -> Cohort {
+    pub fn new(model: u16, start_ms: i64, facts: Facts) -> Cohort {
         Cohort {
             model,
             start_ms,
-            due_ms,
-            settled: false,
-            views,
+            due_ms: facts.due_ms,
+            settled: facts.settled,
+            views: facts.views,
             rows: Vec::new(),
             scores: Vec::new(),
             classes: Vec::new(),
@@ -203,6 +232,16 @@ impl Cohort {
         self.classes.extend(views.iter().map(|(_, k)| *k));
         self.live += 1;
         (self.rows.len() - 1) as u32
+    }
+
+    /// Rows, those that are gone among them.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Bytes of a row in memory.
+    pub fn row_bytes(&self) -> usize {
+        size_of::<Row>() + 12 * self.views
     }
 
     /// Bytes of a row as it is written.
@@ -261,6 +300,10 @@ impl Cohort {
         &self.rows[row as usize]
     }
 
+    pub fn row_mut(&mut self, row: u32) -> &mut Row {
+        &mut self.rows[row as usize]
+    }
+
     pub fn time_ms(&self, row: u32) -> i64 {
         self.start_ms + i64::from(self.row(row).offset_ms)
     }
@@ -305,7 +348,7 @@ impl Cohort {
             key: r.key,
             time_ms: self.time_ms(row),
             model: self.model,
-            subject: r.subject,
+            subject: r.subject(),
             start_ms: self.start_ms,
             outcome: (r.outcome != NONE).then_some(r.outcome),
             scores: self.scores(row),

@@ -1,33 +1,30 @@
 //! The joiner of one partition of predictions and the partition of outcomes beside it.
 //!
-//! An index from key to cohort and row finds a pending prediction in one probe and its row; it is cut
-//! into shards, so that growth moves a sixty-fourth of it at a time. Nothing is done by the clock: rows
+//! An [index](super::index) finds a pending prediction in one probe and its row. Nothing is done by the clock: rows
 //! leave when [`Joiner::mature`] is told that the line has passed their pane.
 //!
 //! An id may be held once for each version that scored it; they are kin, found in one probe, and an outcome
 //! goes to all of them. One that came before some of them is handed on by those that have it, so it does not
-//! matter which of the records came first, while none of them is mature and gone.
+//! matter which of the records came first, while none of them is mature and gone. One that is late for some of them
+//! is handed to these when they are mature, if late outcomes are taken; they are [marked](super::cohort::Row::owes), so
+//! that of a pane that has spilled only these come back.
 //!
-//! Always: a key is in the index exactly while its row is live in memory; `pending` counts live rows of
-//! cohorts that have not settled, those that [spilled](super::spilled) too; replaying the journal gives the
-//! same joiner.
+//! Always: `pending` counts live rows of cohorts that have not settled, those that [spilled](super::spilled) too; replaying
+//! the journal gives the same joiner.
 //!
 //! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses; where
 //! some have spilled, an id that is not in memory costs a look into the store.
 
-use super::churn::make_way;
-use super::cohort::{Cohort, Kept, Matured, kept_ms};
-use super::journal::{Journal, JournalDelta, JournalError, JournalMark, Op, Reader, Views};
+use super::cohort::{Cohort, Matured, kept_ms};
+use super::index::{Index, Place};
+use super::journal::{Journal, JournalDelta, JournalMark, Op, Views};
 use super::key::{ByKey, Key};
 use super::plan::{JoinPlan, Repeated};
 use super::spill::{SpillError, Spills};
 use super::spilled::Spilled;
 use crate::stats::fixed::Score;
-use hashbrown::HashTable;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-
-const SHARDS: usize = 64;
 
 /// A place in the index: eight bytes with a control byte, in tables that are half full at worst.
 const INDEXED: usize = 20;
@@ -38,8 +35,11 @@ const STEP_MS: i64 = 4096;
 /// Keys in the queue, beside twice as many as wait, at which those that wait no more are swept out.
 const SWEPT: usize = 1024;
 
+/// Bytes that are moved out of memory at once, at most: a longer pause would be felt.
+pub(super) const SPILL_BYTES: usize = 16 << 20;
+
 /// Any model, in a waiting outcome.
-const ANY: u16 = u16::MAX;
+pub(super) const ANY: u16 = u16::MAX;
 
 /// A prediction to be held.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ pub struct Expect<'a> {
     pub time_ms: i64,
     /// Event time up to which its outcome is on time; the same for all of a pane.
     pub due_ms: i64,
-    /// For each view the score and the class that makes its outcome true, and what else is [kept](Kept).
+    /// For each view the score and the class that makes its outcome true, and what else is [kept](super::Kept).
     pub views: &'a [(Score, u32)],
     /// Where among these its [whole vector](super::whole) begins, with its number of entries; 0 of them: there is none.
     pub whole: (usize, usize),
@@ -144,68 +144,40 @@ pub enum Ripe<'a> {
     Ended(Labelled),
 }
 
+/// How much memory a joiner may take while panes mature.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    cohort: u32,
-    row: u32,
+pub struct Room<'a> {
+    /// Where goes what there is no room for.
+    pub spills: &'a dyn Spills,
+    /// Bytes of predictions in memory.
+    pub bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+pub(super) struct Waiting {
     time_ms: i64,
     class: u32,
-    model: u16,
+    pub model: u16,
 }
 
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Joiner {
-    shards: Vec<HashTable<Place>>,
-    cohorts: Vec<Option<Cohort>>,
-    /// Places among the cohorts that have none.
-    free: Vec<u32>,
-    /// Bytes of all cohorts.
-    bytes: usize,
-    spilled: Spilled,
-    /// Cohort by model and begin.
-    places: BTreeMap<(u16, i64), u32>,
-    waiting: ByKey<Waiting>,
+    pub(super) index: Index,
+    pub(super) spilled: Spilled,
+    pub(super) waiting: ByKey<Waiting>,
     /// Keys of waiting outcomes by [step](STEP_MS) of event time, to let them go in order; and of some that
     /// wait no more.
     queue: BTreeMap<i64, Vec<Key>>,
     /// Keys in the queue.
     queued: usize,
-    journal: Journal,
-    pending: usize,
-    settled: usize,
-    /// Cohort of the last prediction, cut to size when another begins.
-    last: u32,
+    pub(super) journal: Journal,
+    pub(super) pending: usize,
+    pub(super) settled: usize,
     /// Two versions were held under one id at some time.
     kindred: bool,
     /// Those of one id, at work.
     kin: Vec<Place>,
-}
-
-impl Default for Joiner {
-    fn default() -> Joiner {
-        Joiner {
-            shards: vec![HashTable::new(); SHARDS],
-            cohorts: Vec::new(),
-            free: Vec::new(),
-            bytes: 0,
-            spilled: Spilled::default(),
-            places: BTreeMap::new(),
-            waiting: ByKey::default(),
-            queue: BTreeMap::new(),
-            queued: 0,
-            journal: Journal::default(),
-            pending: 0,
-            settled: 0,
-            last: 0,
-            kindred: false,
-            kin: Vec::new(),
-        }
-    }
 }
 
 impl Joiner {
@@ -240,27 +212,27 @@ impl Joiner {
         let mut tell = |cohort: &Cohort| {
             let mut subjects: BTreeMap<u32, u64> = BTreeMap::new();
             for row in cohort.rows() {
-                *subjects.entry(cohort.row(row).subject).or_default() += 1;
+                *subjects.entry(cohort.row(row).subject()).or_default() += 1;
             }
             subjects
                 .into_iter()
                 .for_each(|(subject, n)| each(subject, n));
         };
-        let here = self.cohorts.iter().flatten().filter(|c| !c.settled);
+        let here = self.index.cohorts().filter(|c| !c.settled);
         here.for_each(&mut tell);
         let panes: Vec<_> = self.spilled.all().collect();
         for (at, facts) in panes {
             if !facts.settled {
-                self.spilled.visit(at, (true, false), &mut tell);
+                self.spilled.visit(at, true, &mut tell);
             }
         }
     }
 
     /// Begin of the oldest pane that is pending for `model`.
     pub fn oldest_ms(&self, model: u16) -> Option<i64> {
-        let mine = self.places.range((model, i64::MIN)..=(model, i64::MAX));
-        let here = mine
-            .map(|((_, start), &c)| (*start, c))
+        let here = self
+            .index
+            .before(model, i64::MAX)
             .find(|&(_, c)| self.cohort(c).is_some_and(|c| !c.settled && c.live() > 0))
             .map(|(start, _)| start);
         if self.spilled.rows() == 0 {
@@ -306,7 +278,7 @@ impl Joiner {
                 .enumerate()
                 .all(|(i, ((a, k), (b, l)))| i == rank_at || (*a, *k) == (b.value(), *l));
             let first = cohort.settled || before(cohort.time_ms(at.row), kept(), e);
-            Some((first, same, cohort.row(at.row).subject))
+            Some((first, same, cohort.row(at.row).subject()))
         });
         match theirs {
             Some((true, true, _)) => Predicted::Duplicate,
@@ -324,32 +296,38 @@ impl Joiner {
         }
     }
 
-    /// Holds a prediction whose id none has, with the outcome of the one whose place it took.
-    fn put(&mut self, e: &Expect<'_>, outcome: Option<(i64, u32)>) {
-        let at = self.cohort_of(e);
-        if let Some(cohort) = self.cohorts[at as usize].as_mut() {
-            let before = cohort.bytes();
-            let row = cohort.push(e.key, e.subject, e.time_ms, e.views);
-            self.bytes += cohort.bytes() - before;
-            if let Some((time, class)) = outcome {
-                cohort.set_outcome(row, time, class);
-            }
-            self.pending += 1;
-            let alone = self.kin_of(e.key).next().is_none();
-            self.kindred |= !alone;
-            self.index(e.key, Place { cohort: at, row });
+    /// Holds a prediction whose key none has, with the outcome of the one whose place it took.
+    pub(super) fn put(&mut self, e: &Expect<'_>, outcome: Option<(i64, u32)>) {
+        let pane = (e.model, e.start_ms);
+        let settled = || self.spilled.facts(pane).is_some_and(|f| f.settled);
+        let alone = self.index.kin_of(e.key).next().is_none();
+        let Some(at) = self.index.push(e, settled) else {
+            return;
+        };
+        self.pending += 1;
+        if let Some(cohort) = self.index.cohort_mut(at.cohort)
+            && let Some((time, class)) = outcome
+        {
+            cohort.set_outcome(at.row, time, class);
+        }
+        if alone {
+            return;
+        }
+        self.kindred = true;
+        self.index.mark_kin(e.key);
+        let told = self.told(e.key);
+        if let Some(cohort) = self.index.cohort_mut(at.cohort)
+            && told.iter().any(|&(time_ms, _)| late(cohort, time_ms))
+        {
+            cohort.row_mut(at.row).set_owes();
         }
     }
 
     /// Lets go of the prediction of this key; returns its outcome.
-    fn take_out(&mut self, key: Key) -> Option<(i64, u32)> {
+    pub(super) fn take_out(&mut self, key: Key) -> Option<(i64, u32)> {
         let at = self.find(key)?;
-        let cohort = self.cohorts[at.cohort as usize].as_mut()?;
-        let outcome = cohort.outcome(at.row);
-        cohort.remove(at.row);
         self.pending -= 1;
-        self.unindex(key);
-        outcome
+        self.index.take_out(key, at)
     }
 
     /// Gives a new prediction the outcome that other versions of its id have, and the one that was waiting.
@@ -382,7 +360,7 @@ impl Joiner {
             let other = cohort.row(at.row).key != key;
             cohort.outcome(at.row).filter(|_| other)
         };
-        let mut all: Vec<(i64, u32)> = self.kin_of(key).filter_map(of).collect();
+        let mut all: Vec<(i64, u32)> = self.index.kin_of(key).filter_map(of).collect();
         all.sort_unstable();
         all
     }
@@ -427,9 +405,9 @@ impl Joiner {
         self.recall(key);
         let mut kin = std::mem::take(&mut self.kin);
         let on_time = |at: &Place| self.cohort(at.cohort).is_some_and(|c| !late(c, time_ms));
-        kin.extend(self.kin_of(key).filter(on_time));
+        kin.extend(self.index.kin_of(key).filter(on_time));
         // The table has them in the order of its history, which a restart or a spill changes.
-        kin.sort_unstable_by_key(|at| self.key_at(*at));
+        kin.sort_unstable_by_key(|at| self.order(*at));
         let mut end: Option<Labelled> = None;
         for &at in &kin {
             let model = self.cohort(at.cohort).map_or(0, |c| usize::from(c.model));
@@ -462,7 +440,7 @@ impl Joiner {
         most: u32,
         revised: impl FnOnce(Revision<'_>),
     ) -> Labelled {
-        let Some(cohort) = self.cohorts[at.cohort as usize].as_mut() else {
+        let Some(cohort) = self.index.cohort_mut(at.cohort) else {
             return Labelled::Duplicate;
         };
         if most > 0 && class >= most {
@@ -484,26 +462,43 @@ impl Joiner {
             };
         }
         cohort.set_outcome(at.row, time_ms, class);
+        let key = cohort.row(at.row).key;
         let op = Op::Outcome {
             model: cohort.model,
             start_ms: cohort.start_ms,
-            key: cohort.row(at.row).key,
+            key,
             class,
             time_ms,
         };
         self.journal.write(&op, cohort.time_ms(at.row));
-        if !cohort.settled {
-            return if before.is_none() {
-                Labelled::Matched
-            } else {
-                Labelled::Duplicate
-            };
+        let settled = cohort.settled;
+        if settled {
+            revised(Revision {
+                now: cohort.matured(at.row),
+                before: before.map(|(_, c)| c),
+            });
         }
-        revised(Revision {
-            now: cohort.matured(at.row),
-            before: before.map(|(_, c)| c),
-        });
-        Labelled::Revised
+        self.owe(key, time_ms);
+        match before {
+            _ if settled => Labelled::Revised,
+            None => Labelled::Matched,
+            Some(_) => Labelled::Duplicate,
+        }
+    }
+
+    /// Marks the predictions of an id for which an outcome is late that another of them has.
+    pub(super) fn owe(&mut self, key: Key, time_ms: i64) {
+        if !self.kindred {
+            return;
+        }
+        let all: Vec<Place> = self.index.kin_of(key).collect();
+        for at in all {
+            if let Some(cohort) = self.index.cohort_mut(at.cohort)
+                && late(cohort, time_ms)
+            {
+                cohort.row_mut(at.row).set_owes();
+            }
+        }
     }
 
     fn wait(
@@ -537,7 +532,7 @@ impl Joiner {
         Labelled::Waiting
     }
 
-    fn keep_waiting(&mut self, key: Key, model: u16, time_ms: i64, class: u32) {
+    pub(super) fn keep_waiting(&mut self, key: Key, model: u16, time_ms: i64, class: u32) {
         let op = Op::Wait {
             key,
             class,
@@ -558,36 +553,44 @@ impl Joiner {
     }
 
     /// Hands over the predictions of `model` in panes that begin before `line_ms`, oldest pane first, and
-    /// lets them go, or keeps them for revisions, of which those come at once whose outcome is there.
+    /// lets them go, or keeps them for revisions, of which those come at once whose outcome is there. What comes back
+    /// into memory for these spills again where there is no `room`.
     pub fn mature(
         &mut self,
         plan: &JoinPlan,
         model: u16,
         line_ms: i64,
         classes: &[u32],
+        room: Option<Room<'_>>,
         mut each: impl FnMut(Ripe<'_>),
     ) {
-        let here = self.places.range((model, i64::MIN)..(model, line_ms));
-        let settled = |at: &u32| self.cohort(*at).is_none_or(|c| c.settled);
-        let here = here.filter(|(_, at)| !settled(at)).map(|((_, s), _)| *s);
+        let settled = |at: u32| self.cohort(at).is_none_or(|c| c.settled);
+        let here = self.index.before(model, line_ms);
+        let here = here.filter(|(_, at)| !settled(*at)).map(|(s, _)| s);
         let mut due: Vec<i64> = here.collect();
         if self.spilled.rows() > 0 {
             let there = self.spilled.panes(model, line_ms);
             due.extend(there.filter(|(_, settled)| !settled).map(|(s, _)| s));
             due.sort_unstable();
-            due.dedup();
         }
+        due.dedup();
         for start_ms in due {
             let mut met = Vec::new();
             self.mature_spilled(plan, (model, start_ms), &mut met, &mut each);
             self.mature_here(plan, (model, start_ms), &mut met, &mut each);
             for key in met {
                 self.revise(plan, key, classes, &mut each);
+                if let Some(room) = room
+                    && self.memory() > room.bytes
+                {
+                    let over = self.memory() - room.bytes;
+                    self.spill(room.spills, over + (room.bytes / 8).min(SPILL_BYTES));
+                }
             }
         }
     }
 
-    /// The part of a pane that is in memory; `met` gets the keys whose late outcomes are waiting.
+    /// The part of a pane that is in memory; `met` gets the keys of those that late outcomes may be there for.
     fn mature_here(
         &mut self,
         plan: &JoinPlan,
@@ -595,28 +598,25 @@ impl Joiner {
         met: &mut Vec<Key>,
         each: &mut impl FnMut(Ripe<'_>),
     ) {
-        let Some(&at) = self.places.get(&pane) else {
-            return;
-        };
-        let Some(cohort) = self.cohorts[at as usize].as_mut() else {
-            return;
-        };
-        for row in cohort.rows() {
-            each(Ripe::Mature(cohort.matured(row)));
-        }
-        let live = cohort.live();
-        self.pending -= live;
-        if plan.revise {
-            self.settled += live;
-            cohort.settled = true;
-            let before = cohort.bytes();
-            cohort.shrink();
-            self.bytes -= before - cohort.bytes();
-            let keys = cohort.rows().map(|row| cohort.row(row).key);
-            let waits = |k: &Key| self.kindred || self.waiting.contains_key(&k.family());
-            met.extend(keys.filter(waits));
-        } else {
-            self.drop_cohort(at);
+        for at in self.index.of_pane(pane) {
+            let Some(cohort) = self.index.cohort_mut(at).filter(|c| !c.settled) else {
+                continue;
+            };
+            for row in cohort.rows() {
+                each(Ripe::Mature(cohort.matured(row)));
+            }
+            let live = cohort.live();
+            self.pending -= live;
+            if plan.revise {
+                self.settled += live;
+                cohort.settled = true;
+                let rows = cohort.rows().map(|row| cohort.row(row));
+                let meets = rows.filter(|r| r.owes() || self.waiting.contains_key(&r.key.family()));
+                met.extend(meets.map(|r| r.key));
+                self.index.shrink(at);
+            } else {
+                self.index.drop_cohort(at);
+            }
         }
     }
 
@@ -631,13 +631,13 @@ impl Joiner {
         if self.spilled.rows() == 0 {
             return;
         }
-        let (kindred, waiting) = (self.kindred, &self.waiting);
-        let live = self.spilled.visit(pane, (plan.revise, kindred), |part| {
+        let waiting = &self.waiting;
+        let live = self.spilled.visit(pane, plan.revise, |part| {
             for row in part.rows() {
                 each(Ripe::Mature(part.matured(row)));
-                let key = part.row(row).key;
-                if plan.revise && (kindred || waiting.contains_key(&key.family())) {
-                    met.push(key);
+                let row = part.row(row);
+                if plan.revise && (row.owes() || waiting.contains_key(&row.key.family())) {
+                    met.push(row.key);
                 }
             }
         });
@@ -673,20 +673,18 @@ impl Joiner {
     /// Lets go of mature predictions of `model` in panes that begin before `floor_ms`: no window holds
     /// their panes any more.
     pub fn forget(&mut self, model: u16, floor_ms: i64) {
-        let gone = self.places.range((model, i64::MIN)..(model, floor_ms));
-        let gone: Vec<u32> = gone.map(|(_, &at)| at).collect();
-        for at in gone {
+        let gone: Vec<(i64, u32)> = self.index.before(model, floor_ms).collect();
+        for (_, at) in gone {
             if let Some(cohort) = self.cohort(at).filter(|c| c.settled) {
                 self.settled -= cohort.live();
-                self.drop_cohort(at);
+                self.index.drop_cohort(at);
             }
         }
         if self.spilled.rows() > 0 {
             let gone = self.spilled.panes(model, floor_ms);
             let gone: Vec<i64> = gone.filter(|(_, settled)| *settled).map(|p| p.0).collect();
             for start_ms in gone {
-                let how = (false, self.kindred);
-                self.settled -= self.spilled.visit((model, start_ms), how, |_| ());
+                self.settled -= self.spilled.visit((model, start_ms), false, |_| ());
             }
         }
     }
@@ -695,7 +693,7 @@ impl Joiner {
     #[inline]
     pub fn memory(&self) -> usize {
         let here = self.pending + self.settled - self.spilled.rows();
-        self.bytes + here * INDEXED
+        self.index.bytes() + here * INDEXED
     }
 
     /// Moves cohorts from memory to the store, the oldest first, until so many bytes are free or nothing is
@@ -705,9 +703,9 @@ impl Joiner {
         let least = self.memory().saturating_sub(bytes);
         while self.memory() > least
             && self.fault().is_none()
-            && let Some(at) = self.oldest_here()
+            && let Some(at) = self.index.oldest()
         {
-            if let Some(cohort) = self.drop_cohort(at) {
+            if let Some(cohort) = self.index.drop_cohort(at) {
                 self.spilled.add(&cohort, self.kindred, spills);
             }
             if self.spilled.is_full() {
@@ -715,19 +713,6 @@ impl Joiner {
             }
         }
         self.spilled.flush(spills);
-    }
-
-    /// The cohort in memory that begins first, of all models.
-    fn oldest_here(&self) -> Option<u32> {
-        let (mut oldest, mut model) = (None, 0);
-        while let Some((&(m, start_ms), &at)) = self.places.range((model, i64::MIN)..).next() {
-            oldest = oldest.into_iter().chain([(start_ms, at)]).min();
-            match m.checked_add(1) {
-                Some(next) => model = next,
-                None => break,
-            }
-        }
-        oldest.map(|(_, at)| at)
     }
 
     /// Lets go of waiting outcomes whose predictions can only come too late: `line_of` says for a model,
@@ -784,235 +769,20 @@ impl Joiner {
         self.journal.marks()
     }
 
-    /// The joiner that wrote these segments. `kept` says of each model what is kept of its predictions; panes
-    /// before `floor_of` a model are no longer held, those before `line_of` it, or of all models for
-    /// `None`, are mature; `due_of` says up to when outcomes of a model's pane are on time.
-    pub fn replay<'s>(
-        segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
-        kept: &[Kept],
-        line_of: impl Fn(Option<u16>) -> i64,
-        floor_of: impl Fn(u16) -> i64,
-        due_of: impl Fn(u16, i64) -> i64,
-    ) -> Result<Joiner, JournalError> {
-        let mut joiner = Joiner::default();
-        let mut marks = Vec::new();
-        for (mark, bytes) in segments {
-            marks.push(*mark);
-            let mut reader = Reader::new(bytes, mark)?;
-            while let Some(op) = reader.next()? {
-                joiner.redo(op, kept, &floor_of, &due_of)?;
-            }
-        }
-        joiner.resume(&marks, line_of);
-        Ok(joiner)
-    }
-
-    /// After everything was [done again](Joiner::redo): goes on behind the marks.
-    pub(super) fn resume(&mut self, marks: &[JournalMark], line_of: impl Fn(Option<u16>) -> i64) {
-        for cohort in self.cohorts.iter_mut().flatten() {
-            let before = cohort.bytes();
-            cohort.shrink();
-            self.bytes -= before - cohort.bytes();
-            if cohort.start_ms < line_of(Some(cohort.model)) {
-                cohort.settled = true;
-                self.pending -= cohort.live();
-                self.settled += cohort.live();
-            }
-        }
-        let panes: Vec<_> = self.spilled.all().map(|(at, _)| at).collect();
-        for at in panes {
-            if at.1 < line_of(Some(at.0)) {
-                let live = self.spilled.settle(at);
-                self.pending -= live;
-                self.settled += live;
-            }
-        }
-        self.orphan(line_of);
-        self.journal = Journal::resume(marks);
-    }
-
-    /// Does one operation of a journal again.
-    pub(super) fn redo(
-        &mut self,
-        op: Op<'_>,
-        kept: &[Kept],
-        floor_of: impl Fn(u16) -> i64,
-        due_of: impl Fn(u16, i64) -> i64,
-    ) -> Result<(), JournalError> {
-        match op {
-            Op::Predict {
-                model,
-                start_ms,
-                offset_ms,
-                subject,
-                key,
-                views,
-                whole,
-            } => {
-                if start_ms < floor_of(model) {
-                    // Mature and gone, and so is a later one that it took the place of.
-                    self.take_out(key);
-                    return Ok(());
-                }
-                let Views::Written(views) = views else {
-                    return Err(JournalError::Corrupt);
-                };
-                let views: Result<Vec<_>, _> = views.chunks_exact(12).map(view_of).collect();
-                let mut views = views?;
-                let mut at = (0, 0);
-                if let Some(kept) = kept.get(usize::from(model)) {
-                    kept.fit(&mut views, usize::from(whole));
-                    at = kept.whole();
-                }
-                let e = Expect {
-                    key,
-                    model,
-                    subject,
-                    start_ms,
-                    time_ms: start_ms + i64::from(offset_ms),
-                    due_ms: due_of(model, start_ms),
-                    views: &views,
-                    whole: at,
-                    classes: 0,
-                };
-                let outcome = self.take_out(key);
-                self.put(&e, outcome);
-            }
-            Op::Outcome {
-                model,
-                start_ms,
-                key,
-                class,
-                time_ms,
-            } => {
-                if start_ms >= floor_of(model)
-                    && let Some(at) = self.find(key)
-                    && let Some(cohort) = self.cohorts[at.cohort as usize].as_mut()
-                {
-                    cohort.set_outcome(at.row, time_ms, class);
-                }
-            }
-            Op::Wait {
-                key,
-                class,
-                time_ms,
-                model,
-            } => {
-                self.keep_waiting(key, model, time_ms, class);
-            }
-            Op::Forget { key } => {
-                self.take_waiting(key);
-            }
-            Op::Drop { model } => {
-                self.drop_model(model);
-                self.unname(model);
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes down that nothing is held of a model, whose views or cells are others than those of what the journal
-    /// has of it: what comes later under its number is not to be taken for that, nor that for it.
-    pub fn part_with(&mut self, model: u16) {
-        self.journal.write(&Op::Drop { model }, i64::MIN);
-        self.unname(model);
-    }
-
-    /// Outcomes that wait and named a model whose number means another now, or none, wait for any.
-    fn unname(&mut self, model: u16) {
-        let waiting = self.waiting.values_mut();
-        waiting
-            .filter(|w| w.model == model)
-            .for_each(|w| w.model = ANY);
-    }
-
-    /// Lets go of all predictions of a model, none of which is settled.
-    fn drop_model(&mut self, model: u16) {
-        let mine = self.places.range((model, i64::MIN)..=(model, i64::MAX));
-        let mine: Vec<u32> = mine.map(|(_, &at)| at).collect();
-        for at in mine {
-            let gone = self.drop_cohort(at);
-            self.pending -= gone.map_or(0, |c| c.live());
-        }
-        let there: Vec<i64> = self.spilled.panes(model, i64::MAX).map(|p| p.0).collect();
-        for start_ms in there {
-            let how = (false, self.kindred);
-            self.pending -= self.spilled.visit((model, start_ms), how, |_| ());
-        }
-    }
-
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let index: usize = self.shards.iter().map(HashTable::allocation_size).sum();
-        let cohorts: usize = self.cohorts.iter().flatten().map(Cohort::bytes).sum();
         // A hash map entry with its control byte at three quarters full.
         let waiting = (size_of::<(Key, Waiting)>() + 1) * 4 / 3;
-        index
-            + cohorts
+        self.index.heap_bytes()
             + self.waiting.capacity() * waiting
             + self.queued * size_of::<Key>()
-            + self.places.len() * 2 * size_of::<((u16, i64), u32)>()
             + self.journal.fresh_bytes()
             + self.spilled.bytes()
             + size_of::<Joiner>()
     }
 
     fn cohort(&self, at: u32) -> Option<&Cohort> {
-        self.cohorts.get(at as usize)?.as_ref()
-    }
-
-    fn cohort_of(&mut self, e: &Expect<'_>) -> u32 {
-        let (model, start_ms) = (e.model, e.start_ms);
-        if let Some(last) = self.cohort(self.last)
-            && (last.model, last.start_ms) == (model, start_ms)
-        {
-            return self.last;
-        }
-        if let Some(&at) = self.places.get(&(model, start_ms)) {
-            return at;
-        }
-        if let Some(last) = self
-            .cohorts
-            .get_mut(self.last as usize)
-            .and_then(Option::as_mut)
-        {
-            let before = last.bytes();
-            last.shrink();
-            self.bytes -= before - last.bytes();
-        }
-        let mut cohort = Cohort::new(model, start_ms, e.due_ms, e.views.len());
-        if let Some(facts) = self.spilled.facts((model, start_ms)) {
-            cohort.settled = facts.settled;
-        }
-        self.last = self.begin(cohort);
-        self.last
-    }
-
-    fn begin(&mut self, cohort: Cohort) -> u32 {
-        let at = self.free.pop().unwrap_or(self.cohorts.len() as u32);
-        if at as usize == self.cohorts.len() {
-            self.cohorts.push(None);
-        }
-        self.bytes += cohort.bytes();
-        self.places.insert((cohort.model, cohort.start_ms), at);
-        self.cohorts[at as usize] = Some(cohort);
-        at
-    }
-
-    fn drop_cohort(&mut self, at: u32) -> Option<Cohort> {
-        let cohort = self.cohorts[at as usize].take()?;
-        self.free.push(at);
-        self.bytes -= cohort.bytes();
-        self.places.remove(&(cohort.model, cohort.start_ms));
-        for row in cohort.rows() {
-            let key = cohort.row(row).key;
-            if let Ok(entry) =
-                self.shards[shard(key)].find_entry(hash(key), |p| p.cohort == at && p.row == row)
-            {
-                entry.remove();
-            }
-        }
-        Some(cohort)
+        self.index.cohort(at)
     }
 
     /// Has the predictions of an id in memory, if any are held at all.
@@ -1022,15 +792,15 @@ impl Joiner {
 
     /// The prediction that is held under a key, in memory; of a family, all of them in the order of their keys.
     pub fn look(&self, key: Key) -> Vec<Held<'_>> {
-        let mut all: Vec<Place> = match self.find_here(key) {
+        let mut all: Vec<Place> = match self.index.find(key) {
             Some(one) => vec![one],
-            None => self.kin_of(key).collect(),
+            None => self.index.kin_of(key).collect(),
         };
-        all.sort_unstable_by_key(|at| self.key_at(*at));
+        all.sort_unstable_by_key(|at| self.order(*at));
         let held = |at: &Place| {
             let cohort = self.cohort(at.cohort)?;
             Some(Held {
-                subject: cohort.row(at.row).subject,
+                subject: cohort.row(at.row).subject(),
                 time_ms: cohort.time_ms(at.row),
                 scores: cohort.scores(at.row),
                 outcome: cohort.outcome(at.row),
@@ -1042,91 +812,37 @@ impl Joiner {
 
     /// Where a prediction is; one that had spilled is brought back, and its kin with it.
     #[inline]
-    fn find(&mut self, key: Key) -> Option<Place> {
+    pub(super) fn find(&mut self, key: Key) -> Option<Place> {
         self.recall(key);
-        self.find_here(key)
+        self.index.find(key)
     }
 
     /// Has all predictions of an id in memory that are held.
     #[inline]
     fn recall(&mut self, key: Key) {
-        let spilled = self.spilled.rows() > 0;
-        // Of an id that was never held twice nothing is elsewhere if it is here.
-        if spilled && (self.kindred || self.kin_of(key).next().is_none()) {
+        if self.spilled.rows() > 0
+            && let (_, true) = self.index.knows(key)
+        {
             self.bring_back(key);
         }
     }
 
     #[cold]
     fn bring_back(&mut self, key: Key) {
-        for taken in self.spilled.take(key) {
-            let ((model, start_ms), facts) = (taken.at, taken.facts);
-            let at = match self.places.get(&(model, start_ms)) {
-                Some(&at) => at,
-                None => {
-                    let mut cohort = Cohort::new(model, start_ms, facts.due_ms, facts.views);
-                    cohort.settled = facts.settled;
-                    self.begin(cohort)
-                }
-            };
-            let Some(cohort) = self.cohorts[at as usize].as_mut() else {
-                continue;
-            };
-            let before = cohort.bytes();
-            let row = cohort.read(taken.key, &taken.row);
-            self.bytes += cohort.bytes() - before;
-            if let Some(row) = row {
-                self.index(taken.key, Place { cohort: at, row });
-            }
+        let all = self.spilled.take(key);
+        all.iter().for_each(|taken| self.index.put_back(taken));
+        if !all.is_empty() {
+            self.index.mark_kin(key);
         }
     }
 
-    fn find_here(&self, key: Key) -> Option<Place> {
-        let is = |p: &Place| {
-            let cohort = self.cohorts[p.cohort as usize].as_ref();
-            cohort.is_some_and(|c| c.row(p.row).key == key)
-        };
-        self.shards[shard(key)].find(hash(key), is).copied()
-    }
-
-    fn key_at(&self, at: Place) -> Option<[u64; 2]> {
-        self.cohort(at.cohort).map(|c| c.row(at.row).key.0)
-    }
-
-    /// The predictions of the id of a key, by all versions, in no order.
-    fn kin_of(&self, key: Key) -> impl Iterator<Item = Place> {
-        let is = move |p: &&Place| {
-            let cohort = self.cohorts[p.cohort as usize].as_ref();
-            cohort.is_some_and(|c| c.row(p.row).key.family() == key.family())
-        };
-        let all = self.shards[shard(key)].iter_hash(hash(key));
-        all.filter(is).copied()
-    }
-
-    fn index(&mut self, key: Key, place: Place) {
-        let cohorts = &self.cohorts;
-        let rehash = |p: &Place| {
-            let cohort = cohorts[p.cohort as usize].as_ref();
-            cohort.map_or(0, |c| hash(c.row(p.row).key))
-        };
-        let shard = &mut self.shards[shard(key)];
-        make_way(shard, rehash);
-        shard.insert_unique(hash(key), place, rehash);
-    }
-
-    fn unindex(&mut self, key: Key) {
-        let cohorts = &self.cohorts;
-        let is = |p: &Place| {
-            let cohort = cohorts[p.cohort as usize].as_ref();
-            cohort.is_some_and(|c| c.row(p.row).key == key)
-        };
-        if let Ok(entry) = self.shards[shard(key)].find_entry(hash(key), is) {
-            entry.remove();
-        }
+    /// By what the predictions of an id are put in order.
+    fn order(&self, at: Place) -> Option<[u64; 2]> {
+        self.index.key_at(at).map(|key| key.0)
     }
 
     /// Lets go of a waiting outcome; its key stays in the queue until that is swept.
-    fn take_waiting(&mut self, key: Key) -> Option<Waiting> {
+    pub(super) fn take_waiting(&mut self, key: Key) -> Option<Waiting> {
         let waiting = self.waiting.remove(&key);
         if self.waiting.is_empty() {
             self.queue.clear();
@@ -1157,15 +873,6 @@ fn late(cohort: &Cohort, time_ms: i64) -> bool {
     time_ms > cohort.due_ms && !cohort.settled
 }
 
-/// The keys are hashes already: one half picks the place in a shard, the other the shard.
-fn hash(key: Key) -> u64 {
-    key.0[0]
-}
-
-fn shard(key: Key) -> usize {
-    (key.0[1] % SHARDS as u64) as usize
-}
-
 /// Whether a held prediction goes before another of its id: by event time, then by its scores and their classes.
 fn before<'a>(
     time_ms: i64,
@@ -1178,12 +885,4 @@ fn before<'a>(
         Ordering::Equal => by_scores() != Some(Ordering::Greater),
         order => order == Ordering::Less,
     }
-}
-
-fn view_of(bytes: &[u8]) -> Result<(Score, u32), JournalError> {
-    let (z, k) = bytes.split_at_checked(8).ok_or(JournalError::Corrupt)?;
-    let z = z.try_into().map_err(|_| JournalError::Corrupt)?;
-    let k = k.try_into().map_err(|_| JournalError::Corrupt)?;
-    let z = Score::new(f64::from_le_bytes(z)).map_err(|_| JournalError::Corrupt)?;
-    Ok((z, u32::from_le_bytes(k)))
 }

@@ -1,7 +1,12 @@
 //! All joins of a collector: a joiner for each join and partition, and the caps over them.
+//!
+//! Predictions of a join take no more memory than its *ceiling*, when a call has returned, and within one an eighth more and
+//! a few megabytes. The ceiling is what the plan allows; where that becomes less, because more share it, what is there
+//! already stays allowed, and [`Joins::tend`] brings it down step by step: all at once would hold whoever drives the
+//! joins up for as long as it takes to move millions of rows.
 
 use super::cohort::Kept;
-use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
+use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe, Room, SPILL_BYTES};
 use super::journal::{JournalDelta, JournalError, JournalMark, Reader};
 use super::key::Key;
 use super::plan::JoinPlan;
@@ -10,9 +15,6 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Bytes that are moved out of memory at once, at most: a longer pause would be felt.
-const SPILL_BYTES: usize = 16 << 20;
 
 /// What a source is to a join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,8 @@ pub struct Joins {
     /// By join: bytes that its predictions take in memory, and how many they may.
     memory: Vec<usize>,
     memory_max: Vec<usize>,
+    /// By join: bytes that they may take until the next [`Joins::tend`].
+    ceiling: Vec<usize>,
     /// Where stores for the rest come from.
     spills: Option<Arc<dyn Spills>>,
 }
@@ -80,6 +84,7 @@ impl Joins {
             waiting: vec![0; plans.len()],
             memory: vec![0; plans.len()],
             memory_max: vec![usize::MAX; plans.len()],
+            ceiling: vec![usize::MAX; plans.len()],
             spills: None,
             journals: (0u16..).take(plans.len()).collect(),
             plans,
@@ -94,12 +99,29 @@ impl Joins {
         self.share(shared_by);
     }
 
-    /// How many share the memory that plans allow.
+    /// How many share the memory that plans allow. Where it is less now, [`Joins::tend`] has work to do.
     pub fn share(&mut self, by: usize) {
         if self.spills.is_some() {
             let each = |p: &JoinPlan| p.pending_memory / by.max(1);
             self.memory_max = self.plans.iter().map(each).collect();
+            let both = self.memory_max.iter().zip(&self.memory);
+            self.ceiling = both.map(|(max, memory)| *max.max(memory)).collect();
         }
+    }
+
+    /// Moves some of the predictions out of memory for which there was room before it was [shared](Joins::share) by more;
+    /// answers whether there were any.
+    pub fn tend(&mut self) -> bool {
+        let above = |i: &usize| self.ceiling[*i] > self.memory_max[*i];
+        let Some(index) = (0..self.plans.len()).find(above) else {
+            return false;
+        };
+        let over = self.memory[index].saturating_sub(self.memory_max[index]);
+        // What cannot be moved is tried again when there is more.
+        let moved = over == 0 || self.step(index, over.min(SPILL_BYTES));
+        let least = if moved { self.memory[index] } else { 0 };
+        self.ceiling[index] = self.memory_max[index].max(least);
+        over > 0
     }
 
     /// Why a store failed, if one did. See [`Joiner::fault`].
@@ -117,28 +139,34 @@ impl Joins {
         self.memory.iter().sum()
     }
 
-    /// Moves predictions of a join out of memory, those of the joiner that has most there: an eighth of what
-    /// is allowed, so that it is not done too often.
+    /// Moves predictions of a join out of memory until its ceiling holds, and an eighth of that more, so that it is not
+    /// done too often.
     #[cold]
     fn make_room(&mut self, index: usize) {
-        let Some(spills) = self.spills.clone() else {
-            return;
-        };
-        let most = self.memory_max[index];
+        let most = self.ceiling[index];
         while self.memory[index] > most {
-            let mine = self.joiners.iter_mut();
-            let mine = mine.filter(|((join, _), _)| usize::from(*join) == index);
-            let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.memory()) else {
-                return;
-            };
-            let before = joiner.memory();
             let over = self.memory[index] - most;
-            joiner.spill(&*spills, (over + most / 8).min(SPILL_BYTES));
-            if joiner.memory() >= before {
+            if !self.step(index, (over + most / 8).min(SPILL_BYTES)) {
                 return;
             }
-            self.memory[index] -= before - joiner.memory();
         }
+    }
+
+    /// Moves so many bytes of the joiner that has most; answers whether it could.
+    fn step(&mut self, index: usize, bytes: usize) -> bool {
+        let Some(spills) = self.spills.clone() else {
+            return false;
+        };
+        let mine = self.joiners.iter_mut();
+        let mine = mine.filter(|((join, _), _)| usize::from(*join) == index);
+        let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.memory()) else {
+            return false;
+        };
+        let before = joiner.memory();
+        joiner.spill(&*spills, bytes);
+        let moved = before.saturating_sub(joiner.memory());
+        self.memory[index] -= moved;
+        moved > 0
     }
 
     /// What the source is to a join, if anything.
@@ -166,7 +194,7 @@ impl Joins {
         self.held[index] = self.held[index] + joiner.pending() - before.0;
         self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
         self.memory[index] = self.memory[index] + joiner.memory() - before.2;
-        if self.memory[index] > self.memory_max[index] {
+        if self.memory[index] > self.ceiling[index] {
             self.make_room(index);
         }
         end
@@ -213,7 +241,7 @@ impl Joins {
         });
         self.waiting[index] = waiting + joiner.waiting() - before;
         self.memory[index] = self.memory[index] + joiner.memory() - memory;
-        if self.memory[index] > self.memory_max[index] {
+        if self.memory[index] > self.ceiling[index] {
             self.make_room(index);
         }
         end
@@ -228,15 +256,28 @@ impl Joins {
         classes: &[u32],
         mut each: impl FnMut(&JoinPlan, Ripe<'_>),
     ) {
+        let spills = self.spills.clone();
         for ((join, _), joiner) in &mut self.joiners {
             let index = usize::from(*join);
             let plan = &self.plans[index];
             let before = (joiner.pending() + joiner.settled(), joiner.waiting());
             let memory = joiner.memory();
-            joiner.mature(plan, model, line_ms, classes, |r| each(plan, r));
-            self.memory[index] = self.memory[index] + joiner.memory() - memory;
+            let others = self.memory[index] - memory;
+            let ceiling = self.ceiling[index];
+            let room = spills.as_deref().map(|spills| Room {
+                spills,
+                // Where the others take all, not every one that comes back is to spill at once.
+                bytes: ceiling.saturating_sub(others).max(ceiling / 8),
+            });
+            joiner.mature(plan, model, line_ms, classes, room, |r| each(plan, r));
+            self.memory[index] = others + joiner.memory();
             self.held[index] = self.held[index] + joiner.pending() + joiner.settled() - before.0;
             self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
+        }
+        for index in 0..self.plans.len() {
+            if self.memory[index] > self.ceiling[index] {
+                self.make_room(index);
+            }
         }
     }
 
@@ -356,7 +397,7 @@ impl Joins {
                 let before = joiner.memory();
                 joiner.redo(op, kept, &floor_of, &due_of)?;
                 self.memory[index] = self.memory[index] + joiner.memory() - before;
-                if self.memory[index] > self.memory_max[index] {
+                if self.memory[index] > self.ceiling[index] {
                     self.make_room(index);
                 }
             }

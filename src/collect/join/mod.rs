@@ -29,17 +29,19 @@
 
 mod churn;
 pub mod cohort;
+mod index;
 pub mod joiner;
 pub mod joins;
 pub mod journal;
 pub mod key;
 pub mod plan;
+mod replay;
 pub mod spill;
 mod spilled;
 pub mod whole;
 
 pub use cohort::{Kept, Matured, weight_view};
-pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe};
+pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe, Room};
 pub use joins::{JoinState, Joins, Role};
 pub use journal::{JournalDelta, JournalError, JournalMark};
 pub use key::Key;

@@ -16,8 +16,10 @@
 //! a row, that says whether it is still there: a record counts only while the bit of its place is
 //! set. So taking one away writes nothing at once; names that mean nothing any more go with the next write.
 //!
-//! Where ids are held once for each version (kin), what the store has of a family is read before more of it is
-//! written, and all of it comes back together, from whatever panes: who asks for an id gets all of its kin.
+//! Where ids are held once for each version (kin), all of a family comes back together, from whatever panes: who asks for
+//! an id gets all of its kin. A family that lay in several cohorts is marked in its rows; only of such ones what the store
+//! has is read before more of it is written, or before a name is taken away. Kin that lie in one cohort, as those of
+//! versions that score the same requests at the same time mostly do, go and come together and need no look.
 //!
 //! Always: a key is in memory or in the store, never in both; `rows` is the number of bits that are set.
 //!
@@ -119,7 +121,7 @@ impl Spilled {
         self.panes.get(&at).map(|p| p.facts)
     }
 
-    /// Adds the predictions of a cohort to what is written next; `kindred` where others of their ids may be here.
+    /// Adds the predictions of a cohort to what is written next; `kindred` where it may have several of an id.
     pub fn add(&mut self, cohort: &Cohort, kindred: bool, spills: &dyn Spills) {
         let at = (cohort.model, cohort.start_ms);
         if cohort.live() == 0 {
@@ -128,9 +130,11 @@ impl Spilled {
         let mut rows: Vec<u32> = cohort.rows().collect();
         let family = |row: &u32| cohort.row(*row).key.family();
         if kindred {
-            // What is read back below is then all there is.
-            self.flush(spills);
             rows.sort_by_key(|row| family(row).0);
+            if rows.iter().any(|row| cohort.row(*row).has_kin()) {
+                // What is read back below is then all there is.
+                self.flush(spills);
+            }
         }
         let next = &mut self.next;
         let pane = self.panes.entry(at).or_insert_with(|| {
@@ -167,13 +171,14 @@ impl Spilled {
                     cohort.write(row, &mut self.batch);
                     n += 1;
                 }
-                heads.push((name_of(family(&one[0])), from..self.batch.len()));
+                let elsewhere = cohort.row(one[0]).has_kin();
+                heads.push((name_of(family(&one[0])), from..self.batch.len(), elsewhere));
             }
             let name = list_name(number, list);
             self.entries.push(entry(name, first, self.batch.len()));
             lists.push(ones(n));
-            for (name, new) in heads.drain(..) {
-                let (from, to) = match kindred {
+            for (name, new, elsewhere) in heads.drain(..) {
+                let (from, to) = match elsewhere {
                     true => self.joined(&name, new),
                     false => (new.start, new.end),
                 };
@@ -313,13 +318,8 @@ impl Spilled {
     }
 
     /// Shows all predictions of a pane, in cohorts that are parts of it; they stay if they are `kept`.
-    /// Returns how many there were. `kindred` where others of their ids may be here.
-    pub fn visit(
-        &mut self,
-        at: At,
-        (kept, kindred): (bool, bool),
-        mut each: impl FnMut(&Cohort),
-    ) -> usize {
+    /// Returns how many there were.
+    pub fn visit(&mut self, at: At, kept: bool, mut each: impl FnMut(&Cohort)) -> usize {
         let Some(pane) = self.panes.get(&at) else {
             return 0;
         };
@@ -339,10 +339,10 @@ impl Spilled {
             seen += part.live();
             each(&part);
             if !kept {
-                let names = part.rows().map(|row| name_of(part.row(row).key.family()));
-                for name in names {
+                for row in part.rows().map(|row| part.row(row)) {
+                    let name = name_of(row.key.family());
                     // The name goes with the last of a family.
-                    if !kindred || !self.has_others(&name, number) {
+                    if !row.has_kin() || !self.has_others(&name, number) {
                         self.entries.push(entry(name, 0, 0));
                     }
                 }
@@ -430,8 +430,7 @@ impl Spilled {
 
 /// The rows of a list that are still there.
 fn part_of(at: At, facts: Facts, list: &[u8], bits: &[u64]) -> Cohort {
-    let mut part = Cohort::new(at.0, at.1, facts.due_ms, facts.views);
-    part.settled = facts.settled;
+    let mut part = Cohort::new(at.0, at.1, facts);
     for (i, record) in records(list).enumerate() {
         if bits.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1) {
             part.read(record.key, &record.bytes[HEAD..]);
