@@ -235,6 +235,27 @@ fn a_source_that_names_no_model_has_the_classes_that_its_predictions_can_be_of()
 }
 
 #[test]
+fn what_a_source_with_a_fixed_model_sends_is_held_against_the_section_that_serves_it() {
+    let text = |model: &str| {
+        format!(
+            "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\nmodel = \"{model}\"\n[source.fields]\n\
+             id = \"id\"\nscore = \"p\"\noutcome = \"y\"\nweight = \"w\"\n\
+             [[model]]\nname = \"own\"\n[[model]]\nname = \"*\"\n[model.compare]\nenabled = true\n"
+        )
+    };
+    // `own` takes `compare` from `*`; of another model the section `*` is the one that is served.
+    for model in ["own", "other"] {
+        let found = parse(&text(model)).expect_err("weighted events are not compared");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].to_string().contains("events are weighted"),
+            "{}",
+            found[0]
+        );
+    }
+}
+
+#[test]
 fn windows_without_a_slide_get_one_that_fits_the_shortest() {
     for (windows, pane_ms) in [
         ("[\"10s\", \"5m\"]", 1_250),

@@ -215,6 +215,51 @@ fn outcomes_that_came_apart_are_read_from_files_of_their_own_or_from_among_the_p
 }
 
 #[test]
+fn a_row_whose_columns_of_class_probabilities_are_all_empty_is_an_outcome() {
+    let text = fs::read_to_string(joined("joined-classes.toml")).expect("written");
+    let text = text
+        .replace("score = \"score\"", "class_probabilities = \"p\"")
+        .replace(
+            "[[model]]",
+            "[[model]]\nclasses = [\"no\", \"yes\"]\nviews = [\"class:1\"]",
+        );
+    let config = file("joined-classes.toml", &text);
+    let config = config.to_str().expect("a path");
+    let (predictions, outcomes) = predictions_and_outcomes();
+    let (mut json, mut csv) = (
+        String::new(),
+        String::from("model,id,time,p.no,p.yes,outcome\n"),
+    );
+    let mut all: Timed = predictions.into_iter().chain(outcomes).collect();
+    all.sort_by_key(|(at, _)| *at);
+    for (at, line) in all {
+        let v: serde_json::Value = serde_json::from_str(&line).expect("json");
+        let id = v["id"].as_str().expect("an id");
+        match v["score"].as_f64() {
+            Some(yes) => {
+                let no = 1.0 - yes;
+                json += &format!(
+                    r#"{{"model":"m","id":"{id}","time":{at},"p":{{"no":{no},"yes":{yes}}}}}"#
+                );
+                csv += &format!("m,{id},{at},{no},{yes},\n");
+            }
+            None => {
+                json += &line;
+                csv += &format!("m,{id},{at},,,{}\n", v["outcome"]);
+            }
+        }
+        json.push('\n');
+    }
+    let (json, csv) = (file("classes.jsonl", &json), file("classes.csv", &csv));
+    let told = |p: &Path| replay(&["--json", "--config", config, p.to_str().expect("a path")]);
+    let (from_json, from_csv) = (told(&json), told(&csv));
+    let said = String::from_utf8_lossy(&from_csv.stderr).into_owned();
+    assert!(said.contains("6000 matched"), "{said}");
+    assert_eq!(from_csv.stdout, from_json.stdout);
+    assert_eq!(from_csv.stderr, from_json.stderr);
+}
+
+#[test]
 fn outcomes_without_a_join_and_ranges_without_a_configuration_are_refused() {
     let events = file("plain.jsonl", "{}\n");
     let events = events.to_str().expect("a path");

@@ -286,19 +286,27 @@ mod tests {
 
     #[test]
     fn a_gap_says_how_much_is_missing() {
-        let gap = Gap {
+        let gap = |oldest_ms| Gap {
             topic: "t".into(),
             partition: 3,
             oldest: 40,
             missing: Missing::Until {
                 from_ms: 1_760_000_000_000,
-                oldest_ms: 1_760_007_200_000,
+                oldest_ms,
             },
         };
-        let text = gap.to_string();
+        let text = gap(1_760_007_200_000).to_string();
         assert!(
             text.contains("t/3") && text.contains("2h after the begin"),
             "{text}"
         );
+        // Stamped in microseconds, and before 1970.
+        for strange in [1_760_007_200_000_000, -1] {
+            let text = gap(strange).to_string();
+            assert!(
+                text.contains(&format!("{strange} ms, which is no")),
+                "{text}"
+            );
+        }
     }
 }
