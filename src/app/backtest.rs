@@ -11,7 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Fault;
-use super::replay::{self, Input, Progress};
+use super::passage::Progress;
+use super::replay::{self, Input};
 use super::witness::Tally;
 use crate::alert::AlertState;
 use crate::config::Config;

@@ -14,7 +14,7 @@ use super::engine::{Engine, Plan};
 use super::engines::Engines;
 use super::fault::Fault;
 use super::intake::Intake;
-use super::replay::{Progress, STRIDE, conclude};
+use super::passage::{Progress, STRIDE, conclude};
 use super::setup::Source;
 use super::witness::{Tally, Witness};
 use crate::config::Config;

@@ -30,7 +30,6 @@ mod recalibrate;
 mod replay;
 mod reproduce;
 mod run;
-mod sight;
 mod state;
 mod state_topic;
 mod table;

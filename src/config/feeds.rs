@@ -1,7 +1,7 @@
 //! Which sources feed which section of models.
 
 use super::document::Record;
-use super::models::ANY;
+use crate::judge::ANY_MODEL as ANY;
 
 /// The sources whose events a section of models may get: those that name its model, those that read the
 /// model's name in each record, and for `*` those that name a model without a section of its own.

@@ -1,9 +1,9 @@
 //! `[source.fields]`: where in a record the event is.
 
 use crate::decode::{DecodeOptions, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit};
+use crate::judge::ANY_MODEL as ANY;
 
 use super::document::{Entry, Record};
-use super::models::ANY;
 use super::problem::Problems;
 use super::registry::packing;
 use super::value::Value;

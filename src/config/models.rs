@@ -5,6 +5,7 @@
 //! one run shows everything.
 
 use crate::collect::Segmenting;
+use crate::judge::ANY_MODEL as ANY;
 use crate::judge::{Caps, CompareOptions, JudgeOptions, ModelPlan, Plan};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
@@ -23,9 +24,6 @@ use super::ladder;
 use super::problem::Problems;
 use super::value::Value;
 use super::vectors;
-
-/// The name that stands for every model without a section of its own.
-pub const ANY: &str = "*";
 
 /// Lets every named model take from `*` what it leaves out, and adds `*` when there is no model.
 pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {

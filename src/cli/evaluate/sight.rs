@@ -1,7 +1,7 @@
 //! The file that `evaluate` reads, and the view of it that was asked for.
 
-use super::evaluate::{Args, Discrete, FileView, Method};
-use super::exit::Exit;
+use super::args::{Args, Discrete, FileView, Method};
+use crate::cli::exit::Exit;
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
 use crate::stats::kernel::Vectors;
