@@ -875,3 +875,55 @@ fn partitions_that_move_with_what_waits_in_them_sum_up_to_the_stream_that_was_ne
         assert!(group.all[0].counters().total().revised > 0);
     }
 }
+
+#[test]
+fn whole_vectors_of_many_classes_wait_within_the_memory_that_they_may_take_and_lose_no_bit() {
+    const MANY: usize = 300;
+    let of = |joins, lateness_ms| {
+        let mut plan = plan(&[View::TopLabel, View::Kernel], joins, lateness_ms);
+        plan.models[0].classes = (0..MANY).map(|k| k.to_string()).collect();
+        plan
+    };
+    let mut rng = Rng::new(2);
+    let mut rows = rows(600, 70);
+    for row in &mut rows {
+        row.p = (0..MANY).map(|_| -(1.0 - rng.uniform()).ln()).collect();
+        let sum: f64 = row.p.iter().sum();
+        row.p.iter_mut().for_each(|p| *p /= sum);
+        row.y = (rng.uniform() * MANY as f64) as u32;
+    }
+    let mut alone = Engine::new(of(Vec::new(), SPAN_MS));
+    for (offset, row) in (0..).zip(&rows) {
+        let origin = Origin {
+            source: 0,
+            partition: 0,
+            offset,
+        };
+        observe(&mut alone, origin, row, Some(row.y));
+    }
+    alone.finish();
+    let mut joined = join(Missing::Drop, Repeated::First, true);
+    joined.pending_memory = 300_000;
+    let mut feed = Feed::spilling(of(vec![joined], SPAN_MS + MATURITY_MS));
+    for row in &rows {
+        feed.take(&Record::Prediction(row.clone()));
+        let (spilled, bytes) = feed.engine.spilled();
+        let held = feed.engine.held() - spilled;
+        if row.id == 60 {
+            // 12·(1 + 200) of the vector, 56 of the rest, 20 in the index, and a half more for what is to come.
+            println!("{} bytes each of {held}", bytes / held);
+            assert!(spilled == 0 && bytes / held < 2488 * 3 / 2);
+        }
+        assert!(bytes <= 300_000, "{bytes}");
+    }
+    for row in rows.iter().rev() {
+        feed.take(&outcome(row, 0));
+        if row.id == 300 {
+            feed.restart(None);
+        }
+    }
+    feed.engine.finish();
+    assert!(feed.spilled > 400, "{}", feed.spilled);
+    assert!(panes(&feed.engine) == panes(&alone));
+    assert!(windows(&feed.engine, View::Kernel) == windows(&alone, View::Kernel));
+}

@@ -8,7 +8,8 @@ use std::thread;
 use trueline::app::engine::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
-use trueline::judge::{JudgeOptions, ModelPlan, Plan, Undecided, Verdict, classes};
+use trueline::judge::record::Record;
+use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict, classes};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::conditional::draw;
@@ -565,4 +566,22 @@ fn a_file_of_vectors_with_a_column_of_weights_is_evaluated_by_them() {
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(said.contains("has weights"), "{said}");
     }
+}
+
+#[test]
+fn an_alert_by_weight_is_recomputed_from_its_record_to_the_bit() {
+    let s = sample(3, 2400, tiers, overdone_by_half, 22);
+    let mut engine = Engine::new(plan(false));
+    (0..2400).for_each(|i| observe(&mut engine, &s, i, false));
+    let changes = engine.finish();
+    let mine = |c: &&Change| matches!(c.step, Step::Stream { .. }) && c.stream.view == View::Full;
+    let change = changes.iter().find(mine).expect("an alert");
+    let record = Record::of(change, "", Vec::new()).expect("its facts");
+    let text = serde_json::to_string(&record).unwrap();
+    let checked = Record::read(&text).unwrap().recompute();
+    assert!(checked.different.is_empty(), "{checked:?}");
+    assert!(
+        checked.equal.iter().any(|p| p.contains("evaluation")),
+        "{checked:?}"
+    );
 }

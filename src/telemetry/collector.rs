@@ -328,6 +328,9 @@ fn vector_calibration(e: &multiclass::Evaluation, draft: &mut Draft) {
     put(Id::TcalPValue, e.tcal.p_value);
     put(Id::TcalReject, one_if(e.tcal.reject));
     put(Id::Reject, one_if(e.tcal.reject));
+    if let Some(weights) = &e.weights {
+        put(Id::EventsEffective, weights.effective);
+    }
 }
 
 /// The calibration values of a decided window of a kernel view.
