@@ -3,7 +3,9 @@
 //! A berth knows which pieces of the journal the last parcels still need, and so which may be taken away; it says
 //! nothing and waits for nobody: the [depot](super::depot) does.
 
+use super::laid::Log;
 use crate::alert::Alert;
+use crate::store::laid;
 use crate::store::parcel::{self, Found, Piece, Shelf, Stretch};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -34,6 +36,10 @@ pub struct Berth {
     pub(super) written: Option<Mark>,
     /// When the last parcel was written, or read.
     pub(super) at_ms: Option<i64>,
+    /// The parcel that was taken over, as far as it was laid out for another process to judge.
+    pub(super) origin: Option<laid::Mark>,
+    /// What was laid out since, where another process judges.
+    pub(super) log: Option<Log>,
 }
 
 /// What changes whenever a lane does, or the alerts of its streams and what was told of them.
@@ -46,10 +52,23 @@ pub(super) struct Mark {
 }
 
 impl Berth {
+    /// That of a lane which goes on from what a parcel had laid out.
+    pub fn after(origin: Option<laid::Mark>) -> Berth {
+        Berth {
+            origin,
+            ..Berth::default()
+        }
+    }
+
     /// Takes up where a parcel left off.
     pub(super) fn resume(&mut self, shelf: &Shelf, found: &Found) {
         self.old = shelf.older(self.epoch);
         self.pieces = shelf.pieces().collect();
+        let upto = found.parcel.laid.as_ref().map(|laid| laid.upto());
+        self.origin = upto.map(|upto| laid::Mark {
+            epoch: found.epoch,
+            upto,
+        });
         self.lineage.clone_from(&found.parcel.lineage);
         let marks = found.parcel.snapshot.joins.iter().flat_map(|j| &j.marks);
         let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
@@ -83,6 +102,11 @@ impl Berth {
         while self.lineage.windows(2).next().is_some_and(over) {
             self.lineage.remove(0);
         }
+    }
+
+    /// Keeps from now on what is laid out.
+    pub(super) fn keep_log(&mut self) {
+        self.log = Some(Log::new(self.origin));
     }
 
     /// Bytes that wait to be written.

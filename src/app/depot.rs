@@ -22,6 +22,7 @@ use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::store::Snapshot;
 use crate::store::file::Fault;
+use crate::store::laid::Laid;
 use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -69,6 +70,8 @@ struct Outgoing {
     mark: Mark,
     /// First journal segment that the parcel needs.
     needs: u64,
+    /// How much was laid out.
+    laid: u64,
 }
 
 /// What became of a batch.
@@ -360,6 +363,7 @@ impl Depot {
             }
             berth.written = Some(sent.mark);
             berth.at_ms = Some(at_ms);
+            lane.is_safe(sent.laid);
             positions.extend(sent.positions);
         }
         Written {
@@ -438,7 +442,14 @@ impl Lane {
     }
 }
 
-fn fresh(at: (u16, i32), topics: &[String], plan: Plan, berth: Berth, room: Option<Room>) -> Taken {
+fn fresh(
+    at: (u16, i32),
+    topics: &[String],
+    plan: Plan,
+    mut berth: Berth,
+    room: Option<Room>,
+) -> Taken {
+    berth.origin = None;
     let mut engine = Engine::new(plan);
     if let Some((spills, lanes)) = room {
         engine.spill_to(spills, lanes);
@@ -514,11 +525,13 @@ fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
         return None;
     }
     let deltas = lane.engine.take_journals();
+    let laid = lane.laid();
     let snapshot = Snapshot {
         topics: lane.topics.clone(),
         ..lane.engine.snapshot()
     };
     let positions = lane.engine.positions();
+    let upto = laid.as_ref().map_or(0, Laid::upto);
     let berth = &mut lane.berth;
     for delta in deltas {
         let mut offset = delta.offset;
@@ -542,12 +555,14 @@ fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
             snapshot,
             memories: remembered.to_vec(),
             lineage: berth.lineage.clone(),
+            laid,
         },
         drops: berth.drops(),
         pieces: std::mem::take(&mut berth.unwritten),
         positions,
         mark,
         needs,
+        laid: upto,
     })
 }
 

@@ -694,6 +694,7 @@ impl Engine {
             ledger: self.ledger.state(&self.plan.models),
             compared: self.compared(),
             vectors: self.vectors.state(),
+            followed: None,
         }
     }
 
@@ -931,6 +932,7 @@ impl Engine {
         subject
             .restore(open.map_err(corrupt)?, views, plan.grid)
             .map_err(corrupt)?;
+        subject.restore_unlabelled(s.open_unlabelled.clone());
         let number = number_of(&mut self.ledger, plan, model, &s);
         let mut judges = judges_for(plan, self.odds[model].as_ref(), &subject, number);
         if !s.judges.is_empty() {
@@ -1081,6 +1083,7 @@ fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
         late: s.late,
         slot: slot as u32,
         open: s.packed().into_iter().map(pane).collect(),
+        open_unlabelled: s.unlabelled(),
         judges: judges.iter().map(judge).collect(),
     }
 }

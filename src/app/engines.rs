@@ -2,13 +2,15 @@
 //!
 //! Without a topic for state a process has one [`Engine`], whose snapshots lie in its directory. With one
 //! it has a lane for each partition ([`super::lanes`]), whose parcels lie in the topic
-//! ([`super::depot`]). The rest of the program does not ask which.
+//! ([`super::depot`]). A process that judges what others count has the union of their parcels ([`super::fleet`]).
+//! The rest of the program does not ask which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::depot::{Depot, ParcelAge, ParcelCounts, Taken};
 use super::engine::{Engine, Plan, Remembered};
+use super::fleet::Fleet;
 use super::lanes::{Lanes, Moved};
 use super::snapshots::Written;
 use crate::collect::join::SpillError;
@@ -17,6 +19,7 @@ use crate::collect::{
 };
 use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
 use crate::kafka::KafkaError;
+use crate::telemetry::published::Role;
 
 /// How long the last batch of parcels may take at the end.
 const LAST: Duration = Duration::from_secs(20);
@@ -27,6 +30,8 @@ pub enum Engines {
     Whole(Box<Engine>),
     /// One a partition.
     Moving(Box<Moving>),
+    /// The union of what others count.
+    Judging(Box<Fleet>),
 }
 
 /// Lanes with the place they come from.
@@ -166,6 +171,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => Some(engine),
             Engines::Moving(m) => m.lanes.lane_mut(source, partition).map(|l| &mut l.engine),
+            Engines::Judging(_) => None,
         }
     }
 
@@ -221,13 +227,14 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.assign(source, partition),
             Engines::Moving(m) => m.assign(source, partition),
+            Engines::Judging(_) => None,
         }
     }
 
     /// Whether a partition that is assigned must not be read.
     pub fn bars(&self, source: u16, partition: i32) -> bool {
         match self {
-            Engines::Whole(_) => false,
+            Engines::Whole(_) | Engines::Judging(_) => false,
             Engines::Moving(m) => m.barred.contains_key(&(m.lanes.lead(source), partition)),
         }
     }
@@ -242,7 +249,7 @@ impl Engines {
                     .map_or("", String::as_str);
                 (topic, *partition, why.as_str())
             })),
-            Engines::Whole(_) => None,
+            Engines::Whole(_) | Engines::Judging(_) => None,
         };
         barred.into_iter().flatten()
     }
@@ -250,7 +257,7 @@ impl Engines {
     /// Why a partition could not be taken over, for now, once.
     pub fn take_trouble(&mut self) -> Option<KafkaError> {
         match self {
-            Engines::Whole(_) => None,
+            Engines::Whole(_) | Engines::Judging(_) => None,
             Engines::Moving(m) => m.trouble.take(),
         }
     }
@@ -261,6 +268,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.revoke(source, partition),
             Engines::Moving(m) => m.revoke(source, partition, lost),
+            Engines::Judging(_) => {}
         }
     }
 
@@ -272,6 +280,7 @@ impl Engines {
                 engine.tend();
             }
             Engines::Moving(m) => m.lanes.tend(),
+            Engines::Judging(_) => {}
         }
     }
 
@@ -287,13 +296,14 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.tick(now_ms),
             Engines::Moving(m) => m.lanes.tick(now_ms),
+            Engines::Judging(fleet) => fleet.tick(now_ms),
         }
     }
 
     /// Streams that came or left since the last call.
     pub fn moves(&mut self) -> Moves {
         match self {
-            Engines::Whole(_) => Moves::default(),
+            Engines::Whole(_) | Engines::Judging(_) => Moves::default(),
             Engines::Moving(m) => m.moves(),
         }
     }
@@ -315,7 +325,49 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine,
             Engines::Moving(m) => m.lanes.union(),
+            Engines::Judging(fleet) => fleet.union(),
         }
+    }
+
+    /// Whether another process judges what is counted here.
+    pub fn counts_only(&self) -> bool {
+        matches!(self, Engines::Moving(m) if m.lanes.counts_only())
+    }
+
+    /// Whether another process judges in place of this one, which was to do so.
+    pub fn stands_by(&self) -> bool {
+        matches!(self, Engines::Judging(fleet) if fleet.rival().is_some())
+    }
+
+    /// Reads what others have counted, where that is judged here; waits no longer than `wait` for it. Answers the
+    /// number of records.
+    pub fn follow(&mut self, wait: Duration) -> usize {
+        match self {
+            Engines::Judging(fleet) => fleet.follow(wait),
+            Engines::Whole(_) | Engines::Moving(_) => 0,
+        }
+    }
+
+    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    pub fn lacks(&self) -> Vec<(String, String)> {
+        match self {
+            Engines::Judging(fleet) => fleet.lacks(),
+            Engines::Whole(_) | Engines::Moving(_) => Vec::new(),
+        }
+    }
+
+    /// What this process is among others.
+    pub fn role(&self) -> Role {
+        match self {
+            Engines::Judging(fleet) => fleet.role(),
+            _ if self.counts_only() => Role::Worker,
+            Engines::Whole(_) | Engines::Moving(_) => Role::Alone,
+        }
+    }
+
+    /// Whether it judges what others count.
+    pub fn judges_all(&self) -> bool {
+        matches!(self, Engines::Judging(_))
     }
 
     /// The latest report of each stream.
@@ -325,7 +377,10 @@ impl Engines {
 
     /// The accounts of false alarms.
     pub fn ledger(&self) -> Vec<AccountReport> {
-        self.judging().ledger()
+        match self.counts_only() || self.stands_by() {
+            true => Vec::new(),
+            false => self.judging().ledger(),
+        }
     }
 
     /// Versions that scored the same ids.
@@ -333,6 +388,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.comparisons(),
             Engines::Moving(m) => m.lanes.comparisons(),
+            Engines::Judging(fleet) => fleet.panel().comparisons(),
         }
     }
 
@@ -341,6 +397,8 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.pair_counts(),
             Engines::Moving(m) => m.lanes.pair_counts(),
+            // Pairs are counted where they are made.
+            Engines::Judging(_) => Vec::new(),
         }
     }
 
@@ -349,13 +407,14 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.counters().clone(),
             Engines::Moving(m) => m.lanes.counters(),
+            Engines::Judging(fleet) => fleet.panel().counters(),
         }
     }
 
     /// Records without an end that moved with their partitions.
     pub fn moved(&self, source: u16) -> Moved {
         match self {
-            Engines::Whole(_) => Moved::default(),
+            Engines::Whole(_) | Engines::Judging(_) => Moved::default(),
             Engines::Moving(m) => m.lanes.moved(source),
         }
     }
@@ -365,6 +424,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.live(new),
             Engines::Moving(m) => m.lanes.live(new),
+            Engines::Judging(fleet) => fleet.live(new),
         }
     }
 
@@ -373,6 +433,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.tap(room),
             Engines::Moving(m) => m.lanes.tap(room),
+            Engines::Judging(_) => (Vec::new(), 0),
         }
     }
 
@@ -381,6 +442,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.time_by(stopwatch),
             Engines::Moving(m) => m.lanes.time_by(stopwatch),
+            Engines::Judging(fleet) => fleet.panel_mut().time_by(stopwatch),
         }
     }
 
@@ -389,6 +451,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.take_nanos(),
             Engines::Moving(m) => m.lanes.take_nanos(),
+            Engines::Judging(fleet) => fleet.panel_mut().take_nanos(),
         }
     }
 
@@ -397,6 +460,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.partitions().collect(),
             Engines::Moving(m) => m.lanes.partitions(),
+            Engines::Judging(_) => Vec::new(),
         }
     }
 
@@ -410,6 +474,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => engine.positions(),
             Engines::Moving(m) => m.lanes.positions(),
+            Engines::Judging(fleet) => fleet.panel().positions(),
         }
     }
 
@@ -417,6 +482,7 @@ impl Engines {
         match self {
             Engines::Whole(engine) => of(engine),
             Engines::Moving(m) => m.lanes.engines().map(of).sum(),
+            Engines::Judging(fleet) => fleet.panel().engines().map(of).sum(),
         }
     }
 
@@ -448,13 +514,14 @@ impl Engines {
                 let lanes = || m.lanes.engines().find_map(Engine::fault);
                 m.fault.as_ref().or_else(lanes)
             }
+            Engines::Judging(_) => None,
         }
     }
 
     /// Whether parcels are being written.
     pub fn writing(&self) -> bool {
         match self {
-            Engines::Whole(_) => false,
+            Engines::Whole(_) | Engines::Judging(_) => false,
             Engines::Moving(m) => m.depot.busy(),
         }
     }
@@ -469,7 +536,7 @@ impl Engines {
     /// What became of the parcels handed over last, once, if it is known.
     pub fn written(&mut self) -> Option<Written> {
         match self {
-            Engines::Whole(_) => None,
+            Engines::Whole(_) | Engines::Judging(_) => None,
             Engines::Moving(m) => m.depot.answer(m.lanes.lanes_mut()),
         }
     }
@@ -477,7 +544,7 @@ impl Engines {
     /// Waits for the parcels under way, for the end.
     pub fn wait_written(&mut self) -> Option<Written> {
         match self {
-            Engines::Whole(_) => None,
+            Engines::Whole(_) | Engines::Judging(_) => None,
             Engines::Moving(m) => m.depot.wait(m.lanes.lanes_mut(), LAST),
         }
     }
@@ -490,6 +557,7 @@ impl Engines {
                 let ages = m.lanes.lanes().iter().map(|lane| lane.parcel_age());
                 Some((m.depot.counts(), ages.collect()))
             }
+            Engines::Judging(fleet) => Some(fleet.parcels()),
         }
     }
 }

@@ -27,7 +27,10 @@
 use super::berth::Berth;
 use super::engine::{Engine, Plan, Remembered};
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
-use crate::judge::{Change, ComparisonReport, Comparisons, Stopwatch, StreamReport};
+use crate::judge::{
+    Change, CompareOptions, ComparisonReport, Comparisons, Stopwatch, StreamReport,
+};
+use crate::store::laid::Laid;
 use std::collections::BTreeMap;
 
 /// One partition. See the module.
@@ -64,6 +67,27 @@ impl Lane {
             engine: engine.lane(),
             topics,
             berth,
+        }
+    }
+
+    /// Keeps what it has laid out for its next parcel, where somebody else judges.
+    pub fn log(&mut self) {
+        if let Some(log) = &mut self.berth.log {
+            log.take(self.engine.take_poured());
+        }
+    }
+
+    /// What it has laid out since its parcels before, for the next; nothing where this process judges.
+    pub fn laid(&mut self) -> Option<Laid> {
+        self.log();
+        let log = self.berth.log.as_ref();
+        log.map(|log| log.laid(&self.engine))
+    }
+
+    /// What was laid out before the item `upto` is safe in the topic.
+    pub fn is_safe(&mut self, upto: u64) {
+        if let Some(log) = &mut self.berth.log {
+            log.is_safe(upto);
         }
     }
 
@@ -105,8 +129,9 @@ pub struct Lanes {
     gone_pairs: BTreeMap<String, PairCounts>,
     /// What unions counted that are gone.
     before: Counters,
-    stopwatch: Option<Stopwatch>,
     nanos: Vec<u64>,
+    /// Another process judges: what lanes lay out goes into their parcels.
+    counts_only: bool,
 }
 
 impl Lanes {
@@ -125,9 +150,20 @@ impl Lanes {
             gone_pairs: BTreeMap::new(),
             leads,
             before: Counters::default(),
-            stopwatch: None,
             nanos: Vec::new(),
+            counts_only: false,
         }
+    }
+
+    /// Leaves judging to another process.
+    pub fn counting(mut self) -> Lanes {
+        self.counts_only = true;
+        self
+    }
+
+    /// Whether another process judges.
+    pub fn counts_only(&self) -> bool {
+        self.counts_only
     }
 
     /// The plan of its lanes.
@@ -177,11 +213,16 @@ impl Lanes {
     }
 
     /// Takes a lane in, with verdicts and alerts of its streams where they came along.
-    pub fn adopt(&mut self, lane: Lane, memories: Vec<Remembered>) {
+    pub fn adopt(&mut self, mut lane: Lane, memories: Vec<Remembered>) {
         for (source, counts) in lane.brought.sources() {
             if let Some(moved) = self.moved.get_mut(usize::from(source)) {
                 moved.brought += counts.open();
             }
+        }
+        if self.counts_only {
+            lane.berth.keep_log();
+            self.lanes.push(lane);
+            return;
         }
         self.lanes.push(lane);
         self.memories.extend(memories);
@@ -220,6 +261,10 @@ impl Lanes {
 
     /// Brings the union up to what the lanes have sealed.
     pub fn settle(&mut self) {
+        if self.counts_only {
+            self.lanes.iter_mut().for_each(Lane::log);
+            return;
+        }
         if self.stale {
             self.make_union();
         } else {
@@ -252,22 +297,14 @@ impl Lanes {
         self.stale = false;
         let mut memories = self.union.remembered(None);
         memories.append(&mut self.memories);
-        let lines = self.lanes.iter().map(|lane| lane.engine.lines());
-        let lines = lines.chain([self.union.lines()]);
-        let lines = fold(lines, self.plan.models.len(), i64::MIN, i64::max);
-        let old = std::mem::replace(&mut self.union, Engine::union(&self.plan));
-        self.union.inherit(&old);
-        self.retire(old);
-        if let Some(stopwatch) = self.stopwatch {
-            self.union.time_by(stopwatch);
-        }
-        self.union.stand_at(&lines);
         for lane in &mut self.lanes {
             // It is in the windows too.
             lane.engine.take_poured();
-            self.union.absorb(&lane.engine);
         }
-        self.union.remember(&memories);
+        let lanes = self.lanes.iter().map(|lane| &lane.engine);
+        let union = Engine::union_of(&self.plan, &self.union, lanes, &memories);
+        let old = std::mem::replace(&mut self.union, union);
+        self.retire(old);
     }
 
     /// Keeps what a union counted and told.
@@ -281,6 +318,12 @@ impl Lanes {
     /// See [`Engine::tick`].
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         self.settle();
+        if self.counts_only {
+            self.lanes
+                .iter_mut()
+                .for_each(|lane| drop(lane.engine.tick(now_ms)));
+            return Vec::new();
+        }
         let dues = self.lanes.iter().map(|lane| lane.engine.dues_ms());
         let least = dues.reduce(|a, b| {
             let earlier = |(a, b): (Option<i64>, Option<i64>)| a.into_iter().chain(b).min();
@@ -326,19 +369,10 @@ impl Lanes {
 
     /// What can be said of versions that scored the same ids, over all lanes.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
-        let models = self.plan.models.iter().enumerate();
-        let compared = models.filter_map(|(i, m)| Some((i, m.judge.compare.as_ref()?)));
-        compared
-            .flat_map(|(i, options)| {
-                let mut all = Comparisons::default();
-                for lane in &self.lanes {
-                    if let Some(theirs) = lane.engine.compared_by_model().get(i) {
-                        all.merge(theirs);
-                    }
-                }
-                all.reports(options.alpha).collect::<Vec<_>>()
-            })
-            .collect()
+        match self.counts_only {
+            true => Vec::new(),
+            false => compared(&self.plan, self.lanes.iter().map(|lane| &lane.engine)),
+        }
     }
 
     /// Where rows of pairs went in this process, by name of the model's plan, with how many its lanes hold now.
@@ -388,7 +422,6 @@ impl Lanes {
 
     /// See [`Engine::time_by`].
     pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        self.stopwatch = Some(stopwatch);
         self.union.time_by(stopwatch);
     }
 
@@ -423,7 +456,24 @@ impl Lanes {
     }
 }
 
-fn fold(
+/// What can be said of versions that scored the same ids, over all these engines.
+pub(super) fn compared<'e>(
+    plan: &Plan,
+    engines: impl Iterator<Item = &'e Engine> + Clone,
+) -> Vec<ComparisonReport> {
+    let models = plan.models.iter().enumerate();
+    let compared = models.filter_map(|(i, m)| Some((i, m.judge.compare.as_ref()?)));
+    let of = |(i, options): (usize, &CompareOptions)| {
+        let mut all = Comparisons::default();
+        let theirs = engines.clone().filter_map(|e| e.compared_by_model().get(i));
+        theirs.for_each(|theirs| all.merge(theirs));
+        all.reports(options.alpha).collect::<Vec<_>>()
+    };
+    compared.flat_map(of).collect()
+}
+
+/// By model, what the lines come to.
+pub(super) fn fold(
     lines: impl Iterator<Item = Vec<i64>>,
     models: usize,
     first: i64,

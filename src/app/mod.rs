@@ -15,10 +15,12 @@
 //! ```
 //!
 //! With a topic for state the engine is a row of [`lanes`], one a partition, which a [`depot`] takes over and
-//! gives up as the group moves partitions between processes; [`engines`] hides which of the two it is.
+//! gives up as the group moves partitions between processes. Where one process judges what many count, it has a
+//! [`panel`] of their parcels, which a [`fleet`] follows. [`engines`] hides which of the three it is.
 
 pub mod alarms;
 pub mod backtest;
+mod begin;
 pub mod berth;
 pub mod clock;
 pub mod depot;
@@ -26,8 +28,12 @@ pub mod engine;
 pub mod engines;
 mod fault;
 mod files;
+pub mod fleet;
+pub mod homes;
 pub mod intake;
+pub mod laid;
 pub mod lanes;
+pub mod panel;
 mod parked;
 pub mod passage;
 mod publish;
@@ -41,6 +47,7 @@ pub mod snapshots;
 mod stop;
 pub mod table;
 pub mod vectors;
+pub mod watch;
 pub mod witness;
 pub mod work;
 

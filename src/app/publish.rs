@@ -73,6 +73,7 @@ pub fn facts(
         facts.sources = sources;
         facts.partitions = partitions;
         facts.parcels = parcels(engine);
+        facts.role = engine.role();
         facts.barred = barred;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });

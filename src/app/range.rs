@@ -235,7 +235,9 @@ impl Pass {
         let all = seen.reduce(Witness::with).unwrap_or_default();
         match self.engines {
             Engines::Whole(engine) => Ok((*engine, all)),
-            Engines::Moving(_) => Err(Fault::Broken("a replay has one engine".to_owned())),
+            Engines::Moving(_) | Engines::Judging(_) => {
+                Err(Fault::Broken("a replay has one engine".to_owned()))
+            }
         }
     }
 }

@@ -5,7 +5,6 @@
 //! that the last values are scraped, and closes. If all that takes longer than `shutdown_within`, the
 //! process ends anyway, saying so: what is on disk is a whole snapshot, older by one interval at most.
 
-use std::borrow::Cow;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
@@ -15,20 +14,20 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::alarms::Alarms;
-use super::depot::{Depot, DepotOptions};
-use super::engine::Engine;
-use super::engines::{Engines, Moving};
+
+use super::begin::begin;
+
 use super::fault::Fault;
 use super::intake::{Intake, wrong};
-use super::lanes::Lanes;
+
+use super::clock;
 use super::records::Records;
 use super::reload::Reloader;
 use super::setup::{Setup, Source};
 use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
 use super::work::{Feed, Pace, Work, part};
-use super::{clock, engine::Plan};
-use crate::collect::join::JoinState;
+use crate::config::Verdicts;
 use crate::http;
 use crate::kafka::{Consumer, DeadLetter, KafkaError};
 use crate::registry::Registry;
@@ -51,25 +50,18 @@ impl App {
     pub fn bind(setup: Setup) -> Result<App, Fault> {
         let published = Arc::new(Published::new(setup.limits));
         published.not_ready("state", "restoring");
-        for source in &setup.sources {
-            published.not_ready(&part(source), "joining the group");
+        let judges_all = setup.moving.is_some() && setup.verdicts == Verdicts::All;
+        match judges_all {
+            true => published.not_ready("state topic", "not read yet"),
+            false => setup.sources.iter().for_each(|source| {
+                published.not_ready(&part(source), "joining the group");
+            }),
         }
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&setup.state)?;
         let spill = SpillStore::new(&setup.state);
         let spill = Arc::new(spill.map_err(|error| Fault::Unavailable(error.to_string()))?);
-        let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
-        let topics: Vec<String> = topics.collect();
-        let (engine, topics) = match setup.moving {
-            None => {
-                let (engine, topics) = restore(setup.plan, topics, &dir, &spill, &published)?;
-                (Engines::Whole(Box::new(engine)), topics)
-            }
-            Some(moving) => {
-                let engines = lanes(setup.plan, &setup.sources, &topics, moving, &dir, &spill)?;
-                (engines, topics)
-            }
-        };
+        let (engine, topics) = begin(&setup, &dir, &spill, &published)?;
         published.ready("state");
         let hash = setup.keys.hash();
         let (reloader, letters) = match setup.file {
@@ -95,13 +87,21 @@ impl App {
         };
         let kafka = setup.sources.first().map(|s| &s.kafka);
         let moving = engine.may_move();
-        let alarms = Alarms::start(setup.notify, (&setup.state, moving), kafka, &published)?;
+        let mut notify = setup.notify;
+        if engine.counts_only() {
+            // Who judges tells.
+            notify.sinks.clear();
+        }
+        let alarms = Alarms::start(notify, (&setup.state, moving), kafka, &published)?;
         let records = Records::start(&setup.state, setup.records_max)?;
         let work = Work {
             records,
             alarms: Some(alarms),
             engine,
-            feeds: feeds(setup.sources, registry.as_ref())?,
+            feeds: match judges_all {
+                true => Vec::new(),
+                false => feeds(setup.sources, registry.as_ref())?,
+            },
             registry,
             topics,
             keeper: Keeper::start(dir)?,
@@ -109,7 +109,11 @@ impl App {
             published: Arc::clone(&published),
             pace: Pace::default(),
             held_back: false,
-            barred: Vec::new(),
+            // Ready once nothing is said against it.
+            barred: match judges_all {
+                true => vec!["state topic".to_owned()],
+                false => Vec::new(),
+            },
             spill,
             letters,
         };
@@ -220,81 +224,6 @@ fn listen(address: &str) -> Result<TcpListener, Fault> {
         .set_nonblocking(true)
         .map_err(|error| Fault::Unavailable(format!("cannot listen on {address}: {error}")))?;
     Ok(listener)
-}
-
-/// The engine as the newest snapshot left it, or a new one; and the names of its topics. What could not
-/// be used, files or streams, is named in the log and counted.
-fn restore(
-    plan: Plan,
-    topics: Vec<String>,
-    dir: &StateDir,
-    spill: &Arc<SpillStore>,
-    published: &Published,
-) -> Result<(Engine, Vec<String>), Fault> {
-    let Some(loaded) = dir.load()? else {
-        tracing::info!("no snapshot found, starting without state");
-        let mut engine = Engine::new(plan);
-        engine.spill_to(Arc::clone(spill) as _, 1);
-        engine.time_by(clock::stopwatch);
-        return Ok((engine, topics));
-    };
-    for (file, fault) in &loaded.refused {
-        tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
-    }
-    published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
-    let mut snapshot = loaded.snapshot;
-    let topics = snapshot.rebind(&topics);
-    let room = Some((Arc::clone(spill) as _, 1));
-    let segment = |state: &JoinState, mark: usize| {
-        let bytes = dir.segment(state, &state.marks[mark])?;
-        Ok(Cow::Owned(bytes))
-    };
-    let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
-    let mut engine = restored.map_err(|error| Fault::Unavailable(error.to_string()))?;
-    for what in engine.dropped() {
-        tracing::warn!(%what, "part of the snapshot dropped");
-    }
-    engine.time_by(clock::stopwatch);
-    let (streams, partitions) = (engine.reports().count(), engine.positions().len());
-    let file = loaded.path.display();
-    tracing::info!(%file, streams, partitions, "restored from a snapshot");
-    Ok((engine, topics))
-}
-
-/// Lanes that come and go through the topic of parcels. What a process without such a topic left in the
-/// directory is the sum over its partitions, which cannot be parted again.
-fn lanes(
-    plan: Plan,
-    sources: &[Source],
-    topics: &[String],
-    options: DepotOptions,
-    dir: &StateDir,
-    spill: &Arc<SpillStore>,
-) -> Result<Engines, Fault> {
-    if dir.load()?.is_some() {
-        return Err(Fault::Config(format!(
-            "[state] topic is set and the state directory holds a snapshot over all partitions, which cannot be \
-             parted into them; name another directory to begin anew, or leave topic {} out to go on",
-            options.topic
-        )));
-    }
-    let mut leads = Vec::new();
-    for source in sources {
-        let base = leads.len();
-        let own = source.kafka.leads().len().max(1);
-        leads.extend((0..source.kafka.topics.len()).map(|i| (base + i % own) as u16));
-    }
-    let depot = Depot::new(options);
-    let mut depot = depot.map_err(|error| Fault::Config(format!("[state]: {error}")))?;
-    depot.spill_to(Arc::clone(spill) as _);
-    let mut lanes = Lanes::new(plan, leads);
-    lanes.time_by(clock::stopwatch);
-    tracing::info!("partitions are taken over from the state topic as they are assigned");
-    Ok(Engines::Moving(Box::new(Moving::new(
-        lanes,
-        depot,
-        topics.to_vec(),
-    ))))
 }
 
 fn feeds(sources: Vec<Source>, registry: Option<&Arc<Registry>>) -> Result<Vec<Feed>, Fault> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::depot::DepotOptions;
 use super::engine::Plan;
 use crate::config::live::Keys;
-use crate::config::{Config, JoinOptions, SourceOptions};
+use crate::config::{Config, JoinOptions, SourceOptions, Verdicts};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
 use crate::notify::NotifyOptions;
@@ -51,6 +51,10 @@ pub struct Setup {
     pub state: PathBuf,
     /// How state moves between processes, where it does.
     pub moving: Option<DepotOptions>,
+    /// Over whose events verdicts are, where it does.
+    pub verdicts: Verdicts,
+    /// How long verdicts over all partitions wait for one.
+    pub missing_after: Duration,
     /// Values of all keys of the configuration.
     pub keys: Keys,
     /// Its file, where it may be read again.
@@ -90,6 +94,8 @@ impl Setup {
         });
         Setup {
             moving,
+            verdicts: config.state.verdicts,
+            missing_after: Duration::from_millis(config.state.missing_after_ms.unsigned_abs()),
             keys,
             file: None,
             plan: config.plan,

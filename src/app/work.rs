@@ -293,6 +293,7 @@ impl Work {
             self.pace.records += feed.poll(&mut self.engine, wait);
         }
         self.engine.tend();
+        self.pace.records += self.engine.follow(wait);
         if self.engine.fault().is_some() {
             return self.pace.records;
         }
@@ -320,7 +321,8 @@ impl Work {
     fn read_letters(&mut self) {
         let Some(letters) = &self.letters else { return };
         while let Ok(letter) = letters.try_recv() {
-            let alarms = self.alarms.as_mut();
+            // Who only counts tells nobody.
+            let alarms = self.alarms.as_mut().filter(|_| !self.engine.counts_only());
             let renewed = alarms.map_or(Ok(()), |alarms| alarms.renew(&letter.notify));
             if renewed.is_ok() {
                 self.engine.live(&letter.plan);
@@ -341,6 +343,11 @@ impl Work {
     }
 
     fn tick(&mut self) {
+        if self.engine.stands_by()
+            && let Some(alarms) = self.alarms.take()
+        {
+            alarms.stop(NOTICES);
+        }
         let changes = self.engine.tick(clock::now_ms());
         publish::log(&changes);
         self.record(&changes);
@@ -399,6 +406,12 @@ impl Work {
         let engine = match &mut self.engine {
             Engines::Whole(engine) => engine,
             moving @ Engines::Moving(_) => return moving.write(),
+            Engines::Judging(fleet) => {
+                if let Some(snapshot) = fleet.snapshot() {
+                    self.keeper.write(snapshot, Vec::new(), Vec::new());
+                }
+                return;
+            }
         };
         let deltas = engine.take_journals();
         let snapshot = Snapshot {
@@ -437,7 +450,7 @@ impl Work {
                     .not_ready(&part(&feed.source), &error.to_string());
             }
         }
-        if any {
+        if any || self.engine.judges_all() {
             self.show_barred();
         }
     }
@@ -468,6 +481,7 @@ impl Work {
         let now: BTreeMap<String, String> = state
             .chain(stopped)
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
+            .chain(self.engine.lacks())
             .collect();
         for gone in self.barred.iter().filter(|p| !now.contains_key(*p)) {
             self.published.ready(gone);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::exit::{self, Exit};
 use crate::config::bounds::{MemoryBound, human};
-use crate::config::{Config, SourceOptions, reference};
+use crate::config::{Config, SourceOptions, Verdicts, reference};
 use crate::kafka;
 use crate::kafka::StateTopic;
 use crate::registry::RegistryOptions;
@@ -166,21 +166,37 @@ pub fn summary(path: &Path, config: &Config) -> String {
     lines.push(format!("  serves http://{}/metrics", config.http.listen));
     match &config.state.topic {
         None => lines.push(format!("  state in {}", config.state.directory.display())),
-        Some(topic) => {
-            lines.push(format!(
-                "  state in topic {topic}; streams and what waits are held for each partition of this process, \
-                 and streams once more over all of them: at most {} + {} for each",
-                human(
-                    bound
-                        .queue_bytes
-                        .saturating_add(bound.vector_bytes)
-                        .saturating_add(bound.stream_bytes.saturating_mul(bound.streams_max)),
-                ),
-                human(bound.state()),
-            ));
-        }
+        Some(topic) => lines.push(moving(config, topic, &bound)),
     }
     lines.join("\n") + "\n"
+}
+
+/// What a process takes whose state is in a topic.
+fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
+    let streams = bound.stream_bytes.saturating_mul(bound.streams_max);
+    let panes = human(streams.saturating_add(bound.vector_bytes));
+    let union = human(
+        bound
+            .queue_bytes
+            .saturating_add(bound.vector_bytes)
+            .saturating_add(streams),
+    );
+    match config.state.verdicts {
+        Verdicts::Own => format!(
+            "  state in topic {topic}; streams and what waits are held for each partition of this process, \
+             and streams once more over all of them: at most {union} + {} for each",
+            human(bound.state()),
+        ),
+        Verdicts::None => format!(
+            "  state in topic {topic}; counts and leaves verdicts to another process: at most {} for each partition",
+            human(bound.state()),
+        ),
+        Verdicts::All => format!(
+            "  verdicts over all partitions, from topic {topic}; no source is read: at most {union} + {panes} for each \
+             partition of the sources; what was judged is kept in {}",
+            config.state.directory.display(),
+        ),
+    }
 }
 
 /// What the surroundings lack. Each message names the section and the remedy.

@@ -11,6 +11,7 @@ use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
 use crate::window::Correction;
 use crate::window::held::{Waited, Whole};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A prediction that was counted and gets another outcome, for one view.
@@ -34,7 +35,7 @@ pub(super) struct Amendments {
 }
 
 /// A late outcome of a prediction with vector views.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LateVector {
     /// Slot of its subject.
     pub slot: usize,
@@ -49,6 +50,7 @@ pub struct LateVector {
     /// Its rank and all of its probabilities, where they are kept.
     whole: Option<(u64, Vec<f64>)>,
     /// Its weight, where events have weights.
+    #[serde(with = "fixed")]
     weight: Option<Weight>,
     /// The class with which it was counted, if it was.
     pub before: Option<u32>,
@@ -58,7 +60,28 @@ pub struct LateVector {
     pub now: u32,
 }
 
+/// A weight as its number of units.
+mod fixed {
+    use super::Weight;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(weight: &Option<Weight>, to: S) -> Result<S::Ok, S::Error> {
+        weight.map(Weight::fixed).serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Weight>, D::Error> {
+        let fixed: Option<u32> = Option::deserialize(from)?;
+        Ok(fixed.and_then(Weight::from_fixed))
+    }
+}
+
 impl LateVector {
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        let whole = self.whole.as_ref().map_or(0, |(_, row)| row.len());
+        12 * self.values.len() + 8 * whole
+    }
+
     /// Its vector.
     pub fn waited(&self) -> Waited<'_> {
         Waited {

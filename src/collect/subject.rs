@@ -270,6 +270,18 @@ impl Subject {
         self.open.iter().map(pane).collect()
     }
 
+    /// Predictions without outcome of each open pane, for a snapshot: a union's panes wait for its line with theirs.
+    pub fn unlabelled(&self) -> Vec<Vec<Unlabelled>> {
+        self.open.iter().map(|p| p.unlabelled.clone()).collect()
+    }
+
+    /// Puts them back, after the panes.
+    pub fn restore_unlabelled(&mut self, all: Vec<Vec<Unlabelled>>) {
+        for (pane, unlabelled) in self.open.iter_mut().zip(all) {
+            pane.unlabelled = unlabelled;
+        }
+    }
+
     /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all
     /// of the same number of events.
     pub fn restore(

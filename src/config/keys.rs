@@ -1072,7 +1072,8 @@ const STATE: &[Key] = &[
         "interval",
         Kind::Duration,
         Value("\"30s\""),
-        "Time between snapshots: what a crash makes us read again, never what it loses.",
+        "Time between snapshots: what a crash makes us read again, never what it loses; and by how much verdicts of another \
+         process (`verdicts`) are later.",
     ),
     key(
         "topic",
@@ -1081,6 +1082,21 @@ const STATE: &[Key] = &[
         "Topic through which the state of each partition moves to whichever process of the group is given \
          it. One topic for a group; made when missing, with cleanup.policy=compact. Unset: state stays in \
          the directory, for a group of one process. With it the directory holds no snapshots.",
+    ),
+    key(
+        "verdicts",
+        Kind::Choice(&["own", "none", "all"]),
+        Value("\"own\""),
+        "Over whose events verdicts are, where the state is in a topic: over those of the partitions that this process reads; or \
+         over those of all processes, in one that follows the topic and reads no source (`all`), while the others count \
+         and judge and tell nothing (`none`).",
+    ),
+    key(
+        "missing_after",
+        Kind::Duration,
+        Value("\"5m\""),
+        "With `verdicts = \"all\"`: how long verdicts wait for a partition of whose new records no parcel comes; then they go \
+         on without it, and `/ready` and a metric name it.",
     ),
     key(
         "restore_within",

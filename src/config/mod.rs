@@ -107,12 +107,28 @@ pub struct StateOptions {
     pub interval_ms: i64,
     /// The topic through which partitions move with their state.
     pub topic: Option<String>,
+    /// Over whose events verdicts are.
+    pub verdicts: Verdicts,
+    /// Milliseconds that verdicts over all partitions wait for one.
+    pub missing_after_ms: i64,
     /// Milliseconds that taking over a partition may take.
     pub restore_within_ms: i64,
     /// Whether a partition whose state cannot be used begins anew.
     pub fresh: bool,
     /// Records of changes of alerts that are kept.
     pub records_max: usize,
+}
+
+/// Over whose events a process judges, where the state of partitions is in a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verdicts {
+    /// Over those of the partitions that it reads.
+    #[default]
+    Own,
+    /// It counts, and another judges.
+    None,
+    /// Over those that others count.
+    All,
 }
 
 impl fmt::Debug for Config {

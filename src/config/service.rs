@@ -7,7 +7,7 @@ use crate::telemetry::log::{Format, LogOptions};
 use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
-use super::{HttpOptions, StateOptions};
+use super::{HttpOptions, StateOptions, Verdicts};
 
 /// Where to listen.
 pub fn http(root: &Record) -> HttpOptions {
@@ -30,7 +30,10 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
         let what = "`interval` is under a second: writing snapshots would be all the work";
         problems.add(at, what, "write \"1s\" or more");
     }
+    let verdicts = verdicts(record, interval_ms, problems);
     StateOptions {
+        verdicts,
+        missing_after_ms: record.milliseconds("missing_after"),
         directory: directory.join(record.path("directory").unwrap_or(&PathBuf::new())),
         interval_ms,
         topic: record.owned("topic"),
@@ -38,6 +41,31 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
         fresh: record.text("on_broken") == Some("fresh"),
         records_max: record.count("records_max"),
     }
+}
+
+/// Over whose events verdicts are; what is said to that by the other keys.
+fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> Verdicts {
+    let verdicts = match record.text("verdicts") {
+        Some("none") => Verdicts::None,
+        Some("all") => Verdicts::All,
+        _ => Verdicts::Own,
+    };
+    if verdicts != Verdicts::Own && record.text("topic").is_none() {
+        problems.add(
+            record.entry("verdicts").at,
+            "`verdicts` of other processes' events, or by another process, go through the topic of state, and there is \
+             none",
+            "name a `topic` in [state], the same for all processes, or remove `verdicts`",
+        );
+    }
+    if verdicts == Verdicts::All && record.milliseconds("missing_after") < 2 * interval_ms {
+        problems.add(
+            record.entry("missing_after").at,
+            "`missing_after` is less than twice the `interval` at which parcels come",
+            "write a longer time: verdicts go on without a partition after it",
+        );
+    }
+    verdicts
 }
 
 /// How to log. The directives are tried here, so that a typing error is known before the start.

@@ -53,11 +53,11 @@ const FULL: Duration = Duration::from_millis(5);
 type Keyed = (String, Option<Vec<u8>>);
 
 /// The client's side of callbacks: credentials, brokers, and words that the consumer has too.
-struct Quiet(TokenFile, Lifeline);
+pub(super) struct Quiet(TokenFile, Lifeline);
 
 impl Quiet {
     /// Brings the brokers back where the client has lost them.
-    fn tend(client: &Client<Quiet>) {
+    pub(super) fn tend(client: &Client<Quiet>) {
         client.context().1.hold(client);
     }
 }
@@ -82,7 +82,7 @@ impl ClientContext for Quiet {
 impl ConsumerContext for Quiet {}
 
 /// Who waits for the answer about one record of a call.
-struct Ticket {
+pub(super) struct Ticket {
     index: usize,
     answers: Sender<(usize, Result<i64, String>)>,
 }
@@ -405,19 +405,23 @@ impl StateWriter {
 }
 
 /// Lets a client that reads nothing just now say what befell it.
-fn listen(client: &BaseConsumer<Quiet>) {
+pub(super) fn listen(client: &BaseConsumer<Quiet>) {
     let _ = client.poll(LISTEN);
     Quiet::tend(client.client());
 }
 
 /// A client that reads what it is told to. The group is named for what it has committed; it is not joined.
 fn reader(options: &KafkaOptions, group: &str) -> Result<BaseConsumer<Quiet>, KafkaError> {
+    create(&reader_config(options, group), options)
+}
+
+pub(super) fn reader_config(options: &KafkaOptions, group: &str) -> ClientConfig {
     let mut c = settings(options);
     c.set("group.id", group)
         .set("enable.auto.commit", "false")
         .set("auto.offset.reset", "earliest")
         .set("fetch.wait.max.ms", "50");
-    create(&c, options)
+    c
 }
 
 fn producer(options: &KafkaOptions) -> Result<ThreadedProducer<Quiet>, KafkaError> {
@@ -437,7 +441,7 @@ fn settings(options: &KafkaOptions) -> ClientConfig {
     c
 }
 
-fn create<T: FromClientConfigAndContext<Quiet>>(
+pub(super) fn create<T: FromClientConfigAndContext<Quiet>>(
     config: &ClientConfig,
     options: &KafkaOptions,
 ) -> Result<T, KafkaError> {

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 pub const KEEP: usize = 3;
 
 /// Version of the format that is written; older ones are not read, for there are none.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;

@@ -40,6 +40,7 @@
 //! A key or value that is none of these, under the prefix of a partition, is foreign, and refused by name.
 
 use super::file::Fault;
+use super::laid::Laid;
 use super::snapshot::Snapshot;
 use crate::alert::Alert;
 use crate::judge::{DetectorState, Memory, StreamId};
@@ -68,6 +69,8 @@ pub struct Parcel {
     pub memories: Vec<MemoryState>,
     /// Which epoch wrote the journal from where on, oldest first.
     pub lineage: Vec<Stretch>,
+    /// What was laid out since the parcel before, where another process judges.
+    pub laid: Option<Laid>,
 }
 
 /// What is remembered of one stream over several partitions: verdicts and alerts, and its detector.
@@ -157,6 +160,8 @@ pub struct Shelf {
     pieces: BTreeMap<Piece, Vec<u8>>,
     foreign: Vec<String>,
     bytes: u64,
+    /// Journals are passed over: parcels are wanted for what was counted, not to go on from.
+    light: bool,
 }
 
 /// What was found of a partition.
@@ -164,6 +169,8 @@ pub struct Shelf {
 pub struct Found {
     /// The newest whole parcel.
     pub parcel: Parcel,
+    /// The epoch under which it was written.
+    pub epoch: i64,
     /// The key of its head.
     pub head: String,
     /// Bytes of the journal segments that it marks.
@@ -179,6 +186,20 @@ impl Shelf {
             prefix,
             ..Shelf::default()
         }
+    }
+
+    /// The same for who only wants to know what was counted: journals are passed over.
+    pub fn light(prefix: String) -> Shelf {
+        Shelf {
+            light: true,
+            ..Shelf::new(prefix)
+        }
+    }
+
+    /// Forgets the parcels that were opened. What came of the next is forgotten with them.
+    pub fn clear(&mut self) {
+        self.heads.clear();
+        self.bodies.clear();
     }
 
     /// Takes one record of the topic, in order; others' are passed over.
@@ -209,6 +230,7 @@ impl Shelf {
                 let key = (epoch.parse().ok()?, number(slot)?, chunk.parse().ok()?);
                 set(&mut self.bodies, key, value)
             }
+            [_, "journal", _, _] if self.light => Some(()),
             [epoch, "journal", segment, offset] => {
                 let key = (number(segment)?, number(offset)?, epoch.parse().ok()?);
                 set(&mut self.pieces, key, value)
@@ -243,6 +265,7 @@ impl Shelf {
                 Ok((parcel, segments)) => {
                     return Ok(Some(Found {
                         parcel,
+                        epoch,
                         head: self.head_key(epoch, slot),
                         segments,
                         refused,
@@ -279,6 +302,9 @@ impl Shelf {
             return Err(Fault::Checksum);
         }
         let parcel: Parcel = postcard::from_bytes(&body).map_err(|e| Fault::Body(e.to_string()))?;
+        if self.light {
+            return Ok((parcel, Vec::new()));
+        }
         let joins = parcel.snapshot.joins.iter();
         let marks = joins.flat_map(|j| &j.marks);
         let segments: Result<Vec<Vec<u8>>, Fault> = marks

@@ -12,6 +12,7 @@
 //! and [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was
 //! added, removed or moved in it does not lend its offsets to another.
 
+use super::laid::Mark;
 use crate::alert::Alert;
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, PairingState, Partitions};
@@ -42,6 +43,17 @@ pub struct Snapshot {
     pub compared: Vec<ComparedState>,
     /// Versions with their vector views.
     pub vectors: Vec<VersionState>,
+    /// Of a process that judges what others have counted: how far it has followed them.
+    pub followed: Option<FollowedState>,
+}
+
+/// How far a process has followed the topic of parcels.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct FollowedState {
+    /// The next offset of each partition of the topic.
+    pub homes: Vec<(i32, i64)>,
+    /// Topic and partition of each source partition, and what of it was taken in.
+    pub seats: Vec<(String, i32, Mark)>,
 }
 
 impl Snapshot {
@@ -143,6 +155,8 @@ pub struct SubjectState {
     /// Open panes: begin, and packed sums for each view.
     #[serde(with = "super::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
+    /// Predictions without outcome of each of them, by view: in a union, whose panes wait with theirs.
+    pub open_unlabelled: Vec<Vec<Unlabelled>>,
     /// Judges, by view.
     pub judges: Vec<JudgeState>,
 }

@@ -28,7 +28,7 @@ use super::comparisons;
 use super::detectors;
 use super::metrics::{Id, Kind, TABLE, metric};
 use super::process;
-use super::published::{EVALUATION_BUCKETS, ParcelFacts, Published};
+use super::published::{EVALUATION_BUCKETS, ParcelFacts, Published, Role};
 use crate::alert::{AlertState, Severity};
 use crate::collect::{Reason, Refusal, SourceCounters};
 use crate::judge::{Mending, StreamReport, Verdict, WindowReport};
@@ -509,6 +509,7 @@ fn state(published: &Published, sink: &mut Sink) {
     if let Some(parcels) = &facts.parcels {
         state_topic(parcels, sink);
     }
+    role(&facts.role, sink);
     sink.put(Id::ConfigLoaded, &[], one_if(facts.config.loaded));
     if let Some(ms) = facts.config.loaded_ms {
         sink.put_ms(Id::ConfigTime, &[], ms);
@@ -556,6 +557,25 @@ fn state_topic(parcels: &ParcelFacts, sink: &mut Sink) {
             sink.put_ms(Id::ParcelTime, &[topic, &partition.to_string()], *ms);
         }
     }
+}
+
+/// What the process is among others, and how partitions stand that it judges.
+fn role(role: &Role, sink: &mut Sink) {
+    let (name, facts) = match role {
+        Role::Alone => return,
+        Role::Worker => ("worker", None),
+        Role::Judge(facts) => ("judge", Some(facts)),
+        Role::Standby => ("standby", None),
+    };
+    sink.put(Id::FleetRole, &[name], 1.0);
+    let Some(facts) = facts else { return };
+    let standings = ["covered", "behind", "stale", "missing"];
+    for (standing, n) in standings.iter().zip(facts.partitions) {
+        sink.put(Id::FleetPartitions, &[standing], n as f64);
+    }
+    sink.put(Id::FleetDelay, &[], facts.delay_ms as f64 / 1000.0);
+    sink.put(Id::FleetUncovered, &[], facts.uncovered as f64);
+    sink.put(Id::FleetSkipped, &[], facts.skipped as f64);
 }
 
 /// The histogram of evaluation times.

@@ -399,6 +399,16 @@ table! {
         "How long it took to take over the last partition that was assigned.";
     PartitionBarred Process Gauge "trueline_partition_barred" "0 or 1" ["topic", "partition"]
         "Present and 1 for a partition that is assigned and not read, because its state cannot be used or because it is shorter than what was read of it.";
+    FleetRole Process Gauge "trueline_fleet_role" "1" ["role"]
+        "Always 1 where one process judges what others count: worker, judge, or standby, which was to judge until another claimed it.";
+    FleetPartitions Process Gauge "trueline_fleet_partitions" "partitions" ["standing"]
+        "Partitions that the judge sums up: covered by their parcels, behind (a parcel is waited for), stale (none came for `missing_after`, verdicts go on without), missing (there never was one).";
+    FleetDelay Process Gauge "trueline_fleet_delay_seconds" "seconds" []
+        "Age of the oldest parcel among partitions that are not covered; 0 while all are.";
+    FleetUncovered Process Gauge "trueline_fleet_uncovered_records" "records" []
+        "Records that the brokers have and no parcel in use holds.";
+    FleetSkipped Process Counter "trueline_fleet_panes_skipped_total" "panes" []
+        "Panes at whose ends no verdict was given because parcels were gone before the judge read them; sums were exact from the next on.";
     EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []
         "Time to evaluate one window.";
     ConfigLoaded Process Gauge "trueline_config_last_load_success" "0 or 1" []

@@ -161,6 +161,33 @@ pub struct ParcelFacts {
     pub last_ms: Vec<(String, i32, Option<i64>)>,
 }
 
+/// What a process is among those of which one judges what all count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It judges what it counts.
+    #[default]
+    Alone,
+    /// It counts.
+    Worker,
+    /// It judges.
+    Judge(FleetFacts),
+    /// It was to judge, and another has claimed it since.
+    Standby,
+}
+
+/// How partitions stand that others count.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FleetFacts {
+    /// Partitions covered, behind, stale, missing.
+    pub partitions: [u64; 4],
+    /// Age of the oldest parcel that another is waited for of, milliseconds.
+    pub delay_ms: i64,
+    /// Records that no parcel in use holds.
+    pub uncovered: u64,
+    /// Base panes at whose ends nothing was judged.
+    pub skipped: u64,
+}
+
 /// One sink of alerts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SinkFacts {
@@ -220,6 +247,8 @@ pub struct Facts {
     pub snapshot: SnapshotFacts,
     /// Parcels, where there are any.
     pub parcels: Option<ParcelFacts>,
+    /// What it is among other processes.
+    pub role: Role,
     /// Topics and partitions that are assigned and cannot be read.
     pub barred: Vec<(String, i32)>,
     /// Configuration.

@@ -93,6 +93,22 @@ pub enum HeldState {
     Kernel(Box<KernelState>),
 }
 
+impl HeldState {
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            HeldState::Cells { rows, .. } => rows
+                .iter()
+                .map(|(name, sums)| 8 * (name.len() + sums.len()))
+                .sum(),
+            HeldState::Kernel(state) => {
+                let sample = state.sample.iter();
+                sample.map(|(.., p)| 12 + 8 * p.len()).sum::<usize>() + 16 * state.waves.len()
+            }
+        }
+    }
+}
+
 /// What the kernel test needs, in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KernelState {

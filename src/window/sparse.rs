@@ -135,11 +135,31 @@ pub fn windows_by_time(ladder: &Ladder) -> impl Iterator<Item = &str> {
         .map(|w| w.name.as_str())
 }
 
+impl SparsePane {
+    /// The pane, kept as `blank` is; `None` where it is of another shape.
+    pub fn pane(self, blank: &Held) -> Option<VectorPane> {
+        let mut sums = blank.restored(self.held)?;
+        sums.add_late(self.late);
+        let unlabelled = self.unlabelled;
+        Some(VectorPane { sums, unlabelled })
+    }
+}
+
 impl VectorPane {
     /// Adds the events of another pane, as far as there are cells.
     fn take(&mut self, other: &VectorPane) {
         self.sums.merge_capped(&other.sums);
         self.unlabelled.merge(&other.unlabelled);
+    }
+
+    /// For a snapshot.
+    pub fn state(&self, start_ms: i64) -> SparsePane {
+        SparsePane {
+            start_ms,
+            late: self.sums.late(),
+            held: self.sums.state(),
+            unlabelled: self.unlabelled.clone(),
+        }
     }
 
     /// Whether it holds, refused or left out anything.
@@ -363,12 +383,7 @@ impl SparseWindows {
     /// For a snapshot.
     pub fn state(&self) -> SparseState {
         let panes = |all: &BTreeMap<i64, VectorPane>| {
-            let pane = |(start, pane): (&i64, &VectorPane)| SparsePane {
-                start_ms: *start,
-                late: pane.sums.late(),
-                held: pane.sums.state(),
-                unlabelled: pane.unlabelled.clone(),
-            };
+            let pane = |(start, pane): (&i64, &VectorPane)| pane.state(*start);
             all.iter().map(pane).collect()
         };
         let slot = |s: &Slot| SparseSlot {
@@ -390,12 +405,7 @@ impl SparseWindows {
         }
         let blank = self.blank.sums.clone();
         let panes = |all: Vec<SparsePane>| -> Option<BTreeMap<i64, VectorPane>> {
-            let pane = |p: SparsePane| {
-                let mut sums = blank.restored(p.held)?;
-                sums.add_late(p.late);
-                let unlabelled = p.unlabelled;
-                Some((p.start_ms, VectorPane { sums, unlabelled }))
-            };
+            let pane = |p: SparsePane| Some((p.start_ms, p.pane(&blank)?));
             all.into_iter().map(pane).collect()
         };
         self.open = panes(state.open)?;

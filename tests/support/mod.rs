@@ -12,6 +12,7 @@
 pub mod broker;
 pub mod events;
 pub mod late;
+pub mod partitions;
 pub mod scrape;
 pub mod service;
 

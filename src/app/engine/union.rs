@@ -87,6 +87,44 @@ impl Engine {
         engine
     }
 
+    /// A union anew of the windows of lanes, in place of `old`, with what is remembered. It stands at the furthest
+    /// line of all and judges on from the next slides; until then it shows what was judged last.
+    pub fn union_of<'e>(
+        plan: &Plan,
+        old: &Engine,
+        lanes: impl Iterator<Item = &'e Engine> + Clone,
+        memories: &[Remembered],
+    ) -> Engine {
+        let mut union = Engine::union(plan);
+        union.inherit(old);
+        if let Some(stopwatch) = old.stopwatch {
+            union.time_by(stopwatch);
+        }
+        let lines = lanes.clone().map(Engine::lines).chain([old.lines()]);
+        let furthest = |all: Vec<i64>, one: Vec<i64>| {
+            let pairs = all.into_iter().zip(one);
+            pairs.map(|(a, b)| a.max(b)).collect()
+        };
+        let lines = lines.reduce(furthest).unwrap_or_default();
+        union.stand_at(&lines);
+        lanes.for_each(|lane| union.absorb(lane));
+        union.remember(memories);
+        union
+    }
+
+    /// A union that goes on from its snapshot.
+    pub fn union_from(plan: &Plan, snapshot: Snapshot) -> Result<Engine, RestoreError> {
+        let plan = Plan {
+            joins: Vec::new(),
+            ..plan.clone()
+        };
+        let mut engine = Engine::restore(plan, snapshot)?;
+        engine.due_ms = Some(vec![None; engine.plan.models.len()]);
+        let lines = engine.lines();
+        engine.vectors.stand_at(&lines);
+        Ok(engine)
+    }
+
     /// What was sealed and corrected since the last call, in that order.
     pub fn take_poured(&mut self) -> Vec<Poured> {
         self.poured.as_mut().map(std::mem::take).unwrap_or_default()
@@ -212,6 +250,55 @@ impl Engine {
             }
         }
         self.vectors.hear(&self.plan, &lane.vectors);
+    }
+
+    /// The same of a lane as a parcel holds it, whose last tick was elsewhere. A stream that nobody has used for as long
+    /// as streams are kept is not begun again.
+    pub fn hear_parcel(&mut self, lane: &Engine, now_ms: i64) {
+        for slot in 0..lane.collector.slots_len() {
+            let Some(theirs) = lane.collector.subject(slot) else {
+                continue;
+            };
+            let quiet_ms = now_ms.saturating_sub(theirs.seen_ms.unwrap_or(now_ms));
+            let slot = match self.collector.slot_named(&theirs.key) {
+                Some(slot) => slot,
+                None if quiet_ms < self.plan.caps.expire_after_ms => {
+                    self.collector.subject_named(theirs.model, &theirs.key)
+                }
+                None => continue,
+            };
+            if let Some(ours) = self.collector.subject_mut(slot) {
+                ours.seen_ms = ours.seen_ms.max(theirs.seen_ms);
+                ours.newest_ms = ours.newest_ms.max(theirs.newest_ms);
+                ours.pending += theirs.pending;
+            }
+        }
+        self.vectors.hear_parcel(&lane.vectors);
+    }
+
+    /// Predictions that wait for outcomes, by slot of their subject.
+    pub fn waiting(&self) -> Vec<(u32, u64)> {
+        let slots = 0..self.collector.slots_len();
+        let waits = |slot: usize| {
+            let pending = self.collector.subject(slot)?.pending;
+            (pending > 0).then_some((u32::try_from(slot).ok()?, pending))
+        };
+        slots.filter_map(waits).collect()
+    }
+
+    /// Lets predictions wait that are held elsewhere.
+    pub fn let_wait(&mut self, waiting: &[(u32, u64)]) {
+        for &(slot, pending) in waiting {
+            if let Some(subject) = self.collector.subject_mut(slot as usize) {
+                subject.pending = pending;
+            }
+        }
+    }
+
+    /// Under what shape it keeps the sums of each model.
+    pub fn shapes(&self) -> Vec<ModelState> {
+        let models = self.plan.models.iter();
+        models.map(|m| model_state(m, 0)).collect()
     }
 
     /// Forgets what lanes wait for, before they are all [heard](Engine::hear) again; `due_ms` says for each

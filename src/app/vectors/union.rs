@@ -109,6 +109,19 @@ impl Vectors {
         }
     }
 
+    /// The same of a lane as a parcel holds it.
+    pub fn hear_parcel(&mut self, lane: &Vectors) {
+        for theirs in &lane.streams {
+            let same = |v: &&mut Version| v.name == theirs.name && v.version == theirs.version;
+            if let Some(ours) = self.streams.iter_mut().find(same) {
+                ours.seen_ms = ours.seen_ms.max(theirs.seen_ms);
+                ours.newest_ms = ours.newest_ms.max(theirs.newest_ms);
+                let newest_ms = ours.newest_ms;
+                ours.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+            }
+        }
+    }
+
     /// The same of a lane, whose slots are others.
     pub fn revise_named(&mut self, plan: &Plan, key: &Key, late: &LateVector) {
         if let Some(at) = self.named(plan, Of::key(key)) {

@@ -1,0 +1,317 @@
+//! The topic of parcels, read in the order of its records by who follows it: which parcel holds, at each moment.
+//!
+//! [`crate::store::parcel`] has the protocol. Who takes a partition over goes on from the newest whole parcel before its claim; so read in
+//! order, parcels under an epoch below the last claim are not heard, and each that is heard goes on from the one that was
+//! heard before it. What a broker has compacted away between was superseded.
+//!
+//! What lay in the topic at the start is not opened parcel by parcel: of each partition the newest at the end of the topic as it
+//! is now, or, after a restart, at the offset up to which it had been read; each that follows is opened as it comes.
+//!
+//! Memory: of each partition the records of one parcel. Journals of pending predictions are passed over.
+
+use crate::store::parcel::{Found, Shelf, prefix};
+use std::collections::BTreeMap;
+
+use super::panel::At;
+
+/// A parcel that came.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Of which partition.
+    pub at: At,
+    /// When it was written, milliseconds since 1970.
+    pub at_ms: Option<i64>,
+    /// The parcel, or why it cannot be used.
+    pub found: Result<Found, String>,
+}
+
+/// Who judges, as it is written in the topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gavel {
+    /// Offset of the claim.
+    pub claim: i64,
+    /// The claimant.
+    pub by: String,
+}
+
+/// One partition of a source.
+#[derive(Debug)]
+struct Stand {
+    shelf: Shelf,
+    /// The last claim; parcels under others that come after are not heard.
+    claim: i64,
+    head_ms: Option<i64>,
+}
+
+/// One partition of the topic.
+#[derive(Debug, Default)]
+struct Home {
+    /// The offset that comes next.
+    next: i64,
+    /// Up to here it had been read before a restart.
+    resume: Option<i64>,
+    /// Parcels are opened as they come.
+    open: bool,
+    /// It was read to its end once.
+    ended: bool,
+    stands: BTreeMap<At, Stand>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Homes {
+    /// Of each topic whose partitions have parcels: its number, and what their keys begin with.
+    topics: Vec<(u16, String, String)>,
+    gavel_key: String,
+    gavel: Option<Gavel>,
+    resume: BTreeMap<i32, i64>,
+    all: Vec<Home>,
+}
+
+/// The key under which who judges for a group says so.
+pub fn gavel_key(group: &str) -> String {
+    format!("{group}/judge")
+}
+
+impl Homes {
+    /// For topics with their number and group; `resume` says up to where partitions of the topic had been read.
+    pub fn new(topics: Vec<(u16, String, String)>, resume: &[(i32, i64)]) -> Homes {
+        let group = topics.first().map_or("", |(_, group, _)| group);
+        Homes {
+            gavel_key: gavel_key(group),
+            gavel: None,
+            topics,
+            resume: resume.iter().copied().collect(),
+            all: Vec::new(),
+        }
+    }
+
+    /// Begins to read `homes` partitions.
+    pub fn begin(&mut self, homes: i32) {
+        let home = |n: i32| Home {
+            resume: self.resume.get(&n).copied(),
+            ..Home::default()
+        };
+        self.all = (0..homes).map(home).collect();
+    }
+
+    /// Whether all that lay there at the start was read.
+    pub fn are_read(&self) -> bool {
+        !self.all.is_empty() && self.all.iter().all(|h| h.ended)
+    }
+
+    /// The next offset of each partition.
+    pub fn next(&self) -> Vec<(i32, i64)> {
+        (0..).zip(&self.all).map(|(n, h)| (n, h.next)).collect()
+    }
+
+    /// Who claimed last to judge.
+    pub fn gavel(&self) -> Option<&Gavel> {
+        self.gavel.as_ref()
+    }
+
+    /// Takes the record that comes next of a partition; answers the parcels that hold since.
+    pub fn take(
+        &mut self,
+        home: i32,
+        offset: i64,
+        at_ms: Option<i64>,
+        (key, value): (&[u8], Option<&[u8]>),
+    ) -> Vec<Arrival> {
+        if key == self.gavel_key.as_bytes() {
+            self.gavel = value.map(|by| Gavel {
+                claim: offset,
+                by: String::from_utf8_lossy(by).into_owned(),
+            });
+        }
+        let of = self.parted(key);
+        let Some(home) = usize::try_from(home).ok().and_then(|h| self.all.get_mut(h)) else {
+            return Vec::new();
+        };
+        let mut arrivals = match home.resume.is_some_and(|resume| offset >= resume) {
+            true => home.open(),
+            false => Vec::new(),
+        };
+        home.next = offset + 1;
+        let Some((at, prefix, rest)) = of else {
+            return arrivals;
+        };
+        let stand = home.stands.entry(at).or_insert_with(|| Stand {
+            shelf: Shelf::light(prefix),
+            claim: i64::MIN,
+            head_ms: None,
+        });
+        if rest == "claim" {
+            stand.claim = offset;
+        }
+        let epoch = rest.split('/').next().and_then(|e| e.parse::<i64>().ok());
+        if value.is_none() || epoch.is_some_and(|epoch| epoch < stand.claim) {
+            return arrivals;
+        }
+        stand.shelf.take(key, value);
+        if rest.contains("/head/") {
+            stand.head_ms = at_ms;
+            if home.open {
+                arrivals.extend(stand.open(at));
+            }
+        }
+        arrivals
+    }
+
+    /// A partition was read to its end.
+    pub fn end(&mut self, home: i32) -> Vec<Arrival> {
+        let Some(home) = usize::try_from(home).ok().and_then(|h| self.all.get_mut(h)) else {
+            return Vec::new();
+        };
+        home.ended = true;
+        home.open()
+    }
+
+    /// The partition that a key is of, its prefix, and what follows that.
+    fn parted(&self, key: &[u8]) -> Option<(At, String, String)> {
+        let key = std::str::from_utf8(key).ok()?;
+        self.topics.iter().find_map(|(source, group, topic)| {
+            let rest = key.strip_prefix(group.as_str())?.strip_prefix('/')?;
+            let rest = rest.strip_prefix(topic.as_str())?.strip_prefix('/')?;
+            let (partition, rest) = rest.split_once('/')?;
+            let partition: i32 = partition.parse().ok()?;
+            let prefix = prefix(group, topic, partition);
+            Some(((*source, partition), prefix, rest.to_owned()))
+        })
+    }
+}
+
+impl Home {
+    /// From now on parcels are opened as they come; answers those that have.
+    fn open(&mut self) -> Vec<Arrival> {
+        if std::mem::replace(&mut self.open, true) {
+            return Vec::new();
+        }
+        let stands = self.stands.iter_mut();
+        stands.filter_map(|(at, stand)| stand.open(*at)).collect()
+    }
+}
+
+impl Stand {
+    fn open(&mut self, at: At) -> Option<Arrival> {
+        let found = match self.shelf.open() {
+            Ok(None) => return None,
+            Ok(Some(found)) => Ok(found),
+            Err(faults) => {
+                let named = |(key, fault)| format!("{key}: {fault}");
+                let all: Vec<String> = faults.into_iter().map(named).collect();
+                Err(all.join("; "))
+            }
+        };
+        self.shelf.clear();
+        Some(Arrival {
+            at,
+            at_ms: self.head_ms,
+            found,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::parcel::{Keyed, Parcel, claim_key, records};
+
+    /// A log, and who reads it.
+    struct Log {
+        homes: Homes,
+        next: i64,
+    }
+
+    impl Log {
+        fn new(resume: &[(i32, i64)]) -> Log {
+            let topics = vec![(2, "g/x".to_owned(), "t".to_owned())];
+            let mut homes = Homes::new(topics, resume);
+            homes.begin(1);
+            Log { homes, next: 0 }
+        }
+
+        /// Evaluations counted by the parcels that come of a record.
+        fn put(&mut self, (key, value): &Keyed) -> Vec<u64> {
+            let keyed = (key.as_bytes(), value.as_deref());
+            let came = self.homes.take(0, self.next, Some(self.next), keyed);
+            self.next += 1;
+            came.into_iter().map(known).collect()
+        }
+
+        fn claim(&mut self) -> i64 {
+            assert!(
+                self.put(&(claim_key("g/x/t/4/"), Some(Vec::new())))
+                    .is_empty()
+            );
+            self.next - 1
+        }
+
+        fn parcel(&mut self, epoch: i64, number: u64, n: u64) -> Vec<u64> {
+            let mut parcel = Parcel::default();
+            parcel.snapshot.counters.evaluations = n;
+            let (body, head) = records(&parcel, "g/x/t/4/", epoch, number).expect("encoded");
+            body.iter()
+                .for_each(|keyed| assert!(self.put(keyed).is_empty()));
+            self.put(&head)
+        }
+    }
+
+    fn known(arrival: Arrival) -> u64 {
+        assert_eq!(arrival.at, (2, 4));
+        let found = arrival.found.expect("sound");
+        found.parcel.snapshot.counters.evaluations
+    }
+
+    #[test]
+    fn at_the_start_the_newest_parcel_is_taken_and_then_each_as_it_comes() {
+        let mut log = Log::new(&[]);
+        let epoch = log.claim();
+        for n in 1..5 {
+            assert!(log.parcel(epoch, n, 10 * n).is_empty());
+        }
+        assert!(!log.homes.are_read());
+        let came: Vec<u64> = log.homes.end(0).into_iter().map(known).collect();
+        assert_eq!(came, [40]);
+        assert!(log.homes.are_read() && log.homes.end(0).is_empty());
+        assert_eq!(log.parcel(epoch, 5, 50), [50]);
+        assert_eq!(log.parcel(epoch, 6, 60), [60]);
+    }
+
+    #[test]
+    fn after_a_restart_every_parcel_is_taken_that_came_since() {
+        let mut log = Log::new(&[(0, 5)]);
+        let epoch = log.claim();
+        assert!(log.parcel(epoch, 1, 10).is_empty());
+        assert!(log.parcel(epoch, 2, 20).is_empty());
+        // The first record at 5 or behind opens what was before, then itself when it is whole.
+        let (body, head) = records(&Parcel::default(), "g/x/t/4/", epoch, 3).expect("encoded");
+        assert_eq!(log.put(&body[0]), [20]);
+        assert_eq!(log.put(&head), [0]);
+        assert!(log.homes.end(0).is_empty());
+    }
+
+    #[test]
+    fn what_is_written_under_an_old_claim_is_not_heard() {
+        let mut log = Log::new(&[]);
+        let old = log.claim();
+        log.homes.end(0);
+        assert_eq!(log.parcel(old, 1, 10), [10]);
+        let new = log.claim();
+        // The giver was frozen, and goes on.
+        assert!(log.parcel(old, 2, 20).is_empty());
+        assert_eq!(log.parcel(new, 1, 30), [30]);
+        assert!(log.parcel(old, 3, 40).is_empty());
+        assert_eq!(log.parcel(new, 2, 50), [50]);
+    }
+
+    #[test]
+    fn who_claims_last_to_judge_is_known() {
+        let mut log = Log::new(&[]);
+        assert_eq!(log.homes.gavel(), None);
+        log.put(&(gavel_key("g/x"), Some(b"one".to_vec())));
+        log.put(&(gavel_key("g/x"), Some(b"two".to_vec())));
+        let gavel = log.homes.gavel().expect("claimed");
+        assert_eq!((gavel.claim, gavel.by.as_str()), (1, "two"));
+    }
+}

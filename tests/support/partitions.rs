@@ -1,0 +1,141 @@
+//! Records of a topic with partitions, for engines without a broker, and what is judged of them.
+
+use std::collections::BTreeMap;
+
+use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::collect::{Event, Origin, Segmenting};
+use trueline::judge::JudgeOptions;
+use trueline::judge::vector::VectorState;
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::kernel::window::Keeping;
+use trueline::stats::rng::Rng;
+use trueline::stats::view::{Outcome, Prediction, View};
+use trueline::window::sparse::SparseSlot;
+use trueline::window::{Ladder, WindowSpec};
+
+/// Event time of the first records.
+pub const BEGIN_MS: i64 = 1_700_000_064_000;
+/// Of the topic.
+pub const PARTITIONS: i32 = 6;
+
+/// One model with views of every kind.
+pub fn plan() -> Plan {
+    let windows = vec![
+        WindowSpec::time("6s", 6_000),
+        WindowSpec::time("60s", 60_000),
+        WindowSpec::last(1_000),
+    ];
+    Plan {
+        models: vec![ModelPlan {
+            name: "*".to_owned(),
+            segmenting: Segmenting {
+                rollup: true,
+                ..Segmenting::default()
+            },
+            views: vec![
+                View::TopLabel,
+                View::TopK(2),
+                View::Class(1),
+                View::Full,
+                View::Kernel,
+            ],
+            classes: ["no", "perhaps", "yes"].map(str::to_owned).to_vec(),
+            ladder: Ladder::new(windows, 2_000).expect("a valid ladder"),
+            grid: Grid::new(Axis::Linear, 6),
+            judge: JudgeOptions {
+                min_events: 10,
+                // Fewer than a window holds.
+                kernel: Keeping {
+                    sample: 24,
+                    ..Keeping::default()
+                },
+                ..JudgeOptions::default()
+            },
+        }],
+        ..Plan::default()
+    }
+}
+
+/// One record of a partition.
+pub struct Record {
+    time_ms: i64,
+    segment: &'static str,
+    score: f64,
+    outcome: bool,
+}
+
+/// Each partition's records, disordered within the lateness, and at last one that closes all windows.
+pub fn logs(seed: u64, n: usize) -> Vec<Vec<Record>> {
+    let mut rng = Rng::new(seed);
+    let mut log = |partition: i32| {
+        let mut all: Vec<Record> = (0..n)
+            .map(|i| Record {
+                time_ms: BEGIN_MS + i as i64 * 40 + (rng.uniform() * 1_900.0) as i64,
+                segment: ["k=a", "k=b", "k=c"][(rng.uniform() * 3.0) as usize],
+                score: rng.uniform(),
+                outcome: rng.uniform() < 0.4 + 0.05 * f64::from(partition),
+            })
+            .collect();
+        all.push(Record {
+            time_ms: BEGIN_MS + n as i64 * 40 + 15_000,
+            segment: "k=a",
+            score: 0.5,
+            outcome: true,
+        });
+        all
+    };
+    (0..PARTITIONS).map(&mut log).collect()
+}
+
+/// Shows a record to an engine.
+pub fn feed(engine: &mut Engine, partition: i32, offset: usize, r: &Record) {
+    let origin = Origin {
+        source: 0,
+        partition,
+        offset: offset as i64,
+    };
+    let event = Event {
+        model: "m",
+        version: "1",
+        segment: r.segment,
+        id: b"",
+        time_ms: r.time_ms,
+        arrival_ms: None,
+        prediction: Prediction::Vector(&[1.0 - r.score, 0.75 * r.score, 0.25 * r.score]),
+        outcome: Some(Outcome::Class(2 * u32::from(r.outcome))),
+        weight: None,
+    };
+    engine.observe(origin, &event);
+}
+
+/// Number, verdict and sums of every window of every stream.
+pub fn judged(engine: &Engine) -> BTreeMap<String, String> {
+    let total = engine.totals().map(|(id, report, sums)| {
+        let said = format!(
+            "{} {} {} {:?} {sums:?}",
+            report.end_ms, report.n, report.verdict, report.evaluation
+        );
+        (format!("{id} {}", report.window), said)
+    });
+    let vectors = engine.reports().filter(|r| r.id.view.is_vector());
+    let vectors = vectors.flat_map(|r| {
+        r.windows.iter().map(move |w| {
+            let said = format!(
+                "{} {} {} {:?} {:?}",
+                w.end_ms, w.n, w.verdict, w.vector, w.kernel
+            );
+            (format!("{} {}", r.id, w.window), said)
+        })
+    });
+    let panes = engine.snapshot().vectors.into_iter().flat_map(|v| {
+        let slots = |(view, j): (String, VectorState)| {
+            let slots = j.windows.slots.into_iter().enumerate();
+            let slot = move |(i, s): (usize, SparseSlot)| {
+                (format!("{view} panes {i}"), format!("{:?}", s.panes))
+            };
+            slots.map(slot).collect::<Vec<_>>()
+        };
+        v.judges.into_iter().flat_map(slots).collect::<Vec<_>>()
+    });
+    total.chain(vectors).chain(panes).collect()
+}
