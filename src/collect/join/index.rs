@@ -247,10 +247,11 @@ impl Index {
 
     /// Marks the predictions of an id where they lie in more than one cohort.
     pub fn mark_kin(&mut self, key: Key) {
-        let all: Vec<Place> = self.kin_of(key).collect();
-        if all.windows(2).all(|pair| pair[0].cohort == pair[1].cohort) {
+        let first = self.kin_of(key).next().map(|at| at.cohort);
+        if self.kin_of(key).all(|at| Some(at.cohort) == first) {
             return;
         }
+        let all: Vec<Place> = self.kin_of(key).collect();
         for at in all {
             if let Some(cohort) = self.cohort_mut(at.cohort) {
                 cohort.row_mut(at.row).set_kin();

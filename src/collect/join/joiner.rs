@@ -491,11 +491,11 @@ impl Joiner {
         if !self.kindred {
             return;
         }
-        let all: Vec<Place> = self.index.kin_of(key).collect();
+        let is_late = |at: &Place| self.cohort(at.cohort).is_some_and(|c| late(c, time_ms));
+        // Seldom any; of none nothing is allocated.
+        let all: Vec<Place> = self.index.kin_of(key).filter(is_late).collect();
         for at in all {
-            if let Some(cohort) = self.index.cohort_mut(at.cohort)
-                && late(cohort, time_ms)
-            {
+            if let Some(cohort) = self.index.cohort_mut(at.cohort) {
                 cohort.row_mut(at.row).set_owes();
             }
         }
