@@ -13,6 +13,7 @@
 //! [`Engine::absorb`] takes. The union keeps nothing that the lanes do not have but verdicts and alerts, so
 //! it is made anew whenever a lane comes or goes.
 
+use super::state::{come_back, keep, model_state, restore_detector};
 use super::*;
 use crate::app::vectors::PouredVector;
 use crate::collect::{LateVector, PaneDelta};
