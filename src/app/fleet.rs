@@ -20,6 +20,7 @@
 //!
 //! Cost: of each parcel one restoring of its engine; of each second one question to each broker.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use super::clock;
@@ -308,11 +309,10 @@ impl Fleet {
             .collect();
         let of: Vec<(String, i32)> = parts.iter().map(|(.., part)| part.clone()).collect();
         let ends = follower.ends(&of)?;
-        let positions = self.panel.positions();
-        let position = |source: u16, partition: i32| {
-            let here = |o: &&crate::collect::Origin| (o.source, o.partition) == (source, partition);
-            positions.iter().find(here).map(|o| o.offset)
-        };
+        let positions = self.panel.positions().into_iter();
+        let positions = positions.map(|o| ((o.source, o.partition), o.offset));
+        let positions: BTreeMap<At, i64> = positions.collect();
+        let position = |source: u16, partition: i32| positions.get(&(source, partition)).copied();
         // Where a parcel goes on from is past the begin.
         let unread = |(at, source, _): &&(At, u16, _)| position(*source, at.1).is_none();
         let unread = parts.iter().filter(unread).map(|(.., part)| part.clone());

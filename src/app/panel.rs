@@ -50,7 +50,7 @@ pub struct Panel {
     topics: Vec<String>,
     seats: BTreeMap<At, Seat>,
     union: Engine,
-    /// The union lacks something that the seats' windows have.
+    /// The union lacks something that the windows of its seats have.
     stale: bool,
     changes: Vec<Change>,
     /// What unions counted that are gone.
@@ -157,9 +157,13 @@ impl Panel {
         (seat.engine, seat.mark, seat.dues_ms) = (Some(engine), mark, dues_ms);
         match (known, laid) {
             (Some(known), Some(laid)) => {
-                let items = laid.items.into_iter().skip(known);
-                for poured in items.filter_map(|item| poured_of(item, &self.plan)) {
-                    self.union.pour(poured);
+                for item in laid.items.into_iter().skip(known) {
+                    let ours = self.plan.serves(item.model()).is_some();
+                    match poured_of(item, &self.plan) {
+                        Some(poured) => self.union.pour(poured),
+                        // What it says is in the windows of the seat too.
+                        None => self.stale |= ours,
+                    }
                 }
             }
             _ => self.stale = true,

@@ -101,6 +101,18 @@ pub struct Change {
     pub labelled: Vec<(f64, bool)>,
 }
 
+impl Item {
+    /// Name of the model.
+    pub fn model(&self) -> &str {
+        match self {
+            Item::Pane { names, .. }
+            | Item::Correction { names, .. }
+            | Item::Late { names, .. } => &names[0],
+            Item::Vector { names, .. } => &names[0],
+        }
+    }
+}
+
 impl Laid {
     /// Number of the item that comes next.
     pub fn upto(&self) -> u64 {
