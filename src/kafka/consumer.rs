@@ -44,8 +44,10 @@ const WAIT: Duration = Duration::from_millis(20);
 /// How often partitions that return are forwarded.
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
 
-/// Longest wait for what the group has committed; without it, the client asks again by itself.
+/// Longest wait for what the group has committed, when partitions are assigned.
 const COMMITTED: Duration = Duration::from_secs(5);
+/// Longest wait for it and pause between two questions, when it was not known then.
+const COMMITTED_LATER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3));
 
 /// The same failure is told again after this time.
 const REPEAT_AFTER: Duration = Duration::from_secs(30);
@@ -74,6 +76,10 @@ pub struct Consumer {
     astray: Astray,
     /// Partitions that were set on their way again, with the offset that came next then, until a record came.
     returning: BTreeMap<Partition, i64>,
+    /// Partitions of which nobody could tell what the group has committed, and when to ask again. The client was told to ask by
+    /// itself, which it does once: if the broker goes away meanwhile, it was seen never to read them.
+    untold: BTreeSet<Partition>,
+    ask_again: Instant,
     /// When these were last forwarded.
     forwarded: Instant,
     /// Where a partition begins of which nothing is known.
@@ -132,6 +138,8 @@ impl Consumer {
             barred: BTreeSet::new(),
             astray: Astray::new(options.start, options.truncated),
             returning: BTreeMap::new(),
+            untold: BTreeSet::new(),
+            ask_again: Instant::now(),
             forwarded: Instant::now(),
             begin: match options.start {
                 StartAt::Earliest => Offset::Beginning,
@@ -162,6 +170,9 @@ impl Consumer {
         }
         if !self.returning.is_empty() {
             self.forward_returning();
+        }
+        if !self.untold.is_empty() {
+            self.ask_committed(handler);
         }
         let mut n = self.take(BATCH, Duration::ZERO, handler);
         while n == 0 {
@@ -371,12 +382,43 @@ impl Consumer {
     }
 
     /// What the group has committed of these partitions, if it answers in time.
-    fn committed(&self, partitions: &[Partition]) -> Option<TopicPartitionList> {
+    fn committed(&self, partitions: &[Partition], within: Duration) -> BTreeMap<Partition, Offset> {
         if partitions.is_empty() {
-            return None;
+            return BTreeMap::new();
         }
-        let list = self.list_of(partitions);
-        self.client.committed_offsets(list, COMMITTED).ok()
+        let Ok(list) = self
+            .client
+            .committed_offsets(self.list_of(partitions), within)
+        else {
+            return BTreeMap::new();
+        };
+        let told = partitions.iter().filter_map(|&p| {
+            let told = list.find_partition(&self.topics[usize::from(p.topic)], p.partition)?;
+            // One that the broker could not tell is not one that was never committed.
+            told.error().ok()?;
+            match told.offset() {
+                Offset::Offset(o) => Some((p, Offset::Offset(o))),
+                _ => Some((p, self.begin)),
+            }
+        });
+        told.collect()
+    }
+
+    /// Asks again for what the group has committed of partitions of which no record has come, and begins there.
+    #[cold]
+    fn ask_committed<H: Handler>(&mut self, handler: &mut H) {
+        if Instant::now() < self.ask_again {
+            return;
+        }
+        let next = &self.next;
+        let none = |p: &Partition| next[usize::from(p.topic)].get(p.partition as usize) == Some(&0);
+        self.untold.retain(none);
+        let untold: Vec<Partition> = self.untold.iter().copied().collect();
+        let (within, pause) = COMMITTED_LATER;
+        for (p, offset) in self.committed(&untold, within) {
+            self.go_to(p, offset, handler);
+        }
+        self.ask_again = Instant::now() + pause;
     }
 
     fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
@@ -389,7 +431,7 @@ impl Consumer {
         }
         let unknown = given.iter().filter(|(_, start)| start.is_none());
         let unknown: Vec<Partition> = unknown.map(|(p, _)| *p).collect();
-        let committed = self.committed(&unknown);
+        let committed = self.committed(&unknown, COMMITTED);
         for (p, start) in given {
             let (topic, partition) = (usize::from(p.topic), p.partition);
             self.queue.forward(&self.topics[topic], partition);
@@ -405,15 +447,7 @@ impl Consumer {
             let name = &self.topics[topic];
             let offset = match start {
                 Some(o) => Offset::Offset(o),
-                None => committed
-                    .as_ref()
-                    .and_then(|c| c.find_partition(name, partition))
-                    // One that the broker could not tell is not one that was never committed.
-                    .filter(|e| e.error().is_ok())
-                    .map_or(Offset::Stored, |e| match e.offset() {
-                        Offset::Offset(o) => Offset::Offset(o),
-                        _ => self.begin,
-                    }),
+                None => committed.get(&p).copied().unwrap_or(Offset::Stored),
             };
             if let Err(error) = with_offsets.add_partition_offset(name, partition, offset) {
                 self.tell(KafkaError::from_native(error), handler);
@@ -436,6 +470,11 @@ impl Consumer {
         {
             self.tell(KafkaError::from_native(error), handler);
         }
+        let untold = unknown
+            .iter()
+            .filter(|p| !committed.contains_key(p) && !barred.contains(p));
+        self.untold.extend(untold);
+        self.ask_again = Instant::now() + COMMITTED_LATER.1;
         self.barred.extend(barred);
     }
 
@@ -450,6 +489,7 @@ impl Consumer {
             self.barred.remove(&p);
             self.astray.forget(p);
             self.returning.remove(&p);
+            self.untold.remove(&p);
             self.queue.unforward(&self.topics[topic], p.partition);
         }
         all.iter().for_each(|&p| handler.revoked(p, lost));
@@ -523,6 +563,7 @@ impl Consumer {
 
     /// Reads a partition on from elsewhere. librdkafka does not seek in one that it has given up.
     fn go_to<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
+        self.untold.remove(&p);
         let (topic, partition) = (usize::from(p.topic), p.partition);
         let name = self.topics[topic].clone();
         if let Offset::Offset(at) = offset {
