@@ -1,9 +1,10 @@
 //! What late outcomes change of predictions that were counted, or left out, when they were mature.
 //!
-//! Of scores it is gathered by subject and pane, as sums that go out and sums that come in; of vectors it is a list in the
-//! order in which outcomes came. Both are taken by whoever keeps the sealed panes, and are exact there.
+//! Changes of scores are gathered by stream and pane, as sums that go out and sums that come in; changes of
+//! vectors are a list in the order in which outcomes came. Whoever keeps the sealed panes takes both, and
+//! applies them exactly.
 
-use super::collector::{Collector, ModelShape};
+use super::shape::ModelShape;
 use super::join::{JoinPlan, Revision};
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
@@ -29,7 +30,7 @@ struct Amended {
 /// Amended predictions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Amendments {
-    /// By subject and pane, one list for each; views of one prediction in a row.
+    /// By slot and pane, one list for each; views of one prediction in a row.
     scores: BTreeMap<(usize, i64), Vec<Amended>>,
     vectors: Vec<LateVector>,
 }
@@ -37,7 +38,8 @@ pub(super) struct Amendments {
 /// A late outcome of a prediction with vector views.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LateVector {
-    /// Slot of its subject.
+    /// Slot of its stream.
+    #[serde(skip)]
     pub slot: usize,
     /// Source of the prediction.
     pub source: u16,
@@ -95,12 +97,15 @@ impl LateVector {
     }
 }
 
-impl Collector {
+impl Amendments {
     /// What late outcomes change in sealed panes, by slot, one correction for each view.
-    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
-        let all = std::mem::take(&mut self.amendments.scores);
+    pub(super) fn take_corrections<'m>(
+        &mut self,
+        shape_of: impl Fn(usize) -> Option<&'m ModelShape>,
+    ) -> Vec<(usize, Vec<Correction>)> {
+        let all = std::mem::take(&mut self.scores).into_iter();
         let correct = |((slot, start_ms), amended): ((usize, i64), Vec<Amended>)| {
-            let shape = &self.models[self.subject(slot)?.model];
+            let shape = shape_of(slot)?;
             let views = shape.views.len();
             let correction = |view| {
                 let mine = amended.iter().skip(view).step_by(views);
@@ -108,16 +113,14 @@ impl Collector {
             };
             Some((slot, (0..views).map(correction).collect()))
         };
-        all.into_iter().filter_map(correct).collect()
+        all.filter_map(correct).collect()
     }
 
     /// What late outcomes change of vector views, in the order in which they came.
-    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
-        std::mem::take(&mut self.amendments.vectors)
+    pub(super) fn take_vectors(&mut self) -> Vec<LateVector> {
+        std::mem::take(&mut self.vectors)
     }
-}
 
-impl Amendments {
     pub(super) fn add(&mut self, plan: &JoinPlan, r: Revision<'_>, models: &[ModelShape]) {
         let Some(shape) = models.get(usize::from(r.now.model)) else {
             return;
@@ -168,7 +171,7 @@ fn correction<'a>(
 ) -> Correction {
     let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
     for a in amended {
-        // A pane has as many events as its subject could take, and this no more than the pane.
+        // A pane has as many events as its stream could take, and this no more than the pane.
         let add = |sums: &mut Sums, outcome| match a.weight {
             Some(weight) => sums.observe_weighted(a.score, outcome, weight),
             None => sums.observe(a.score, outcome),

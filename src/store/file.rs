@@ -14,7 +14,7 @@
 //! overwritten, since numbers only grow.
 
 use super::journal;
-use super::snapshot::Snapshot;
+use crate::monitor::Snapshot;
 use crate::collect::join::JoinState;
 use std::fmt;
 use std::fs::{self, File};

@@ -40,10 +40,8 @@
 //! A key or value that is none of these, under the prefix of a partition, is foreign, and refused by name.
 
 use super::file::Fault;
-use super::laid::Laid;
-use super::snapshot::Snapshot;
-use crate::alert::Alert;
-use crate::judge::{DetectorState, Memory, StreamId};
+use crate::monitor::delta_log::DeltaBatch;
+use crate::monitor::{Snapshot, VerdictState};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -66,26 +64,11 @@ pub struct Parcel {
     /// The engine of the partition.
     pub snapshot: Snapshot,
     /// Verdicts and alerts of its streams, as the process that wrote it had them.
-    pub memories: Vec<MemoryState>,
+    pub memories: Vec<VerdictState>,
     /// Which epoch wrote the journal from where on, oldest first.
     pub lineage: Vec<Stretch>,
-    /// What was laid out since the parcel before, where another process judges.
-    pub laid: Option<Laid>,
-}
-
-/// What is remembered of one stream over several partitions: verdicts and alerts, and its detector.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MemoryState {
-    /// The stream.
-    pub stream: StreamId,
-    /// One for each window.
-    pub windows: Vec<Memory>,
-    /// The detector, where one watches.
-    pub detector: Option<DetectorState>,
-    /// The alert of the stream.
-    pub alert: Alert,
-    /// What people were told of it, where it fires: opaque here, written and read by who tells.
-    pub told: Option<String>,
+    /// Deltas since the parcel before, where another process judges.
+    pub deltas: Option<DeltaBatch>,
 }
 
 /// A stretch of the journal, up to the begin of the next.

@@ -16,9 +16,9 @@
 //! file under another number, and journals that are as long as their marks.
 
 use super::file::{Loaded, StoreError, VERSION, at, load_named, save};
-use super::hex::Bytes;
+use crate::collect::hex::Bytes;
 use super::journal;
-use super::snapshot::{ComparedState, ModelState, Snapshot, SubjectState, VersionState};
+use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState, VersionState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
@@ -59,7 +59,7 @@ enum Line {
     Models(Vec<ModelState>),
     Joins(Vec<JoinState>),
     Ledger(LedgerState),
-    Subject(Box<SubjectState>),
+    Subject(Box<StreamState>),
     Compared(Box<ComparedState>),
     Version(Box<VersionState>),
     Journal(Piece),
@@ -123,7 +123,7 @@ pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
     pen.write(&Line::Models(s.models.clone()))?;
     pen.write(&Line::Joins(s.joins.clone()))?;
     pen.write(&Line::Ledger(s.ledger.clone()))?;
-    for subject in &s.subjects {
+    for subject in &s.streams {
         pen.write(&Line::Subject(Box::new(subject.clone())))?;
     }
     for compared in &s.compared {
@@ -237,7 +237,7 @@ fn take(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
             Line::Models(models) => snapshot.models = models,
             Line::Joins(joins) => snapshot.joins = joins,
             Line::Ledger(ledger) => snapshot.ledger = ledger,
-            Line::Subject(subject) => snapshot.subjects.push(*subject),
+            Line::Subject(subject) => snapshot.streams.push(*subject),
             Line::Compared(compared) => snapshot.compared.push(*compared),
             Line::Version(version) => snapshot.vectors.push(*version),
             Line::Journal(piece) => {

@@ -1,34 +1,37 @@
-//! One process judges what many count: it follows the topic of parcels, and is in no consumer group.
+//! One process judges what many count: it follows the topic of checkpoints, and is in no consumer group.
 //!
-//! Workers (`[state] verdicts = "none"`) share the partitions of a group, write their parcels, and judge nothing. This
-//! process (`verdicts = "all"`) reads no record of a source. It takes every parcel as it comes ([`super::homes`]) to its seat
-//! ([`super::panel`]), and judges the union of all partitions slide by slide, for all who are waited for ([`super::watch`]).
+//! Workers (`[state] verdicts = "none"`) share the partitions of a group, write their checkpoints, and judge
+//! nothing. This process (`verdicts = "all"`) reads no record of a source. It hands every checkpoint that
+//! comes ([`super::reader`]) to the [`Aggregator`], which judges all partitions slide by slide, for all that
+//! are waited for ([`crate::monitor::liveness`]).
 //!
 //! ```text
-//!   workers ─► topic of parcels ─► homes ─► panel ─► verdicts, metrics, alerts, records
-//!   brokers ─► how long topics are ─► watch ─┘ who is waited for
+//!   workers ─► topic of checkpoints ─► reader ─► aggregator ─► verdicts, metrics, alerts, records
+//!   brokers ─► how long topics are ─► liveness ─┘ who is waited for
 //! ```
 //!
-//! Why a process of its own, and not the worker that happens to hold the least partition: the role then stays
-//! where it is when partitions move, and with it the directory that says what was told; a worker's memory does not depend on
-//! how many others there are; and there is one teller without an election. The price is one more process, and the
-//! delay of a parcel, `interval` at most while the worker is well.
+//! Why a process of its own, and not the worker that happens to hold the least partition: the role then
+//! stays where it is when partitions move, and with it the directory that says what was notified; the memory
+//! of a worker does not depend on how many others there are; and there is one notifier without an election.
+//! The price is one more process, and the delay of a checkpoint, `interval` at most while the worker is well.
 //!
-//! One teller: who begins to judge writes a claim into the topic, and who reads a later claim than its own judges no more,
-//! tells nobody, and says so in `/ready` ([`Fleet::rival`]), until it is started anew. Its state (what it judged, alerts, detectors, and how far it has followed
-//! the topic) lies in snapshots in its directory, as that of a process by itself does; so a restart tells nobody anew, and should keep the directory.
+//! One judge: a process that begins to judge writes a claim into the topic. A process that reads a later
+//! claim than its own stops judging, notifies nobody, and says so in `/ready` ([`Follower::rival`]) until it
+//! is restarted. Its state (what it judged, alerts, detectors, and how far it has followed the topic) lies in
+//! snapshots in its directory, like that of a process by itself; so a restart repeats no notification, and
+//! should keep the directory.
 //!
-//! Cost: of each parcel one restoring of its engine; of each second one question to each broker.
+//! Cost: for each checkpoint one restoring of its windows; each second one question to each broker.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::clock;
-use super::depot::{DepotOptions, ParcelAge, ParcelCounts};
-use super::engine::{Engine, Plan, RestoreError, Snapshot};
-use super::homes::{Arrival, Gavel, Homes, gavel_key};
-use super::panel::{At, Panel};
-use super::watch::{Reach, Standing, Watch};
+use super::checkpoint_store::{CheckpointOptions, ParcelAge, ParcelCounts};
+use super::reader::{Arrival, JudgeLease, StateTopicReader, lease_key};
+use crate::app::clock;
+use crate::monitor::aggregator::{Aggregator, At};
+use crate::monitor::liveness::{Freshness, PartitionLiveness, Reach};
+use crate::monitor::{Monitor, Plan, RestoreError, Snapshot};
 use crate::judge::Change;
 use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
 use crate::store::parcel::{CHUNK_BYTES, Keyed};
@@ -49,15 +52,15 @@ const TURN: Duration = Duration::from_millis(200);
 /// How long the claim may take.
 const CLAIM: Duration = Duration::from_secs(10);
 
-/// What the judge of a fleet needs to know.
+/// What the judge of all workers needs to know.
 #[derive(Debug, Clone)]
-pub struct FleetOptions {
+pub struct FollowerOptions {
     /// Brokers, groups and the topic.
-    pub depot: DepotOptions,
+    pub checkpoints: CheckpointOptions,
     /// How long verdicts wait for a partition whose parcels stand still.
     pub missing_after: Duration,
     /// By number of the topic, the one with whose partitions its own go.
-    pub leads: Vec<u16>,
+    pub copartitions: Vec<u16>,
 }
 
 /// What is open at the brokers.
@@ -68,13 +71,13 @@ struct Link {
 }
 
 /// See the module.
-pub struct Fleet {
-    options: FleetOptions,
+pub struct Follower {
+    options: FollowerOptions,
     plan: Plan,
     topics: Vec<String>,
-    panel: Panel,
-    homes: Homes,
-    watch: Watch,
+    aggregator: Aggregator,
+    reader: StateTopicReader,
+    liveness: PartitionLiveness,
     link: Option<Link>,
     /// Why there is no link, or nothing comes over it.
     trouble: Option<String>,
@@ -85,37 +88,37 @@ pub struct Fleet {
     counted: Option<Instant>,
     /// All that lay in the topic at the start was read and looked at.
     began: bool,
-    rival: Option<Gavel>,
+    rival: Option<JudgeLease>,
     counts: ParcelCounts,
 }
 
-impl Fleet {
+impl Follower {
     /// One without state, or with that of its snapshot.
     pub fn new(
         plan: Plan,
         topics: Vec<String>,
-        options: FleetOptions,
+        options: FollowerOptions,
         snapshot: Option<Snapshot>,
-    ) -> Result<Fleet, RestoreError> {
+    ) -> Result<Follower, RestoreError> {
         let followed = snapshot.as_ref().and_then(|s| s.followed.clone());
-        let mut panel = match snapshot {
-            None => Panel::new(plan.clone(), topics.clone()),
-            Some(snapshot) => Panel::restore(plan.clone(), topics.clone(), snapshot)?,
+        let mut aggregator = match snapshot {
+            None => Aggregator::new(plan.clone(), topics.clone()),
+            Some(snapshot) => Aggregator::restore(plan.clone(), topics.clone(), snapshot)?,
         };
-        panel.time_by(clock::stopwatch);
-        let lead = |source: &u16| options.leads.get(usize::from(*source)) == Some(source);
-        let keyed = (0u16..).zip(&topics).zip(&options.depot.groups);
+        aggregator.time_by(clock::stopwatch);
+        let lead = |source: &u16| options.copartitions.get(usize::from(*source)) == Some(source);
+        let keyed = (0u16..).zip(&topics).zip(&options.checkpoints.groups);
         let keyed = keyed.filter(|((source, _), _)| lead(source));
         let keyed = keyed.map(|((source, topic), group)| (source, group.clone(), topic.clone()));
-        let homes = Homes::new(keyed.collect(), &followed.unwrap_or_default().homes);
+        let reader = StateTopicReader::new(keyed.collect(), &followed.unwrap_or_default().offsets);
         let missing_after_ms = i64::try_from(options.missing_after.as_millis());
-        Ok(Fleet {
-            watch: Watch::new(missing_after_ms.unwrap_or(i64::MAX)),
+        Ok(Follower {
+            liveness: PartitionLiveness::new(missing_after_ms.unwrap_or(i64::MAX)),
             options,
             plan,
             topics,
-            panel,
-            homes,
+            aggregator,
+            reader,
             link: None,
             trouble: None,
             tried: None,
@@ -143,7 +146,7 @@ impl Fleet {
         let read = self.read(&link, wait);
         let (often, seldom) = LOOKS;
         let since = self.looked.elapsed();
-        if self.homes.are_read() && (since >= seldom || (self.news && since >= often)) {
+        if self.reader.are_read() && (since >= seldom || (self.news && since >= often)) {
             self.looked = Instant::now();
             self.look(&link);
         }
@@ -158,7 +161,7 @@ impl Fleet {
         self.tried = Some(Instant::now());
         match self.try_connect() {
             Ok((link, homes)) => {
-                self.homes.begin(homes);
+                self.reader.begin(homes);
                 self.trouble = None;
                 tracing::info!(homes, claim = link.claim, "following the state topic");
                 Some(link)
@@ -173,12 +176,12 @@ impl Fleet {
 
     /// Finds the topic, makes it where it is missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
-        let (kafka, topic) = (&self.options.depot.kafka, &self.options.depot.topic);
+        let (kafka, topic) = (&self.options.checkpoints.kafka, &self.options.checkpoints.topic);
         let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.home(0, &self.topics)?;
         let follower = StateFollower::new(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);
-        let group = self.options.depot.groups.first();
-        let key = gavel_key(group.map_or("", String::as_str));
+        let group = self.options.checkpoints.groups.first();
+        let key = lease_key(group.map_or("", String::as_str));
         let name = kafka.instance.as_deref().unwrap_or("-");
         let by = format!("{name} {} {}", std::process::id(), clock::now_ms());
         let claim: Keyed = (key, Some(by.into_bytes()));
@@ -192,10 +195,10 @@ impl Fleet {
     fn read(&mut self, link: &Link, wait: Duration) -> usize {
         let (begun, mut wait, mut read) = (Instant::now(), wait, 0);
         loop {
-            let (homes, counts) = (&mut self.homes, &mut self.counts);
+            let (reader, counts) = (&mut self.reader, &mut self.counts);
             let mut came = Vec::new();
             let polled = link.follower.poll(wait, |followed| match followed {
-                Followed::End(home) => came = homes.end(home),
+                Followed::End(home) => came = reader.end(home),
                 Followed::Record {
                     home,
                     offset,
@@ -204,7 +207,7 @@ impl Fleet {
                     value,
                 } => {
                     counts.read_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
-                    came = homes.take(home, offset, at_ms, (key, value));
+                    came = reader.take(home, offset, at_ms, (key, value));
                 }
             });
             match polled {
@@ -222,8 +225,8 @@ impl Fleet {
                 break;
             }
         }
-        if let Some(gavel) = self.homes.gavel().filter(|g| g.claim > link.claim) {
-            self.step_down(gavel.clone());
+        if let Some(lease) = self.reader.lease().filter(|g| g.claim > link.claim) {
+            self.step_down(lease.clone());
         }
         read
     }
@@ -232,17 +235,21 @@ impl Fleet {
         let now_ms = clock::now_ms();
         let (at, at_ms) = (arrival.at, arrival.at_ms);
         self.news = true;
-        let taken = arrival.found.and_then(|found| self.panel.take(at, found));
+        let taken = arrival.found.and_then(|found| {
+            let (epoch, checkpoint) = (found.epoch, found.parcel);
+            self.aggregator
+                .take(at, epoch, checkpoint.snapshot, checkpoint.deltas)
+        });
         match taken {
             Ok(()) => {
                 self.counts.read += 1;
-                self.watch.came(at, at_ms, now_ms);
+                self.liveness.checkpoint_came(at, at_ms, now_ms);
             }
             Err(why) => {
                 self.counts.refused += 1;
                 let topic = self.name(at.0);
                 crate::warn_limited!(topic, partition = at.1, why, "parcel cannot be used");
-                self.watch.refuse(at, why, now_ms);
+                self.liveness.refuse(at, why, now_ms);
             }
         }
     }
@@ -253,14 +260,14 @@ impl Fleet {
     }
 
     /// Another judges from now on: what was said here is withdrawn.
-    fn step_down(&mut self, gavel: Gavel) {
-        let by = &gavel.by;
+    fn step_down(&mut self, lease: JudgeLease) {
+        let by = &lease.by;
         tracing::error!(
             by,
             "another process has claimed to judge; this one judges no more"
         );
-        self.panel = Panel::new(self.plan.clone(), self.topics.clone());
-        self.rival = Some(gavel);
+        self.aggregator = Aggregator::new(self.plan.clone(), self.topics.clone());
+        self.rival = Some(lease);
     }
 
     /// Looks who is waited for, and judges.
@@ -277,11 +284,11 @@ impl Fleet {
                 return;
             }
         }
-        let standings: Vec<_> = self.watch.standings(clock::now_ms()).collect();
-        for (at, _, standing) in standings {
-            self.panel.pass(at, standing != Standing::Behind);
+        let all: Vec<_> = self.liveness.all(clock::now_ms()).collect();
+        for (at, _, freshness) in all {
+            self.aggregator.set_passed(at, freshness != Freshness::Behind);
         }
-        self.panel.settle();
+        self.aggregator.settle();
         self.began = true;
     }
 
@@ -289,27 +296,27 @@ impl Fleet {
     fn ask(&mut self, follower: &StateFollower) -> Result<(), KafkaError> {
         let now_ms = clock::now_ms();
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS) {
-            for (source, lead) in (0u16..).zip(&self.options.leads) {
+            for (source, lead) in (0u16..).zip(&self.options.copartitions) {
                 let partitions = match source == *lead {
                     true => follower.partitions(self.name(source))?,
                     false => None,
                 };
-                (0..partitions.unwrap_or(0)).for_each(|p| self.watch.expect((source, p), now_ms));
+                (0..partitions.unwrap_or(0)).for_each(|p| self.liveness.expect((source, p), now_ms));
             }
             self.counted = Some(Instant::now());
         }
-        let all: Vec<At> = self.watch.standings(now_ms).map(|(at, ..)| at).collect();
+        let all: Vec<At> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
         let parts: Vec<(At, u16, (String, i32))> = all
             .iter()
             .flat_map(|at| {
-                let group = (0u16..).zip(&self.options.leads);
+                let group = (0u16..).zip(&self.options.copartitions);
                 let group = group.filter(|(_, lead)| **lead == at.0);
                 group.map(|(source, _)| (*at, source, (self.name(source).to_owned(), at.1)))
             })
             .collect();
         let of: Vec<(String, i32)> = parts.iter().map(|(.., part)| part.clone()).collect();
         let ends = follower.ends(&of)?;
-        let positions = self.panel.positions().into_iter();
+        let positions = self.aggregator.positions().into_iter();
         let positions = positions.map(|o| ((o.source, o.partition), o.offset));
         let positions: BTreeMap<At, i64> = positions.collect();
         let position = |source: u16, partition: i32| positions.get(&(source, partition)).copied();
@@ -318,7 +325,7 @@ impl Fleet {
         let unread = parts.iter().filter(unread).map(|(.., part)| part.clone());
         let begins = follower.begins(&unread.collect::<Vec<_>>())?;
         for at in all {
-            let idle = self.panel.idle(at).unwrap_or(false);
+            let idle = self.aggregator.idle(at).unwrap_or(false);
             let reach = |(_, source, part): &(At, u16, (String, i32))| Reach {
                 begin: begins.get(part).copied().unwrap_or(0),
                 end: ends.get(part).copied().unwrap_or(0),
@@ -327,31 +334,31 @@ impl Fleet {
             };
             let mine = parts.iter().filter(|(of, ..)| *of == at);
             let uncovered = mine.map(|part| reach(part).uncovered()).sum();
-            self.watch.lacks(at, uncovered, now_ms);
+            self.liveness.set_uncovered(at, uncovered, now_ms);
         }
         Ok(())
     }
 
-    /// See [`Engine::tick`].
+    /// Takes the time; returns all changes since the last call.
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         match self.began && self.rival.is_none() {
-            true => self.panel.tick(now_ms),
+            true => self.aggregator.tick(now_ms),
             false => Vec::new(),
         }
     }
 
-    /// The union of what was counted.
-    pub fn panel(&self) -> &Panel {
-        &self.panel
+    /// The partitions, and what judges them.
+    pub fn aggregator(&self) -> &Aggregator {
+        &self.aggregator
     }
 
     /// The same, to be changed.
-    pub fn panel_mut(&mut self) -> &mut Panel {
-        &mut self.panel
+    pub fn aggregator_mut(&mut self) -> &mut Aggregator {
+        &mut self.aggregator
     }
 
     /// Who judges instead of this process.
-    pub fn rival(&self) -> Option<&Gavel> {
+    pub fn rival(&self) -> Option<&JudgeLease> {
         self.rival.as_ref()
     }
 
@@ -360,21 +367,21 @@ impl Fleet {
         if !self.began || self.rival.is_some() {
             return None;
         }
-        let mut snapshot = self.panel.snapshot();
+        let mut snapshot = self.aggregator.snapshot();
         if let Some(followed) = &mut snapshot.followed {
-            followed.homes = self.homes.next();
+            followed.offsets = self.reader.next();
         }
         Some(snapshot)
     }
 
     /// What keeps verdicts over all partitions from being given, by part, each with the reason.
     pub fn lacks(&self) -> Vec<(String, String)> {
-        let topic = &self.options.depot.topic;
-        if let Some(gavel) = &self.rival {
+        let topic = &self.options.checkpoints.topic;
+        if let Some(lease) = &self.rival {
             let why = format!(
                 "{} claimed to judge at offset {} of {topic}; run one process with [state] verdicts = \"all\", \
                  and start this one anew if it is to be that",
-                gavel.by, gavel.claim
+                lease.by, lease.claim
             );
             return vec![("judge".to_owned(), why)];
         }
@@ -384,16 +391,16 @@ impl Fleet {
             let why = self.trouble.clone().unwrap_or(reading);
             all.push(("state topic".to_owned(), why));
         }
-        for (at, known, standing) in self.watch.standings(clock::now_ms()) {
+        for (at, known, freshness) in self.liveness.all(clock::now_ms()) {
             let part = format!("partition {}/{}", self.name(at.0), at.1);
             let n = known.uncovered;
-            let why = match (standing, known.written_ms, &known.fault) {
-                (Standing::Covered, ..) => continue,
+            let why = match (freshness, known.written_ms, &known.fault) {
+                (Freshness::Covered, ..) => continue,
                 (_, _, Some(fault)) => format!("its newest parcel cannot be used: {fault}"),
                 (_, None, None) => {
                     format!("no worker has written a parcel of its {n} records into {topic}")
                 }
-                (Standing::Behind, ..) => continue,
+                (Freshness::Behind, ..) => continue,
                 (_, Some(_), None) => format!(
                     "no parcel came for {:?} or more, and {n} of its records are in none: verdicts go on without it",
                     self.options.missing_after
@@ -411,13 +418,13 @@ impl Fleet {
         }
         let now_ms = clock::now_ms();
         let mut facts = FleetFacts {
-            skipped: self.panel.skipped(),
+            skipped: self.aggregator.skipped(),
             ..FleetFacts::default()
         };
-        for (_, known, standing) in self.watch.standings(now_ms) {
-            facts.partitions[standing as usize] += 1;
+        for (_, known, freshness) in self.liveness.all(now_ms) {
+            facts.partitions[freshness as usize] += 1;
             facts.uncovered += known.uncovered;
-            if let (true, Some(written_ms)) = (standing != Standing::Covered, known.written_ms) {
+            if let (true, Some(written_ms)) = (freshness != Freshness::Covered, known.written_ms) {
                 facts.delay_ms = facts.delay_ms.max(now_ms.saturating_sub(written_ms));
             }
         }
@@ -427,18 +434,18 @@ impl Fleet {
     /// What happened to parcels, and how old each is.
     pub fn parcels(&self) -> (&ParcelCounts, Vec<ParcelAge<'_>>) {
         let now_ms = clock::now_ms();
-        let ages = self.watch.standings(now_ms);
+        let ages = self.liveness.all(now_ms);
         let ages = ages.map(|(at, known, _)| (self.name(at.0), at.1, known.written_ms));
         (&self.counts, ages.collect())
     }
 
-    /// See [`Engine::live`].
-    pub fn live(&mut self, new: &Plan) {
-        self.panel.live(new);
+    /// Takes over what may change in a plan at run time.
+    pub fn reload(&mut self, new: &Plan) {
+        self.aggregator.reload(new);
     }
 
-    /// The engine that judges.
-    pub fn union(&self) -> &Engine {
-        self.panel.union()
+    /// What judges.
+    pub fn monitor(&self) -> &Monitor {
+        self.aggregator.monitor()
     }
 }

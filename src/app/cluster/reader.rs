@@ -1,33 +1,35 @@
-//! The topic of parcels, read in the order of its records by who follows it: which parcel holds, at each moment.
+//! Follows the topic of checkpoints in order, and decides which checkpoint of each partition is current.
 //!
-//! [`crate::store::parcel`] has the protocol. Who takes a partition over goes on from the newest whole parcel before its claim; so read in
-//! order, parcels under an epoch below the last claim are not heard, and each that is heard goes on from the one that was
-//! heard before it. What a broker has compacted away between was superseded.
+//! [`crate::store::parcel`] describes the protocol. A process that takes a partition over resumes from the
+//! newest whole checkpoint before its claim. So, read in order, checkpoints under an epoch below the last
+//! claim are ignored, and each one that counts continues the one that counted before it. What a broker has
+//! compacted away in between was superseded.
 //!
-//! What lay in the topic at the start is not opened parcel by parcel: of each partition the newest at the end of the topic as it
-//! is now, or, after a restart, at the offset up to which it had been read; each that follows is opened as it comes.
+//! Checkpoints that lay in the topic at the start are not opened one by one. Of each partition the newest
+//! one is opened: at the end of the topic as it is now or, after a restart, at the offset up to which it
+//! had been read. Every later one is opened as it comes.
 //!
-//! Memory: of each partition the records of one parcel. Journals of pending predictions are passed over.
+//! Memory: the records of one checkpoint for each partition. Journals of pending predictions are skipped.
 
+use crate::monitor::aggregator::At;
 use crate::store::parcel::{Found, Shelf, prefix};
 use std::collections::BTreeMap;
 
-use super::panel::At;
 
-/// A parcel that came.
+/// A checkpoint that came.
 #[derive(Debug)]
 pub struct Arrival {
-    /// Of which partition.
+    /// Its partition.
     pub at: At,
     /// When it was written, milliseconds since 1970.
     pub at_ms: Option<i64>,
-    /// The parcel, or why it cannot be used.
+    /// The checkpoint, or why it cannot be used.
     pub found: Result<Found, String>,
 }
 
-/// Who judges, as it is written in the topic.
+/// The claim to judge, as it is written in the topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gavel {
+pub struct JudgeLease {
     /// Offset of the claim.
     pub claim: i64,
     /// The claimant.
@@ -36,50 +38,50 @@ pub struct Gavel {
 
 /// One partition of a source.
 #[derive(Debug)]
-struct Stand {
+struct PartitionReader {
     shelf: Shelf,
-    /// The last claim; parcels under others that come after are not heard.
+    /// The last claim; later checkpoints under earlier claims are ignored.
     claim: i64,
     head_ms: Option<i64>,
 }
 
 /// One partition of the topic.
 #[derive(Debug, Default)]
-struct Home {
+struct StatePartition {
     /// The offset that comes next.
     next: i64,
     /// Up to here it had been read before a restart.
     resume: Option<i64>,
-    /// Parcels are opened as they come.
+    /// Checkpoints are opened as they come.
     open: bool,
     /// It was read to its end once.
     ended: bool,
-    stands: BTreeMap<At, Stand>,
+    readers: BTreeMap<At, PartitionReader>,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub struct Homes {
-    /// Of each topic whose partitions have parcels: its number, and what their keys begin with.
+pub struct StateTopicReader {
+    /// Number, group and name of each topic whose partitions have checkpoints.
     topics: Vec<(u16, String, String)>,
-    gavel_key: String,
-    gavel: Option<Gavel>,
+    lease_key: String,
+    lease: Option<JudgeLease>,
     resume: BTreeMap<i32, i64>,
-    all: Vec<Home>,
+    all: Vec<StatePartition>,
 }
 
-/// The key under which who judges for a group says so.
-pub fn gavel_key(group: &str) -> String {
+/// The key under which the judge of a group claims to judge.
+pub fn lease_key(group: &str) -> String {
     format!("{group}/judge")
 }
 
-impl Homes {
+impl StateTopicReader {
     /// For topics with their number and group; `resume` says up to where partitions of the topic had been read.
-    pub fn new(topics: Vec<(u16, String, String)>, resume: &[(i32, i64)]) -> Homes {
+    pub fn new(topics: Vec<(u16, String, String)>, resume: &[(i32, i64)]) -> StateTopicReader {
         let group = topics.first().map_or("", |(_, group, _)| group);
-        Homes {
-            gavel_key: gavel_key(group),
-            gavel: None,
+        StateTopicReader {
+            lease_key: lease_key(group),
+            lease: None,
             topics,
             resume: resume.iter().copied().collect(),
             all: Vec::new(),
@@ -88,9 +90,9 @@ impl Homes {
 
     /// Begins to read `homes` partitions.
     pub fn begin(&mut self, homes: i32) {
-        let home = |n: i32| Home {
+        let home = |n: i32| StatePartition {
             resume: self.resume.get(&n).copied(),
-            ..Home::default()
+            ..StatePartition::default()
         };
         self.all = (0..homes).map(home).collect();
     }
@@ -106,11 +108,11 @@ impl Homes {
     }
 
     /// Who claimed last to judge.
-    pub fn gavel(&self) -> Option<&Gavel> {
-        self.gavel.as_ref()
+    pub fn lease(&self) -> Option<&JudgeLease> {
+        self.lease.as_ref()
     }
 
-    /// Takes the record that comes next of a partition; answers the parcels that hold since.
+    /// Takes the record that comes next of a partition; answers the checkpoints that are current since.
     pub fn take(
         &mut self,
         home: i32,
@@ -118,8 +120,8 @@ impl Homes {
         at_ms: Option<i64>,
         (key, value): (&[u8], Option<&[u8]>),
     ) -> Vec<Arrival> {
-        if key == self.gavel_key.as_bytes() {
-            self.gavel = value.map(|by| Gavel {
+        if key == self.lease_key.as_bytes() {
+            self.lease = value.map(|by| JudgeLease {
                 claim: offset,
                 by: String::from_utf8_lossy(by).into_owned(),
             });
@@ -136,23 +138,23 @@ impl Homes {
         let Some((at, prefix, rest)) = of else {
             return arrivals;
         };
-        let stand = home.stands.entry(at).or_insert_with(|| Stand {
+        let reader = home.readers.entry(at).or_insert_with(|| PartitionReader {
             shelf: Shelf::light(prefix),
             claim: i64::MIN,
             head_ms: None,
         });
         if rest == "claim" {
-            stand.claim = offset;
+            reader.claim = offset;
         }
         let epoch = rest.split('/').next().and_then(|e| e.parse::<i64>().ok());
-        if value.is_none() || epoch.is_some_and(|epoch| epoch < stand.claim) {
+        if value.is_none() || epoch.is_some_and(|epoch| epoch < reader.claim) {
             return arrivals;
         }
-        stand.shelf.take(key, value);
+        reader.shelf.take(key, value);
         if rest.contains("/head/") {
-            stand.head_ms = at_ms;
+            reader.head_ms = at_ms;
             if home.open {
-                arrivals.extend(stand.open(at));
+                arrivals.extend(reader.open(at));
             }
         }
         arrivals
@@ -181,18 +183,18 @@ impl Homes {
     }
 }
 
-impl Home {
-    /// From now on parcels are opened as they come; answers those that have.
+impl StatePartition {
+    /// From now on checkpoints are opened as they come; answers those that have.
     fn open(&mut self) -> Vec<Arrival> {
         if std::mem::replace(&mut self.open, true) {
             return Vec::new();
         }
-        let stands = self.stands.iter_mut();
-        stands.filter_map(|(at, stand)| stand.open(*at)).collect()
+        let readers = self.readers.iter_mut();
+        readers.filter_map(|(at, reader)| reader.open(*at)).collect()
     }
 }
 
-impl Stand {
+impl PartitionReader {
     fn open(&mut self, at: At) -> Option<Arrival> {
         let found = match self.shelf.open() {
             Ok(None) => return None,
@@ -217,16 +219,16 @@ mod tests {
     use super::*;
     use crate::store::parcel::{Keyed, Parcel, claim_key, records};
 
-    /// A log, and who reads it.
+    /// A log and its reader.
     struct Log {
-        homes: Homes,
+        homes: StateTopicReader,
         next: i64,
     }
 
     impl Log {
         fn new(resume: &[(i32, i64)]) -> Log {
             let topics = vec![(2, "g/x".to_owned(), "t".to_owned())];
-            let mut homes = Homes::new(topics, resume);
+            let mut homes = StateTopicReader::new(topics, resume);
             homes.begin(1);
             Log { homes, next: 0 }
         }
@@ -308,10 +310,10 @@ mod tests {
     #[test]
     fn who_claims_last_to_judge_is_known() {
         let mut log = Log::new(&[]);
-        assert_eq!(log.homes.gavel(), None);
-        log.put(&(gavel_key("g/x"), Some(b"one".to_vec())));
-        log.put(&(gavel_key("g/x"), Some(b"two".to_vec())));
-        let gavel = log.homes.gavel().expect("claimed");
-        assert_eq!((gavel.claim, gavel.by.as_str()), (1, "two"));
+        assert_eq!(log.homes.lease(), None);
+        log.put(&(lease_key("g/x"), Some(b"one".to_vec())));
+        log.put(&(lease_key("g/x"), Some(b"two".to_vec())));
+        let lease = log.homes.lease().expect("claimed");
+        assert_eq!((lease.claim, lease.by.as_str()), (1, "two"));
     }
 }

@@ -1,27 +1,26 @@
-//! Where a lane's parcels lie in the topic, and what of the lane does not lie there yet.
+//! How far the checkpoints of a partition go in the topic, and what of the partition is not in it yet.
 //!
-//! A berth knows which pieces of the journal the last parcels still need, and so which may be taken away; it says
-//! nothing and waits for nobody: the [depot](super::depot) does.
+//! A cursor knows which pieces of the journal the last checkpoints still need, and so which may be deleted.
+//! It does no work of its own: the [store](super::checkpoint_store) does.
 
-use super::laid::Log;
 use crate::alert::Alert;
-use crate::store::laid;
+use crate::monitor::delta_log::LogPosition;
 use crate::store::parcel::{self, Found, Piece, Shelf, Stretch};
 use std::collections::{BTreeSet, VecDeque};
 
-/// Parcels in a row that need a journal segment: the one before must stay whole.
+/// Checkpoints in a row that need a journal segment: the one before must stay whole.
 pub(super) const WHOLE: usize = 2;
 
-/// Where a lane's parcels lie, and what of it does not lie there yet.
+/// See the module.
 #[derive(Debug, Default)]
-pub struct Berth {
+pub struct CheckpointCursor {
     pub(super) group: String,
     pub(super) topic: String,
-    /// Partition of the topic of parcels.
-    pub(super) home: i32,
+    /// Partition of the topic of checkpoints.
+    pub(super) state_partition: i32,
     pub(super) prefix: String,
     pub(super) epoch: i64,
-    /// Number of the last parcel that was written.
+    /// Number of the last checkpoint that was written.
     pub(super) number: u64,
     pub(super) lineage: Vec<Stretch>,
     /// Pieces of the journal that lie in the topic.
@@ -30,44 +29,34 @@ pub struct Berth {
     pub(super) old: Vec<String>,
     /// New pieces that do not lie there.
     pub(super) unwritten: Vec<(Piece, Vec<u8>)>,
-    /// First journal segment that the last parcels need, newest last.
+    /// First journal segment that the last checkpoints need, newest last.
     pub(super) needed: VecDeque<u64>,
-    /// How far the lane was at the last parcel.
-    pub(super) written: Option<Mark>,
-    /// When the last parcel was written, or read.
+    /// How far the partition was at the last checkpoint.
+    pub(super) written: Option<Progress>,
+    /// When the last checkpoint was written, or read.
     pub(super) at_ms: Option<i64>,
-    /// The parcel that was taken over, as far as it was laid out for another process to judge.
-    pub(super) origin: Option<laid::Mark>,
-    /// What was laid out since, where another process judges.
-    pub(super) log: Option<Log>,
+    /// The checkpoint that was taken over, as far as it had deltas.
+    pub(super) origin: Option<LogPosition>,
 }
 
-/// What changes whenever a lane does, or the alerts of its streams and what was told of them.
+/// What changes whenever a partition does, or the alerts of its streams and what was notified of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Mark {
+pub(super) struct Progress {
     pub records: u64,
-    pub lines: Vec<i64>,
+    pub sealed_until_ms: Vec<i64>,
     pub idle: bool,
     pub alerts: Vec<(Alert, Option<String>)>,
 }
 
-impl Berth {
-    /// That of a lane which goes on from what a parcel had laid out.
-    pub fn after(origin: Option<laid::Mark>) -> Berth {
-        Berth {
-            origin,
-            ..Berth::default()
-        }
-    }
-
-    /// Takes up where a parcel left off.
+impl CheckpointCursor {
+    /// Takes up where a checkpoint left off.
     pub(super) fn resume(&mut self, shelf: &Shelf, found: &Found) {
         self.old = shelf.older(self.epoch);
         self.pieces = shelf.pieces().collect();
-        let upto = found.parcel.laid.as_ref().map(|laid| laid.upto());
-        self.origin = upto.map(|upto| laid::Mark {
+        let next = found.parcel.deltas.as_ref().map(|deltas| deltas.next());
+        self.origin = next.map(|next| LogPosition {
             epoch: found.epoch,
-            upto,
+            next,
         });
         self.lineage.clone_from(&found.parcel.lineage);
         let marks = found.parcel.snapshot.joins.iter().flat_map(|j| &j.marks);
@@ -90,7 +79,7 @@ impl Berth {
         }];
     }
 
-    /// Forgets stretches that end before what this parcel and the ones before need.
+    /// Forgets stretches that end before what this checkpoint and the ones before need.
     pub(super) fn prune(&mut self, needs: u64) {
         let first = self
             .needed
@@ -104,17 +93,12 @@ impl Berth {
         }
     }
 
-    /// Keeps from now on what is laid out.
-    pub(super) fn keep_log(&mut self) {
-        self.log = Some(Log::new(self.origin));
-    }
-
     /// Bytes that wait to be written.
     pub(super) fn unwritten(&self) -> usize {
         self.unwritten.iter().map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// Pieces and keys that no whole parcel needs any more.
+    /// Pieces and keys that no whole checkpoint needs any more.
     pub(super) fn drops(&mut self) -> Vec<String> {
         if self.needed.len() < WHOLE {
             return Vec::new();
@@ -148,37 +132,37 @@ mod tests {
 
     #[test]
     fn pieces_of_the_journal_go_when_neither_of_the_last_two_parcels_needs_them() {
-        let mut berth = Berth {
+        let mut cursor = CheckpointCursor {
             epoch: 9,
             lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
             // The one at (0, 6) of epoch 5 was written by the dead behind its last parcel.
             pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
             old: vec!["5/head/0".to_owned()],
-            ..Berth::default()
+            ..CheckpointCursor::default()
         };
-        berth.needed.push_back(0);
-        assert!(berth.drops().is_empty(), "the giver's parcel may be needed");
-        berth.needed.push_back(0);
-        assert_eq!(berth.drops(), ["5/head/0", "5/journal/0/6"]);
+        cursor.needed.push_back(0);
+        assert!(cursor.drops().is_empty(), "the giver's parcel may be needed");
+        cursor.needed.push_back(0);
+        assert_eq!(cursor.drops(), ["5/head/0", "5/journal/0/6"]);
         // The next parcel needs nothing of the first segment, the one before still does.
-        berth.prune(1);
-        assert_eq!(berth.lineage.len(), 2);
-        berth.needed = [0, 1].into();
-        assert!(berth.drops().is_empty());
-        berth.needed = [1, 1].into();
+        cursor.prune(1);
+        assert_eq!(cursor.lineage.len(), 2);
+        cursor.needed = [0, 1].into();
+        assert!(cursor.drops().is_empty());
+        cursor.needed = [1, 1].into();
         let gone = ["5/journal/0/0", "5/journal/0/3", "9/journal/0/6"];
-        assert_eq!(berth.drops(), gone);
-        berth.prune(1);
-        assert_eq!(berth.lineage, [stretch(0, 6, 9)]);
-        assert_eq!(berth.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
+        assert_eq!(cursor.drops(), gone);
+        cursor.prune(1);
+        assert_eq!(cursor.lineage, [stretch(0, 6, 9)]);
+        assert_eq!(cursor.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
     }
 
     #[test]
-    fn who_takes_over_goes_on_in_the_journal_where_the_parcel_ends() {
+    fn a_taker_continues_the_journal_where_the_checkpoint_ends() {
         use crate::collect::join::{JoinState, JournalMark};
-        let mut berth = Berth {
+        let mut cursor = CheckpointCursor {
             epoch: 20,
-            ..Berth::default()
+            ..CheckpointCursor::default()
         };
         let mut found = Found::default();
         found.parcel.lineage = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
@@ -195,8 +179,8 @@ mod tests {
             outcomes: 1,
             marks: vec![mark(1, 100), mark(2, 30)],
         }];
-        berth.resume(&Shelf::new(String::new()), &found);
+        cursor.resume(&Shelf::new(String::new()), &found);
         let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
-        assert_eq!(berth.lineage, all);
+        assert_eq!(cursor.lineage, all);
     }
 }

@@ -1,28 +1,36 @@
-//! The snapshot: sums, judgements and offsets of one engine at one moment.
+//! The snapshot: sums, judgements and offsets at one moment.
 //!
-//! Sums and offsets are one value, written as one file, so a restart that seeks to the offsets goes on
-//! exactly where the sums stand: nothing is lost, nothing counts twice. Sums travel packed, as the
-//! windows keep them. What can be computed from the panes (evaluations, totals) is not stored.
+//! Sums and offsets are one value, written as one file, so a restart that seeks to the offsets continues
+//! exactly where the sums stand: nothing is lost, nothing counts twice. Sums travel packed, as the windows
+//! keep them. What can be computed from the panes (evaluations, totals) is not stored.
 //!
-//! Each model carries its *shape*, the windows, cells and views under which its sums were made; a shape
-//! that is no longer the configuration's makes its subjects useless, and the engine drops and counts
-//! them rather than mixing two grids.
+//! A snapshot is made in two parts. The shard saves positions, counters, open panes and joins; whoever has
+//! the windows adds them: the monitor of a process by itself, with verdicts and alerts, or the windows of
+//! a partition, without. A process that judges what others count has the monitor's part alone.
 //!
-//! The engine numbers the topics that it reads in the order of the configuration. The snapshot names them,
-//! and [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was
-//! added, removed or moved in it does not lend its offsets to another.
+//! Each model carries its *shape*: the windows, cells and views under which its sums were made. If the
+//! shape is no longer that of the configuration, the streams of the model are dropped and counted, rather
+//! than mixed with sums of another grid.
+//!
+//! Topics are numbered in the order of the configuration. The snapshot names them, and
+//! [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was added,
+//! removed or moved does not lend its offsets to another one.
 
-use super::laid::Mark;
+use super::delta_log::LogPosition;
+use super::vectors::{VersionName, scalars};
 use crate::alert::Alert;
 use crate::collect::join::JoinState;
-use crate::collect::{Counters, PairingState, Partitions};
+use crate::collect::{Counters, Key, PairingState, PaneDelta, Partitions};
 use crate::judge::vector::VectorState;
-use crate::judge::{ComparisonState, DetectorState, LedgerState, Memory, MendingState};
+use crate::judge::{
+    ComparisonState, Detector, DetectorState, Judge, LedgerState, Memory, MendingState, ModelPlan,
+    StreamId,
+};
 use crate::stats::axis::{Axis, Grid};
 use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
 use serde::{Deserialize, Serialize};
 
-/// Everything that an engine needs to go on as if it had never stopped.
+/// Everything that is needed to continue as if nothing had stopped.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Names of the topics by number; empty where nobody named them, and then the numbers hold.
@@ -33,8 +41,8 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Models of the plan.
     pub models: Vec<ModelState>,
-    /// Subjects with their open panes, and the judges of their views.
-    pub subjects: Vec<SubjectState>,
+    /// Streams with their open panes, and the windows of their views.
+    pub streams: Vec<StreamState>,
     /// How much of the join journals is part of this snapshot.
     pub joins: Vec<JoinState>,
     /// What streams that are gone have staked of the budgets of false alarms.
@@ -47,13 +55,13 @@ pub struct Snapshot {
     pub followed: Option<FollowedState>,
 }
 
-/// How far a process has followed the topic of parcels.
+/// How far a process has followed the topic of checkpoints.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FollowedState {
     /// The next offset of each partition of the topic.
-    pub homes: Vec<(i32, i64)>,
-    /// Topic and partition of each source partition, and what of it was taken in.
-    pub seats: Vec<(String, i32, Mark)>,
+    pub offsets: Vec<(i32, i64)>,
+    /// Topic and partition of each source partition, and which of its deltas were applied.
+    pub applied: Vec<(String, i32, LogPosition)>,
 }
 
 impl Snapshot {
@@ -95,7 +103,130 @@ pub struct ModelState {
     /// Bits of the rates at which negatives were sampled.
     pub sampling: (u64, u64),
     /// Begin of the oldest pane that is not sealed.
-    pub closed_ms: i64,
+    pub sealed_until_ms: i64,
+}
+
+impl ModelState {
+    /// The shape of a model that is sealed up to this moment.
+    pub fn new(m: &ModelPlan, sealed_until_ms: i64) -> ModelState {
+        ModelState {
+            name: m.name.clone(),
+            views: scalars(m).map(|v| v.to_string()).collect(),
+            ladder: m.ladder.clone(),
+            grid: m.grid.into(),
+            sampling: m.judge.evaluation.sampling.bits(),
+            sealed_until_ms,
+        }
+    }
+
+    /// Whether sums of both can be added.
+    pub fn fits(&self, other: &ModelState) -> bool {
+        ModelState {
+            sealed_until_ms: self.sealed_until_ms,
+            ..other.clone()
+        } == *self
+    }
+}
+
+impl StreamState {
+    /// Of a stream that holds nothing.
+    pub fn new(key: &Key) -> StreamState {
+        StreamState {
+            model: 0,
+            name: key.model().to_owned(),
+            version: key.version().to_owned(),
+            segment: key.segment().to_owned(),
+            newest_ms: i64::MIN,
+            seen_ms: None,
+            late: 0,
+            slot: None,
+            open: Vec::new(),
+            pending: Vec::new(),
+            judges: Vec::new(),
+        }
+    }
+
+    /// Its names, for people.
+    pub fn title(&self) -> String {
+        format!("{}/{}/{}", self.name, self.version, self.segment)
+    }
+}
+
+impl VersionState {
+    /// Its names.
+    pub fn name(&self) -> VersionName<'_> {
+        VersionName {
+            model: &self.name,
+            version: &self.version,
+            segmented: self.segmented,
+        }
+    }
+
+    /// The same without sums.
+    pub fn names_only(&self) -> VersionState {
+        VersionState {
+            name: self.name.clone(),
+            version: self.version.clone(),
+            judges: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Says that it was dropped.
+    pub fn of_another_shape(&self) -> String {
+        format!(
+            "{}/{}: vector views of the model changed, or its classes",
+            self.name, self.version
+        )
+    }
+}
+
+/// What is known of the verdicts on one stream, apart from sums: it moves with partitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictState {
+    /// The stream.
+    pub stream: StreamId,
+    /// One for each window.
+    pub windows: Vec<Memory>,
+    /// The detector, where one watches.
+    pub detector: Option<DetectorState>,
+    /// The alert of the stream.
+    pub alert: Alert,
+    /// What people were notified of, while it fires; opaque here, written and read by the notifier.
+    pub told: Option<String>,
+}
+
+impl VerdictState {
+    /// Of each window, and of the detector, what was judged later.
+    pub fn later(self, other: VerdictState) -> VerdictState {
+        let newest_ms = |m: &VerdictState| m.windows.iter().map(|w| w.end_ms).max();
+        let alert = if newest_ms(&other) > newest_ms(&self) {
+            other.alert
+        } else {
+            self.alert
+        };
+        let later_of = |(a, b): (Memory, Memory)| if b.end_ms > a.end_ms { b } else { a };
+        let windows = if self.windows.len() == other.windows.len() {
+            let both = self.windows.into_iter().zip(other.windows);
+            both.map(later_of).collect()
+        } else {
+            self.windows
+        };
+        let at_ms = |d: &Option<DetectorState>| d.as_ref().map(|d| d.at_ms);
+        let detector = if at_ms(&other.detector) > at_ms(&self.detector) {
+            other.detector
+        } else {
+            self.detector
+        };
+        VerdictState {
+            stream: self.stream,
+            windows,
+            detector,
+            alert,
+            // The monitor notifies nobody.
+            told: None,
+        }
+    }
 }
 
 /// A grid, exactly.
@@ -135,7 +266,7 @@ pub struct ComparedState {
 
 /// One segment of one version of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SubjectState {
+pub struct StreamState {
     /// Index into the snapshot's models.
     pub model: u32,
     /// Name of the model as it came.
@@ -150,14 +281,14 @@ pub struct SubjectState {
     pub seen_ms: Option<i64>,
     /// Late events since a pane was last sealed.
     pub late: u64,
-    /// Its slot, under which join journals know it.
-    pub slot: u32,
+    /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no shard counts.
+    pub slot: Option<u32>,
     /// Open panes: begin, and packed sums for each view.
-    #[serde(with = "super::hex::panes")]
+    #[serde(with = "crate::collect::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
-    /// Predictions without outcome of each of them, by view: in a union, whose panes wait with theirs.
-    pub open_unlabelled: Vec<Vec<Unlabelled>>,
-    /// Judges, by view.
+    /// Sealed panes that wait until all shards have passed them.
+    pub pending: Vec<PaneDelta>,
+    /// Windows and judgements, by view.
     pub judges: Vec<JudgeState>,
 }
 
@@ -183,7 +314,7 @@ pub struct VersionState {
 }
 
 /// The windows of one stream.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JudgeState {
     /// Panes of each window.
     pub rings: Vec<RingState>,
@@ -216,7 +347,7 @@ pub struct PaneState {
     /// Late events that go with it.
     pub late: u64,
     /// Packed sums.
-    #[serde(with = "super::hex")]
+    #[serde(with = "crate::collect::hex")]
     pub sums: Vec<u8>,
     /// Predictions whose outcome never came.
     pub unlabelled: Unlabelled,
@@ -245,6 +376,19 @@ impl TryFrom<PaneState> for Pane {
             packed: Packed::from_bytes(&p.sums)?,
             unlabelled: p.unlabelled,
         })
+    }
+}
+
+impl JudgeState {
+    /// Of a judge.
+    pub fn of(j: &Judge) -> JudgeState {
+        JudgeState {
+            rings: j.rings().iter().map(RingState::from).collect(),
+            memories: j.memories(),
+            detector: j.detector().map(Detector::state),
+            mendings: j.mendings(),
+            alert: j.alert(),
+        }
     }
 }
 

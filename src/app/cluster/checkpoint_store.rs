@@ -1,28 +1,28 @@
-//! Where lanes come from and go to: the topic of parcels, with a thread that writes to it.
+//! The topic of checkpoints: shards are taken over from it and written to it, by a thread of its own.
 //!
-//! The format and the protocol are in [`crate::store::parcel`]. Taking a lane over waits on the engine's
-//! thread, within the rebalance that gave it: nothing of the partition may be read before. Writing goes
-//! beside the engine as with snapshots on disk: a copy of the changed lanes is taken at one moment, one
-//! batch is under way at a time, and a batch that was not written is written with the next. Giving a
-//! lane up waits for one last parcel, for half a session at most: longer and the group would have put us
-//! out before we were done. What is not written by then is read again by the taker; nothing is lost.
+//! The format and the protocol are in [`crate::store::parcel`]. Taking a partition over waits on the
+//! engine's thread, within the rebalance that assigned it: nothing of the partition may be read before.
+//! Writing runs beside the engine, as with snapshots on disk: a copy of the changed shards is taken at one
+//! moment, one batch is under way at a time, and a batch that was not written is written with the next.
+//! Giving a partition up waits for one last checkpoint, for half a session at most: if it took longer, the
+//! group would have removed this process first. What is not written by then is read again by the taker;
+//! nothing is lost.
 //!
-//! A partition whose parcels cannot be used is *barred*: it stays assigned here, is not read, and is shown
-//! as not ready with the reason, until somebody mends the topic or says `on_broken = "fresh"`. The same
-//! holds where the group has committed an offset of the partition and the topic knows nothing of it: then
-//! the topic is another, or was emptied.
+//! A partition whose checkpoints cannot be used is *suspended*: it stays assigned, is not read, and is shown
+//! as not ready with the reason, until the topic is repaired or the configuration says
+//! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition and the
+//! topic has no checkpoint of it: then the topic is another one, or was emptied.
 
-use super::berth::{Berth, Mark, WHOLE};
-use super::clock;
-use super::engine::{Engine, Plan, Remembered, RestoreError};
-use super::lanes::Lane;
-use super::snapshots::Written;
+use super::cursor::{CheckpointCursor, Progress, WHOLE};
+use crate::app::clock;
+use crate::app::snapshots::Written;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
-use crate::store::Snapshot;
+use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
 use crate::store::file::Fault;
-use crate::store::laid::Laid;
+use crate::monitor::aggregator::At;
+use crate::monitor::delta_log::DeltaBatch;
 use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,12 +34,12 @@ use std::time::{Duration, Instant};
 /// How long one batch of parcels may take to be written before it is called failed.
 const WRITE: Duration = Duration::from_secs(30);
 
-/// Longest wait for the last parcel of a lane, where sessions are long.
+/// Longest wait for the last checkpoint of a shard, where sessions are long.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
 
 /// What the depot needs to know.
 #[derive(Debug, Clone)]
-pub struct DepotOptions {
+pub struct CheckpointOptions {
     /// Brokers and credentials.
     pub kafka: KafkaOptions,
     /// The group that reads each topic, by number.
@@ -52,14 +52,14 @@ pub struct DepotOptions {
     pub fresh: bool,
 }
 
-/// Where predictions go that memory has no room for, and how many lanes share the memory.
+/// Where predictions go that memory has no room for, and how many shards share the memory.
 pub type Room = (Arc<dyn Spills>, usize);
 
-/// A lane on its way to the topic.
+/// A shard on its way to the topic.
 struct Outgoing {
     source: u16,
     partition: i32,
-    home: i32,
+    state_partition: i32,
     prefix: String,
     epoch: i64,
     number: u64,
@@ -67,11 +67,11 @@ struct Outgoing {
     pieces: Vec<(Piece, Vec<u8>)>,
     drops: Vec<String>,
     positions: Vec<Origin>,
-    mark: Mark,
+    progress: Progress,
     /// First journal segment that the parcel needs.
     needs: u64,
-    /// How much was laid out.
-    laid: u64,
+    /// Number of the delta after the last one.
+    deltas_until: u64,
 }
 
 /// What became of a batch.
@@ -104,17 +104,17 @@ pub type ParcelAge<'a> = (&'a str, i32, Option<i64>);
 
 /// How a partition was found.
 pub enum Taken {
-    /// A lane to go on with, and what was remembered of its streams.
-    Lane(Box<Lane>, Vec<Remembered>),
+    /// A shard, and the verdicts on its streams.
+    Shard(Box<LocalShard>, Vec<VerdictState>),
     /// It is not to be read, for this reason.
-    Barred(String),
+    Suspended(String),
     /// The store of what memory has no room for failed, as it may at any time.
     Broken(SpillError),
 }
 
 /// See the module.
-pub struct Depot {
-    options: DepotOptions,
+pub struct CheckpointStore {
+    options: CheckpointOptions,
     state: StateTopic,
     writer: Arc<StateWriter>,
     letters: Option<Sender<Vec<Outgoing>>>,
@@ -122,13 +122,15 @@ pub struct Depot {
     thread: Option<JoinHandle<()>>,
     busy: bool,
     counts: ParcelCounts,
-    /// For the lanes that are made here.
+    /// For the shards that are made here.
     room: Option<Room>,
+    /// How far each partition is stored.
+    cursors: BTreeMap<At, CheckpointCursor>,
 }
 
-impl Depot {
+impl CheckpointStore {
     /// Starts the thread; asks nothing of the broker yet.
-    pub fn new(options: DepotOptions) -> Result<Depot, KafkaError> {
+    pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, KafkaError> {
         let state = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
         let writer = Arc::new(StateWriter::new(&options.kafka, &options.topic)?);
         let (letters, inbox) = channel::<Vec<Outgoing>>();
@@ -144,7 +146,7 @@ impl Depot {
                 }
             })
             .map_err(|e| KafkaError::Other(format!("cannot start a thread: {e}")))?;
-        Ok(Depot {
+        Ok(CheckpointStore {
             options,
             state,
             writer,
@@ -154,18 +156,19 @@ impl Depot {
             busy: false,
             counts: ParcelCounts::default(),
             room: None,
+            cursors: BTreeMap::new(),
         })
     }
 
-    /// Lanes that are made from now on put there what memory has no room for.
+    /// Shards that are made from now on put there what memory has no room for.
     pub fn spill_to(&mut self, spills: Arc<dyn Spills>) {
         self.room = Some((spills, 1));
     }
 
-    /// How many lanes share the memory, with the one that is made next.
-    pub fn share(&mut self, lanes: usize) {
+    /// How many shards share the memory, with the one that is made next.
+    pub fn share(&mut self, shards: usize) {
         if let Some((_, by)) = &mut self.room {
-            *by = lanes;
+            *by = shards;
         }
     }
 
@@ -174,13 +177,13 @@ impl Depot {
         &self.counts
     }
 
-    /// Takes a partition over: claims it, reads what was written of it, and makes its lane. An error
+    /// Takes a partition over: claims it, reads what was written of it, and makes its shard. An error
     /// passes: the broker is away or slow.
     pub fn take_over(
         &mut self,
-        (source, partition): (u16, i32),
+        (source, partition): At,
         topics: &[String],
-        plan: Plan,
+        plan: &Plan,
     ) -> Result<Taken, KafkaError> {
         let start = Instant::now();
         let within = self.options.restore_within;
@@ -188,18 +191,18 @@ impl Depot {
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
         let prefix = parcel::prefix(&group, &topic, partition);
-        let home = self.state.home(partition, topics)?;
+        let state_partition = self.state.home(partition, topics)?;
         let claim: Keyed = (parcel::claim_key(&prefix), Some(self.claimant()));
-        let epoch = self.writer.put(&[(home, &claim)], within)?;
+        let epoch = self.writer.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
         let mut shelf = Shelf::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
-            .read(home, epoch, left, |key, value| shelf.take(key, value))?;
-        let berth = Berth {
+            .read(state_partition, epoch, left, |key, value| shelf.take(key, value))?;
+        let cursor = CheckpointCursor {
             group,
             topic,
-            home,
+            state_partition,
             prefix,
             epoch,
             lineage: vec![Stretch {
@@ -209,21 +212,21 @@ impl Depot {
             }],
             old: shelf.older(epoch),
             pieces: shelf.pieces().collect(),
-            ..Berth::default()
+            ..CheckpointCursor::default()
         };
         self.counts.read_bytes += shelf.bytes();
-        let taken = self.open((source, partition), topics, plan, &shelf, berth);
+        let taken = self.open((source, partition), topics, plan, &shelf, cursor);
         self.counts.restore_seconds = start.elapsed().as_secs_f64();
         taken
     }
 
     fn open(
         &mut self,
-        (source, partition): (u16, i32),
+        (source, partition): At,
         topics: &[String],
-        plan: Plan,
+        plan: &Plan,
         shelf: &Shelf,
-        mut berth: Berth,
+        mut cursor: CheckpointCursor,
     ) -> Result<Taken, KafkaError> {
         let at = (source, partition);
         let why = match shelf.open() {
@@ -232,25 +235,23 @@ impl Depot {
                     tracing::error!(%key, %fault, "parcel refused, using an older one");
                     self.counts.refused += 1;
                 }
-                berth.resume(shelf, &found);
-                match lane_of(at, found, topics, plan.clone(), berth, self.room.clone()) {
-                    Ok((lane, memories)) => {
+                cursor.resume(shelf, &found);
+                match shard_of(at, found, topics, plan, &mut cursor, self.room.clone()) {
+                    Ok((shard, verdicts)) => {
                         self.counts.read += 1;
-                        return Ok(Taken::Lane(Box::new(lane), memories));
+                        self.cursors.insert(at, cursor);
+                        return Ok(Taken::Shard(Box::new(shard), verdicts));
                     }
-                    Err(Unusable::Parcel(why, back)) => {
-                        berth = *back;
-                        why
-                    }
+                    Err(Unusable::Checkpoint(why)) => why,
                     // Nothing that a fresh beginning would mend.
                     Err(Unusable::Store(error)) => return Ok(Taken::Broken(error)),
                 }
             }
             Ok(None) => match self
                 .state
-                .committed(&berth.group, &berth.topic, partition)?
+                .committed(&cursor.group, &cursor.topic, partition)?
             {
-                None => return Ok(fresh(at, topics, plan, berth, self.room.clone())),
+                None => return Ok(self.fresh(at, topics, plan, cursor)),
                 Some(offset) => format!(
                     "the group has committed offset {offset} and topic {} holds no parcel of it: it was \
                      emptied, or is another",
@@ -270,18 +271,43 @@ impl Depot {
         };
         if self.options.fresh {
             tracing::error!(
-                topic = berth.topic,
+                topic = cursor.topic,
                 partition,
                 why,
                 "partition begins without its state"
             );
             // Whatever lies there is not of this beginning.
-            berth.begin_journal();
-            return Ok(fresh(at, topics, plan, berth, self.room.clone()));
+            cursor.begin_journal();
+            return Ok(self.fresh(at, topics, plan, cursor));
         }
-        Ok(Taken::Barred(format!(
+        Ok(Taken::Suspended(format!(
             "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
         )))
+    }
+
+    /// A partition that begins without state.
+    fn fresh(
+        &mut self,
+        at: At,
+        topics: &[String],
+        plan: &Plan,
+        mut cursor: CheckpointCursor,
+    ) -> Taken {
+        cursor.origin = None;
+        self.cursors.insert(at, cursor);
+        let shard = LocalShard::new(at, plan, topics.to_vec(), self.room.clone());
+        Taken::Shard(Box::new(shard), Vec::new())
+    }
+
+    /// The partition is another process's: how far it is stored is no longer known here.
+    pub fn forget(&mut self, at: At) {
+        self.cursors.remove(&at);
+    }
+
+    /// Topic and partition of each shard, and when its last checkpoint was written or read.
+    pub fn ages(&self) -> impl Iterator<Item = ParcelAge<'_>> {
+        let all = self.cursors.iter();
+        all.map(|(at, cursor)| (cursor.topic.as_str(), at.1, cursor.at_ms))
     }
 
     /// Who claims, for people who look into the topic.
@@ -296,17 +322,20 @@ impl Depot {
         self.busy
     }
 
-    /// Hands over the lanes that have changed since they were last written. It is an error to do so
-    /// while [`busy`](Depot::busy).
+    /// Hands over the shards that have changed since they were last written. It is an error to do so
+    /// while [`busy`](CheckpointStore::busy).
     pub fn write(
         &mut self,
-        lanes: &mut [Lane],
-        remembered: &BTreeMap<(u16, i32), Vec<Remembered>>,
+        shards: &mut [LocalShard],
+        verdicts: &BTreeMap<At, Vec<VerdictState>>,
     ) {
         let mut letter = Vec::new();
-        for lane in lanes {
-            let memories = remembered.get(&(lane.source, lane.partition));
-            letter.extend(outgoing(lane, memories.map_or(&[], Vec::as_slice)));
+        for shard in shards {
+            let at = (shard.source, shard.partition);
+            let verdicts = verdicts.get(&at).map_or(&[][..], Vec::as_slice);
+            if let Some(cursor) = self.cursors.get_mut(&at) {
+                letter.extend(outgoing(shard, cursor, verdicts));
+            }
         }
         self.send(letter);
     }
@@ -318,21 +347,21 @@ impl Depot {
     }
 
     /// What became of the last batch, once, if it is known.
-    pub fn answer(&mut self, lanes: &mut [Lane]) -> Option<Written> {
+    pub fn answer(&mut self, shards: &mut [LocalShard]) -> Option<Written> {
         let answer = self.answers.try_recv().ok()?;
-        Some(self.settle(answer, lanes))
+        Some(self.settle(answer, shards))
     }
 
     /// Waits for the batch under way.
-    pub fn wait(&mut self, lanes: &mut [Lane], within: Duration) -> Option<Written> {
+    pub fn wait(&mut self, shards: &mut [LocalShard], within: Duration) -> Option<Written> {
         if !self.busy {
             return None;
         }
         let answer = self.answers.recv_timeout(within).ok()?;
-        Some(self.settle(answer, lanes))
+        Some(self.settle(answer, shards))
     }
 
-    fn settle(&mut self, answer: Answer, lanes: &mut [Lane]) -> Written {
+    fn settle(&mut self, answer: Answer, shards: &mut [LocalShard]) -> Written {
         self.busy = false;
         let at_ms = clock::now_ms();
         let mut positions = Vec::new();
@@ -341,29 +370,30 @@ impl Depot {
             self.counts.written_bytes += answer.bytes;
         }
         for sent in answer.sent {
-            let mine = |l: &&mut Lane| {
-                (l.source, l.partition, l.berth.epoch) == (sent.source, sent.partition, sent.epoch)
-            };
-            let Some(lane) = lanes.iter_mut().find(mine) else {
+            let at = (sent.source, sent.partition);
+            let cursor = self.cursors.get_mut(&at);
+            let Some(cursor) = cursor.filter(|c| c.epoch == sent.epoch) else {
                 continue;
             };
-            let berth = &mut lane.berth;
             if answer.result.is_err() {
-                let newer = std::mem::take(&mut berth.unwritten);
-                berth.unwritten = sent.pieces.into_iter().chain(newer).collect();
+                let newer = std::mem::take(&mut cursor.unwritten);
+                cursor.unwritten = sent.pieces.into_iter().chain(newer).collect();
                 continue;
             }
-            berth.number = sent.number;
-            berth
+            cursor.number = sent.number;
+            cursor
                 .pieces
                 .extend(sent.pieces.iter().map(|(piece, _)| *piece));
-            berth.needed.push_back(sent.needs);
-            if berth.needed.len() > WHOLE {
-                berth.needed.pop_front();
+            cursor.needed.push_back(sent.needs);
+            if cursor.needed.len() > WHOLE {
+                cursor.needed.pop_front();
             }
-            berth.written = Some(sent.mark);
-            berth.at_ms = Some(at_ms);
-            lane.is_safe(sent.laid);
+            cursor.written = Some(sent.progress);
+            cursor.at_ms = Some(at_ms);
+            let mut shards = shards.iter_mut();
+            if let Some(shard) = shards.find(|s| (s.source, s.partition) == at) {
+                shard.deltas_stored(sent.deltas_until);
+            }
             positions.extend(sent.positions);
         }
         Written {
@@ -371,51 +401,41 @@ impl Depot {
             took: answer.took,
             at_ms,
             bytes: answer.bytes,
-            unwritten: lanes.iter().map(|l| l.berth.unwritten()).sum(),
+            unwritten: self.cursors.values().map(CheckpointCursor::unwritten).sum(),
         }
     }
 
-    /// Writes the last parcel of a lane before it is given up, as far as the group leaves time for it.
-    pub fn leave(&mut self, lane: &mut Lane, remembered: &[Remembered], others: &mut [Lane]) {
+    /// Writes the last checkpoint of a shard before it is given up, as far as the group leaves time for it.
+    pub fn leave(
+        &mut self,
+        shard: &mut LocalShard,
+        verdicts: &[VerdictState],
+        others: &mut [LocalShard],
+    ) {
         let half = Duration::from_millis(self.options.kafka.session_ms() / 2);
         let (start, within) = (Instant::now(), half.min(LEAVE_MAX));
-        if self.busy {
-            let answer = self.answers.recv_timeout(within).ok();
-            if let Some(answer) = answer {
-                // It may have been of this lane too.
-                let (mine, theirs): (Vec<_>, Vec<_>) = answer
-                    .sent
-                    .into_iter()
-                    .partition(|s| (s.source, s.partition) == (lane.source, lane.partition));
-                let (took, bytes) = (answer.took, answer.bytes);
-                let part = |sent, bytes| Answer {
-                    sent,
-                    result: answer.result.clone(),
-                    took,
-                    bytes,
-                };
-                self.settle(part(mine, 0), std::slice::from_mut(lane));
-                self.settle(part(theirs, bytes), others);
-            }
-        }
-        let (topic, partition) = (lane.berth.topic.clone(), lane.partition);
+        // The batch under way may be of this shard too; its cursor is still here.
+        self.wait(others, within);
+        let at = (shard.source, shard.partition);
+        let topic = self.cursors.get(&at).map(|c| c.topic.clone());
         let late = |why: &str| {
             tracing::warn!(
                 topic,
-                partition,
+                partition = at.1,
                 why,
-                "last parcel not written; the taker reads more again"
+                "last checkpoint not written; the taker reads more again"
             );
         };
         if self.busy {
             return late("the batch before takes too long");
         }
-        let Some(last) = outgoing(lane, remembered) else {
+        let cursor = self.cursors.get_mut(&at);
+        let Some(last) = cursor.and_then(|cursor| outgoing(shard, cursor, verdicts)) else {
             return;
         };
         self.send(vec![last]);
         let left = within.saturating_sub(start.elapsed());
-        match self.wait(std::slice::from_mut(lane), left) {
+        match self.wait(others, left) {
             Some(Written { result: Ok(_), .. }) => {}
             Some(Written {
                 result: Err(why), ..
@@ -425,7 +445,7 @@ impl Depot {
     }
 }
 
-impl Drop for Depot {
+impl Drop for CheckpointStore {
     fn drop(&mut self) {
         self.letters = None;
         if let Some(thread) = self.thread.take() {
@@ -435,134 +455,109 @@ impl Drop for Depot {
     }
 }
 
-impl Lane {
-    /// Topic, partition, and when its last parcel was written or read.
-    pub fn parcel_age(&self) -> ParcelAge<'_> {
-        (&self.berth.topic, self.partition, self.berth.at_ms)
-    }
-}
-
-fn fresh(
-    at: (u16, i32),
-    topics: &[String],
-    plan: Plan,
-    mut berth: Berth,
-    room: Option<Room>,
-) -> Taken {
-    berth.origin = None;
-    let mut engine = Engine::new(plan);
-    if let Some((spills, lanes)) = room {
-        engine.spill_to(spills, lanes);
-    }
-    let lane = Lane::new(at, engine, topics.to_vec(), berth);
-    Taken::Lane(Box::new(lane), Vec::new())
-}
-
-/// Why a lane could not be made of a parcel.
+/// Why a shard could not be made of a checkpoint.
 #[derive(Debug)]
 enum Unusable {
-    /// The parcel is at fault; here is its berth again.
-    Parcel(String, Box<Berth>),
+    /// The checkpoint is at fault.
+    Checkpoint(String),
     /// The store of pending predictions is.
     Store(SpillError),
 }
 
-/// The lane that a parcel holds.
-fn lane_of(
-    at: (u16, i32),
+/// The shard that a checkpoint holds.
+fn shard_of(
+    at: At,
     found: Found,
     topics: &[String],
-    plan: Plan,
-    mut berth: Berth,
+    plan: &Plan,
+    cursor: &mut CheckpointCursor,
     room: Option<Room>,
-) -> Result<(Lane, Vec<Remembered>), Unusable> {
+) -> Result<(LocalShard, Vec<VerdictState>), Unusable> {
     let mut snapshot = found.parcel.snapshot;
-    let topics = snapshot.rebind(topics);
+    snapshot.rebind(topics);
     let segments = match snapshot.joins.is_empty() {
         true => Vec::new(),
         false => vec![found.segments],
     };
     let joins = snapshot.joins.len();
     if joins != segments.len() {
-        let why = format!("its parcel holds {joins} joins where a partition has one");
-        return Err(Unusable::Parcel(why, Box::new(berth)));
+        let why = format!("its checkpoint holds {joins} joins where a partition has one");
+        return Err(Unusable::Checkpoint(why));
     }
     let segment = |_: &JoinState, mark: usize| {
         let bytes = segments.first().and_then(|s| s.get(mark));
         let bytes = bytes.ok_or(JournalError::Torn)?;
         Ok(Cow::Borrowed(bytes.as_slice()))
     };
-    let engine = match Engine::restore_spilling(plan, snapshot, &segment, room) {
-        Ok(engine) => engine,
+    let shard = match LocalShard::restore(at, plan, &snapshot, &segment, room) {
+        Ok(shard) => shard.after(cursor.origin),
         Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
-        Err(error) => return Err(Unusable::Parcel(error.to_string(), Box::new(berth))),
+        Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
     };
-    for what in engine.dropped() {
-        tracing::warn!(%what, "part of a parcel dropped");
+    for what in shard.dropped() {
+        tracing::warn!(%what, "part of a checkpoint dropped");
     }
-    if !engine.has_journals() {
-        berth.begin_journal();
+    if !shard.shard().has_journals() {
+        cursor.begin_journal();
     }
-    berth.written = Some(mark_of(&engine, &found.parcel.memories));
-    berth.at_ms = Some(clock::now_ms());
-    Ok((Lane::new(at, engine, topics, berth), found.parcel.memories))
+    cursor.written = Some(progress_of(shard.shard(), &found.parcel.memories));
+    cursor.at_ms = Some(clock::now_ms());
+    Ok((shard, found.parcel.memories))
 }
 
-fn mark_of(engine: &Engine, remembered: &[Remembered]) -> Mark {
-    let alerts = remembered.iter().map(|m| (m.alert, m.told.clone()));
-    Mark {
-        records: engine.counters().total().records,
-        lines: engine.lines(),
-        idle: engine.is_idle(),
+fn progress_of(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
+    let alerts = verdicts.iter().map(|v| (v.alert, v.told.clone()));
+    Progress {
+        records: shard.counters().total().records,
+        sealed_until_ms: shard.sealed_until_ms(),
+        idle: shard.is_idle(),
         alerts: alerts.collect(),
     }
 }
 
-/// A lane as it is now; `None` where nothing happened since it was last written.
-fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
-    let mark = mark_of(&lane.engine, remembered);
-    if lane.berth.written.as_ref() == Some(&mark) || lane.engine.fault().is_some() {
+/// A shard as it is now; `None` where nothing happened since it was last written.
+fn outgoing(
+    shard: &mut LocalShard,
+    cursor: &mut CheckpointCursor,
+    verdicts: &[VerdictState],
+) -> Option<Outgoing> {
+    let progress = progress_of(shard.shard(), verdicts);
+    if cursor.written.as_ref() == Some(&progress) || shard.shard().fault().is_some() {
         return None;
     }
-    let deltas = lane.engine.take_journals();
-    let laid = lane.laid();
-    let snapshot = Snapshot {
-        topics: lane.topics.clone(),
-        ..lane.engine.snapshot()
-    };
-    let positions = lane.engine.positions();
-    let upto = laid.as_ref().map_or(0, Laid::upto);
-    let berth = &mut lane.berth;
-    for delta in deltas {
+    let journals = shard.take_journals();
+    let deltas = shard.delta_batch();
+    let snapshot = shard.snapshot();
+    for delta in journals {
         let mut offset = delta.offset;
         for bytes in delta.bytes.chunks(CHUNK_BYTES) {
-            let piece = (delta.segment, offset, berth.epoch);
-            berth.unwritten.push((piece, bytes.to_vec()));
+            let piece = (delta.segment, offset, cursor.epoch);
+            cursor.unwritten.push((piece, bytes.to_vec()));
             offset += bytes.len() as u64;
         }
     }
     let mut marks = snapshot.joins.iter().flat_map(|j| &j.marks);
     let needs = marks.next().map_or(0, |m| m.segment);
-    berth.prune(needs);
+    cursor.prune(needs);
     Some(Outgoing {
-        source: lane.source,
-        partition: lane.partition,
-        home: berth.home,
-        prefix: berth.prefix.clone(),
-        epoch: berth.epoch,
-        number: berth.number + 1,
+        source: shard.source,
+        partition: shard.partition,
+        state_partition: cursor.state_partition,
+        prefix: cursor.prefix.clone(),
+        epoch: cursor.epoch,
+        number: cursor.number + 1,
+        positions: shard.shard().positions(),
+        deltas_until: deltas.as_ref().map_or(0, DeltaBatch::next),
         parcel: Parcel {
             snapshot,
-            memories: remembered.to_vec(),
-            lineage: berth.lineage.clone(),
-            laid,
+            memories: verdicts.to_vec(),
+            lineage: cursor.lineage.clone(),
+            deltas,
         },
-        drops: berth.drops(),
-        pieces: std::mem::take(&mut berth.unwritten),
-        positions,
-        mark,
+        drops: cursor.drops(),
+        pieces: std::mem::take(&mut cursor.unwritten),
+        progress,
         needs,
-        laid: upto,
     })
 }
 
@@ -583,12 +578,12 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
     for o in sent {
         for (piece, bytes) in &o.pieces {
             let key = parcel::piece_key(&o.prefix, *piece);
-            bodies.push((o.home, (key, Some(bytes.clone()))));
+            bodies.push((o.state_partition, (key, Some(bytes.clone()))));
         }
         let (body, head) = parcel::records(&o.parcel, &o.prefix, o.epoch, o.number)?;
-        bodies.extend(body.into_iter().map(|keyed| (o.home, keyed)));
-        heads.push((o.home, head));
-        drops.extend(o.drops.iter().map(|key| (o.home, (key.clone(), None))));
+        bodies.extend(body.into_iter().map(|keyed| (o.state_partition, keyed)));
+        heads.push((o.state_partition, head));
+        drops.extend(o.drops.iter().map(|key| (o.state_partition, (key.clone(), None))));
     }
     let size =
         |(_, (key, value)): &(i32, Keyed)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;

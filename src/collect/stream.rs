@@ -1,35 +1,34 @@
 //! One segment of one version of a model, with its open panes.
 //!
-//! All views of a subject share its key and its panes, so an event is looked up once and lands in one
-//! pane; each view has sums of its own there.
+//! All views of a stream share its key and its panes, so an event is looked up once and lands in one
+//! pane; each view has its own sums there.
 //!
-//! Open panes are few while partitions go along together: the newest, and those within the lateness.
-//! When one partition is read hours ahead of another there are hundreds. So only [`HOT_MAX`] panes are
-//! *hot*, that is unpacked; the others are parked, packed like sealed ones, and unpacked again when an
+//! A stream has few open panes while partitions advance together: the newest, and those within the
+//! lateness. If one partition is read hours ahead of another it has hundreds. So only [`HOT_MAX`] panes
+//! are *hot*, that is unpacked; the others are packed like sealed ones, and unpacked again when an
 //! event lands in them. A cap on open panes bounds the rest.
 
-use super::collector::PaneDelta;
 use super::event::Refusal;
 use super::key::Key;
-use super::segments::Part;
+use super::streams::Part;
+use super::table::Named;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
 use crate::stats::sums::{Overflow, Sums};
 use crate::stats::weight::Weight;
-use crate::window::{Correction, PackError, Packed, Unlabelled};
+use serde::{Deserialize, Serialize};
+use crate::window::{PackError, Packed, Unlabelled};
 
-/// Hot panes of a subject. Disorder across a pane's boundary touches two; a third absorbs a straggler.
+/// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Body {
     Hot(Pending),
     /// Of weighted events, which go to their cells one by one.
-    Weighed(Vec<Sums>),
-    Parked(Vec<Packed>),
-    /// Sums of sealed panes, in a roll-up.
-    Poured(Vec<Sums>),
+    Weighted(Vec<Sums>),
+    Packed(Vec<Packed>),
 }
 
 /// A pane that still takes events.
@@ -37,24 +36,38 @@ enum Body {
 pub struct OpenPane {
     /// Begin; it ends one pane later.
     pub start_ms: i64,
-    /// When it was last turned to, in turns of the subject.
+    /// When it was last turned to, in turns of the stream.
     turn: u64,
     body: Body,
     /// Predictions without outcome, for each view; empty while there are none.
     unlabelled: Vec<Unlabelled>,
 }
 
+/// The sums of one stream over one sealed pane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PaneDelta {
+    /// Begin of the pane.
+    pub start_ms: i64,
+    /// End of the pane, exclusive.
+    pub end_ms: i64,
+    /// Events that came too late since the delta before.
+    pub late: u64,
+    /// Sums for each view, in the order of the model's.
+    #[serde(with = "super::hex::views")]
+    pub views: Vec<Packed>,
+    /// Predictions whose outcome never came, for each view.
+    pub unlabelled: Vec<Unlabelled>,
+}
+
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct Stream {
     /// Index of the model's plan.
     pub model: usize,
     /// Names as they came; the model's differs from the plan's for the default plan.
     pub key: Key,
     /// What it is among the segments of its version.
     pub part: Part,
-    /// Index of the group of these.
-    pub group: usize,
     /// Newest event time.
     pub newest_ms: i64,
     /// Whether an event came since the last tick.
@@ -72,13 +85,18 @@ pub struct Subject {
     turn: u64,
 }
 
-impl Subject {
-    /// A subject without events.
-    pub fn new(model: usize, key: Key) -> Subject {
-        Subject {
+impl Named for Stream {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Stream {
+    /// A stream without events.
+    pub fn new(model: usize, key: Key) -> Stream {
+        Stream {
             model,
             part: Part::of(key.segment()),
-            group: usize::MAX,
             key,
             newest_ms: i64::MIN,
             seen: false,
@@ -96,6 +114,55 @@ impl Subject {
     pub fn saw(&mut self, time_ms: i64) {
         self.seen = true;
         self.newest_ms = self.newest_ms.max(time_ms);
+    }
+
+    /// An event came too late.
+    pub fn miss(&mut self) {
+        self.seen = true;
+        self.late += 1;
+    }
+
+    /// A prediction waits for its outcome.
+    pub fn expect(&mut self, time_ms: i64) {
+        self.newest_ms = self.newest_ms.max(time_ms);
+    }
+
+    /// An event came, whatever becomes of it.
+    pub fn touch(&mut self) {
+        self.seen = true;
+    }
+
+    /// So many more predictions wait.
+    pub fn add_pending(&mut self, n: u64) {
+        self.pending += n;
+    }
+
+    /// One prediction waits no longer.
+    pub fn end_pending(&mut self) {
+        self.pending -= 1;
+    }
+
+    /// Takes the time; answers for how long no event came.
+    pub fn tick(&mut self, now_ms: i64) -> i64 {
+        if std::mem::take(&mut self.seen) || self.seen_ms.is_none() {
+            self.seen_ms = Some(now_ms);
+        }
+        now_ms.saturating_sub(self.seen_ms.unwrap_or(now_ms))
+    }
+
+    /// Seals the oldest pane if it begins before `line_ms`.
+    pub fn seal(&mut self, line_ms: i64, pane_ms: i64) -> Option<PaneDelta> {
+        if self.oldest_ms()? >= line_ms {
+            return None;
+        }
+        let (start_ms, views, unlabelled) = self.take_oldest()?;
+        Some(PaneDelta {
+            start_ms,
+            end_ms: start_ms + pane_ms,
+            late: std::mem::take(&mut self.late),
+            views,
+            unlabelled,
+        })
     }
 
     /// The current pane, if the time lies in it.
@@ -149,26 +216,26 @@ impl Subject {
         }
         let pane = &mut self.open[self.current];
         pane.turn = self.turn;
-        if let Body::Parked(packed) = &pane.body {
+        if let Body::Packed(packed) = &pane.body {
             // What was packed here unpacks; if it ever did not, the pane would take no more events.
             pane.body = Body::unpack(packed, grid).map_err(|_| Refusal::Panes)?;
         }
-        self.park();
+        self.pack();
         Ok(&mut self.open[self.current])
     }
 
     /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].
-    fn park(&mut self) {
-        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Weighed(_));
+    fn pack(&mut self) {
+        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Weighted(_));
         if self.open.iter_mut().filter(hot).count() > HOT_MAX
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
         {
             let packed = match &mut pane.body {
                 Body::Hot(pending) => pending.settle().iter().map(Packed::new).collect(),
-                Body::Weighed(sums) => sums.iter().map(Packed::new).collect(),
-                Body::Parked(_) | Body::Poured(_) => return,
+                Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
+                Body::Packed(_) => return,
             };
-            pane.body = Body::Parked(packed);
+            pane.body = Body::Packed(packed);
         }
     }
 
@@ -188,11 +255,11 @@ impl Subject {
     }
 
     /// Takes out the oldest pane, packed, one for each view, with its predictions without outcome.
-    pub fn take_oldest(&mut self) -> Option<(i64, Vec<Packed>, Vec<Unlabelled>)> {
+    fn take_oldest(&mut self) -> Option<(i64, Vec<Packed>, Vec<Unlabelled>)> {
         if self.open.is_empty() {
             return None;
         }
-        // Where the current pane goes, none is current: its neighbour may be parked.
+        // Where the current pane goes, none is current: its neighbour may be packed.
         self.current = self.current.wrapping_sub(1);
         let pane = self.open.remove(0);
         let views = pane.body.packed();
@@ -201,85 +268,15 @@ impl Subject {
         Some((pane.start_ms, views, unlabelled))
     }
 
-    /// Merges a sealed pane of a segment into the pane of this roll-up.
-    pub fn pour(&mut self, delta: &PaneDelta, grid: Grid) -> Result<(), PackError> {
-        let views = delta.views.len();
-        let at = match self
-            .open
-            .binary_search_by_key(&delta.start_ms, |p| p.start_ms)
-        {
-            Ok(at) => at,
-            Err(at) => {
-                let pane = OpenPane {
-                    start_ms: delta.start_ms,
-                    turn: 0,
-                    body: Body::Poured(vec![Sums::new(grid); views]),
-                    unlabelled: vec![Unlabelled::default(); views],
-                };
-                self.open.insert(at, pane);
-                at
-            }
-        };
-        self.turn += 1;
-        let pane = &mut self.open[at];
-        pane.turn = self.turn;
-        pane.unlabelled.resize(views, Unlabelled::default());
-        for (ours, theirs) in pane.unlabelled.iter_mut().zip(&delta.unlabelled) {
-            ours.merge(theirs);
-        }
-        for (sums, packed) in pane.body.poured(grid)?.iter_mut().zip(&delta.views) {
-            packed.merge_into(sums)?;
-        }
-        self.park_poured();
-        Ok(())
-    }
-
-    /// Corrects an open pane that was poured, one correction for each view.
-    pub fn correct(&mut self, corrections: &[Correction], grid: Grid) -> Result<(), PackError> {
-        let Some(start_ms) = corrections.first().map(|c| c.start_ms) else {
-            return Ok(());
-        };
-        let Ok(at) = self.open.binary_search_by_key(&start_ms, |p| p.start_ms) else {
-            return Ok(());
-        };
-        let pane = &mut self.open[at];
-        for (sums, c) in pane.body.poured(grid)?.iter_mut().zip(corrections) {
-            c.apply(sums)?;
-        }
-        for (unlabelled, c) in pane.unlabelled.iter_mut().zip(corrections) {
-            c.uncount(unlabelled);
-        }
-        self.park_poured();
-        Ok(())
-    }
-
-    /// Packs the poured panes that were longest not turned to, down to [`HOT_MAX`].
-    fn park_poured(&mut self) {
-        let poured = |p: &&mut OpenPane| matches!(p.body, Body::Poured(_));
-        while self.open.iter_mut().filter(poured).count() > HOT_MAX
-            && let Some(pane) = self.open.iter_mut().filter(poured).min_by_key(|p| p.turn)
-        {
-            let body = std::mem::replace(&mut pane.body, Body::Parked(Vec::new()));
-            pane.body = Body::Parked(body.packed());
-        }
-    }
-
     /// All open panes, packed, for a snapshot.
     pub fn packed(&self) -> Vec<(i64, Vec<Packed>)> {
         let pane = |p: &OpenPane| (p.start_ms, p.body.clone().packed());
         self.open.iter().map(pane).collect()
     }
 
-    /// Predictions without outcome of each open pane, for a snapshot: a union's panes wait for its line with theirs.
-    pub fn unlabelled(&self) -> Vec<Vec<Unlabelled>> {
-        self.open.iter().map(|p| p.unlabelled.clone()).collect()
-    }
-
-    /// Puts them back, after the panes.
-    pub fn restore_unlabelled(&mut self, all: Vec<Vec<Unlabelled>>) {
-        for (pane, unlabelled) in self.open.iter_mut().zip(all) {
-            pane.unlabelled = unlabelled;
-        }
+    /// Puts back what a snapshot says beside the open panes.
+    pub fn restore_marks(&mut self, newest_ms: i64, seen_ms: Option<i64>, late: u64) {
+        (self.newest_ms, self.seen_ms, self.late) = (newest_ms, seen_ms, late);
     }
 
     /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all
@@ -298,7 +295,7 @@ impl Subject {
             self.open.push(OpenPane {
                 start_ms,
                 turn: 0,
-                body: Body::Parked(packed),
+                body: Body::Packed(packed),
                 unlabelled: Vec::new(),
             });
         }
@@ -311,15 +308,15 @@ impl Subject {
     pub fn bytes(&self) -> usize {
         let pane = |p: &OpenPane| match &p.body {
             Body::Hot(pending) => pending.bytes(),
-            Body::Parked(all) => all.iter().map(Packed::bytes).sum(),
-            Body::Poured(all) | Body::Weighed(all) => {
+            Body::Packed(all) => all.iter().map(Packed::bytes).sum(),
+            Body::Weighted(all) => {
                 all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum()
             }
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()
             + self.key.bytes()
-            + size_of::<Subject>()
+            + size_of::<Stream>()
     }
 }
 
@@ -330,8 +327,8 @@ impl OpenPane {
     pub fn observe(&mut self, seen: &[Scored], weight: Option<Weight>) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
-            Body::Weighed(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
-            Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
+            Body::Weighted(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
+            Body::Packed(_) => Err(Refusal::Panes),
         }
     }
 
@@ -341,7 +338,7 @@ impl OpenPane {
         match &mut self.body {
             Body::Hot(pending) => pending.observe_one(seen).map_err(|_| Refusal::Sums),
             // A weighted event comes with its weight.
-            Body::Weighed(_) | Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
+            Body::Weighted(_) | Body::Packed(_) => Err(Refusal::Panes),
         }
     }
 
@@ -365,28 +362,15 @@ fn weigh(sums: &mut [Sums], seen: &[Scored], weight: Option<Weight>) -> Result<(
 }
 
 impl Body {
-    /// As sums, to pour into.
-    fn poured(&mut self, grid: Grid) -> Result<&mut Vec<Sums>, PackError> {
-        if !matches!(self, Body::Poured(_)) {
-            let packed = std::mem::replace(self, Body::Parked(Vec::new())).packed();
-            let sums: Result<_, _> = packed.iter().map(|p| p.unpack(grid)).collect();
-            *self = Body::Poured(sums?);
-        }
-        match self {
-            Body::Poured(sums) => Ok(sums),
-            Body::Hot(_) | Body::Weighed(_) | Body::Parked(_) => Err(PackError::Corrupt),
-        }
-    }
-
     /// Of no events.
     fn new(grid: Grid, views: usize) -> Body {
         match grid.is_weighted() {
-            true => Body::Weighed(vec![Sums::new(grid); views.max(1)]),
+            true => Body::Weighted(vec![Sums::new(grid); views.max(1)]),
             false => Body::Hot(Pending::new(grid, views)),
         }
     }
 
-    /// The sums of a parked pane, to take events again.
+    /// The sums of a packed pane, to take events again.
     fn unpack(packed: &[Packed], grid: Grid) -> Result<Body, PackError> {
         if !grid.is_weighted() {
             return Ok(Body::Hot(hot(packed, grid)?));
@@ -395,7 +379,7 @@ impl Body {
         let sums = sums?;
         let n = sums.first().map(Sums::n).ok_or(PackError::Corrupt)?;
         match sums.iter().all(|s| s.n() == n) {
-            true => Ok(Body::Weighed(sums)),
+            true => Ok(Body::Weighted(sums)),
             false => Err(PackError::Corrupt),
         }
     }
@@ -403,13 +387,13 @@ impl Body {
     fn packed(self) -> Vec<Packed> {
         match self {
             Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
-            Body::Parked(packed) => packed,
-            Body::Poured(sums) | Body::Weighed(sums) => sums.iter().map(Packed::new).collect(),
+            Body::Packed(packed) => packed,
+            Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
         }
     }
 }
 
-/// The sums of a parked pane, to take events again.
+/// The sums of a packed pane, to take events again.
 fn hot(packed: &[Packed], grid: Grid) -> Result<Pending, PackError> {
     let sums: Result<_, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
     Ok(Pending::from_sums(sums?)?)

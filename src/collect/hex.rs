@@ -1,18 +1,22 @@
-//! Packed bytes as text where people may read them, and as bytes in snapshots.
+//! Packed sums as bytes in snapshots, and as text in formats that people read.
 //!
-//! postcard writes a byte string as it writes a list of bytes, so the format of snapshots does not change
-//! by it; JSON gets one hexadecimal text in place of a list of numbers, a quarter of its length.
+//! postcard writes a byte string as it writes a list of bytes. JSON gets one hexadecimal text instead of a
+//! list of numbers, which is a quarter as long.
 
+use crate::window::Packed;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write;
 
-/// Bytes that are written as said above.
+/// Bytes that are written as the module says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bytes(pub Vec<u8>);
+pub struct Bytes(
+    /// The bytes.
+    pub Vec<u8>,
+);
 
 /// Writes bytes.
-pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
     if s.is_human_readable() {
         s.serialize_str(&text(bytes))
     } else {
@@ -21,7 +25,7 @@ pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::E
 }
 
 /// Reads what [`serialize`] wrote.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
     if d.is_human_readable() {
         let text = String::deserialize(d)?;
         bytes(&text).ok_or_else(|| D::Error::custom("not hexadecimal"))
@@ -42,12 +46,47 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The open panes of a subject: begin, and packed sums for each view.
-pub(super) mod panes {
+/// Packed sums.
+pub mod packed {
+    use super::*;
+
+    /// Writes packed sums.
+    pub fn serialize<S: Serializer>(packed: &Packed, s: S) -> Result<S::Ok, S::Error> {
+        super::serialize(packed.as_bytes(), s)
+    }
+
+    /// Reads what [`serialize`] wrote.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Packed, D::Error> {
+        let bytes = super::deserialize(d)?;
+        Packed::from_bytes(&bytes).map_err(|_| D::Error::custom("not packed sums"))
+    }
+}
+
+/// Packed sums of several views.
+pub mod views {
+    use super::*;
+
+    /// Writes the sums of each view.
+    pub fn serialize<S: Serializer>(views: &[Packed], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(views.iter().map(|p| Bytes(p.as_bytes().to_vec())))
+    }
+
+    /// Reads what [`serialize`] wrote.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Packed>, D::Error> {
+        let views = Vec::<Bytes>::deserialize(d)?;
+        let one = |b: &Bytes| Packed::from_bytes(&b.0);
+        let all: Result<_, _> = views.iter().map(one).collect();
+        all.map_err(|_| D::Error::custom("not packed sums"))
+    }
+}
+
+/// The open panes of a stream: begin, and packed sums of each view.
+pub mod panes {
     use super::*;
 
     type Panes = Vec<(i64, Vec<Vec<u8>>)>;
 
+    /// Writes open panes.
     pub fn serialize<S: Serializer>(panes: &Panes, s: S) -> Result<S::Ok, S::Error> {
         let one = |(start, views): &(i64, Vec<Vec<u8>>)| {
             let views: Vec<Bytes> = views.iter().cloned().map(Bytes).collect();
@@ -56,6 +95,7 @@ pub(super) mod panes {
         s.collect_seq(panes.iter().map(one))
     }
 
+    /// Reads what [`serialize`] wrote.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Panes, D::Error> {
         let panes = Vec::<(i64, Vec<Bytes>)>::deserialize(d)?;
         let one = |(start, views): (i64, Vec<Bytes>)| {
