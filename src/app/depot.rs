@@ -18,7 +18,7 @@ use super::engine::{Engine, Plan, Remembered, RestoreError};
 use super::lanes::Lane;
 use super::snapshots::Written;
 use crate::collect::Origin;
-use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
+use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::store::Snapshot;
 use crate::store::file::Fault;
@@ -53,7 +53,7 @@ pub struct DepotOptions {
 }
 
 /// Where predictions go that memory has no room for, and how many lanes share the memory.
-pub type Room = (Arc<dyn Spills>, usize);
+pub type Room = (Arc<dyn SpillBackend>, usize);
 
 /// A lane on its way to the topic.
 struct Outgoing {
@@ -158,7 +158,7 @@ impl Depot {
     }
 
     /// Lanes that are made from now on put there what memory has no room for.
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>) {
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>) {
         self.room = Some((spills, 1));
     }
 

@@ -12,10 +12,12 @@
 //! gives what this engine will give, bit for bit.
 
 use super::vectors::{Vectors, scalars};
-use crate::collect::join::{JoinPlan, JoinState, JournalDelta, JournalError, SpillError, Spills};
+use crate::collect::join::{
+    JoinPlan, JoinState, JournalDelta, JournalError, SpillBackend, SpillError,
+};
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
-    PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Ripened, Subject,
+    Bounds, Collector, Counters, Disposition, Event, Key, Label, MaturedVector, ModelShape, Origin,
+    Pair, PairCounts, PairShape, Part, PartitionState, ROLL_UP, Reason, Subject,
 };
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
@@ -120,7 +122,7 @@ impl Engine {
                 let (plan, row) = (&self.plan, self.collector.row_of(origin));
                 let lost = self.vectors.observe(plan, slot, (origin, row), event);
                 let counters = self.collector.counters_mut();
-                counters.source_mut(origin.source).uncelled += lost;
+                counters.source_mut(origin.source).no_cell += lost;
             }
             Disposition::Late => self.vectors.miss(&self.plan, slot, event),
             Disposition::Pending => self.vectors.expect(&self.plan, slot, event),
@@ -471,7 +473,7 @@ impl Engine {
         let mut at_ms = i64::MIN;
         while at_ms < line_ms {
             let (plan, vectors) = (&self.plan, &mut self.vectors);
-            let mut show = |ripe: &Ripened<'_>| vectors.ripen(plan, ripe);
+            let mut show = |event: &MaturedVector<'_>| vectors.observe_matured(plan, event);
             at_ms = self.collector.mature(model, line_ms, &mut show);
             at_ms = self.collector.next_pour(model, at_ms);
             let from_ms = self.collector.closed_ms(model);
@@ -561,7 +563,7 @@ impl Engine {
             let key = subject.key.clone();
             let lost = self.vectors.revise(&self.plan, &key, &late);
             let counters = self.collector.counters_mut();
-            counters.source_mut(late.source).uncelled += lost;
+            counters.source_mut(late.source).no_cell += lost;
             if let Some(poured) = &mut self.poured {
                 poured.push(Poured::Late { key, late });
             }
@@ -659,13 +661,13 @@ impl Engine {
     }
 
     /// Predictions that are held for their outcomes, or for revisions.
-    pub fn held(&self) -> usize {
-        self.collector.held()
+    pub fn retained(&self) -> usize {
+        self.collector.retained()
     }
 
     /// From now on pending predictions spill that memory has no room for; the memory that the plan allows is
     /// shared by so many engines.
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
         self.collector.joins_mut().spill_to(spills, shared_by);
     }
 
@@ -677,7 +679,7 @@ impl Engine {
     /// Moves some of the predictions out of memory that there is no more room for since it is shared by more; answers
     /// whether there were any.
     pub fn tend(&mut self) -> bool {
-        self.collector.joins_mut().tend()
+        self.collector.joins_mut().reduce_memory()
     }
 
     /// Why the store of predictions that memory has no room for failed, if it did. From then on the engine

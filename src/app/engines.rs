@@ -497,8 +497,8 @@ impl Engines {
     }
 
     /// Predictions that are held for their outcomes, or for revisions.
-    pub fn held(&self) -> usize {
-        self.sum(Engine::held)
+    pub fn retained(&self) -> usize {
+        self.sum(Engine::retained)
     }
 
     /// Held predictions that are not in memory, and bytes that those take which are.

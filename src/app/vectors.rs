@@ -3,7 +3,7 @@
 //! What the collector has counted in a stream of scores is counted here as a vector, if the model has vector views:
 //! exactly the accepted events, in exactly the panes that the collector's line seals. Streams are of whole versions:
 //! segments would multiply cells that are sparse already, so a version with segments has its vector views under segment
-//! `*`, as a roll-up. Predictions that wait for their outcomes come when they are mature ([`Vectors::ripen`]), late outcomes
+//! `*`, as a roll-up. Predictions that wait for their outcomes come when they are mature ([`Vectors::observe_matured`]), late outcomes
 //! as revisions. Of a model with weights they count by them.
 //!
 //! Lanes and their union are in [`union`](PouredVector).
@@ -16,7 +16,7 @@
 //! Cost: of an engine without vector views, one comparison an event; of a model without in one that has some, a look-up by
 //! slot; else k² additions and a search among the cells; or a hash and mostly one comparison.
 
-use crate::collect::{Event, Key, LateVector, Origin, ROLL_UP, Ripened, rank};
+use crate::collect::{Event, Key, LateVector, MaturedVector, Origin, ROLL_UP, rank};
 use crate::judge::vector::VectorJudge;
 use crate::judge::{Change, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
 use crate::stats::multiclass::sums::Shape;
@@ -220,13 +220,13 @@ impl Vectors {
     }
 
     /// Takes a prediction that is mature; answers how many views had no cell for it.
-    pub fn ripen(&mut self, plan: &Plan, r: &Ripened<'_>) -> u64 {
+    pub fn observe_matured(&mut self, plan: &Plan, r: &MaturedVector<'_>) -> u64 {
         let Some(version) = self.version(plan, r.slot, Of::key(r.key)) else {
             return 0;
         };
         version.newest_ms = version.newest_ms.max(r.time_ms);
         let judges = version.judges.iter_mut();
-        lost(judges.map(|j| j.ripen(r.time_ms, r.waited, r.class, r.implied)))
+        lost(judges.map(|j| j.observe_matured(r.time_ms, r.vector, r.class, r.implied)))
     }
 
     /// Takes a late outcome; answers how many views had no cell for its prediction.
@@ -498,7 +498,7 @@ impl Vectors {
 fn revise(version: &mut Version, late: &LateVector) -> u64 {
     let revised = Revised {
         time_ms: late.time_ms,
-        waited: late.waited(),
+        vector: late.vector(),
         before: late.before,
         implied: late.implied,
         now: late.now,

@@ -14,7 +14,7 @@
 use super::amend::Amendments;
 use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
-use super::join::{self, JoinPlan, Joins, Kept};
+use super::join::{self, JoinPlan, Joins, RowLayout};
 use super::key::Names;
 use super::pairing::{Matches, PairShape, Pairing};
 use super::partition::Partitions;
@@ -129,7 +129,7 @@ pub struct Collector {
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
     /// Scores of the prediction at hand with the class that makes their outcome true, by view, and what else is
-    /// [kept](join::Kept) of it.
+    /// [kept](join::RowLayout) of it.
     pub(super) expected: Vec<(Score, u32)>,
     /// Scratch: classes in falling order.
     pub(super) order: Vec<u32>,
@@ -550,13 +550,13 @@ impl Collector {
 
 impl ModelShape {
     /// What is kept of its predictions while they wait.
-    pub(super) fn kept(&self) -> Kept {
-        Kept {
+    pub(super) fn row_layout(&self) -> RowLayout {
+        RowLayout {
             views: self.views.len(),
             depth: self.depth,
-            whole: self
+            full_vector: self
                 .sampled
-                .map_or(0, |_| join::whole::entries(self.classes)),
+                .map_or(0, |_| join::full_vector::entries(self.classes)),
             weighted: self.grid.is_weighted(),
         }
     }

@@ -106,7 +106,7 @@ impl Engine {
         plan: Plan,
         s: Snapshot,
         segment: SegmentOf<'s, '_>,
-        spills: Option<(Arc<dyn Spills>, usize)>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> Result<Engine, RestoreError> {
         let mut engine = Engine::new(plan);
         if let Some((spills, shared_by)) = spills {
@@ -216,7 +216,7 @@ impl Engine {
             let (join, partition) = (state.join, state.partition);
             let restored =
                 self.collector
-                    .put_back_joiner(state, |mark| segment(state, mark), before, same);
+                    .restore_joiner(state, |mark| segment(state, mark), before, same);
             let restored = restored.map_err(|e| {
                 RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
             })?;
@@ -229,7 +229,7 @@ impl Engine {
                 ));
             }
         }
-        self.collector.settle_joins();
+        self.collector.recount_joins();
         match self.fault() {
             Some(error) => Err(RestoreError::Spill(error.clone())),
             None => Ok(()),

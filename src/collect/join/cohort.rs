@@ -4,20 +4,20 @@
 //! columns of their own, 12 for each view. Columns are cut to size when predictions of another pane begin to
 //! come, for it is these that fill the memory. A pane with many predictions has [several](super::index) cohorts.
 //!
-//! What is kept of a prediction is what its views need ([`Kept`]): the score, and the class that makes the outcome
+//! What is kept of a prediction is what its views need ([`RowLayout`]): the score, and the class that makes the outcome
 //! true. Where a model has views of cells of vectors, their largest
 //! probabilities follow, as many as the views need together, each with its class and in 12 bytes as a view
-//! ([`crate::stats::multiclass::ranked`]); for a kernel view the whole vector follows these ([`super::whole`]); else a vector of a thousand
+//! ([`crate::stats::multiclass::ranked`]); for a kernel view the whole vector follows these ([`super::full_vector`]); else a vector of a thousand
 //! probabilities is not kept. A weighted prediction has its weight in the place of a view more, the last: a
 //! score of 0, and the weight's integer for a class ([`weight_view`]).
 
+use super::full_vector;
 use super::key::Key;
 use super::spilled::Facts;
-use super::whole;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::{ABSENT, Ranked};
 use crate::stats::weight::Weight;
-use crate::window::held::Whole;
+use crate::window::held::FullVector;
 
 /// An outcome that has not come.
 pub(super) const NONE: u32 = u32::MAX;
@@ -79,7 +79,7 @@ pub(super) struct Cohort {
     /// Event time up to which outcomes are on time.
     pub due_ms: i64,
     /// Whether it has matured and is kept for revisions.
-    pub settled: bool,
+    pub matured: bool,
     views: usize,
     rows: Vec<Row>,
     scores: Vec<f64>,
@@ -108,40 +108,40 @@ pub struct Matured<'a> {
 
 /// What is kept of each prediction of a model, in 12 bytes an entry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct RowLayout {
     /// Its views of single scores.
     pub views: usize,
     /// Its largest probabilities, for views of cells.
     pub depth: usize,
-    /// Entries of its [whole vector](super::whole), for a kernel view.
-    pub whole: usize,
+    /// SpillEntries of its [whole vector](super::full_vector), for a kernel view.
+    pub full_vector: usize,
     /// Whether there is a weight.
     pub weighted: bool,
 }
 
-impl Kept {
+impl RowLayout {
     /// Of a model without vector views and weights.
-    pub fn scores(views: usize) -> Kept {
-        Kept {
+    pub fn scores(views: usize) -> RowLayout {
+        RowLayout {
             views,
-            ..Kept::default()
+            ..RowLayout::default()
         }
     }
 
-    /// Entries of a prediction.
+    /// SpillEntries of a prediction.
     pub fn entries(&self) -> usize {
-        self.views + self.depth + self.whole + usize::from(self.weighted)
+        self.views + self.depth + self.full_vector + usize::from(self.weighted)
     }
 
     /// Where the whole vector begins, with its number of entries.
-    pub fn whole(&self) -> (usize, usize) {
-        (self.views + self.depth, self.whole)
+    pub fn full_vector(&self) -> (usize, usize) {
+        (self.views + self.depth, self.full_vector)
     }
 
     /// Makes entries of what was kept while the vector views were others, with so many of a whole vector: probabilities
     /// that were not kept are absent, and those that are no longer asked for go.
     pub fn fit(&self, entries: &mut Vec<(Score, u32)>, whole: usize) {
-        if (entries.len(), whole) == (self.entries(), self.whole) {
+        if (entries.len(), whole) == (self.entries(), self.full_vector) {
             return;
         }
         let weight = match self.weighted {
@@ -149,8 +149,8 @@ impl Kept {
             false => None,
         };
         let mut vector = entries.split_off(entries.len() - whole.min(entries.len()));
-        if vector.len() != self.whole {
-            vector = vec![(Score::ZERO, ABSENT); self.whole];
+        if vector.len() != self.full_vector {
+            vector = vec![(Score::ZERO, ABSENT); self.full_vector];
         }
         entries.resize(self.views + self.depth, (Score::ZERO, ABSENT));
         entries.extend(vector);
@@ -170,7 +170,7 @@ impl Matured<'_> {
     }
 
     /// Its largest probabilities, by what its model keeps.
-    pub fn ranked(&self, kept: Kept) -> Ranked<'_> {
+    pub fn ranked(&self, kept: RowLayout) -> Ranked<'_> {
         let range = kept.views..kept.views + kept.depth;
         Ranked {
             values: self.scores.get(range.clone()).unwrap_or_default(),
@@ -179,17 +179,17 @@ impl Matured<'_> {
     }
 
     /// Its whole vector of `classes`, put into `row`, with its rank; `None` where it is not there.
-    pub fn whole<'r>(
+    pub fn full_vector<'r>(
         &self,
-        kept: Kept,
+        kept: RowLayout,
         classes: usize,
         row: &'r mut Vec<f64>,
-    ) -> Option<Whole<'r>> {
-        let (begin, len) = kept.whole();
+    ) -> Option<FullVector<'r>> {
+        let (begin, len) = kept.full_vector();
         let scores = self.scores.get(begin..begin + len)?;
         let halves = self.classes.get(begin..begin + len)?;
-        let rank = whole::unpack(scores, halves, classes, row)?;
-        Some(Whole { rank, row })
+        let rank = full_vector::unpack(scores, halves, classes, row)?;
+        Some(FullVector { rank, row })
     }
 
     /// For each view the score, and whether `class` makes its outcome true; further entries, which mean nothing,
@@ -207,7 +207,7 @@ impl Cohort {
             model,
             start_ms,
             due_ms: facts.due_ms,
-            settled: facts.settled,
+            matured: facts.matured,
             views: facts.views,
             rows: Vec::new(),
             scores: Vec::new(),
@@ -291,7 +291,7 @@ impl Cohort {
     pub fn facts(&self) -> Facts {
         Facts {
             due_ms: self.due_ms,
-            settled: self.settled,
+            matured: self.matured,
             views: self.views,
         }
     }

@@ -7,11 +7,11 @@
 //! Always: a key is in the index exactly while its row is live; predictions of one id that lie in several cohorts, or
 //! did, are [marked](super::cohort::Row::has_kin), so that those which are not need not be looked for elsewhere.
 
-use super::churn::make_way;
 use super::cohort::Cohort;
-use super::joiner::Expect;
+use super::joiner::NewPrediction;
 use super::key::Key;
 use super::spilled::{Facts, Taken};
+use super::tombstones::reclaim_tombstones;
 use hashbrown::HashTable;
 use std::collections::BTreeMap;
 
@@ -117,11 +117,11 @@ impl Index {
         oldest.map(|(.., at)| at)
     }
 
-    /// Holds a prediction whose key none has; `settled` where its pane is.
-    pub fn push(&mut self, e: &Expect<'_>, settled: impl FnOnce() -> bool) -> Option<Place> {
+    /// Holds a prediction whose key none has; `matured` where its pane is.
+    pub fn push(&mut self, e: &NewPrediction<'_>, matured: impl FnOnce() -> bool) -> Option<Place> {
         let facts = || Facts {
             due_ms: e.due_ms,
-            settled: settled(),
+            matured: matured(),
             views: e.views.len(),
         };
         let at = self.cohort_for((e.model, e.start_ms), facts);
@@ -234,7 +234,7 @@ impl Index {
     pub fn kin_of(&self, key: Key) -> impl Iterator<Item = Place> {
         let is = move |p: &&Place| {
             self.key_at(**p)
-                .is_some_and(|theirs| theirs.family() == key.family())
+                .is_some_and(|theirs| theirs.any_version() == key.any_version())
         };
         let all = self.shards[shard(key)].iter_hash(hash(key));
         all.filter(is).copied()
@@ -281,7 +281,7 @@ impl Index {
             cohort.map_or(0, |c| hash(c.row(p.row).key))
         };
         let shard = &mut self.shards[shard(key)];
-        make_way(shard, rehash);
+        reclaim_tombstones(shard, rehash);
         shard.insert_unique(hash(key), place, rehash);
     }
 

@@ -9,7 +9,7 @@
 //! is handed to these when they are mature, if late outcomes are taken; they are [marked](super::cohort::Row::owes), so
 //! that of a pane that has spilled only these come back.
 //!
-//! Always: `pending` counts live rows of cohorts that have not settled, those that [spilled](super::spilled) too; replaying
+//! Always: `pending` counts live rows of cohorts that have not matured, those that [spilled](super::spilled) too; replaying
 //! the journal gives the same joiner.
 //!
 //! Cost: about 0.2 µs a prediction or outcome when millions are pending, most of it cache misses; where
@@ -20,7 +20,7 @@ use super::index::{Index, Place};
 use super::journal::{Journal, JournalDelta, JournalMark, Op, Views};
 use super::key::{ByKey, Key};
 use super::plan::{JoinPlan, Repeated};
-use super::spill::{SpillError, Spills};
+use super::spill_backend::{SpillBackend, SpillError};
 use super::spilled::Spilled;
 use crate::stats::fixed::Score;
 use std::cmp::Ordering;
@@ -43,7 +43,7 @@ pub(super) const ANY: u16 = u16::MAX;
 
 /// A prediction to be held.
 #[derive(Debug, Clone, Copy)]
-pub struct Expect<'a> {
+pub struct NewPrediction<'a> {
     /// Its name.
     pub key: Key,
     /// Index of the model's plan.
@@ -56,17 +56,17 @@ pub struct Expect<'a> {
     pub time_ms: i64,
     /// Event time up to which its outcome is on time; the same for all of a pane.
     pub due_ms: i64,
-    /// For each view the score and the class that makes its outcome true, and what else is [kept](super::Kept).
+    /// For each view the score and the class that makes its outcome true, and what else is [kept](super::RowLayout).
     pub views: &'a [(Score, u32)],
-    /// Where among these its [whole vector](super::whole) begins, with its number of entries; 0 of them: there is none.
-    pub whole: (usize, usize),
+    /// Where among these its [whole vector](super::full_vector) begins, with its number of entries; 0 of them: there is none.
+    pub full_vector: (usize, usize),
     /// Number of classes an outcome of it may have; 0: any.
     pub classes: u32,
 }
 
 /// A prediction that is held.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub struct Retained<'a> {
     /// Slot of its subject.
     pub subject: u32,
     /// Event time.
@@ -76,10 +76,10 @@ pub struct Held<'a> {
     /// Event time of its outcome, and its class.
     pub outcome: Option<(i64, u32)>,
     /// Whether it is mature.
-    pub settled: bool,
+    pub matured: bool,
 }
 
-impl Held<'_> {
+impl Retained<'_> {
     /// Whether it has this outcome.
     pub fn has(&self, time_ms: i64, class: u32) -> bool {
         self.outcome == Some((kept_ms(self.time_ms, time_ms), class))
@@ -135,9 +135,9 @@ pub struct Revision<'a> {
 
 /// What happens when a pane is mature.
 #[derive(Debug, Clone, Copy)]
-pub enum Ripe<'a> {
+pub enum MaturityEvent<'a> {
     /// A prediction, with what is known of its outcome.
-    Mature(Matured<'a>),
+    Matured(Matured<'a>),
     /// It has a late outcome already.
     Revised(Revision<'a>),
     /// How that late outcome, which was waiting, ended.
@@ -148,7 +148,7 @@ pub enum Ripe<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Room<'a> {
     /// Where goes what there is no room for.
-    pub spills: &'a dyn Spills,
+    pub spills: &'a dyn SpillBackend,
     /// Bytes of predictions in memory.
     pub bytes: usize,
 }
@@ -173,7 +173,7 @@ pub struct Joiner {
     queued: usize,
     pub(super) journal: Journal,
     pub(super) pending: usize,
-    pub(super) settled: usize,
+    pub(super) matured: usize,
     /// Two versions were held under one id at some time.
     kindred: bool,
     /// Those of one id, at work.
@@ -187,8 +187,8 @@ impl Joiner {
     }
 
     /// Mature predictions that are kept for revisions.
-    pub fn settled(&self) -> usize {
-        self.settled
+    pub fn matured(&self) -> usize {
+        self.matured
     }
 
     /// Outcomes that wait for their predictions.
@@ -218,11 +218,11 @@ impl Joiner {
                 .into_iter()
                 .for_each(|(subject, n)| each(subject, n));
         };
-        let here = self.index.cohorts().filter(|c| !c.settled);
+        let here = self.index.cohorts().filter(|c| !c.matured);
         here.for_each(&mut tell);
         let panes: Vec<_> = self.spilled.all().collect();
         for (at, facts) in panes {
-            if !facts.settled {
+            if !facts.matured {
                 self.spilled.visit(at, true, &mut tell);
             }
         }
@@ -233,18 +233,18 @@ impl Joiner {
         let here = self
             .index
             .before(model, i64::MAX)
-            .find(|&(_, c)| self.cohort(c).is_some_and(|c| !c.settled && c.live() > 0))
+            .find(|&(_, c)| self.cohort(c).is_some_and(|c| !c.matured && c.live() > 0))
             .map(|(start, _)| start);
         if self.spilled.rows() == 0 {
             return here;
         }
         let mut there = self.spilled.panes(model, i64::MAX);
-        let there = there.find(|(_, settled)| !settled).map(|(start, _)| start);
+        let there = there.find(|(_, matured)| !matured).map(|(start, _)| start);
         here.into_iter().chain(there).min()
     }
 
     /// Takes a prediction whose pane is not mature. `held` is what all joiners of the plan hold.
-    pub fn predict(&mut self, plan: &JoinPlan, e: &Expect<'_>, held: usize) -> Predicted {
+    pub fn predict(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>, held: usize) -> Predicted {
         let end = self.place(plan, e, held);
         if let Predicted::Pending { .. } = end {
             let op = Op::Predict {
@@ -254,7 +254,7 @@ impl Joiner {
                 subject: e.subject,
                 key: e.key,
                 views: Views::Given(e.views),
-                whole: e.whole.1 as u16,
+                whole: e.full_vector.1 as u16,
             };
             self.journal.write(&op, e.time_ms);
         }
@@ -267,17 +267,21 @@ impl Joiner {
         }
     }
 
-    fn place(&mut self, plan: &JoinPlan, e: &Expect<'_>, held: usize) -> Predicted {
+    fn place(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>, held: usize) -> Predicted {
         let theirs = self.find(e.key).and_then(|at| {
             let cohort = self.cohort(at.cohort)?;
             let scores = cohort.scores(at.row);
             let kept = || scores.iter().zip(cohort.classes(at.row));
-            let rank_at = if e.whole.1 > 0 { e.whole.0 } else { usize::MAX };
+            let rank_at = if e.full_vector.1 > 0 {
+                e.full_vector.0
+            } else {
+                usize::MAX
+            };
             let same = kept()
                 .zip(e.views)
                 .enumerate()
                 .all(|(i, ((a, k), (b, l)))| i == rank_at || (*a, *k) == (b.value(), *l));
-            let first = cohort.settled || before(cohort.time_ms(at.row), kept(), e);
+            let first = cohort.matured || before(cohort.time_ms(at.row), kept(), e);
             Some((first, same, cohort.row(at.row).subject()))
         });
         match theirs {
@@ -297,11 +301,11 @@ impl Joiner {
     }
 
     /// Holds a prediction whose key none has, with the outcome of the one whose place it took.
-    pub(super) fn put(&mut self, e: &Expect<'_>, outcome: Option<(i64, u32)>) {
+    pub(super) fn put(&mut self, e: &NewPrediction<'_>, outcome: Option<(i64, u32)>) {
         let pane = (e.model, e.start_ms);
-        let settled = || self.spilled.facts(pane).is_some_and(|f| f.settled);
+        let matured = || self.spilled.facts(pane).is_some_and(|f| f.matured);
         let alone = self.index.kin_of(e.key).next().is_none();
-        let Some(at) = self.index.push(e, settled) else {
+        let Some(at) = self.index.push(e, matured) else {
             return;
         };
         self.pending += 1;
@@ -331,14 +335,14 @@ impl Joiner {
     }
 
     /// Gives a new prediction the outcome that other versions of its id have, and the one that was waiting.
-    fn meet(&mut self, plan: &JoinPlan, e: &Expect<'_>) -> Option<Labelled> {
+    fn meet(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>) -> Option<Labelled> {
         for (time_ms, class) in self.told(e.key) {
             self.hand_on(plan, e.key, time_ms, class, e.classes, |_| ());
         }
         if self.waiting.is_empty() {
             return None;
         }
-        let key = e.key.family();
+        let key = e.key.any_version();
         let waiting = self.take_waiting(key)?;
         self.journal.write(&Op::Forget { key }, waiting.time_ms);
         if e.classes > 0 && waiting.class >= e.classes {
@@ -427,7 +431,7 @@ impl Joiner {
             return Labelled::Refused;
         }
         let model = model.unwrap_or(ANY);
-        end.unwrap_or_else(|| self.wait(plan, key.family(), model, time_ms, class, waiting))
+        end.unwrap_or_else(|| self.wait(plan, key.any_version(), model, time_ms, class, waiting))
     }
 
     /// Gives an outcome that is on time to one prediction, of a model with `most` classes, or 0.
@@ -471,8 +475,8 @@ impl Joiner {
             time_ms,
         };
         self.journal.write(&op, cohort.time_ms(at.row));
-        let settled = cohort.settled;
-        if settled {
+        let matured = cohort.matured;
+        if matured {
             revised(Revision {
                 now: cohort.matured(at.row),
                 before: before.map(|(_, c)| c),
@@ -480,7 +484,7 @@ impl Joiner {
         }
         self.owe(key, time_ms);
         match before {
-            _ if settled => Labelled::Revised,
+            _ if matured => Labelled::Revised,
             None => Labelled::Matched,
             Some(_) => Labelled::Duplicate,
         }
@@ -562,15 +566,15 @@ impl Joiner {
         line_ms: i64,
         classes: &[u32],
         room: Option<Room<'_>>,
-        mut each: impl FnMut(Ripe<'_>),
+        mut each: impl FnMut(MaturityEvent<'_>),
     ) {
-        let settled = |at: u32| self.cohort(at).is_none_or(|c| c.settled);
+        let matured = |at: u32| self.cohort(at).is_none_or(|c| c.matured);
         let here = self.index.before(model, line_ms);
-        let here = here.filter(|(_, at)| !settled(*at)).map(|(s, _)| s);
+        let here = here.filter(|(_, at)| !matured(*at)).map(|(s, _)| s);
         let mut due: Vec<i64> = here.collect();
         if self.spilled.rows() > 0 {
             let there = self.spilled.panes(model, line_ms);
-            due.extend(there.filter(|(_, settled)| !settled).map(|(s, _)| s));
+            due.extend(there.filter(|(_, matured)| !matured).map(|(s, _)| s));
             due.sort_unstable();
         }
         due.dedup();
@@ -596,22 +600,23 @@ impl Joiner {
         plan: &JoinPlan,
         pane: (u16, i64),
         met: &mut Vec<Key>,
-        each: &mut impl FnMut(Ripe<'_>),
+        each: &mut impl FnMut(MaturityEvent<'_>),
     ) {
         for at in self.index.of_pane(pane) {
-            let Some(cohort) = self.index.cohort_mut(at).filter(|c| !c.settled) else {
+            let Some(cohort) = self.index.cohort_mut(at).filter(|c| !c.matured) else {
                 continue;
             };
             for row in cohort.rows() {
-                each(Ripe::Mature(cohort.matured(row)));
+                each(MaturityEvent::Matured(cohort.matured(row)));
             }
             let live = cohort.live();
             self.pending -= live;
             if plan.revise {
-                self.settled += live;
-                cohort.settled = true;
+                self.matured += live;
+                cohort.matured = true;
                 let rows = cohort.rows().map(|row| cohort.row(row));
-                let meets = rows.filter(|r| r.owes() || self.waiting.contains_key(&r.key.family()));
+                let meets =
+                    rows.filter(|r| r.owes() || self.waiting.contains_key(&r.key.any_version()));
                 met.extend(meets.map(|r| r.key));
                 self.index.shrink(at);
             } else {
@@ -626,7 +631,7 @@ impl Joiner {
         plan: &JoinPlan,
         pane: (u16, i64),
         met: &mut Vec<Key>,
-        each: &mut impl FnMut(Ripe<'_>),
+        each: &mut impl FnMut(MaturityEvent<'_>),
     ) {
         if self.spilled.rows() == 0 {
             return;
@@ -634,16 +639,16 @@ impl Joiner {
         let waiting = &self.waiting;
         let live = self.spilled.visit(pane, plan.revise, |part| {
             for row in part.rows() {
-                each(Ripe::Mature(part.matured(row)));
+                each(MaturityEvent::Matured(part.matured(row)));
                 let row = part.row(row);
-                if plan.revise && (row.owes() || waiting.contains_key(&row.key.family())) {
+                if plan.revise && (row.owes() || waiting.contains_key(&row.key.any_version())) {
                     met.push(row.key);
                 }
             }
         });
         self.pending -= live;
         if plan.revise {
-            self.settled += self.spilled.settle(pane);
+            self.matured += self.spilled.mature(pane);
         }
     }
 
@@ -653,38 +658,40 @@ impl Joiner {
         plan: &JoinPlan,
         key: Key,
         classes: &[u32],
-        each: &mut impl FnMut(Ripe<'_>),
+        each: &mut impl FnMut(MaturityEvent<'_>),
     ) {
         self.recall(key);
         for (time_ms, class) in self.told(key) {
-            self.hand_on(plan, key, time_ms, class, 0, |r| each(Ripe::Revised(r)));
+            self.hand_on(plan, key, time_ms, class, 0, |r| {
+                each(MaturityEvent::Revised(r))
+            });
         }
-        let key = key.family();
+        let key = key.any_version();
         let Some(Waiting { time_ms, class, .. }) = self.take_waiting(key) else {
             return;
         };
         self.journal.write(&Op::Forget { key }, time_ms);
         let end = self.label(plan, key, None, time_ms, class, classes, 0, |r| {
-            each(Ripe::Revised(r));
+            each(MaturityEvent::Revised(r));
         });
-        each(Ripe::Ended(end));
+        each(MaturityEvent::Ended(end));
     }
 
     /// Lets go of mature predictions of `model` in panes that begin before `floor_ms`: no window holds
     /// their panes any more.
-    pub fn forget(&mut self, model: u16, floor_ms: i64) {
+    pub fn evict(&mut self, model: u16, floor_ms: i64) {
         let gone: Vec<(i64, u32)> = self.index.before(model, floor_ms).collect();
         for (_, at) in gone {
-            if let Some(cohort) = self.cohort(at).filter(|c| c.settled) {
-                self.settled -= cohort.live();
+            if let Some(cohort) = self.cohort(at).filter(|c| c.matured) {
+                self.matured -= cohort.live();
                 self.index.drop_cohort(at);
             }
         }
         if self.spilled.rows() > 0 {
             let gone = self.spilled.panes(model, floor_ms);
-            let gone: Vec<i64> = gone.filter(|(_, settled)| *settled).map(|p| p.0).collect();
+            let gone: Vec<i64> = gone.filter(|(_, matured)| *matured).map(|p| p.0).collect();
             for start_ms in gone {
-                self.settled -= self.spilled.visit((model, start_ms), false, |_| ());
+                self.matured -= self.spilled.visit((model, start_ms), false, |_| ());
             }
         }
     }
@@ -692,14 +699,14 @@ impl Joiner {
     /// Bytes that predictions take in memory, their places in the index among them.
     #[inline]
     pub fn memory(&self) -> usize {
-        let here = self.pending + self.settled - self.spilled.rows();
+        let here = self.pending + self.matured - self.spilled.rows();
         self.index.bytes() + here * INDEXED
     }
 
     /// Moves cohorts from memory to the store, the oldest first, until so many bytes are free or nothing is
     /// left to move.
     #[cold]
-    pub fn spill(&mut self, spills: &dyn Spills, bytes: usize) {
+    pub fn spill(&mut self, spills: &dyn SpillBackend, bytes: usize) {
         let least = self.memory().saturating_sub(bytes);
         while self.memory() > least
             && self.fault().is_none()
@@ -786,12 +793,12 @@ impl Joiner {
     }
 
     /// Has the predictions of an id in memory, if any are held at all.
-    pub fn bring(&mut self, key: Key) {
+    pub fn reload(&mut self, key: Key) {
         self.recall(key);
     }
 
     /// The prediction that is held under a key, in memory; of a family, all of them in the order of their keys.
-    pub fn look(&self, key: Key) -> Vec<Held<'_>> {
+    pub fn retained_of(&self, key: Key) -> Vec<Retained<'_>> {
         let mut all: Vec<Place> = match self.index.find(key) {
             Some(one) => vec![one],
             None => self.index.kin_of(key).collect(),
@@ -799,12 +806,12 @@ impl Joiner {
         all.sort_unstable_by_key(|at| self.order(*at));
         let held = |at: &Place| {
             let cohort = self.cohort(at.cohort)?;
-            Some(Held {
+            Some(Retained {
                 subject: cohort.row(at.row).subject(),
                 time_ms: cohort.time_ms(at.row),
                 scores: cohort.scores(at.row),
                 outcome: cohort.outcome(at.row),
-                settled: cohort.settled,
+                matured: cohort.matured,
             })
         };
         all.iter().filter_map(held).collect()
@@ -870,14 +877,14 @@ impl Joiner {
 
 /// Whether an outcome happened after a prediction that is not mature was due.
 fn late(cohort: &Cohort, time_ms: i64) -> bool {
-    time_ms > cohort.due_ms && !cohort.settled
+    time_ms > cohort.due_ms && !cohort.matured
 }
 
 /// Whether a held prediction goes before another of its id: by event time, then by its scores and their classes.
 fn before<'a>(
     time_ms: i64,
     scores: impl Iterator<Item = (&'a f64, &'a u32)>,
-    other: &Expect<'_>,
+    other: &NewPrediction<'_>,
 ) -> bool {
     let theirs = other.views.iter().map(|(z, k)| (z.value(), *k));
     let by_scores = || scores.map(|(z, k)| (*z, *k)).partial_cmp(theirs);

@@ -2,15 +2,18 @@
 //!
 //! Predictions of a join take no more memory than its *ceiling*, when a call has returned, and within one an eighth more and
 //! a few megabytes. The ceiling is what the plan allows; where that becomes less, because more share it, what is there
-//! already stays allowed, and [`Joins::tend`] brings it down step by step: all at once would hold whoever drives the
+//! already stays allowed, and [`Joins::reduce_memory`] brings it down step by step: all at once would hold whoever drives the
 //! joins up for as long as it takes to move millions of rows.
 
-use super::cohort::Kept;
-use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe, Room, SPILL_BYTES};
+use super::cohort::RowLayout;
+use super::joiner::{
+    Joiner, Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, Room,
+    SPILL_BYTES,
+};
 use super::journal::{JournalDelta, JournalError, JournalMark, Reader};
 use super::key::Key;
 use super::plan::JoinPlan;
-use super::spill::{SpillError, Spills};
+use super::spill_backend::{SpillBackend, SpillError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -58,10 +61,10 @@ pub struct Joins {
     /// By join: bytes that its predictions take in memory, and how many they may.
     memory: Vec<usize>,
     memory_max: Vec<usize>,
-    /// By join: bytes that they may take until the next [`Joins::tend`].
+    /// By join: bytes that they may take until the next [`Joins::reduce_memory`].
     ceiling: Vec<usize>,
     /// Where stores for the rest come from.
-    spills: Option<Arc<dyn Spills>>,
+    spills: Option<Arc<dyn SpillBackend>>,
 }
 
 impl Joins {
@@ -94,12 +97,12 @@ impl Joins {
     }
 
     /// From now on predictions spill that memory has no room for, of which each plan's is shared by so many.
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
         self.spills = Some(spills);
         self.share(shared_by);
     }
 
-    /// How many share the memory that plans allow. Where it is less now, [`Joins::tend`] has work to do.
+    /// How many share the memory that plans allow. Where it is less now, [`Joins::reduce_memory`] has work to do.
     pub fn share(&mut self, by: usize) {
         if self.spills.is_some() {
             let each = |p: &JoinPlan| p.pending_memory / by.max(1);
@@ -111,7 +114,7 @@ impl Joins {
 
     /// Moves some of the predictions out of memory for which there was room before it was [shared](Joins::share) by more;
     /// answers whether there were any.
-    pub fn tend(&mut self) -> bool {
+    pub fn reduce_memory(&mut self) -> bool {
         let above = |i: &usize| self.ceiling[*i] > self.memory_max[*i];
         let Some(index) = (0..self.plans.len()).find(above) else {
             return false;
@@ -186,7 +189,7 @@ impl Joins {
     }
 
     /// See [`Joiner::predict`].
-    pub fn predict(&mut self, join: u16, partition: i32, e: &Expect<'_>) -> Predicted {
+    pub fn predict(&mut self, join: u16, partition: i32, e: &NewPrediction<'_>) -> Predicted {
         let index = usize::from(join);
         let joiner = self.joiners.entry((join, partition)).or_default();
         let before = (joiner.pending(), joiner.waiting(), joiner.memory());
@@ -200,20 +203,20 @@ impl Joins {
         end
     }
 
-    /// See [`Joiner::bring`].
-    pub fn bring(&mut self, join: u16, partition: i32, key: Key) {
+    /// See [`Joiner::reload`].
+    pub fn reload(&mut self, join: u16, partition: i32, key: Key) {
         if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
             let before = joiner.memory();
-            joiner.bring(key);
+            joiner.reload(key);
             let memory = &mut self.memory[usize::from(join)];
             *memory = *memory + joiner.memory() - before;
         }
     }
 
-    /// See [`Joiner::look`].
-    pub fn look(&self, join: u16, partition: i32, key: Key) -> Vec<Held<'_>> {
+    /// See [`Joiner::retained_of`].
+    pub fn retained_of(&self, join: u16, partition: i32, key: Key) -> Vec<Retained<'_>> {
         let joiner = self.joiners.get(&(join, partition));
-        joiner.map_or_else(Vec::new, |joiner| joiner.look(key))
+        joiner.map_or_else(Vec::new, |joiner| joiner.retained_of(key))
     }
 
     /// See [`Joiner::label`].
@@ -254,13 +257,13 @@ impl Joins {
         model: u16,
         line_ms: i64,
         classes: &[u32],
-        mut each: impl FnMut(&JoinPlan, Ripe<'_>),
+        mut each: impl FnMut(&JoinPlan, MaturityEvent<'_>),
     ) {
         let spills = self.spills.clone();
         for ((join, _), joiner) in &mut self.joiners {
             let index = usize::from(*join);
             let plan = &self.plans[index];
-            let before = (joiner.pending() + joiner.settled(), joiner.waiting());
+            let before = (joiner.pending() + joiner.matured(), joiner.waiting());
             let memory = joiner.memory();
             let others = self.memory[index] - memory;
             let ceiling = self.ceiling[index];
@@ -271,7 +274,7 @@ impl Joins {
             });
             joiner.mature(plan, model, line_ms, classes, room, |r| each(plan, r));
             self.memory[index] = others + joiner.memory();
-            self.held[index] = self.held[index] + joiner.pending() + joiner.settled() - before.0;
+            self.held[index] = self.held[index] + joiner.pending() + joiner.matured() - before.0;
             self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
         }
         for index in 0..self.plans.len() {
@@ -281,12 +284,12 @@ impl Joins {
         }
     }
 
-    /// Lets go of mature predictions of `model` before `floor_ms`. See [`Joiner::forget`].
-    pub fn forget(&mut self, model: u16, floor_ms: i64) {
+    /// Lets go of mature predictions of `model` before `floor_ms`. See [`Joiner::evict`].
+    pub fn evict(&mut self, model: u16, floor_ms: i64) {
         for ((join, _), joiner) in &mut self.joiners {
-            let (before, memory) = (joiner.settled(), joiner.memory());
-            joiner.forget(model, floor_ms);
-            self.held[usize::from(*join)] -= before - joiner.settled();
+            let (before, memory) = (joiner.matured(), joiner.memory());
+            joiner.evict(model, floor_ms);
+            self.held[usize::from(*join)] -= before - joiner.matured();
             self.memory[usize::from(*join)] -= memory - joiner.memory();
         }
     }
@@ -331,7 +334,7 @@ impl Joins {
     }
 
     /// Predictions held, mature ones that are kept for revisions among them.
-    pub fn held(&self) -> usize {
+    pub fn retained(&self) -> usize {
         self.held.iter().sum()
     }
 
@@ -376,12 +379,12 @@ impl Joins {
     }
 
     /// Puts back one joiner from the segments of its journal, which are asked for one after the other. See
-    /// [`Joiner::replay`].
+    /// [`Joiner::restore`].
     pub fn restore<'s>(
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
-        kept: &[Kept],
+        kept: &[RowLayout],
         line_of: impl Fn(Option<u16>) -> i64,
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
@@ -406,15 +409,15 @@ impl Joins {
         let before = joiner.memory();
         joiner.resume(&state.marks, line_of);
         self.memory[index] = self.memory[index] + joiner.memory() - before;
-        self.held[index] += joiner.pending() + joiner.settled();
+        self.held[index] += joiner.pending() + joiner.matured();
         self.waiting[index] += joiner.waiting();
         Ok(())
     }
 
-    /// See [`Joiner::part_with`].
-    pub fn part_with(&mut self, join: u16, partition: i32, model: u16) {
+    /// See [`Joiner::drop_model`].
+    pub fn drop_model(&mut self, join: u16, partition: i32, model: u16) {
         if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
-            joiner.part_with(model);
+            joiner.drop_model(model);
         }
     }
 

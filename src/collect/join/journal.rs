@@ -47,7 +47,7 @@ pub(super) enum Op<'a> {
         key: Key,
         /// Twelve bytes for each entry.
         views: Views<'a>,
-        /// How many of them are a [whole vector](super::whole).
+        /// How many of them are a [whole vector](super::full_vector).
         whole: u16,
     },
     Outcome {

@@ -70,7 +70,7 @@ impl Key {
 
     /// What the predictions of one id by all versions have in common.
     #[inline]
-    pub fn family(self) -> Key {
+    pub fn any_version(self) -> Key {
         Key([self.0[0], self.0[1] & ID])
     }
 }
@@ -99,8 +99,8 @@ mod tests {
         let versions = ["", "1", "2", "10", "v1", "v2"].map(|v| id.of_version(v));
         for (i, a) in versions.iter().enumerate() {
             assert!(versions[..i].iter().all(|b| a != b));
-            assert_eq!((a.family(), a.0[0]), (id, id.0[0]));
+            assert_eq!((a.any_version(), a.0[0]), (id, id.0[0]));
         }
-        assert_ne!(Key::new(Some("a"), b"bd").of_version("1").family(), id);
+        assert_ne!(Key::new(Some("a"), b"bd").of_version("1").any_version(), id);
     }
 }

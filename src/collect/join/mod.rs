@@ -27,8 +27,8 @@
 //! the first or the last in event time, as configured; so arrival may be shuffled at will until the pane
 //! matures, and the sums are the same to the bit.
 
-mod churn;
 pub mod cohort;
+pub mod full_vector;
 mod index;
 pub mod joiner;
 pub mod joins;
@@ -36,14 +36,16 @@ pub mod journal;
 pub mod key;
 pub mod plan;
 mod replay;
-pub mod spill;
+pub mod spill_backend;
 mod spilled;
-pub mod whole;
+mod tombstones;
 
-pub use cohort::{Kept, Matured, weight_view};
-pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe, Room};
+pub use cohort::{Matured, RowLayout, weight_view};
+pub use joiner::{
+    Joiner, Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, Room,
+};
 pub use joins::{JoinState, Joins, Role};
 pub use journal::{JournalDelta, JournalError, JournalMark};
 pub use key::Key;
 pub use plan::{JoinPlan, Missing, Repeated};
-pub use spill::{Entries, Spill, SpillError, Spills};
+pub use spill_backend::{SpillBackend, SpillEntries, SpillError, SpillTable};

@@ -1,7 +1,7 @@
 //! A joiner from its journal: the operations done again in order, and what another configuration makes of them.
 
-use super::cohort::Kept;
-use super::joiner::{ANY, Expect, Joiner};
+use super::cohort::RowLayout;
+use super::joiner::{ANY, Joiner, NewPrediction};
 use super::journal::{Journal, JournalError, JournalMark, Op, Reader, Views};
 use crate::stats::fixed::Score;
 
@@ -9,9 +9,9 @@ impl Joiner {
     /// The joiner that wrote these segments. `kept` says of each model what is kept of its predictions; panes
     /// before `floor_of` a model are no longer held, those before `line_of` it, or of all models for
     /// `None`, are mature; `due_of` says up to when outcomes of a model's pane are on time.
-    pub fn replay<'s>(
+    pub fn restore<'s>(
         segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
-        kept: &[Kept],
+        kept: &[RowLayout],
         line_of: impl Fn(Option<u16>) -> i64,
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
@@ -34,17 +34,17 @@ impl Joiner {
         self.index.shrink_all();
         for cohort in self.index.cohorts_mut() {
             if cohort.start_ms < line_of(Some(cohort.model)) {
-                cohort.settled = true;
+                cohort.matured = true;
                 self.pending -= cohort.live();
-                self.settled += cohort.live();
+                self.matured += cohort.live();
             }
         }
         let panes: Vec<_> = self.spilled.all().map(|(at, _)| at).collect();
         for at in panes {
             if at.1 < line_of(Some(at.0)) {
-                let live = self.spilled.settle(at);
+                let live = self.spilled.mature(at);
                 self.pending -= live;
-                self.settled += live;
+                self.matured += live;
             }
         }
         self.orphan(line_of);
@@ -55,7 +55,7 @@ impl Joiner {
     pub(super) fn redo(
         &mut self,
         op: Op<'_>,
-        kept: &[Kept],
+        kept: &[RowLayout],
         floor_of: impl Fn(u16) -> i64,
         due_of: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {
@@ -82,9 +82,9 @@ impl Joiner {
                 let mut at = (0, 0);
                 if let Some(kept) = kept.get(usize::from(model)) {
                     kept.fit(&mut views, usize::from(whole));
-                    at = kept.whole();
+                    at = kept.full_vector();
                 }
-                let e = Expect {
+                let e = NewPrediction {
                     key,
                     model,
                     subject,
@@ -92,7 +92,7 @@ impl Joiner {
                     time_ms: start_ms + i64::from(offset_ms),
                     due_ms: due_of(model, start_ms),
                     views: &views,
-                    whole: at,
+                    full_vector: at,
                     classes: 0,
                 };
                 let outcome = self.take_out(key);
@@ -125,7 +125,7 @@ impl Joiner {
                 self.take_waiting(key);
             }
             Op::Drop { model } => {
-                self.drop_model(model);
+                self.evict_model(model);
                 self.unname(model);
             }
         }
@@ -134,7 +134,7 @@ impl Joiner {
 
     /// Writes down that nothing is held of a model, whose views or cells are others than those of what the journal
     /// has of it: what comes later under its number is not to be taken for that, nor that for it.
-    pub fn part_with(&mut self, model: u16) {
+    pub fn drop_model(&mut self, model: u16) {
         self.journal.write(&Op::Drop { model }, i64::MIN);
         self.unname(model);
     }
@@ -147,8 +147,8 @@ impl Joiner {
             .for_each(|w| w.model = ANY);
     }
 
-    /// Lets go of all predictions of a model, none of which is settled.
-    fn drop_model(&mut self, model: u16) {
+    /// Lets go of all predictions of a model, none of which is matured.
+    fn evict_model(&mut self, model: u16) {
         let mine: Vec<(i64, u32)> = self.index.before(model, i64::MAX).collect();
         for (_, at) in mine {
             let gone = self.index.drop_cohort(at);

@@ -1,6 +1,6 @@
 //! The predictions of a joiner that memory had no room for.
 //!
-//! Whole cohorts go, the oldest first: outcomes come mostly soon after their predictions, so the newest are
+//! FullVector cohorts go, the oldest first: outcomes come mostly soon after their predictions, so the newest are
 //! asked for most. A prediction that is asked for comes back into memory, into a cohort of its pane, and
 //! leaves again with that; so what is in the store never changes, and everything a joiner does to a
 //! prediction it does in memory.
@@ -28,7 +28,7 @@
 
 use super::cohort::Cohort;
 use super::key::Key;
-use super::spill::{Spill, SpillError, Spills};
+use super::spill_backend::{SpillBackend, SpillError, SpillTable};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ type Name = [u8; 17];
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     pub due_ms: i64,
-    pub settled: bool,
+    pub matured: bool,
     pub views: usize,
 }
 
@@ -83,7 +83,7 @@ struct Entry {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Spilled {
-    store: Option<Box<dyn Spill>>,
+    store: Option<Box<dyn SpillTable>>,
     panes: BTreeMap<At, Pane>,
     numbers: BTreeMap<u32, At>,
     next: u32,
@@ -105,10 +105,10 @@ impl Spilled {
         self.fault.as_ref()
     }
 
-    /// Panes that have predictions there, and whether they are settled.
+    /// Panes that have predictions there, and whether they are matured.
     pub fn panes(&self, model: u16, before_ms: i64) -> impl Iterator<Item = (i64, bool)> {
         let mine = self.panes.range((model, i64::MIN)..(model, before_ms));
-        mine.map(|((_, start), p)| (*start, p.facts.settled))
+        mine.map(|((_, start), p)| (*start, p.facts.matured))
     }
 
     /// All panes.
@@ -122,13 +122,13 @@ impl Spilled {
     }
 
     /// Adds the predictions of a cohort to what is written next; `kindred` where it may have several of an id.
-    pub fn add(&mut self, cohort: &Cohort, kindred: bool, spills: &dyn Spills) {
+    pub fn add(&mut self, cohort: &Cohort, kindred: bool, spills: &dyn SpillBackend) {
         let at = (cohort.model, cohort.start_ms);
         if cohort.live() == 0 {
             return;
         }
         let mut rows: Vec<u32> = cohort.rows().collect();
-        let family = |row: &u32| cohort.row(*row).key.family();
+        let family = |row: &u32| cohort.row(*row).key.any_version();
         if kindred {
             rows.sort_by_key(|row| family(row).0);
             if rows.iter().any(|row| cohort.row(*row).has_kin()) {
@@ -234,7 +234,7 @@ impl Spilled {
     }
 
     /// Writes what was added and what is to go.
-    pub fn flush(&mut self, spills: &dyn Spills) {
+    pub fn flush(&mut self, spills: &dyn SpillBackend) {
         if self.store.is_none() && self.fault.is_none() {
             match spills.open() {
                 Ok(store) => self.store = Some(store),
@@ -268,7 +268,7 @@ impl Spilled {
 
     /// Takes all predictions of an id out.
     pub fn take(&mut self, key: Key) -> Vec<Taken> {
-        let name = name_of(key.family());
+        let name = name_of(key.any_version());
         if !self.read(&name) {
             return Vec::new();
         }
@@ -340,7 +340,7 @@ impl Spilled {
             each(&part);
             if !kept {
                 for row in part.rows().map(|row| part.row(row)) {
-                    let name = name_of(row.key.family());
+                    let name = name_of(row.key.any_version());
                     // The name goes with the last of a family.
                     if !row.has_kin() || !self.has_others(&name, number) {
                         self.entries.push(entry(name, 0, 0));
@@ -371,11 +371,11 @@ impl Spilled {
     }
 
     /// From now on the predictions of a pane are kept for revisions only.
-    pub fn settle(&mut self, at: At) -> usize {
+    pub fn mature(&mut self, at: At) -> usize {
         let Some(pane) = self.panes.get_mut(&at) else {
             return 0;
         };
-        pane.facts.settled = true;
+        pane.facts.matured = true;
         pane.live
     }
 

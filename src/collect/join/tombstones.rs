@@ -9,7 +9,7 @@
 use hashbrown::HashTable;
 
 /// Makes room for one more entry at the same size, where what fills the table is mostly deleted marks.
-pub fn make_way<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
+pub fn reclaim_tombstones<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.len() < table.capacity() {
         return;
     }
@@ -31,7 +31,11 @@ mod tests {
     use std::collections::VecDeque;
 
     /// Buckets after so many entries have passed through a table that holds `held` of them.
-    fn buckets(held: usize, passes: usize, make_way: impl Fn(&mut HashTable<u64>)) -> usize {
+    fn buckets(
+        held: usize,
+        passes: usize,
+        reclaim_tombstones: impl Fn(&mut HashTable<u64>),
+    ) -> usize {
         let (mut rng, mut table) = (Rng::new(held as u64), HashTable::new());
         let mut inside: VecDeque<u64> = VecDeque::new();
         for _ in 0..held * passes {
@@ -42,7 +46,7 @@ mod tests {
                 entry.remove();
             }
             let next = rng.bits();
-            make_way(&mut table);
+            reclaim_tombstones(&mut table);
             table.insert_unique(next, next, |e| *e);
             inside.push_back(next);
         }
@@ -55,12 +59,12 @@ mod tests {
     fn a_table_of_steady_size_does_not_grow_and_would_without() {
         // 1024 places hold 896; up to 840 are kept at that.
         for held in [500, 620, 700, 800, 830] {
-            let with = buckets(held, 400, |t| make_way(t, |e| *e));
+            let with = buckets(held, 400, |t| reclaim_tombstones(t, |e| *e));
             assert_eq!(with, 1024, "{held}");
         }
         assert!(buckets(800, 400, |_| ()) > 1024);
         // A table that is full grows as ever.
-        assert_eq!(buckets(890, 1, |t| make_way(t, |e| *e)), 1024);
-        assert_eq!(buckets(897, 1, |t| make_way(t, |e| *e)), 2048);
+        assert_eq!(buckets(890, 1, |t| reclaim_tombstones(t, |e| *e)), 1024);
+        assert_eq!(buckets(897, 1, |t| reclaim_tombstones(t, |e| *e)), 2048);
     }
 }

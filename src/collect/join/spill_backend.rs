@@ -20,19 +20,19 @@ impl fmt::Display for SpillError {
 impl std::error::Error for SpillError {}
 
 /// Names with their values, or with none where the name is to go; ascending, no name twice.
-pub type Entries<'a> = dyn Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + 'a;
+pub type SpillEntries<'a> = dyn Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + 'a;
 
 /// The store of one joiner; what it holds goes when it is dropped.
-pub trait Spill: fmt::Debug + Send {
+pub trait SpillTable: fmt::Debug + Send {
     /// Takes in entries; what a name had before is gone.
-    fn write(&mut self, entries: &mut Entries<'_>) -> Result<(), SpillError>;
+    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError>;
 
     /// Puts the value of a name into `value`; answers whether there is one.
     fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError>;
 }
 
 /// Where stores come from.
-pub trait Spills: fmt::Debug + Send + Sync {
+pub trait SpillBackend: fmt::Debug + Send + Sync {
     /// An empty store.
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError>;
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError>;
 }

@@ -2,7 +2,7 @@
 //!
 //! The kernel view compares vectors and not cells, so all probabilities wait, as doubles: rounding them would save half of
 //! that and move what a window says by as much as was rounded, while now it is to the bit what it says of events that came
-//! with their outcomes, and what `trueline evaluate` says of the same rows. An [entry](super::Kept) is a score and a
+//! with their outcomes, and what `trueline evaluate` says of the same rows. An [entry](super::RowLayout) is a score and a
 //! class, twelve bytes; three doubles take two entries, the halves of the third in the classes:
 //!
 //! ```text
@@ -21,7 +21,7 @@ use crate::stats::multiclass::ranked::ABSENT;
 /// In the place of a half of a number that there is not; no probability has it.
 const PAD: u32 = u32::MAX - 1;
 
-/// Entries of a rank and a vector of `classes`.
+/// SpillEntries of a rank and a vector of `classes`.
 pub fn entries(classes: usize) -> usize {
     1 + (2 * classes).div_ceil(3)
 }
