@@ -1,13 +1,12 @@
-//! Where pending predictions go that memory has no room for: a store of names and values, handed in.
+//! The key-value store that pending predictions spill to.
 //!
-//! The core does no IO, so it says here what it needs of a store, and the floor of stores has one
-//! (`store::spill`). The store is overflow of memory and nothing else: it begins empty with the process and is
-//! filled again while journals are replayed, so it need not outlive a crash, and nothing waits for its disk to
-//! sync.
+//! The core does no IO, so it only declares what it needs; `store::spill` implements it. The store extends memory and
+//! does nothing else: it starts empty with the process and is filled again while journals are replayed. It need not
+//! survive a crash, and nothing waits for its disk to sync.
 
 use std::fmt;
 
-/// Why a store failed, with what can be done about it.
+/// Why a table failed, and what can be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillError(pub String);
 
@@ -19,20 +18,20 @@ impl fmt::Display for SpillError {
 
 impl std::error::Error for SpillError {}
 
-/// Names with their values, or with none where the name is to go; ascending, no name twice.
+/// Names with their values, or with `None` for a name to delete; ascending, each name once.
 pub type SpillEntries<'a> = dyn Iterator<Item = (&'a [u8], Option<&'a [u8]>)> + 'a;
 
-/// The store of one joiner; what it holds goes when it is dropped.
+/// The table of one joiner; dropping it deletes its content.
 pub trait SpillTable: fmt::Debug + Send {
-    /// Takes in entries; what a name had before is gone.
+    /// Writes and deletes entries; a new value replaces the old one.
     fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError>;
 
-    /// Puts the value of a name into `value`; answers whether there is one.
+    /// Reads the value of a name into `value`; returns whether there is one.
     fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError>;
 }
 
-/// Where stores come from.
+/// Opens tables.
 pub trait SpillBackend: fmt::Debug + Send + Sync {
-    /// An empty store.
+    /// Opens an empty table.
     fn open(&self) -> Result<Box<dyn SpillTable>, SpillError>;
 }

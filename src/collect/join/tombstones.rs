@@ -1,14 +1,14 @@
-//! Hash tables that entries pass through for years without the table growing.
+//! Rehashing in place of a hash table whose entries come and go.
 //!
-//! A table marks some of the places that were emptied as deleted, so that searches pass over them, and takes
-//! them for full when it counts the room that is left. When none is left it doubles, unless it is no more than half
-//! full: so a table that always holds some six tenths of its places grows to twice its size within hours, and
-//! stays so. Here it is made anew at its size instead. At the fullest at which that happens, some 4 % of the entries
-//! that leave mark their places, so it comes once in a table's worth of entries or more seldom.
+//! When an entry leaves, the table marks some of the freed buckets as deleted (tombstones), so that searches pass over
+//! them. Tombstones count as full when the table computes how much room is left. When no room is left the table doubles,
+//! unless it is at most half full. A table that stays six tenths full therefore grows to twice its size within hours and
+//! never shrinks. Here it is rebuilt at its own size instead. In the worst case 4 % of the entries that leave become
+//! tombstones, so a rebuild happens at most once per table's worth of entries.
 
 use hashbrown::HashTable;
 
-/// Makes room for one more entry at the same size, where what fills the table is mostly deleted marks.
+/// Makes room for one more entry at the same size, if what fills the table is mostly tombstones.
 pub fn reclaim_tombstones<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64) {
     if table.len() < table.capacity() {
         return;
@@ -17,11 +17,11 @@ pub fn reclaim_tombstones<T>(table: &mut HashTable<T>, hash: impl Fn(&T) -> u64)
     if table.len() > full / 16 * 15 || full == 0 {
         return;
     }
-    let mut anew = HashTable::with_capacity(full);
+    let mut rebuilt = HashTable::with_capacity(full);
     for entry in table.drain() {
-        anew.insert_unique(hash(&entry), entry, &hash);
+        rebuilt.insert_unique(hash(&entry), entry, &hash);
     }
-    *table = anew;
+    *table = rebuilt;
 }
 
 #[cfg(test)]
@@ -30,7 +30,7 @@ mod tests {
     use crate::stats::rng::Rng;
     use std::collections::VecDeque;
 
-    /// Buckets after so many entries have passed through a table that holds `held` of them.
+    /// Buckets once `held * passes` entries went through a table that holds `held`.
     fn buckets(
         held: usize,
         passes: usize,
@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn a_table_of_steady_size_does_not_grow_and_would_without() {
-        // 1024 places hold 896; up to 840 are kept at that.
+        // 1024 buckets hold 896 entries; with up to 840 the table keeps its size.
         for held in [500, 620, 700, 800, 830] {
             let with = buckets(held, 400, |t| reclaim_tombstones(t, |e| *e));
             assert_eq!(with, 1024, "{held}");
         }
         assert!(buckets(800, 400, |_| ()) > 1024);
-        // A table that is full grows as ever.
+        // A full table grows as usual.
         assert_eq!(buckets(890, 1, |t| reclaim_tombstones(t, |e| *e)), 1024);
         assert_eq!(buckets(897, 1, |t| reclaim_tombstones(t, |e| *e)), 2048);
     }
