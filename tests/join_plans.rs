@@ -174,7 +174,7 @@ impl Feed {
         self.conserved();
         let total = self.engine.counters().total();
         assert_eq!((total.pending, total.waiting), (0, 0), "{total:?}");
-        assert_eq!(self.engine.held(), 0);
+        assert_eq!(self.engine.retained(), 0);
     }
 }
 

@@ -379,7 +379,7 @@ fn versions_beyond_the_cap_are_undecided_and_counted() {
     assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);
     let capacity = Verdict::Undecided(Undecided::Capacity);
     assert_eq!(of(&engine, "b").verdict, capacity);
-    assert_eq!(engine.counters().total().uncelled, 1000);
+    assert_eq!(engine.counters().total().no_cell, 1000);
     let back = Engine::restore(one, engine.snapshot()).unwrap();
     assert_eq!(of(&back, "a"), of(&engine, "a"));
     assert_eq!(of(&back, "b").verdict, capacity);

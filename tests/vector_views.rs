@@ -270,7 +270,7 @@ fn events_that_find_no_cell_are_counted_and_leave_their_windows_without_a_verdic
             w.n
         })
         .sum();
-    let refused = engine.counters().total().uncelled;
+    let refused = engine.counters().total().no_cell;
     assert!(
         refused > 0 && kept > 0 && kept + refused <= 2 * 3000,
         "{refused}"
@@ -298,7 +298,7 @@ fn versions_beyond_the_cap_are_undecided_and_come_to_cells_when_others_go() {
     assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);
     let capacity = Verdict::Undecided(Undecided::Capacity);
     assert_eq!(of(&engine, "b").verdict, capacity);
-    assert_eq!(engine.counters().total().uncelled, 2 * 2000);
+    assert_eq!(engine.counters().total().no_cell, 2 * 2000);
     // Of both only "b" goes on for a week, through a restart.
     let week = 7 * 86_400_000;
     engine.tick(START_MS);

@@ -129,7 +129,7 @@ pub fn size(published: &Published, engine: &Engines, spill_bytes: u64) {
         streams_dropped: counters.streams_dropped,
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
-        held: engine.held() as u64,
+        held: engine.retained() as u64,
         spilled: spilled as u64,
         pending_bytes: pending_bytes as u64,
         spill_bytes,

@@ -11,7 +11,7 @@ use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
 use crate::window::Correction;
-use crate::window::held::{Waited, Whole};
+use crate::window::held::{FullVector, RetainedVector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -85,13 +85,13 @@ impl LateVector {
     }
 
     /// Its vector.
-    pub fn waited(&self) -> Waited<'_> {
-        Waited {
+    pub fn vector(&self) -> RetainedVector<'_> {
+        RetainedVector {
             ranked: Ranked {
                 values: &self.values,
                 classes: &self.classes,
             },
-            whole: (self.whole.as_ref()).map(|(rank, row)| Whole { rank: *rank, row }),
+            whole: (self.whole.as_ref()).map(|(rank, row)| FullVector { rank: *rank, row }),
             weight: self.weight,
         }
     }
@@ -131,8 +131,10 @@ impl Amendments {
         let now = r.now.outcome.unwrap_or_default();
         let old = r.now.against(before.unwrap_or(now));
         if shape.has_vectors() {
-            let (ranked, mut row) = (r.now.ranked(shape.kept()), Vec::new());
-            let whole = r.now.whole(shape.kept(), shape.classes, &mut row);
+            let (ranked, mut row) = (r.now.ranked(shape.row_layout()), Vec::new());
+            let whole = r
+                .now
+                .full_vector(shape.row_layout(), shape.classes, &mut row);
             let rank = whole.map(|w| w.rank);
             self.vectors.push(LateVector {
                 slot: r.now.subject as usize,

@@ -54,7 +54,7 @@ pub struct Collector {
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
     /// Scores of the prediction at hand with the class that makes their outcome true, by view, and what else is
-    /// [kept](join::Kept) of it.
+    /// [kept](join::RowLayout) of it.
     pub(super) expected: Vec<(Score, u32)>,
     /// Scratch: classes in falling order.
     pub(super) order: Vec<u32>,

@@ -1,14 +1,14 @@
 //! The collector's side of joins: predictions in, outcomes in, mature cohorts to their streams' panes.
 //!
 //! Where a model has vector views, what they need of a prediction waits with it, and is shown to whoever keeps them
-//! ([`Ripened`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
+//! ([`MaturedVector`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
 //! the corrections of scores ([`super::amend`]). Models without such views pay one comparison a prediction.
 
 use super::collector::Collector;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
-    Expect, JoinPlan, JoinState, Joins, JournalDelta, JournalError, Kept, Key, Labelled, Matured,
-    Missing, Predicted, Revision, Ripe, Role, weight_view, whole,
+    JoinPlan, JoinState, Joins, JournalDelta, JournalError, Key, Labelled, Matured, MaturityEvent,
+    Missing, NewPrediction, Predicted, Revision, Role, RowLayout, full_vector, weight_view,
 };
 use super::key;
 use super::pairing::Pairing;
@@ -19,13 +19,13 @@ use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::kept::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
-use crate::window::held::Waited;
+use crate::window::held::RetainedVector;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A mature prediction, for its vector views.
 #[derive(Debug, Clone, Copy)]
-pub struct Ripened<'a> {
+pub struct MaturedVector<'a> {
     /// Slot of its stream.
     pub slot: usize,
     /// Names of its stream.
@@ -33,7 +33,7 @@ pub struct Ripened<'a> {
     /// Event time.
     pub time_ms: i64,
     /// Its vector.
-    pub waited: Waited<'a>,
+    pub vector: RetainedVector<'a>,
     /// The class with which it was counted, if it was.
     pub class: Option<u32>,
     /// Whether that is not an outcome that came.
@@ -41,7 +41,7 @@ pub struct Ripened<'a> {
 }
 
 /// Who keeps vector views; answers how many of them had no cell for the prediction.
-pub type Show<'f> = &'f mut dyn FnMut(&Ripened<'_>) -> u64;
+pub type Show<'f> = &'f mut dyn FnMut(&MaturedVector<'_>) -> u64;
 
 impl Collector {
     /// Takes a prediction of a joined source: it is held until it is mature.
@@ -81,7 +81,7 @@ impl Collector {
         let plan = self.joins.plan(role.join);
         let key = Key::new(plan.by_model.then_some(event.model), event.id);
         let key = key.of_version(event.version);
-        let expect = Expect {
+        let expect = NewPrediction {
             key,
             model: model as u16,
             subject: slot as u32,
@@ -89,7 +89,7 @@ impl Collector {
             time_ms: time,
             due_ms: self.models[model].due_ms(start_ms, plan.maturity_ms),
             views: &self.expected,
-            whole: self.models[model].kept().whole(),
+            full_vector: self.models[model].row_layout().full_vector(),
             classes: self.classes[model],
         };
         let end = self.joins.predict(role.join, origin.partition, &expect);
@@ -214,28 +214,28 @@ impl Collector {
         let line_ms = oldest.map_or(line_ms, |oldest| line_ms.min(oldest + pane_ms));
         let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
-        joins.mature(model as u16, line_ms, &classes, |plan, ripe| match ripe {
-            Ripe::Mature(matured) => self.ripen(plan, &matured, show),
-            Ripe::Revised(revision) => {
+        joins.mature(model as u16, line_ms, &classes, |plan, event| match event {
+            MaturityEvent::Matured(matured) => self.observe_matured(plan, &matured, show),
+            MaturityEvent::Revised(revision) => {
                 miss(&mut self.pairings, plan, &revision);
                 self.amendments.add(plan, revision, &self.models);
             }
-            Ripe::Ended(end) => {
+            MaturityEvent::Ended(end) => {
                 let source = self.counters.source_mut(plan.outcomes);
                 source.end(Disposition::Waiting, labelled(end));
             }
         });
         self.classes = classes;
         let floor_ms = line_ms.saturating_sub(self.models[model].held_ms);
-        joins.forget(model as u16, floor_ms);
+        joins.evict(model as u16, floor_ms);
         self.joins = joins;
         line_ms
     }
 
-    fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
+    fn observe_matured(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
         let (end, implied) = self.settle(plan.missing, matured);
         if self.models[usize::from(matured.model)].has_vectors() {
-            self.show_ripe(plan, matured, end, show);
+            self.show_matured(plan, matured, end, show);
         }
         let other = end == Some(Disposition::Observed) && self.is_other(matured.subject as usize);
         let source = self.counters.source_mut(plan.predictions);
@@ -252,7 +252,7 @@ impl Collector {
 
     /// Shows a prediction that was counted, or left out for want of an outcome, to its vector views.
     #[cold]
-    fn show_ripe(
+    fn show_matured(
         &mut self,
         plan: &JoinPlan,
         matured: &Matured<'_>,
@@ -265,20 +265,20 @@ impl Collector {
         };
         let implied = plan.missing.class().filter(|_| matured.outcome.is_none());
         let shape = &self.models[stream.model];
-        let lost = show(&Ripened {
+        let lost = show(&MaturedVector {
             slot,
             key: &stream.key,
             time_ms: matured.time_ms,
-            waited: Waited {
-                ranked: matured.ranked(shape.kept()),
-                whole: matured.whole(shape.kept(), shape.classes, &mut row),
+            vector: RetainedVector {
+                ranked: matured.ranked(shape.row_layout()),
+                whole: matured.full_vector(shape.row_layout(), shape.classes, &mut row),
                 weight: shape.weight_of(matured),
             },
             class: matured.outcome.or(implied),
             implied: implied.is_some(),
         });
         self.row = row;
-        self.counters.source_mut(plan.predictions).uncelled += lost;
+        self.counters.source_mut(plan.predictions).no_cell += lost;
     }
 
     fn is_other(&self, slot: usize) -> bool {
@@ -360,8 +360,8 @@ impl Collector {
     }
 
     /// Predictions that are held.
-    pub fn held(&self) -> usize {
-        self.joins.held()
+    pub fn retained(&self) -> usize {
+        self.joins.retained()
     }
 
     /// All joins.
@@ -406,18 +406,18 @@ impl Collector {
         let maturity = plan.maturity_ms;
         let models = self.models.clone();
         let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
-        let kept: Vec<Kept> = models.iter().map(ModelShape::kept).collect();
+        let kept: Vec<RowLayout> = models.iter().map(ModelShape::row_layout).collect();
         self.joins
             .restore(state, segment, &kept, line_of, floor_of, due_of)?;
         for model in (0..before).filter(|m| !same(*m)) {
-            self.joins.part_with(join, state.partition, model);
+            self.joins.drop_model(join, state.partition, model);
         }
         Ok(true)
     }
 
     /// After all joiners are back: tells streams what they wait for, and counts as expired or orphaned
     /// what did not come back.
-    pub fn settle_joins(&mut self) {
+    pub fn recount_joins(&mut self) {
         let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
         let streams = &mut self.streams;
         self.joins.each_pending(|source, slot, n| {
@@ -477,11 +477,11 @@ impl Collector {
             (Some(_), Checked::Vector { entries, sum }) => {
                 self.row.clear();
                 self.row.extend(entries.iter().map(value_of(*sum)));
-                whole::pack(rank, &self.row, &mut self.expected);
+                full_vector::pack(rank, &self.row, &mut self.expected);
             }
             (Some(_), Checked::Score(_)) => {
                 let absent = (Score::ZERO, ABSENT);
-                let entries = whole::entries(shape.classes);
+                let entries = full_vector::entries(shape.classes);
                 self.expected.extend(std::iter::repeat_n(absent, entries));
             }
             (None, _) => {}

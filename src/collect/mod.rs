@@ -28,7 +28,7 @@ pub use amend::LateVector;
 pub use collector::{Bounds, Collector};
 pub use counters::{Counters, SourceCounters};
 pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
-pub use joining::Ripened;
+pub use joining::MaturedVector;
 pub use key::{Key, Names};
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};
 pub use partition::{PartitionState, Partitions};

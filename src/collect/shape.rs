@@ -1,7 +1,7 @@
 //! What the first stage knows of a model, and how it reads an event by it.
 
 use super::event::{Event, Reason};
-use super::join::{self, Kept, Matured};
+use super::join::{self, RowLayout, Matured};
 use super::pairing::PairShape;
 use super::streams::Segmenting;
 use crate::stats::axis::Grid;
@@ -62,13 +62,13 @@ pub(super) struct FastPath {
 
 impl ModelShape {
     /// What is kept of its predictions while they wait.
-    pub(super) fn kept(&self) -> Kept {
-        Kept {
+    pub(super) fn row_layout(&self) -> RowLayout {
+        RowLayout {
             views: self.views.len(),
             depth: self.depth,
-            whole: self
+            full_vector: self
                 .sampled
-                .map_or(0, |_| join::whole::entries(self.classes)),
+                .map_or(0, |_| join::full_vector::entries(self.classes)),
             weighted: self.grid.is_weighted(),
         }
     }

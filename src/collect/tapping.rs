@@ -81,8 +81,8 @@ impl Collector {
         let Some(mut tap) = self.tap.take() else {
             return;
         };
-        self.joins.bring(role.join, partition, key);
-        for held in self.joins.look(role.join, partition, key) {
+        self.joins.reload(role.join, partition, key);
+        for held in self.joins.retained_of(role.join, partition, key) {
             if ours.is_some_and(|(time_ms, class)| !held.has(time_ms, class)) {
                 continue;
             }
@@ -100,7 +100,7 @@ impl Collector {
                     outcome_ms: Some(outcome_ms),
                     scores: views.zip(held.scores.iter().copied()).collect(),
                     outcome,
-                    how: match held.settled {
+                    how: match held.matured {
                         true => Disposition::Revised,
                         false => Disposition::Matched,
                     },

@@ -18,7 +18,7 @@ use crate::alert::{Alert, Condition, Holds};
 use crate::stats::axis::Grid;
 use crate::stats::kernel::{self, window::WindowEvaluation};
 use crate::stats::multiclass::{self, Evaluation};
-use crate::window::held::{Held, HeldShape, Seen, Waited};
+use crate::window::held::{Held, HeldShape, RetainedVector, Seen};
 use crate::window::sparse::{Revised, Slid, SparseState, SparseWindows, windows_by_time};
 use crate::window::{Ladder, Unlabelled};
 use serde::{Deserialize, Serialize};
@@ -91,15 +91,16 @@ impl VectorJudge {
 
     /// Takes a mature prediction that another view of it has accepted, with its class, if it has one; `implied` where
     /// that is not an outcome that came. Answers whether there was a cell for it.
-    pub fn ripen(
+    pub fn observe_matured(
         &mut self,
         time_ms: i64,
-        waited: Waited<'_>,
+        vector: RetainedVector<'_>,
         class: Option<u32>,
         implied: bool,
     ) -> bool {
         self.seen(time_ms.max(self.posts.report.last_event_ms));
-        self.windows.ripen(time_ms, waited, class, implied)
+        self.windows
+            .observe_matured(time_ms, vector, class, implied)
     }
 
     /// Takes a late outcome; the windows that hold its event show it at their next slide. Answers whether there was a

@@ -14,7 +14,7 @@ use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
-use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillError, Spills};
+use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillError, SpillBackend};
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };
@@ -282,7 +282,7 @@ impl Engine {
     }
 
     /// See [`Shard::spill_to`].
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
         self.shard.spill_to(spills, shared_by);
     }
 
@@ -332,7 +332,7 @@ impl Engine {
         plan: Plan,
         s: Snapshot,
         segment: SegmentOf<'s, '_>,
-        spills: Option<(Arc<dyn Spills>, usize)>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> Result<Engine, RestoreError> {
         let fit = Fit::new(&plan, &s)?;
         let shard = Shard::restore(plan.clone(), &s, &fit, segment, spills)?;

@@ -21,7 +21,7 @@ use super::restore::{Fit, RestoreError, SegmentOf};
 use super::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
 use super::vector_counts::VectorCounts;
 use super::vectors::{VersionName, scalars};
-use crate::collect::join::{JoinPlan, JoinState, JournalDelta, SpillError, Spills};
+use crate::collect::join::{JoinPlan, JoinState, JournalDelta, SpillError, SpillBackend};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
     PairCounts, PairShape, PartitionState, Reason, Stream,
@@ -104,7 +104,7 @@ impl Shard {
     /// Counts predictions of a source for which vector views had no cell.
     pub fn count_no_cell(&mut self, source: u16, n: u64) {
         let counters = self.collector.counters_mut();
-        counters.source_mut(source).uncelled += n;
+        counters.source_mut(source).no_cell += n;
     }
 
     /// Takes an outcome that came separately from its prediction.
@@ -372,12 +372,12 @@ impl Shard {
 
     /// Predictions that are retained for their outcomes, or for revisions.
     pub fn retained(&self) -> usize {
-        self.collector.held()
+        self.collector.retained()
     }
 
     /// From now on pending predictions spill that memory has no room for; so many shards share the memory
     /// that the plan allows.
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
         self.collector.joins_mut().spill_to(spills, shared_by);
     }
 
@@ -389,7 +389,7 @@ impl Shard {
     /// Moves some of the predictions out of memory for which there is no more room; answers whether there
     /// were any.
     pub fn spill_some(&mut self) -> bool {
-        self.collector.joins_mut().tend()
+        self.collector.joins_mut().reduce_memory()
     }
 
     /// Why the store of predictions that memory has no room for failed, if it did. From then on the shard
@@ -466,7 +466,7 @@ impl Shard {
         s: &Snapshot,
         fit: &Fit,
         segment: SegmentOf<'s, '_>,
-        spills: Option<(Arc<dyn Spills>, usize)>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> Result<Shard, RestoreError> {
         let mut shard = Shard::new(plan);
         if let Some((spills, shared_by)) = spills {
@@ -553,7 +553,7 @@ impl Shard {
                 self.drop_join(state, &s.topics);
             }
         }
-        self.collector.settle_joins();
+        self.collector.recount_joins();
         match self.fault() {
             Some(error) => Err(RestoreError::Spill(error.clone())),
             None => Ok(()),

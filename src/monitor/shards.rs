@@ -29,7 +29,7 @@ use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::PartitionWindows;
 use super::shard::{Batch, Shard};
 use super::snapshot::{Snapshot, VerdictState};
-use crate::collect::join::{JournalDelta, SpillError, Spills};
+use crate::collect::join::{JournalDelta, SpillError, SpillBackend};
 use crate::collect::{
     Counters, Disposition, Event, Key, Label, Origin, Pair, PairCounts, PartitionState, Reason,
     SourceCounters,
@@ -79,7 +79,7 @@ impl LocalShard {
         (source, partition): (u16, i32),
         plan: &Plan,
         topics: Vec<String>,
-        spills: Option<(Arc<dyn Spills>, usize)>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> LocalShard {
         let mut shard = Shard::new(plan.of_partition());
         if let Some((spills, shared_by)) = spills {
@@ -95,7 +95,7 @@ impl LocalShard {
         plan: &Plan,
         snapshot: &Snapshot,
         segment: SegmentOf<'s, '_>,
-        spills: Option<(Arc<dyn Spills>, usize)>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> Result<LocalShard, RestoreError> {
         let plan = plan.of_partition();
         let fit = Fit::new(&plan, snapshot)?;

@@ -17,13 +17,13 @@ use super::activity::Activity;
 use super::delta::Delta;
 use super::snapshot::VersionState;
 use super::vectors::{VersionName as Name, shape, vectors};
-use crate::collect::{Event, Origin, ROLL_UP, Ripened, rank};
+use crate::collect::{Event, Origin, ROLL_UP, MaturedVector, rank};
 use crate::alert::Alert;
 use crate::judge::vector::VectorState;
 use crate::judge::{ModelPlan, Plan, StreamId};
 use crate::stats::view::{Checked, Outcome, View};
 use crate::window::Unlabelled;
-use crate::window::held::{Seen, Waited};
+use crate::window::held::{Seen, RetainedVector};
 use crate::window::sparse::{SparsePane, SparseState, VectorPane};
 use std::collections::BTreeMap;
 
@@ -127,8 +127,8 @@ impl OpenPanes {
         self.open.entry(start_ms).or_insert_with(|| blank.clone())
     }
 
-    fn mature(&mut self, r: &Ripened<'_>) -> bool {
-        let waited: Waited<'_> = r.waited;
+    fn mature(&mut self, r: &MaturedVector<'_>) -> bool {
+        let waited: RetainedVector<'_> = r.vector;
         let pane = self.at(r.time_ms);
         if r.class.is_none() || r.implied {
             pane.unlabelled.count(waited.top(), r.implied);
@@ -210,7 +210,7 @@ impl VectorCounts {
     }
 
     /// Counts a mature prediction; answers how many views had no cell for it.
-    pub fn mature(&mut self, plan: &Plan, r: &Ripened<'_>) -> u64 {
+    pub fn mature(&mut self, plan: &Plan, r: &MaturedVector<'_>) -> u64 {
         let Some(version) = self.version(plan, r.slot, Name::of_key(r.key)) else {
             return 0;
         };

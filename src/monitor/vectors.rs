@@ -111,7 +111,7 @@ pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
 pub fn revised(late: &LateVector) -> Revised<'_> {
     Revised {
         time_ms: late.time_ms,
-        waited: late.waited(),
+        vector: late.vector(),
         before: late.before,
         implied: late.implied,
         now: late.now,

@@ -12,7 +12,7 @@
 //! A failure (disk full, a file that cannot be read) is told with the folder and what to do, and it lasts: a
 //! store that failed once is not asked again, for what it would say could be old.
 
-use crate::collect::join::{Entries, Spill, SpillError, Spills};
+use crate::collect::join::{SpillBackend, SpillEntries, SpillError, SpillTable};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fs;
@@ -117,8 +117,8 @@ impl SpillStore {
     }
 }
 
-impl Spills for SpillStore {
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError> {
+impl SpillBackend for SpillStore {
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
         let held = self.held()?;
         let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let bloom = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
@@ -137,8 +137,8 @@ impl Spills for SpillStore {
     }
 }
 
-impl Spill for Corner {
-    fn write(&mut self, entries: &mut Entries<'_>) -> Result<(), SpillError> {
+impl SpillTable for Corner {
+    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         let Some(Rows(keyspace)) = &self.keyspace else {
             return Ok(());
         };

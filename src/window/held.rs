@@ -41,25 +41,25 @@ pub struct Seen<'a> {
 
 /// What vector views know of a prediction that waited for its outcome.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Waited<'a> {
+pub struct RetainedVector<'a> {
     /// Its largest probabilities, for cells.
     pub ranked: Ranked<'a>,
     /// All of it, for samples; `None` where it came before any was kept.
-    pub whole: Option<Whole<'a>>,
+    pub whole: Option<FullVector<'a>>,
     /// Its weight, where events have weights.
     pub weight: Option<Weight>,
 }
 
 /// A whole vector that waited.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Whole<'a> {
+pub struct FullVector<'a> {
     /// As in [`Seen`].
     pub rank: u64,
     /// Probabilities of all classes, divided by their sum.
     pub row: &'a [f64],
 }
 
-impl Waited<'_> {
+impl RetainedVector<'_> {
     /// The largest probability.
     pub fn top(&self) -> f64 {
         let whole = self
@@ -174,9 +174,9 @@ impl Held {
 
     /// Adds a mature prediction; one of which too little is known, since it came before the view was asked for, is none
     /// of this view, and left out. Answers whether there was room for it.
-    pub fn observe_waited(&mut self, waited: Waited<'_>, class: u32) -> bool {
-        match (self, waited.whole) {
-            (Held::Cells(sums), _) => sums.observe_ranked(waited.ranked, class, waited.weight),
+    pub fn observe_retained(&mut self, vector: RetainedVector<'_>, class: u32) -> bool {
+        match (self, vector.whole) {
+            (Held::Cells(sums), _) => sums.observe_ranked(vector.ranked, class, vector.weight),
             (Held::Kernel(sums), Some(w)) => sums.observe(w.rank, w.row, 1.0, class),
             (Held::Kernel(_), None) => true,
         }
@@ -184,9 +184,9 @@ impl Held {
 
     /// Gives an event another class than it was counted with, or any where it was not counted, exactly. Answers
     /// whether there was room for it.
-    pub fn revise(&mut self, waited: Waited<'_>, before: Option<u32>, now: u32) -> bool {
-        match (self, waited.whole) {
-            (Held::Cells(sums), _) => sums.revise(waited.ranked, before, now, waited.weight),
+    pub fn revise(&mut self, vector: RetainedVector<'_>, before: Option<u32>, now: u32) -> bool {
+        match (self, vector.whole) {
+            (Held::Cells(sums), _) => sums.revise(vector.ranked, before, now, vector.weight),
             (Held::Kernel(sums), Some(w)) => sums.revise(w.rank, w.row, before, now),
             (Held::Kernel(_), None) => true,
         }

@@ -18,7 +18,7 @@
 //! Always: what is judged at an end depends on the events that were observed before the line passed it, not on when
 //! [`SparseWindows::seal`] was called, nor on restarts in between.
 
-use super::held::{Held, HeldShape, HeldState, Seen, Waited};
+use super::held::{Held, HeldShape, HeldState, RetainedVector, Seen};
 use super::{Ladder, Unlabelled, Width};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ pub struct Revised<'a> {
     /// Event time of the prediction.
     pub time_ms: i64,
     /// Its vector.
-    pub waited: Waited<'a>,
+    pub vector: RetainedVector<'a>,
     /// The class it was counted with.
     pub before: Option<u32>,
     /// Whether that one was implied.
@@ -170,9 +170,9 @@ impl VectorPane {
 
     fn revise(&mut self, r: &Revised<'_>) -> bool {
         if r.before.is_none() || r.implied {
-            self.unlabelled.uncount(r.waited.top(), r.implied);
+            self.unlabelled.uncount(r.vector.top(), r.implied);
         }
-        self.sums.revise(r.waited, r.before, r.now)
+        self.sums.revise(r.vector, r.before, r.now)
     }
 
     fn bytes(&self) -> usize {
@@ -216,18 +216,18 @@ impl SparseWindows {
     }
 
     /// Adds a mature prediction with its class, if it has one; `implied` where that is not an outcome that came.
-    pub fn ripen(
+    pub fn observe_matured(
         &mut self,
         time_ms: i64,
-        waited: Waited<'_>,
+        vector: RetainedVector<'_>,
         class: Option<u32>,
         implied: bool,
     ) -> bool {
         let pane = self.pane_at(time_ms);
         if class.is_none() || implied {
-            pane.unlabelled.count(waited.top(), implied);
+            pane.unlabelled.count(vector.top(), implied);
         }
-        class.is_none_or(|class| pane.sums.observe_waited(waited, class))
+        class.is_none_or(|class| pane.sums.observe_retained(vector, class))
     }
 
     fn pane_at(&mut self, time_ms: i64) -> &mut VectorPane {

@@ -17,7 +17,7 @@ use super::cursor::{CheckpointCursor, Progress, WHOLE};
 use crate::app::clock;
 use crate::app::snapshots::Written;
 use crate::collect::Origin;
-use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
+use crate::collect::join::{JoinState, JournalError, SpillError, SpillBackend};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
 use crate::store::file::Fault;
@@ -53,7 +53,7 @@ pub struct CheckpointOptions {
 }
 
 /// Where predictions go that memory has no room for, and how many shards share the memory.
-pub type Room = (Arc<dyn Spills>, usize);
+pub type Room = (Arc<dyn SpillBackend>, usize);
 
 /// A shard on its way to the topic.
 struct Outgoing {
@@ -161,7 +161,7 @@ impl CheckpointStore {
     }
 
     /// Shards that are made from now on put there what memory has no room for.
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>) {
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>) {
         self.room = Some((spills, 1));
     }
 

@@ -1,35 +1,37 @@
-//! A whole vector among the entries that are kept of a prediction that waits.
+//! A full vector of probabilities among the entries of a pending prediction.
 //!
-//! The kernel view compares vectors and not cells, so all probabilities wait, as doubles: rounding them would save half of
-//! that and move what a window says by as much as was rounded, while now it is to the bit what it says of events that came
-//! with their outcomes, and what `trueline evaluate` says of the same rows. An [entry](super::Kept) is a score and a
-//! class, twelve bytes; three doubles take two entries, the halves of the third in the classes:
+//! The kernel view compares vectors, not cells, so all probabilities wait, as doubles. Rounding would save half the bytes
+//! but shift the result by as much. Unrounded, a window gives the same bits as for events that arrive with their
+//! outcomes, and as `trueline evaluate` does for the same rows.
+//!
+//! An [entry](super::RowLayout) is a score and a class, twelve bytes. Three doubles take two entries; the classes hold the
+//! halves of the third:
 //!
 //! ```text
 //!   rank    (high half as the bits of a score │ low half)
 //!   row     (z₀ │ high half of z₂) (z₁ │ low half of z₂) (z₃ │ …
 //! ```
-//! So a vector of K takes 12·(1 + ⌈2K/3⌉) bytes, and cohorts, journals and stores need not know of it. A half that no third
-//! has is [`PAD`], so that a vector of other classes is not taken for one of these.
+//! A vector of K probabilities takes 12·(1 + ⌈2K/3⌉) bytes, and cohorts, journals and stores treat it like other entries.
+//! Where there is no third number, the halves are [`PAD`], so that a vector of another length is not mistaken for this one.
 //!
-//! The rank goes with it because it is a hash of an id that is not kept; it knows nothing of the vector, and two predictions
-//! that differ in it alone are the same.
+//! The rank is stored because it is a hash of the id, and the id is not kept. It is independent of the vector: two
+//! predictions that differ only in rank are the same.
 
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::ABSENT;
 
-/// In the place of a half of a number that there is not; no probability has it.
+/// Half of a number that is missing; no probability contains it.
 const PAD: u32 = u32::MAX - 1;
 
-/// Entries of a rank and a vector of `classes`.
+/// Number of entries of a rank and a vector of `classes`.
 pub fn entries(classes: usize) -> usize {
     1 + (2 * classes).div_ceil(3)
 }
 
-/// Adds a rank and its vector, whose numbers are scores, to entries.
+/// Appends a rank and a vector of scores to entries.
 pub fn pack(rank: u64, row: &[f64], to: &mut Vec<(Score, u32)>) {
     let score = |z: f64| Score::new(z).unwrap_or(Score::ZERO);
-    // The bits of a number below 2⁻¹⁰⁴².
+    // These bits are a number below 2⁻¹⁰⁴², hence a score.
     to.push((score(f64::from_bits(rank >> 32)), rank as u32));
     for three in row.chunks(3) {
         let third = three.get(2).map(|z| z.to_bits());
@@ -39,7 +41,7 @@ pub fn pack(rank: u64, row: &[f64], to: &mut Vec<(Score, u32)>) {
     }
 }
 
-/// Puts a vector of `classes` into `row`; answers its rank, or `None` where none is in these entries.
+/// Decodes a vector of `classes` into `row`; returns its rank, or `None` if these entries hold no such vector.
 pub fn unpack(scores: &[f64], halves: &[u32], classes: usize, row: &mut Vec<f64>) -> Option<u64> {
     row.clear();
     let ((high, scores), (low, halves)) = (scores.split_first()?, halves.split_first()?);
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_vector_comes_back_to_the_bit_and_only_as_one_of_as_many_classes() {
+    fn every_vector_is_decoded_to_the_bit_and_only_with_its_number_of_classes() {
         let numbers = [
             1.0 / 3.0,
             0.0,
@@ -79,7 +81,7 @@ mod tests {
                 let scores: Vec<f64> = packed.iter().map(|(z, _)| z.value()).collect();
                 let halves: Vec<u32> = packed.iter().map(|(_, k)| *k).collect();
                 let mut back = Vec::new();
-                // Of three and two classes there are as many entries.
+                // Vectors of three and of two classes have the same number of entries.
                 for other in (2..8).filter(|k| entries(*k) == entries(classes)) {
                     let found = unpack(&scores, &halves, other, &mut back);
                     let same = (other == classes).then_some(rank);
