@@ -473,7 +473,7 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
         let [narrow, wide] = &report.windows[..] else {
             panic!()
         };
-        let e = wide.vector.clone().unwrap();
+        let e = wide.cells().cloned().unwrap();
         assert!(e.n == 2400 && e.weights.unwrap().effective < 2000.0);
         // Nine hundred events, and half as many by weight.
         assert_eq!(narrow.verdict, Verdict::Undecided(Undecided::TooFew));
