@@ -9,6 +9,7 @@ use trueline::alert::AlertState;
 use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::judge::{Change, JudgeOptions, StreamReport, WindowReport, seed};
+use trueline::stats::algebra::{Merge, Retract};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::evaluate;
 use trueline::stats::fixed::Score;

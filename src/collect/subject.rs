@@ -12,10 +12,11 @@ use super::collector::PaneDelta;
 use super::event::Refusal;
 use super::key::Key;
 use super::segments::Part;
+use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
-use crate::stats::sums::{Overflow, Sums};
+use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
 use crate::window::{Correction, PackError, Packed, Unlabelled};
 
