@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use trueline::app::engine::Engine;
 use trueline::collect::{Event, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan};
+use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::kernel::window::{Keeping, KernelSums, evaluate};
@@ -168,7 +169,9 @@ fn judgements(rows: &[Row]) {
         };
         let merged = |panes: &[KernelSums]| {
             let mut total = panes[0].clone();
-            panes[1..].iter().for_each(|p| total.merge(p));
+            for pane in &panes[1..] {
+                total.merge(pane).expect("it counts what it refuses");
+            }
             total
         };
         let best = |f: &dyn Fn()| {

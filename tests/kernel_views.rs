@@ -178,7 +178,7 @@ fn a_window_says_what_its_sample_says_offline_over_any_partitions_and_through_re
         seed: 11,
         ..Options::default()
     };
-    let e = a.kernel.clone().unwrap();
+    let e = a.kernel().cloned().unwrap();
     assert_eq!(Some(&e.sample), evaluate(&sample, &options).as_ref());
     // Features are of all events, and decide.
     let mut features = Features::new(4, 0.4, 8, 11);
@@ -227,7 +227,7 @@ fn every_slide_is_what_its_own_events_say_from_scratch() {
             continue;
         };
         let w = &seen.windows[0];
-        let Some(e) = w.kernel.as_deref().filter(|_| w.end_ms > last) else {
+        let Some(e) = w.kernel().filter(|_| w.end_ms > last) else {
             continue;
         };
         (last, ends) = (w.end_ms, ends + 1);
@@ -281,7 +281,10 @@ fn events_without_an_id_are_known_by_their_place_and_row() {
     };
     // Three rows a record: again the same, and another sample than of one a record.
     assert_eq!(feed(3), feed(3));
-    let (single, triple) = (feed(1).kernel.unwrap(), feed(3).kernel.unwrap());
+    let (single, triple) = (
+        feed(1).kernel().cloned().unwrap(),
+        feed(3).kernel().cloned().unwrap(),
+    );
     assert_eq!((single.n, single.sample.n), (triple.n, triple.sample.n));
     assert!(single.sample.biased != triple.sample.biased);
     // The rows of one record are not of one fate: 100 of 300 records, whole, would be 33.
@@ -334,7 +337,7 @@ fn a_tolerance_is_held_against_a_lower_end_of_the_error() {
         window(&engine)
     };
     let (none, much) = (verdict(0.02), verdict(0.9));
-    let e = none.kernel.as_ref().unwrap();
+    let e = none.kernel().unwrap();
     assert!(e.reject && e.lower > 0.02 && e.lower < e.kce, "{e:?}");
     assert_eq!(none.verdict, Verdict::Miscalibrated);
     assert_eq!(much.verdict, Verdict::Calibrated);
@@ -423,7 +426,7 @@ fn shared_cifar10_networks_in_a_window_say_what_they_say_offline() {
     };
     let mut engine = feed(plan(10, keeping), &rows);
     engine.finish();
-    let live = window(&engine).kernel.unwrap();
+    let live = window(&engine).kernel().cloned().unwrap();
     let mut sample = Vectors::new(10);
     rows.iter().for_each(|r| sample.push(&r.p, r.y).unwrap());
     sample.normalise();

@@ -9,6 +9,7 @@ use trueline::alert::AlertState;
 use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::judge::{Change, JudgeOptions, StreamReport, WindowReport, seed};
+use trueline::stats::algebra::{Merge, Retract};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::evaluate;
 use trueline::stats::fixed::Score;
@@ -283,7 +284,7 @@ proptest! {
             };
             let again = within(report.start_ms);
             prop_assert_eq!(report.n, again.n(), "{} {}", id, report.window);
-            if let Some(evaluation) = &report.evaluation {
+            if let Some(evaluation) = report.scores() {
                 let mut options = plan.models[0].judge.evaluation.clone();
                 options.tcal.seed = seed(id, &report.window, report.end_ms, 0);
                 prop_assert_eq!(Some(evaluation.as_ref().clone()), evaluate(&again, &options));
@@ -427,7 +428,7 @@ fn values_are_withdrawn_when_data_stops_and_the_stream_expires() {
     let now = BEGIN_MS + 19_000;
     let has_values = |e: &Engine| {
         e.reports()
-            .any(|r| r.windows.iter().any(|w| w.evaluation.is_some()))
+            .any(|r| r.windows.iter().any(|w| w.scores().is_some()))
     };
     assert!(has_values(&engine));
     engine.tick(now + 29_999);
@@ -496,7 +497,7 @@ fn a_wide_window_is_judged_from_the_first_seal_on_and_says_since_when_it_has_dat
     let young = window(&engine, "36s");
     assert_eq!((young.since_ms, young.n), (begin, 200));
     assert_eq!(young.end_ms, begin + 2_000);
-    assert!(young.evaluation.is_some(), "{young:?}");
+    assert!(young.scores().is_some(), "{young:?}");
     // Nothing has come to the widest window through the one between yet.
     assert_eq!(window(&engine, "72s").n, 0);
     // The one between slides at second 10, and the widest is judged in the middle of its slide.
@@ -504,7 +505,7 @@ fn a_wide_window_is_judged_from_the_first_seal_on_and_says_since_when_it_has_dat
     let young = window(&engine, "72s");
     assert_eq!((young.since_ms, young.n), (begin, 500));
     assert_eq!(young.end_ms, begin + 5_000);
-    assert!(young.evaluation.is_some(), "{young:?}");
+    assert!(young.scores().is_some(), "{young:?}");
     // Afterwards it is judged at its own slides, as ever.
     stream(&mut engine, 13..19, 100, true);
     assert_eq!(window(&engine, "72s").end_ms, BEGIN_MS + 16_000);
@@ -521,13 +522,13 @@ fn a_restored_engine_shows_an_evaluation_wherever_it_had_one() {
         let restored = Engine::restore(plan(), engine.snapshot()).expect("a sound snapshot");
         for name in ["6s", "36s", "72s", "last:40"] {
             let (was, is) = (window(&engine, name), window(&restored, name));
-            assert_eq!(was.evaluation.is_some(), is.evaluation.is_some(), "{name}");
+            assert_eq!(was.numbers.is_some(), is.numbers.is_some(), "{name}");
             assert_eq!((was.verdict, was.alert), (is.verdict, is.alert), "{name}");
             assert_eq!((was.end_ms, was.n), (is.end_ms, is.n), "{name}");
-            let Some(e) = &is.evaluation else { continue };
+            let Some(e) = is.scores() else { continue };
             assert!(e.n <= is.n && is.since_ms >= was.since_ms, "{name}");
             if e.n == is.n {
-                assert_eq!(was.evaluation, is.evaluation, "{name}");
+                assert_eq!(was.numbers, is.numbers, "{name}");
             }
         }
     }

@@ -209,7 +209,7 @@ fn a_stream_of_sampled_negatives_is_judged_on_its_own_scale_joined_or_not() {
     let sums = |e: &Engine| e.totals().next().expect("a window").2;
     assert!(sums(&whole) == sums(&joined), "the same sums, to the bit");
     let report = whole.reports().next().expect("a stream");
-    let e = report.windows[0].evaluation.clone().expect("numbers");
+    let e = report.windows[0].scores().cloned().expect("numbers");
     assert!((e.mean_score - e.event_rate).abs() < 0.02, "{e:?}");
     assert_eq!(e.sampled.expect("a sampled stream").sampling, told);
     let mut untold = fed(Sampling::default(), false);

@@ -13,6 +13,7 @@ use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
 use trueline::judge::{JudgeOptions, StreamId};
+use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;

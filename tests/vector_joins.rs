@@ -336,7 +336,7 @@ fn wide(all: Vec<(String, SparseState)>) -> Vec<(String, Vec<Seen>)> {
 
 /// The kernel test of a window but for what is of outcomes at maturity.
 fn unblocked(w: &WindowReport) -> Option<WindowEvaluation> {
-    let mut e = w.kernel.as_deref().cloned()?;
+    let mut e = w.kernel().cloned()?;
     (e.blocks, e.blocks_outdated) = Default::default();
     Some(e)
 }
@@ -490,8 +490,8 @@ fn late_outcomes_revise_every_pane_that_holds_their_prediction_exactly() {
             "{missing:?}"
         );
         let kernel = windows(&feed.engine, View::Kernel)[1]
-            .kernel
-            .clone()
+            .kernel()
+            .cloned()
             .unwrap();
         assert!(kernel.blocks_outdated > 200 && kernel.blocks.len() == 2);
         assert!(feed.engine.counters().total().revised > 200);
@@ -541,7 +541,7 @@ fn predictions_without_outcome_are_covered_or_leave_their_windows_without_a_verd
             assert_eq!((coverage.predictions, coverage.labelled), (inside, came));
             match wanted {
                 Some(why) => assert_eq!(w.verdict, Verdict::Undecided(why)),
-                None => assert!(w.has_numbers(), "{view} {:?}", w.verdict),
+                None => assert!(w.numbers.is_some(), "{view} {:?}", w.verdict),
             }
         }
         // As the scalar views have it.
@@ -870,7 +870,7 @@ fn partitions_that_move_with_what_waits_in_them_sum_up_to_the_stream_that_was_ne
         for view in VECTORS {
             let [ours, theirs] = [union, &expected].map(|e| windows(e, view)[1].clone());
             assert_eq!((ours.end_ms, ours.n), (theirs.end_ms, theirs.n), "{view}");
-            assert!(ours.vector == theirs.vector && ours.verdict == theirs.verdict);
+            assert!(ours.numbers == theirs.numbers && ours.verdict == theirs.verdict);
             assert_eq!(unblocked(&ours), unblocked(&theirs));
         }
         assert!(group.all[0].counters().total().revised > 0);

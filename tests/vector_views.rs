@@ -172,7 +172,7 @@ fn a_window_says_what_the_same_events_say_offline_in_any_order_and_through_resta
         let (a, b) = (&a.windows[0], &b.windows[0]);
         assert_eq!(a, b);
         let want = offline(&rows, a.start_ms, vector);
-        assert_eq!(a.vector.as_deref(), Some(&want));
+        assert_eq!(a.cells(), Some(&want));
         assert_eq!((a.n, a.verdict), (want.n as u64, Verdict::Miscalibrated));
         // And floats of the events themselves agree as far as sums of 2⁻³² can.
         let mut sample = Vectors::new(4);
@@ -207,7 +207,7 @@ fn every_slide_is_what_its_own_events_say_from_scratch() {
             continue;
         };
         let w = &seen.windows[0];
-        let Some(vector) = w.vector.as_deref().filter(|_| w.end_ms > last) else {
+        let Some(vector) = w.cells().filter(|_| w.end_ms > last) else {
             continue;
         };
         (last, ends) = (w.end_ms, ends + 1);
@@ -248,7 +248,7 @@ fn windows_move_on_and_calibrated_ones_are_called_so_until_data_stop() {
     tight.tick(START_MS + SPAN_MS);
     let changes = tight.tick(START_MS + SPAN_MS + 2 * 3_600_000);
     assert!(changes.iter().any(|c| c.stream.view == View::Full));
-    assert!(report(&tight, View::Full).windows[0].vector.is_none());
+    assert!(report(&tight, View::Full).windows[0].cells().is_none());
     // And a week of it lets the stream go.
     tight.tick(START_MS + SPAN_MS + 8 * 86_400_000);
     assert_eq!(tight.reports().count(), 0);
@@ -266,7 +266,7 @@ fn events_that_find_no_cell_are_counted_and_leave_their_windows_without_a_verdic
         .iter()
         .map(|(view, _)| {
             let w = report(&engine, *view).windows[0].clone();
-            assert_eq!((w.verdict, w.vector.is_none()), (capacity, true));
+            assert_eq!((w.verdict, w.cells().is_none()), (capacity, true));
             w.n
         })
         .sum();
@@ -435,7 +435,7 @@ fn class_views_are_adjusted_for_each_other_by_holm() {
 /// Holm's adjustment written out, of the p-values that the reports have; answers which classes are rejected.
 fn hold_to_holm(engine: &Engine) -> Vec<bool> {
     let window = |class: u32| report(engine, View::Class(class)).windows[0].clone();
-    let p = |w: &WindowReport| w.evaluation.as_ref().map(|e| e.tcal.p_value).unwrap();
+    let p = |w: &WindowReport| w.scores().map(|e| e.tcal.p_value).unwrap();
     let seen: Vec<WindowReport> = (0..4).map(window).collect();
     let mut order: Vec<usize> = (0..4).collect();
     order.sort_by(|&a, &b| p(&seen[a]).total_cmp(&p(&seen[b])));
@@ -460,7 +460,7 @@ fn the_error_of_all_classes_together_keeps_its_level_where_single_tests_do_not()
         engine.finish();
         let windows: Vec<WindowReport> = engine.reports().map(|r| r.windows[0].clone()).collect();
         family += u32::from(windows.iter().any(|w| w.family.unwrap().reject));
-        let rejects = |w: &WindowReport| w.evaluation.as_ref().unwrap().reject;
+        let rejects = |w: &WindowReport| w.scores().unwrap().reject;
         single += u32::from(windows.iter().any(rejects));
     }
     let share = |hits: u32| f64::from(hits) / sets as f64;
@@ -505,7 +505,7 @@ fn shared_cifar10_networks_in_a_window_say_what_they_say_offline() {
         rows.iter().for_each(|r| sample.push(&r.p, r.y).unwrap());
         for (view, vector) in VIEWS {
             let w = report(&engine, view).windows[0].clone();
-            let live = w.vector.unwrap();
+            let live = w.cells().cloned().unwrap();
             assert_eq!((w.n, live.n), (10_000, 10_000));
             let slices = Some(live.interval.slices);
             let whole = multiclass::evaluate(&sample, vector, 0.05, 0.9, slices).unwrap();

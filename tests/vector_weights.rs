@@ -10,6 +10,7 @@ use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::record::Record;
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict, classes};
+use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::conditional::draw;
@@ -355,8 +356,8 @@ fn any_split_order_and_revision_gives_the_same_integers_and_rows_give_them_back(
         let s = sample(classes, 600, heavy, calibrated, 3);
         let whole = sums(&s, view, 0..600);
         let mut back = VectorSums::new(whole.shape()).unwrap();
-        back.merge(&sums(&s, view, (250..600).rev()));
-        back.merge(&sums(&s, view, 0..250));
+        back.merge(&sums(&s, view, (250..600).rev())).unwrap();
+        back.merge(&sums(&s, view, 0..250)).unwrap();
         assert_eq!((back.rows(), back.n()), (whole.rows(), 600));
         let again = VectorSums::from_rows(whole.shape(), whole.rows(), 0).unwrap();
         assert!(again.rows() == whole.rows() && again.n() == 600);
@@ -473,7 +474,7 @@ fn weighted_windows_are_the_same_to_the_bit_joined_revised_and_through_restarts(
         let [narrow, wide] = &report.windows[..] else {
             panic!()
         };
-        let e = wide.vector.clone().unwrap();
+        let e = wide.cells().cloned().unwrap();
         assert!(e.n == 2400 && e.weights.unwrap().effective < 2000.0);
         // Nine hundred events, and half as many by weight.
         assert_eq!(narrow.verdict, Verdict::Undecided(Undecided::TooFew));

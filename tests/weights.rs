@@ -460,7 +460,7 @@ fn weighted_windows_are_the_same_to_the_bit_in_any_order_through_restarts_and_jo
     }
     assert!(*whole == direct, "and is the sums of its events");
     let report = straight.reports().find(|r| r.id.segment == "*").unwrap();
-    let e = report.windows[1].evaluation.clone().expect("numbers");
+    let e = report.windows[1].scores().cloned().expect("numbers");
     assert!(
         !e.reject && e.weights.unwrap().effective < 15_000.0,
         "{e:?}"

@@ -4,7 +4,7 @@
 //! columns stand straight with and without them. Every calibration number stands beside its interval
 //! and its n. What an undecided window does not know is a dash, never a zero.
 
-use crate::judge::{Verdict, WindowReport};
+use crate::judge::{Numbers, Verdict, WindowReport, p_value};
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -85,13 +85,11 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
         Cell::painted(report.verdict.to_string(), paint),
         Cell::plain(report.n.to_string()),
     ];
-    match &report.evaluation {
-        None => match (report.decided_vector(), report.decided_kernel()) {
-            (Some(e), _) => cells.extend(vector_numbers(e)),
-            (None, Some(e)) => cells.extend(kernel_numbers(e)),
-            (None, None) => cells.extend((0..4).map(|_| Cell::plain("-"))),
-        },
-        Some(e) => cells.extend(numbers(e, report.verdict)),
+    match &report.numbers {
+        None => cells.extend((0..4).map(|_| Cell::plain("-"))),
+        Some(Numbers::Scores(e)) => cells.extend(numbers(e, report.verdict)),
+        Some(Numbers::Cells(e)) => cells.extend(vector_numbers(e)),
+        Some(Numbers::Kernel(e)) => cells.extend(kernel_numbers(e)),
     }
     cells
 }
@@ -115,7 +113,7 @@ fn numbers(e: &Evaluation, verdict: Verdict) -> [Cell; 4] {
             "{open}{:.4}, {:.4}]",
             e.interval.lower, e.interval.upper
         )),
-        Cell::plain(p_value(e)),
+        Cell::plain(short(p_value(e))),
         Cell::plain(direction),
     ]
 }
@@ -144,11 +142,6 @@ fn kernel_numbers(e: &WindowEvaluation) -> [Cell; 4] {
         Cell::plain(e.p_value.map_or("-".to_owned(), short)),
         Cell::plain("-"),
     ]
-}
-
-/// The p-value of the test that decided.
-fn p_value(e: &Evaluation) -> String {
-    short(e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value))
 }
 
 fn short(p: f64) -> String {

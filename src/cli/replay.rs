@@ -187,7 +187,7 @@ fn report_json(report: &StreamReport) -> serde_json::Value {
         serde_json::json!({
             "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
             "verdict": w.verdict.to_string(), "alert": w.alert.as_str(),
-            "evaluation": w.evaluation.as_ref().map(|e| report::json(e)),
+            "evaluation": w.scores().map(report::json),
         })
     };
     serde_json::json!({

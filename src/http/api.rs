@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use crate::judge::{
-    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, Verdict, WindowReport,
-    classes, comparison, detector_report, kernel, report,
+    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport, classes,
+    comparison, detector_report, kernel, p_value, report,
 };
 use crate::stats::evaluation::Evaluation;
 use crate::stats::view::View;
@@ -103,11 +103,11 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
         .iter()
         .map(|window| {
             let mut entry = window_facts(window);
-            entry["evaluation"] = decided(window).map_or(Value::Null, report::json);
-            if let Some(e) = window.decided_vector() {
+            entry["evaluation"] = window.scores().map_or(Value::Null, report::json);
+            if let Some(e) = window.cells() {
                 entry["vector"] = classes::json(e);
             }
-            if let Some(e) = window.decided_kernel() {
+            if let Some(e) = window.kernel() {
                 entry["kernel"] = kernel::window_json(e);
             }
             if let Some(absent) = absent(report) {
@@ -152,7 +152,7 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
         .filter(|w| window.is_none_or(|name| w.window == name))
         .map(|window| {
             let mut entry = window_facts(window);
-            entry["cells"] = decided(window).map_or(Value::Null, cells);
+            entry["cells"] = window.scores().map_or(Value::Null, cells);
             entry
         })
         .collect();
@@ -165,14 +165,6 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
         entry["absent"] = absent;
     }
     Some(entry)
-}
-
-/// The evaluation behind a verdict; none while the window is undecided.
-pub fn decided(window: &WindowReport) -> Option<&Evaluation> {
-    match window.verdict {
-        Verdict::Undecided(_) => None,
-        Verdict::Calibrated | Verdict::Miscalibrated => window.evaluation.as_deref(),
-    }
 }
 
 pub(super) fn identity(report: &StreamReport) -> Value {
@@ -247,7 +239,7 @@ fn coverage(c: &Coverage) -> Value {
 /// A window with the few numbers that a list shows.
 pub fn brief(window: &WindowReport) -> Value {
     let mut entry = window_facts(window);
-    if let Some(e) = decided(window) {
+    if let Some(e) = window.scores() {
         entry["ece_l1"] = json!(e.ece_l1);
         entry["ece_l2"] = json!({
             "estimate_squared": e.interval.estimate_squared,
@@ -259,7 +251,7 @@ pub fn brief(window: &WindowReport) -> Value {
         entry["p_value"] = json!(p_value(e));
         entry["direction"] = json!(e.direction.as_str());
     }
-    if let Some(e) = window.decided_vector() {
+    if let Some(e) = window.cells() {
         entry["ece_l1"] = json!(e.ece_l1);
         entry["ece_l2"] = json!({
             "estimate_squared": e.interval.estimate_squared,
@@ -270,16 +262,11 @@ pub fn brief(window: &WindowReport) -> Value {
         });
         entry["p_value"] = json!(e.tcal.p_value);
     }
-    if let Some(e) = window.decided_kernel() {
+    if let Some(e) = window.kernel() {
         entry["kce"] = json!({"value": e.kce, "lower": e.lower, "confidence": e.confidence});
         entry["p_value"] = json!(e.p_value);
     }
     entry
-}
-
-/// p-value of the test that decided.
-pub fn p_value(e: &Evaluation) -> f64 {
-    e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
 }
 
 fn cells(e: &Evaluation) -> Value {

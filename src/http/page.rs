@@ -5,12 +5,14 @@
 
 use std::fmt::Write;
 
-use super::api::{decided, p_value, rfc3339};
+use super::api::rfc3339;
 use super::diagram;
 use super::path::{encode, encode_id};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
-use crate::judge::{DetectorReport, Mending, StreamReport, Verdict, WindowReport, recalibration};
+use crate::judge::{
+    DetectorReport, Mending, Numbers, StreamReport, Verdict, WindowReport, recalibration,
+};
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -171,8 +173,8 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
         thousands(window.n),
         alert(window)
     );
-    match decided(window) {
-        Some(e) => {
+    match &window.numbers {
+        Some(Numbers::Scores(e)) => {
             let _ = write!(
                 body,
                 "<p class=words>{}{}</p><div class=pair>",
@@ -185,11 +187,11 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
             body.push_str("</div>");
             mending(path, window, body);
         }
-        None => {
-            let words = match (window.decided_vector(), window.decided_kernel()) {
-                (Some(e), _) => vector_sentence(window.verdict, e),
-                (None, Some(e)) => kernel_sentence(window.verdict, e),
-                (None, None) => undecided_sentence(window).to_owned(),
+        other => {
+            let words = match other {
+                Some(Numbers::Cells(e)) => vector_sentence(window.verdict, e),
+                Some(Numbers::Kernel(e)) => kernel_sentence(window.verdict, e),
+                _ => undecided_sentence(window).to_owned(),
             };
             let _ = write!(body, "<p class=words>{words}</p>");
         }
@@ -314,40 +316,27 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
         badge(window),
         thousands(window.n)
     );
-    match decided(window) {
+    match &window.numbers {
+        Some(Numbers::Kernel(e)) => {
+            let p = e.p_value.map_or("–".to_owned(), significance);
+            let _ = write!(
+                body,
+                "<td class=num>KCE {}<td class=num>≥ {}<td class=num>{p}",
+                number(e.kce),
+                number(e.lower)
+            );
+        }
         Some(e) => {
             let _ = write!(
                 body,
                 "<td class=num>{}<td class=num>{} – {}<td class=num>{}",
-                number(e.interval.estimate_squared.max(0.0).sqrt()),
-                number(e.interval.lower),
-                number(e.interval.upper),
-                significance(p_value(e))
+                number(e.ece_squared().unwrap_or(0.0).max(0.0).sqrt()),
+                number(e.lower()),
+                number(e.upper().unwrap_or(1.0)),
+                e.p_value().map_or("–".to_owned(), significance)
             );
         }
-        None => match (window.decided_vector(), window.decided_kernel()) {
-            (Some(e), _) => {
-                let i = &e.interval;
-                let _ = write!(
-                    body,
-                    "<td class=num>{}<td class=num>{} – {}<td class=num>{}",
-                    number(i.estimate_squared.max(0.0).sqrt()),
-                    number(i.lower),
-                    number(i.upper),
-                    significance(e.tcal.p_value)
-                );
-            }
-            (None, Some(e)) => {
-                let p = e.p_value.map_or("–".to_owned(), significance);
-                let _ = write!(
-                    body,
-                    "<td class=num>KCE {}<td class=num>≥ {}<td class=num>{p}",
-                    number(e.kce),
-                    number(e.lower)
-                );
-            }
-            (None, None) => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
-        },
+        None => body.push_str("<td class=num>–<td class=num>–<td class=num>–"),
     }
     let _ = write!(body, "<td>{}<td>{}", alert(window), clock(window.end_ms));
 }

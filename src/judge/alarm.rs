@@ -18,10 +18,10 @@
 //! [`Facts`] of that moment: reports go on, and whoever is told later should be told what was known then.
 
 use super::book::{Evidence, Facts, StreamReport, WindowReport};
+use super::numbers::Numbers;
 use super::stream::StreamId;
 use super::verdict::Verdict;
 use crate::alert::{Alert, AlertState, Condition, Labels, Severity};
-use crate::stats::evaluation::Evaluation;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ use std::sync::Arc;
 pub fn condition(report: &StreamReport) -> Condition {
     let windows = &report.windows;
     let bad = windows.iter().any(|w| w.verdict == Verdict::Miscalibrated);
-    let decided = windows.iter().any(WindowReport::has_numbers);
-    let large = |w: &WindowReport| w.evaluation.as_deref().is_some_and(above_tolerance);
+    let decided = windows.iter().any(|w| w.numbers.is_some());
+    let large = |w: &WindowReport| w.numbers.as_ref().is_some_and(Numbers::above_tolerance);
     let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
     of_parts(detector, bad, windows.iter().any(large), decided)
 }
@@ -44,11 +44,6 @@ pub fn of_parts(detector: Option<bool>, bad: bool, large: bool, decided: bool) -
         (detector, false) if decided || detector.is_some() => Condition::Good,
         _ => Condition::Unknown,
     }
-}
-
-/// Whether the interval lies above the tolerance.
-pub fn above_tolerance(e: &Evaluation) -> bool {
-    !e.interval.contains_zero && e.interval.lower > e.tolerance.tolerance
 }
 
 /// The window that speaks for the stream: of those that are miscalibrated, else of those decided, else of all,

@@ -5,6 +5,7 @@ use super::detector_report::DetectorReport;
 use super::detector_state::DetectorState;
 use super::family::Family;
 use super::mending::Mending;
+use super::numbers::Numbers;
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, AlertState, Condition};
@@ -39,11 +40,7 @@ pub struct WindowReport {
     /// When that state began.
     pub alert_since_ms: Option<i64>,
     /// All numbers; `None` while undecided.
-    pub evaluation: Option<Arc<Evaluation>>,
-    /// The same of a vector view that is tested by cells, which has no other.
-    pub vector: Option<Arc<multiclass::Evaluation>>,
-    /// The same of the kernel view, which has no other.
-    pub kernel: Option<Arc<WindowEvaluation>>,
+    pub numbers: Option<Numbers>,
     /// What it is among the other classes; of class views only, while decided.
     pub family: Option<Family>,
     /// Event time of the judgement: the end of the newest pane in it.
@@ -65,42 +62,31 @@ impl WindowReport {
             verdict: Verdict::Undecided(Undecided::TooFew),
             alert: AlertState::Inactive,
             alert_since_ms: None,
-            evaluation: None,
-            vector: None,
-            kernel: None,
+            numbers: None,
             family: None,
             evaluated_at_ms: 0,
             mending: None,
         }
     }
 
-    /// Whether it has numbers, of scores or of vectors.
-    pub fn has_numbers(&self) -> bool {
-        self.evaluation.is_some() || self.vector.is_some() || self.kernel.is_some()
+    /// The numbers of single scores; none while undecided.
+    pub fn scores(&self) -> Option<&Evaluation> {
+        self.numbers.as_ref()?.scores()
+    }
+
+    /// The numbers of vectors by cells; none while undecided.
+    pub fn cells(&self) -> Option<&multiclass::Evaluation> {
+        self.numbers.as_ref()?.cells()
+    }
+
+    /// The numbers of the kernel test; none while undecided.
+    pub fn kernel(&self) -> Option<&WindowEvaluation> {
+        self.numbers.as_ref()?.kernel()
     }
 
     /// Lower end of its interval, or 0.
     pub fn lower(&self) -> f64 {
-        let scalar = self.evaluation.as_ref().map(|e| e.interval.lower);
-        let vector = self.vector.as_ref().map(|e| e.interval.lower);
-        let kernel = self.kernel.as_ref().map(|e| e.lower);
-        scalar.or(vector).or(kernel).unwrap_or(0.0)
-    }
-
-    /// The numbers of a vector view behind a verdict; none while the window is undecided.
-    pub fn decided_vector(&self) -> Option<&multiclass::Evaluation> {
-        match self.verdict {
-            Verdict::Undecided(_) => None,
-            Verdict::Calibrated | Verdict::Miscalibrated => self.vector.as_deref(),
-        }
-    }
-
-    /// The same of the kernel view.
-    pub fn decided_kernel(&self) -> Option<&WindowEvaluation> {
-        match self.verdict {
-            Verdict::Undecided(_) => None,
-            Verdict::Calibrated | Verdict::Miscalibrated => self.kernel.as_deref(),
-        }
+        self.numbers.as_ref().map_or(0.0, Numbers::lower)
     }
 }
 

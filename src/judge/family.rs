@@ -36,9 +36,8 @@ pub fn tell(judges: &mut [Judge], alpha: f64) {
     }
     for window in 0..judges[classes[0]].report().windows.len() {
         let decided = |i: &usize| {
-            let e = judges[*i].report().windows[window].evaluation.as_ref()?;
-            let p = e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value);
-            Some((*i, p))
+            let numbers = judges[*i].report().windows[window].numbers.as_ref()?;
+            Some((*i, numbers.p_value()?))
         };
         let (at, p): (Vec<usize>, Vec<f64>) = classes.iter().filter_map(decided).unzip();
         let adjusted = adjust(&p);

@@ -23,13 +23,14 @@ use super::detector_report::sentence;
 use super::detector_state::DetectorState;
 use super::family::Family;
 use super::mending::{Mending, MendingState, Standing};
+use super::numbers::Numbers;
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, Condition, Holds};
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
-use crate::stats::evaluation::{Evaluation, evaluate};
+use crate::stats::evaluation::evaluate;
 use crate::stats::pyramid::Level;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
@@ -225,7 +226,7 @@ impl Judge {
         self.tell();
         let sums = self.report.windows.iter().enumerate().map(|(i, w)| {
             let total = self.windows.total(i, w.end_ms).ok();
-            let now = w.evaluation.is_some() && w.evaluated_at_ms == at_ms;
+            let now = w.numbers.is_some() && w.evaluated_at_ms == at_ms;
             total.filter(|_| now).map(|sums| Packed::new(&sums))
         });
         let evidence = Evidence {
@@ -356,7 +357,7 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) {
         let begun = self.stopwatch.map(|now| now());
-        let (verdict, evaluation) = match sealed.and_then(|()| self.weigh(index, end_ms, options)) {
+        let (verdict, numbers) = match sealed.and_then(|()| self.weigh(index, end_ms, options)) {
             Ok(weighed) => weighed,
             Err(_) => (Verdict::Undecided(Undecided::Capacity), None),
         };
@@ -371,12 +372,12 @@ impl Judge {
         report.n = self.windows.n(index, end_ms);
         report.coverage = coverage;
         report.evaluated_at_ms = end_ms;
-        self.evaluations += u64::from(evaluation.is_some());
-        if let (Some(now), Some(begun), true) = (self.stopwatch, begun, evaluation.is_some()) {
+        self.evaluations += u64::from(numbers.is_some());
+        if let (Some(now), Some(begun), true) = (self.stopwatch, begun, numbers.is_some()) {
             self.nanos.push(now().saturating_sub(begun));
         }
         self.mend(index, verdict, options);
-        self.publish(index, end_ms, verdict, evaluation, options, changes);
+        self.publish(index, end_ms, verdict, numbers, options, changes);
     }
 
     /// Takes the mending on, from the window that was just judged.
@@ -409,7 +410,7 @@ impl Judge {
         index: usize,
         end_ms: i64,
         options: &JudgeOptions,
-    ) -> Result<(Verdict, Option<Evaluation>), PackError> {
+    ) -> Result<(Verdict, Option<Numbers>), PackError> {
         let undecided = |why| Ok((Verdict::Undecided(why), None));
         let n = self.windows.n(index, end_ms);
         let dropped = self.windows.unlabelled(index, end_ms).dropped();
@@ -438,7 +439,10 @@ impl Judge {
             Some(e) if (e.weights).is_some_and(|w| w.effective < options.min_events as f64) => {
                 undecided(Undecided::TooFew)
             }
-            Some(e) => Ok((Verdict::of(&e, options.tolerance), Some(e))),
+            Some(e) => {
+                let numbers = Numbers::Scores(Arc::new(e));
+                Ok((numbers.verdict(options.tolerance), Some(numbers)))
+            }
         }
     }
 
@@ -447,7 +451,7 @@ impl Judge {
         index: usize,
         at_ms: i64,
         verdict: Verdict,
-        evaluation: Option<Evaluation>,
+        numbers: Option<Numbers>,
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
@@ -461,7 +465,7 @@ impl Judge {
         self.alerts[index] = alert;
         let report = &mut self.report.windows[index];
         let from = std::mem::replace(&mut report.verdict, verdict);
-        report.evaluation = evaluation.map(Arc::new);
+        report.numbers = numbers;
         report.family = None;
         report.alert = alert.state;
         report.alert_since_ms = alert.since_ms;
@@ -595,7 +599,7 @@ impl Judge {
         }
         for (index, memory) in memories.iter().enumerate() {
             let end_ms = memory.end_ms;
-            let evaluation = match memory.verdict {
+            let numbers = match memory.verdict {
                 Verdict::Undecided(_) => None,
                 _ => self.weigh(index, end_ms, options)?.1,
             };
@@ -615,7 +619,7 @@ impl Judge {
             report.verdict = memory.verdict;
             report.alert = memory.alert.state;
             report.alert_since_ms = memory.alert.since_ms;
-            report.evaluation = evaluation.map(Arc::new);
+            report.numbers = numbers;
         }
         Ok(())
     }
@@ -625,11 +629,8 @@ impl Judge {
         let id = &self.report.id;
         let names = id.model.len() + id.version.len() + id.segment.len();
         let evaluation = |r: &WindowReport| {
-            r.evaluation.as_ref().map_or(0, |e| {
-                size_of::<Evaluation>()
-                    + size_of_val::<[_]>(&e.tcal.levels)
-                    + size_of_val::<[_]>(&e.reliability)
-            }) + size_of::<WindowReport>()
+            r.numbers.as_ref().map_or(0, Numbers::bytes)
+                + size_of::<WindowReport>()
                 + r.mending.as_ref().map_or(0, |m| m.bytes())
                 + r.window.len()
         };

@@ -14,10 +14,11 @@ use super::book::{Change, DetectorStep, Facts, Step, StreamReport, WindowReport}
 use super::detector::{Detector, DetectorOptions};
 use super::detector_report;
 use super::detector_state::DetectorState;
+use super::numbers::Numbers;
 use super::report;
 use super::sentence;
 use super::stream::StreamId;
-use super::vector::{self, Numbers};
+use super::vector;
 use super::verdict::{JudgeOptions, Verdict};
 use crate::alert::{Alert, AlertState, Condition, Holds};
 use crate::stats::axis::{Axis, Grid};
@@ -33,6 +34,7 @@ use crate::window::held::{Held, HeldShape, HeldState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
@@ -414,11 +416,9 @@ impl Record {
         if let Some(vector) = &window.vector {
             let again = vector.held(&self.stream).and_then(|held| {
                 let o = &self.options;
-                Numbers::of(&held, o.tcal.alpha, o.confidence)
+                vector::evaluate(&held, o.tcal.alpha, o.confidence)
             });
-            let text = again.as_ref().map(Numbers::json);
-            let found = again.map(|e| (e.verdict(self.tolerance), false));
-            return self.compared(&part, window, text, found, checked);
+            return self.compared(&part, window, again, checked);
         }
         let Some(sums) = &window.sums else {
             checked.taken.push(part);
@@ -434,9 +434,8 @@ impl Record {
         );
         checked.compare(&format!("{part}: seed"), seed == window.seed);
         let again = unpacked(sums, &self.cells).and_then(|sums| evaluate(&sums, &options));
-        let text = again.as_ref().map(report::json);
-        let found = again.map(|e| (Verdict::of(&e, self.tolerance), alarm::above_tolerance(&e)));
-        self.compared(&part, window, text, found, checked)
+        let again = again.map(|e| Numbers::Scores(Arc::new(e)));
+        self.compared(&part, window, again, checked)
     }
 
     /// Compares a window's evaluation and verdict with what was told.
@@ -444,15 +443,15 @@ impl Record {
         &self,
         part: &str,
         window: &Window,
-        text: Option<Value>,
-        found: Option<(Verdict, bool)>,
+        again: Option<Numbers>,
         checked: &mut Checked,
     ) -> Option<(Verdict, bool)> {
         let told = window.evaluation.as_ref();
         let same = told
-            .zip(text)
-            .is_some_and(|(told, text)| same_text(told, &text));
+            .zip(again.as_ref())
+            .is_some_and(|(told, again)| same_text(told, &report::numbers_json(again)));
         checked.compare(&format!("{part}: evaluation"), same);
+        let found = again.map(|e| (e.verdict(self.tolerance), e.above_tolerance()));
         let verdict = found.map(|(verdict, _)| verdict);
         checked.compare(&format!("{part}: verdict"), verdict == Some(window.verdict));
         found
@@ -578,8 +577,6 @@ fn window(
     vector: Option<VectorWindow>,
     seed: u64,
 ) -> Window {
-    let evaluation = w.evaluation.as_deref();
-    let of_vector = vector::json(w);
     Window {
         name: w.window.clone(),
         start_ms: w.start_ms,
@@ -590,8 +587,8 @@ fn window(
         seed: super::judge::seed(id, &w.window, w.end_ms, seed),
         sums: sums.map(|s| hex(s.as_bytes())),
         vector,
-        large: evaluation.is_some_and(alarm::above_tolerance),
-        evaluation: evaluation.map(report::json).or(of_vector),
+        large: w.numbers.as_ref().is_some_and(Numbers::above_tolerance),
+        evaluation: w.numbers.as_ref().map(report::numbers_json),
     }
 }
 

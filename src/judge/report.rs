@@ -4,6 +4,7 @@
 //! rest says more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
 //! squared, everything else is on the scale of probabilities. What is undefined is null.
 
+use super::numbers::Numbers;
 use crate::stats::evaluation::{
     Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
     Sharing, WITHHELD, Weights,
@@ -199,6 +200,15 @@ pub fn reliability(cells: &[ReliabilityCell]) -> Value {
         })
     };
     Value::Array(cells.iter().map(cell).collect())
+}
+
+/// The numbers of a window, by the kind of its view.
+pub fn numbers_json(numbers: &Numbers) -> Value {
+    match numbers {
+        Numbers::Scores(e) => json(e),
+        Numbers::Cells(e) => super::classes::json(e),
+        Numbers::Kernel(e) => super::kernel::window_json(e),
+    }
 }
 
 fn object<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {

@@ -1,6 +1,7 @@
 //! Changes in words, with the numbers that make them believable.
 
 use super::book::WindowReport;
+use super::numbers::{Numbers, p_value};
 use super::stream::StreamId;
 use super::verdict::{Undecided, Verdict};
 use crate::alert::AlertState;
@@ -25,7 +26,7 @@ pub fn alert_sentence(id: &StreamId, report: &WindowReport, from: AlertState) ->
 /// The numbers of a window, or why it has no verdict.
 pub fn because(report: &WindowReport) -> String {
     let n = report.n;
-    match (report.verdict, &report.evaluation) {
+    match (report.verdict, &report.numbers) {
         (Verdict::Undecided(why), _) => match why {
             Undecided::TooFew => format!("only {n} events"),
             Undecided::Immature => "its predictions still wait for their outcomes".to_owned(),
@@ -39,23 +40,20 @@ pub fn because(report: &WindowReport) -> String {
                 "its sums are at the end of their range, or events found no cell left".to_owned()
             }
         },
-        (verdict, None) => match (&report.vector, &report.kernel) {
-            (Some(e), _) => vector_numbers(verdict, e),
-            (None, Some(e)) => kernel_numbers(verdict, e),
-            (None, None) => format!("{n} events"),
-        },
-        (verdict, Some(e)) => numbers(verdict, e),
+        (_, None) => format!("{n} events"),
+        (verdict, Some(Numbers::Scores(e))) => score_numbers(verdict, e),
+        (verdict, Some(Numbers::Cells(e))) => vector_numbers(verdict, e),
+        (verdict, Some(Numbers::Kernel(e))) => kernel_numbers(verdict, e),
     }
 }
 
-fn numbers(verdict: Verdict, e: &Evaluation) -> String {
+fn score_numbers(verdict: Verdict, e: &Evaluation) -> String {
     let said = match verdict {
         Verdict::Miscalibrated => format!("{}; ", e.direction.words()),
         // The rejection is told, lest a p-value of 0.001 seem to be overlooked.
         _ if e.reject => "significant but within the tolerance; ".to_owned(),
         _ => String::new(),
     };
-    let p = e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value);
     format!(
         "{said}mean score {:.4}, event rate {:.4}, l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}), p = {}, n = {}",
         e.mean_score,
@@ -69,7 +67,7 @@ fn numbers(verdict: Verdict, e: &Evaluation) -> String {
         } else {
             ""
         },
-        probability(p),
+        probability(p_value(e)),
         e.n
     )
 }

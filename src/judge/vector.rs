@@ -11,6 +11,7 @@ use super::alarm;
 use super::book::{Change, Evidence, Step, StreamReport, WindowReport};
 use super::coverage::Coverage;
 use super::judge::{Memory, Stopwatch};
+use super::numbers::Numbers;
 use super::sentence::{alert_sentence, verdict_sentence};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
@@ -286,7 +287,7 @@ impl VectorJudge {
                 .and_then(|t| cover(&t.sums, &t.unlabelled, o));
             let weighed = total.filter(|_| decided);
             let weighed = weighed.and_then(|t| weigh(&t.sums, &t.unlabelled, o).1);
-            r.tell(weighed);
+            r.numbers = weighed;
         }
         self.posts.report.alert = alert;
     }
@@ -316,67 +317,15 @@ fn cover(total: &Held, unlabelled: &Unlabelled, o: &JudgeOptions) -> Option<Box<
     (!o.is_silent()).then(coverage).flatten().map(Box::new)
 }
 
-/// What a vector view says of a window.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Numbers {
-    /// By cells.
-    Cells(Evaluation),
-    /// By the kernel test.
-    Kernel(Box<WindowEvaluation>),
-}
-
-impl Numbers {
-    /// Of what a window holds; `None` of fewer than two events.
-    pub fn of(total: &Held, alpha: f64, confidence: f64) -> Option<Numbers> {
-        match total {
-            Held::Cells(sums) => {
-                multiclass::evaluate_sums(sums, alpha, confidence).map(Numbers::Cells)
-            }
-            Held::Kernel(sums) => {
-                let found = kernel::window::evaluate(sums, alpha, confidence);
-                found.map(|e| Numbers::Kernel(Box::new(e)))
-            }
+/// The numbers of what a window of a vector view holds; `None` of fewer than two events.
+pub fn evaluate(total: &Held, alpha: f64, confidence: f64) -> Option<Numbers> {
+    match total {
+        Held::Cells(sums) => {
+            multiclass::evaluate_sums(sums, alpha, confidence).map(|e| Numbers::Cells(Arc::new(e)))
         }
-    }
-
-    /// Effective number of events, where they have weights.
-    fn effective(&self) -> Option<f64> {
-        match self {
-            Numbers::Cells(e) => e.weights.map(|w| w.effective),
-            Numbers::Kernel(_) => None,
+        Held::Kernel(sums) => {
+            kernel::window::evaluate(sums, alpha, confidence).map(|e| Numbers::Kernel(Arc::new(e)))
         }
-    }
-
-    /// As JSON.
-    pub fn json(&self) -> serde_json::Value {
-        match self {
-            Numbers::Cells(e) => super::classes::json(e),
-            Numbers::Kernel(e) => super::kernel::window_json(e),
-        }
-    }
-
-    /// What they come to.
-    pub fn verdict(&self, tolerance: f64) -> Verdict {
-        match self {
-            Numbers::Cells(e) => Verdict::of_vector(e, tolerance),
-            Numbers::Kernel(e) => Verdict::of_kernel(e, tolerance),
-        }
-    }
-}
-
-/// The numbers of a window of a vector view as JSON.
-pub fn json(w: &WindowReport) -> Option<serde_json::Value> {
-    let kernel = w.kernel.as_deref().map(super::kernel::window_json);
-    w.vector.as_deref().map(super::classes::json).or(kernel)
-}
-
-impl WindowReport {
-    fn tell(&mut self, numbers: Option<Numbers>) {
-        (self.vector, self.kernel) = match numbers {
-            None => (None, None),
-            Some(Numbers::Cells(e)) => (Some(Arc::new(e)), None),
-            Some(Numbers::Kernel(e)) => (None, Some(Arc::new(*e))),
-        };
     }
 }
 
@@ -397,10 +346,10 @@ fn weigh(total: &Held, unlabelled: &Unlabelled, o: &JudgeOptions) -> (Verdict, O
         return undecided(Undecided::Late);
     }
     let test = &o.evaluation;
-    match Numbers::of(total, test.tcal.alpha, test.confidence) {
+    match evaluate(total, test.tcal.alpha, test.confidence) {
         None => undecided(Undecided::TooFew),
         // Weights say less than their number.
-        Some(e) if e.effective().is_some_and(|n| n < o.min_events as f64) => {
+        Some(e) if e.effective_n().is_some_and(|n| n < o.min_events as f64) => {
             undecided(Undecided::TooFew)
         }
         Some(e) => (e.verdict(o.tolerance), Some(e)),
@@ -447,7 +396,7 @@ impl Posts {
         }
         let mut vectors = vec![None; self.report.windows.len()];
         for window in slid {
-            let decided = self.report.windows[window.window].has_numbers();
+            let decided = self.report.windows[window.window].numbers.is_some();
             vectors[window.window] = decided.then_some(window.total);
         }
         let evidence = Evidence {
@@ -488,7 +437,7 @@ impl Posts {
         self.alerts[index] = alert;
         let r = &mut self.report.windows[index];
         let from = std::mem::replace(&mut r.verdict, verdict);
-        r.tell(numbers);
+        r.numbers = numbers;
         r.alert = alert.state;
         r.alert_since_ms = alert.since_ms;
         let id = &self.report.id;

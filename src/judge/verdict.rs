@@ -8,9 +8,8 @@
 use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
 use crate::alert::{Condition, Holds, Severity};
-use crate::stats::evaluation::{Evaluation, Options};
-use crate::stats::kernel::window::{Keeping, WindowEvaluation};
-use crate::stats::multiclass;
+use crate::stats::evaluation::Options;
+use crate::stats::kernel::window::Keeping;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -82,36 +81,6 @@ impl Verdict {
             Verdict::Calibrated => Condition::Good,
             Verdict::Miscalibrated => Condition::Bad(Severity::Warn),
             Verdict::Undecided(_) => Condition::Unknown,
-        }
-    }
-
-    /// The same of a vector view.
-    pub fn of_vector(evaluation: &multiclass::Evaluation, tolerance: f64) -> Verdict {
-        let size = tolerance <= 0.0 || evaluation.interval.lower > tolerance;
-        if evaluation.tcal.reject && size {
-            Verdict::Miscalibrated
-        } else {
-            Verdict::Calibrated
-        }
-    }
-
-    /// The same of the kernel view, whose lower end is one of the ℓ2-ECE too.
-    pub fn of_kernel(evaluation: &WindowEvaluation, tolerance: f64) -> Verdict {
-        let size = tolerance <= 0.0 || evaluation.lower > tolerance;
-        if evaluation.reject && size {
-            Verdict::Miscalibrated
-        } else {
-            Verdict::Calibrated
-        }
-    }
-
-    /// The verdict of a sample of enough events.
-    pub fn of(evaluation: &Evaluation, tolerance: f64) -> Verdict {
-        let size = tolerance <= 0.0 || evaluation.interval.lower > tolerance;
-        if evaluation.reject && size {
-            Verdict::Miscalibrated
-        } else {
-            Verdict::Calibrated
         }
     }
 }

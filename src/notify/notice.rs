@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::alert::{AlertState, Labels, Severity};
-use crate::judge::{Change, Facts, Step, StreamId};
+use crate::judge::{Change, Facts, Numbers, Step, StreamId};
 
 /// Name of the alert at those who know alerts by name.
 pub const ALERT_NAME: &str = "TruelineMiscalibrated";
@@ -154,18 +154,14 @@ impl Notice {
 
     fn blank(id: &StreamId, facts: &Facts, links: Links) -> Notice {
         let window = &facts.window;
-        let e = window.evaluation.as_deref();
+        let e = window.scores();
+        let numbers = window.numbers.as_ref();
         let alarm = facts.detector.as_ref().and_then(|d| d.alarm.as_ref());
         let direction = match (alarm, e) {
             (Some(alarm), _) => Some(alarm.evidence.direction),
             (None, e) => e.map(|e| e.direction),
         };
-        let vector = window.vector.as_deref();
-        let kernel = window.kernel.as_deref();
         let tolerance = facts.evidence.as_ref().map(|e| e.options.tolerance);
-        let p_value = |e: &crate::stats::evaluation::Evaluation| {
-            e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
-        };
         Notice {
             key: String::new(),
             fingerprint: id.fingerprint(),
@@ -183,22 +179,14 @@ impl Notice {
             what: direction.map_or("", |d| d.words()).to_owned(),
             direction: direction.map_or("", |d| d.as_str()).to_owned(),
             n: window.n,
-            ece: (e.map(|e| e.interval.estimate_squared))
-                .or(vector.map(|e| e.interval.estimate_squared))
-                .map(|squared| squared.max(0.0).sqrt()),
-            ece_lower: (e.map(|e| e.interval.lower))
-                .or(vector.map(|e| e.interval.lower))
-                .or(kernel.map(|e| e.lower)),
-            ece_upper: (e.map(|e| e.interval.upper)).or(vector.map(|e| e.interval.upper)),
-            confidence: (e.map(|e| e.interval.confidence))
-                .or(vector.map(|e| e.interval.confidence))
-                .or(kernel.map(|e| e.confidence)),
+            ece: (numbers.and_then(Numbers::ece_squared)).map(|squared| squared.max(0.0).sqrt()),
+            ece_lower: numbers.map(Numbers::lower),
+            ece_upper: numbers.and_then(Numbers::upper),
+            confidence: numbers.map(Numbers::confidence),
             detectable: e.and_then(|e| e.detectable_ece_l2),
             tolerance: (e.map(|e| e.tolerance.tolerance))
-                .or(tolerance.filter(|_| vector.is_some() || kernel.is_some())),
-            p_value: (e.map(p_value))
-                .or(vector.map(|e| e.tcal.p_value))
-                .or(kernel.and_then(|e| e.p_value)),
+                .or(tolerance.filter(|_| numbers.is_some())),
+            p_value: numbers.and_then(Numbers::p_value),
             mean_score: e.map(|e| e.mean_score),
             event_rate: e.map(|e| e.event_rate),
             onset_ms: alarm.map(|a| a.evidence.onset.ms.round() as i64),

@@ -4,8 +4,8 @@
 //! Once there were more the list is given up for good. The union of two sets is over the cap or not
 //! whatever the order of merging, so the list does not depend on order either.
 
+use super::algebra::Overflow;
 use super::fixed::Score;
-use super::sums::Overflow;
 
 /// Most distinct scores that are kept; with more the exact test is off.
 pub const DISTINCT_MAX: usize = 64;

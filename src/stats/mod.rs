@@ -4,6 +4,7 @@
 //! The way of a number: [`fixed`] checks and rounds a score; [`axis`] finds its cell; [`sums`] adds it
 //! up, many at a time where [`pending`] has gathered them, or with its [`weight`] in sums of their own ([`weighted`]); [`pyramid`] turns the sums into all dyadic levels; what follows are functions of the pyramid.
 
+pub mod algebra;
 pub mod axis;
 mod binomial;
 pub mod companions;

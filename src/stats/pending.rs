@@ -15,9 +15,10 @@
 //! Always: at most [`EVENTS_MAX`] events, the waiting ones included; more are refused before anything is
 //! touched.
 
+use super::algebra::Overflow;
 use super::axis::Grid;
 use super::fixed::Scored;
-use super::sums::{EVENTS_MAX, Overflow, Sums};
+use super::sums::{EVENTS_MAX, Sums};
 
 /// Events that wait at most: 1 KiB a view and open pane. A thousand streams took a twentieth longer with
 /// 64, for misses in the cells, and with 256, for misses in the lists.

@@ -15,6 +15,7 @@
 //! by the batch ([`super::pending`]) go unchecked into sums that are known to hold fewer than
 //! [`EVENTS_MAX`].
 
+use super::algebra::{Merge, Overflow, Retract};
 use super::axis::Grid;
 use super::fixed::{ONE, Score, Scored, to_fixed};
 use super::ln::ln;
@@ -44,10 +45,6 @@ pub struct Cell {
     /// ΣV² with V = z(1−z).
     pub v2: u64,
 }
-
-/// A sum left the range of its integer; nothing was changed that the caller may still use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overflow;
 
 impl Cell {
     /// The sums of one event of a score in units of 2⁻³², at most [`ONE`].
@@ -89,20 +86,6 @@ impl Cell {
         self.y <= self.n && parts.iter().all(|&part| u128::from(part) <= most)
     }
 
-    /// Adds `other`.
-    #[inline]
-    pub fn merge(&mut self, other: &Cell) -> Result<(), Overflow> {
-        *self = self.zip(other, u64::checked_add)?;
-        Ok(())
-    }
-
-    /// Subtracts `other`, which must have been merged before; fails where it was not.
-    #[inline]
-    pub fn retract(&mut self, other: &Cell) -> Result<(), Overflow> {
-        *self = self.zip(other, u64::checked_sub)?;
-        Ok(())
-    }
-
     #[inline]
     fn zip(&self, o: &Cell, f: impl Fn(u64, u64) -> Option<u64>) -> Result<Cell, Overflow> {
         let g = |a, b| f(a, b).ok_or(Overflow);
@@ -114,6 +97,26 @@ impl Cell {
             z2: g(self.z2, o.z2)?,
             v2: g(self.v2, o.v2)?,
         })
+    }
+}
+
+impl Merge for Cell {
+    fn empty(&self) -> Cell {
+        Cell::default()
+    }
+
+    #[inline]
+    fn merge(&mut self, other: &Cell) -> Result<(), Overflow> {
+        *self = self.zip(other, u64::checked_add)?;
+        Ok(())
+    }
+}
+
+impl Retract for Cell {
+    #[inline]
+    fn retract(&mut self, other: &Cell) -> Result<(), Overflow> {
+        *self = self.zip(other, u64::checked_sub)?;
+        Ok(())
     }
 }
 
@@ -472,36 +475,6 @@ impl Sums {
             && counts.iter().all(|c| c.n <= self.n && c.y <= c.n)
     }
 
-    /// Adds all of `other`, which must have the same grid. On overflow the sums are unusable.
-    pub fn merge(&mut self, other: &Sums) -> Result<(), Overflow> {
-        assert_eq!(self.grid, other.grid, "sums of two grids never meet");
-        if let Some(weighted) = other.weighted() {
-            return self.merge_weighted(weighted);
-        }
-        self.merge_parts(other.occupied(), &other.logs, &other.distinct)
-    }
-
-    /// Takes out `other`, merged before. Distinct scores that were given up stay so; the rest is as
-    /// if `other` had never been there.
-    pub fn retract(&mut self, other: &Sums) -> Result<(), Overflow> {
-        assert_eq!(self.grid, other.grid, "sums of two grids never meet");
-        if let (Some(ours), Some(theirs)) = (self.weighted.as_deref_mut(), other.weighted()) {
-            ours.retract(theirs)?;
-            self.n = ours.n();
-            return Ok(());
-        }
-        self.widen();
-        for (index, cell) in other.occupied() {
-            self.cell_mut(index).retract(&cell)?;
-            self.n -= cell.n;
-        }
-        if let Cells::Sparse(map) = &mut self.cells {
-            map.retain(|_, c| c.n > 0);
-        }
-        self.logs = self.logs.zip(&other.logs, i128::checked_sub)?;
-        self.distinct.retract(&other.distinct)
-    }
-
     /// Heap bytes held, for the memory bound that is reported.
     pub fn bytes(&self) -> usize {
         if let Some(weighted) = self.weighted() {
@@ -542,6 +515,44 @@ impl Sums {
             all[index as usize] = cell;
         }
         self.cells = Cells::Dense(all);
+    }
+}
+
+impl Merge for Sums {
+    fn empty(&self) -> Sums {
+        Sums::new(self.grid)
+    }
+
+    /// Adds all of `other`, which must have the same grid.
+    fn merge(&mut self, other: &Sums) -> Result<(), Overflow> {
+        assert_eq!(self.grid, other.grid, "sums of two grids never meet");
+        if let Some(weighted) = other.weighted() {
+            return self.merge_weighted(weighted);
+        }
+        self.merge_parts(other.occupied(), &other.logs, &other.distinct)
+    }
+}
+
+impl Retract for Sums {
+    /// Takes out `other`. Distinct scores that were given up stay so; the rest is as if `other` had
+    /// never been there.
+    fn retract(&mut self, other: &Sums) -> Result<(), Overflow> {
+        assert_eq!(self.grid, other.grid, "sums of two grids never meet");
+        if let (Some(ours), Some(theirs)) = (self.weighted.as_deref_mut(), other.weighted()) {
+            ours.retract(theirs)?;
+            self.n = ours.n();
+            return Ok(());
+        }
+        self.widen();
+        for (index, cell) in other.occupied() {
+            self.cell_mut(index).retract(&cell)?;
+            self.n -= cell.n;
+        }
+        if let Cells::Sparse(map) = &mut self.cells {
+            map.retain(|_, c| c.n > 0);
+        }
+        self.logs = self.logs.zip(&other.logs, i128::checked_sub)?;
+        self.distinct.retract(&other.distinct)
     }
 }
 

@@ -32,11 +32,12 @@
 //!
 //! **Cost.** 256 bytes a cell against 48, in a map and not an array; only models that use weights pay it.
 
+use super::algebra::{Merge, Overflow, Retract};
 use super::axis::Grid;
 use super::companions::Totals;
 use super::fixed::{ONE, Score};
 use super::pyramid::{Extra, Level, LevelCell};
-use super::sums::{Cell, EVENTS_MAX, Overflow};
+use super::sums::{Cell, EVENTS_MAX};
 use super::weight::{Weight, Wide};
 use std::collections::BTreeMap;
 
@@ -108,20 +109,6 @@ impl WeightedCell {
             w4v2: Wide::product(w2 * w2, v2),
             w6: Wide::product(w3, w3),
         }
-    }
-
-    /// Adds `o`.
-    pub fn merge(&mut self, o: &WeightedCell) -> Result<(), Overflow> {
-        let sum = self.zip(o, u64::checked_add, u128::checked_add, Wide::checked_add);
-        *self = sum.ok_or(Overflow)?;
-        Ok(())
-    }
-
-    /// Subtracts `o`, merged before.
-    pub fn retract(&mut self, o: &WeightedCell) -> Result<(), Overflow> {
-        let rest = self.zip(o, u64::checked_sub, u128::checked_sub, Wide::checked_sub);
-        *self = rest.ok_or(Overflow)?;
-        Ok(())
     }
 
     fn zip(
@@ -246,6 +233,26 @@ impl WeightedCell {
     }
 }
 
+impl Merge for WeightedCell {
+    fn empty(&self) -> WeightedCell {
+        WeightedCell::default()
+    }
+
+    fn merge(&mut self, o: &WeightedCell) -> Result<(), Overflow> {
+        let sum = self.zip(o, u64::checked_add, u128::checked_add, Wide::checked_add);
+        *self = sum.ok_or(Overflow)?;
+        Ok(())
+    }
+}
+
+impl Retract for WeightedCell {
+    fn retract(&mut self, o: &WeightedCell) -> Result<(), Overflow> {
+        let rest = self.zip(o, u64::checked_sub, u128::checked_sub, Wide::checked_sub);
+        *self = rest.ok_or(Overflow)?;
+        Ok(())
+    }
+}
+
 const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
 const UNIT_32: f64 = UNIT_16 * UNIT_16;
 const UNIT_48: f64 = UNIT_32 * UNIT_16;
@@ -353,23 +360,6 @@ impl WeightedSums {
         Ok(())
     }
 
-    /// Adds `o`. On overflow the sums are unusable.
-    pub fn merge(&mut self, o: &WeightedSums) -> Result<(), Overflow> {
-        self.merge_parts(o.cells().map(|(index, cell)| (index, *cell)), &o.logs)
-    }
-
-    /// Takes out `o`, merged before.
-    pub fn retract(&mut self, o: &WeightedSums) -> Result<(), Overflow> {
-        for (index, cell) in o.cells() {
-            let ours = self.cells.get_mut(&index).ok_or(Overflow)?;
-            ours.retract(cell)?;
-            self.n -= cell.n;
-        }
-        self.cells.retain(|_, cell| cell.n > 0);
-        self.logs = self.logs.zip(&o.logs, i128::checked_sub)?;
-        Ok(())
-    }
-
     /// The finest level.
     pub fn level(&self, grid: &Grid) -> Level {
         let both = self.cells().map(|(index, cell)| cell.level_cell(index));
@@ -418,6 +408,29 @@ impl WeightedSums {
     pub fn bytes(&self) -> usize {
         size_of::<WeightedSums>()
             + self.cells.len() * 2 * (size_of::<WeightedCell>() + size_of::<u32>())
+    }
+}
+
+impl Merge for WeightedSums {
+    fn empty(&self) -> WeightedSums {
+        WeightedSums::default()
+    }
+
+    fn merge(&mut self, o: &WeightedSums) -> Result<(), Overflow> {
+        self.merge_parts(o.cells().map(|(index, cell)| (index, *cell)), &o.logs)
+    }
+}
+
+impl Retract for WeightedSums {
+    fn retract(&mut self, o: &WeightedSums) -> Result<(), Overflow> {
+        for (index, cell) in o.cells() {
+            let ours = self.cells.get_mut(&index).ok_or(Overflow)?;
+            ours.retract(cell)?;
+            self.n -= cell.n;
+        }
+        self.cells.retain(|_, cell| cell.n > 0);
+        self.logs = self.logs.zip(&o.logs, i128::checked_sub)?;
+        Ok(())
     }
 }
 

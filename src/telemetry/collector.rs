@@ -246,7 +246,7 @@ fn draft(report: &StreamReport, window: &WindowReport, cells: bool) -> Draft {
     let mut draft = Draft::new();
     status(report, window, &mut draft);
     let undecided = matches!(window.verdict, Verdict::Undecided(_));
-    if let (false, Some(evaluation)) = (undecided, &window.evaluation) {
+    if let Some(evaluation) = window.scores() {
         calibration(evaluation, &mut draft);
         if cells {
             for cell in &evaluation.reliability {
@@ -257,10 +257,10 @@ fn draft(report: &StreamReport, window: &WindowReport, cells: bool) -> Draft {
     if let (false, Some(family)) = (undecided, &window.family) {
         draft.push((Id::ClassAdjustedPValue, None, family.adjusted_p_value));
     }
-    if let Some(evaluation) = window.decided_vector() {
+    if let Some(evaluation) = window.cells() {
         vector_calibration(evaluation, &mut draft);
     }
-    if let Some(evaluation) = window.decided_kernel() {
+    if let Some(evaluation) = window.kernel() {
         kernel_calibration(evaluation, &mut draft);
     }
     if let (false, Some(mending)) = (undecided, &window.mending) {

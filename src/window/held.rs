@@ -3,6 +3,7 @@
 //! Both keep the same promises, which [`super::sparse`] builds on: a merge is exact and has no order; what was refused and
 //! what came late is counted; a state gives back the same bits.
 
+use crate::stats::algebra::Merge;
 use crate::stats::kernel::features::{BlockSums, FeatureParts};
 use crate::stats::kernel::kept::{Keeping, Kept, KernelParts, KernelSums, TOPS};
 use crate::stats::multiclass::sums::{Rows, Shape};
@@ -202,12 +203,14 @@ impl Held {
 
     /// Adds what other events left, of the same shape.
     pub fn merge(&mut self, other: &Held) {
-        match (self, other) {
+        let merged = match (self, other) {
             (Held::Cells(ours), Held::Cells(theirs)) => ours.merge(theirs),
             (Held::Kernel(ours), Held::Kernel(theirs)) => ours.merge(theirs),
             // Panes of one stream are of one shape.
-            (Held::Cells(_), Held::Kernel(_)) | (Held::Kernel(_), Held::Cells(_)) => {}
-        }
+            (Held::Cells(_), Held::Kernel(_)) | (Held::Kernel(_), Held::Cells(_)) => Ok(()),
+        };
+        // Both count what they cannot add as refused.
+        debug_assert_eq!(merged, Ok(()));
     }
 
     /// Number of events, without those refused.

@@ -34,9 +34,10 @@ use super::bits::{
     zigzag, zigzag_wide,
 };
 use super::weighted;
+use crate::stats::algebra::Overflow;
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::fixed::ONE;
-use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, Overflow, ScoreCount, Sums};
+use crate::stats::sums::{Cell, DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
 use std::sync::Arc;
 
 /// Coded numbers of a cell.

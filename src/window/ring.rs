@@ -24,6 +24,7 @@
 use super::pack::{PackError, Packed};
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
+use crate::stats::algebra::{Merge, Retract};
 use crate::stats::axis::Grid;
 use crate::stats::sums::Sums;
 use std::collections::VecDeque;

@@ -12,8 +12,8 @@
 //! Cost: at most 282 bytes a cell, the more the larger the weights; of one event at most 20.
 
 use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};
+use crate::stats::algebra::Overflow;
 use crate::stats::fixed::ONE;
-use crate::stats::sums::Overflow;
 use crate::stats::weight::Weight;
 use crate::stats::weighted::{NUMBERS, WeightedCell, WeightedLogs, WeightedSums};
 

@@ -210,11 +210,6 @@ fn a_month_of_seasons_late_labels_and_drifting_scores_raises_no_alarm_and_a_faul
         ) && c.at_ms >= fault_ms
     });
     assert!(agree, "no window says the same");
-    let lower = report.windows[0]
-        .evaluation
-        .as_ref()
-        .unwrap()
-        .interval
-        .lower;
+    let lower = report.windows[0].scores().unwrap().interval.lower;
     assert!(lower > 0.0, "severity needs an effect");
 }

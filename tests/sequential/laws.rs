@@ -3,6 +3,7 @@
 use crate::oracle::{Null, bounds, likelihoods, log_tilt};
 use crate::streams::{LAWS, grid, pane, score};
 use proptest::prelude::*;
+use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;

@@ -5,6 +5,7 @@
 //! `TRUELINE_DATA_SETS=400` runs it at the size of the issue; CI runs fewer streams.
 
 use crate::streams::{LAWS, Law, each, grid, pane, runs};
+use trueline::stats::algebra::Merge;
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate};
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, Watch};

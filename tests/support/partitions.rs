@@ -113,17 +113,14 @@ pub fn judged(engine: &Engine) -> BTreeMap<String, String> {
     let total = engine.totals().map(|(id, report, sums)| {
         let said = format!(
             "{} {} {} {:?} {sums:?}",
-            report.end_ms, report.n, report.verdict, report.evaluation
+            report.end_ms, report.n, report.verdict, report.numbers
         );
         (format!("{id} {}", report.window), said)
     });
     let vectors = engine.reports().filter(|r| r.id.view.is_vector());
     let vectors = vectors.flat_map(|r| {
         r.windows.iter().map(move |w| {
-            let said = format!(
-                "{} {} {} {:?} {:?}",
-                w.end_ms, w.n, w.verdict, w.vector, w.kernel
-            );
+            let said = format!("{} {} {} {:?}", w.end_ms, w.n, w.verdict, w.numbers);
             (format!("{} {}", r.id, w.window), said)
         })
     });

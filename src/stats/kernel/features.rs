@@ -12,6 +12,7 @@
 //! order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event, 16·D·K bytes a pane.
 
 use super::vectors::Vectors;
+use crate::stats::algebra::{Merge, Overflow, Retract};
 use crate::stats::fixed::{from_fixed, to_fixed};
 use crate::stats::rng::Rng;
 use std::f64::consts::PI;
@@ -150,18 +151,6 @@ impl Features {
         self.diagonal += sign * i128::from(to_fixed(own));
     }
 
-    /// Adds the sums of `other`, made at the same frequencies; exact, in any order.
-    pub fn merge(&mut self, other: &Features) {
-        self.combine(other, 1);
-        self.n += other.n;
-    }
-
-    /// Takes out the sums of `other`, merged before; exact.
-    pub fn retract(&mut self, other: &Features) {
-        self.combine(other, -1);
-        self.n -= other.n;
-    }
-
     fn combine(&mut self, other: &Features, sign: i128) {
         assert!(
             Arc::ptr_eq(&self.frequencies, &other.frequencies)
@@ -202,6 +191,34 @@ impl Features {
     }
 }
 
+impl Merge for Features {
+    fn empty(&self) -> Features {
+        Features {
+            classes: self.classes,
+            frequencies: self.frequencies.clone(),
+            sums: vec![(0, 0); self.sums.len()],
+            diagonal: 0,
+            null_diagonal: 0,
+            n: 0,
+        }
+    }
+
+    /// Adds the sums of `other`, which must be of the same frequencies.
+    fn merge(&mut self, other: &Features) -> Result<(), Overflow> {
+        self.n = self.n.checked_add(other.n).ok_or(Overflow)?;
+        self.combine(other, 1);
+        Ok(())
+    }
+}
+
+impl Retract for Features {
+    fn retract(&mut self, other: &Features) -> Result<(), Overflow> {
+        self.n = self.n.checked_sub(other.n).ok_or(Overflow)?;
+        self.combine(other, -1);
+        Ok(())
+    }
+}
+
 /// Sums of the unbiased estimates of disjoint blocks, their squares and known null variances, in units of 2⁻³²: what a window adds
 /// up over its panes, exactly and in any order. Each pane's blocks are of neighbours in an order of its own that no
 /// arrival has a say in; what is left at its end is not used.
@@ -230,14 +247,6 @@ impl BlockSums {
         }
     }
 
-    /// Adds those of other panes.
-    pub fn merge(&mut self, other: &BlockSums) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.squares += other.squares;
-        self.null_variance += other.null_variance;
-    }
-
     /// As the tests of blocks read them.
     pub fn blocks(&self) -> super::skce::Blocks {
         super::skce::Blocks {
@@ -249,62 +258,17 @@ impl BlockSums {
     }
 }
 
-/// The linear estimator as a stream keeps it: neighbours pair up, one event may wait.
-///
-/// Sums of h, h² and the known null variance, in units of 2⁻³²; merging panes is exact and has no order, but an
-/// event that waits at the end of a pane is not paired over its edge (one event a pane is lost).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pairs {
-    kernel: super::phi::Kernel,
-    waiting: Option<(Vec<f64>, u32)>,
-    count: u64,
-    sum: i128,
-    squares: i128,
-    null_variance: i128,
-}
-
-impl Pairs {
-    /// No events.
-    pub fn new(kernel: super::phi::Kernel) -> Pairs {
-        Pairs {
-            kernel,
-            waiting: None,
-            count: 0,
-            sum: 0,
-            squares: 0,
-            null_variance: 0,
-        }
+impl Merge for BlockSums {
+    fn empty(&self) -> BlockSums {
+        BlockSums::default()
     }
 
-    /// Adds one event: a checked vector and its outcome.
-    pub fn observe(&mut self, g: &[f64], outcome: u32) {
-        let Some((p, y)) = self.waiting.take() else {
-            self.waiting = Some((g.to_vec(), outcome));
-            return;
-        };
-        let pair = super::skce::pair(self.kernel, (&p, y), (g, outcome));
-        self.count += 1;
-        self.sum += i128::from(to_fixed(pair.h));
-        self.squares += i128::from(to_fixed(pair.h * pair.h));
-        self.null_variance += i128::from(to_fixed(pair.null_variance));
-    }
-
-    /// Adds the whole pairs of `other`.
-    pub fn merge(&mut self, other: &Pairs) {
-        self.count += other.count;
+    fn merge(&mut self, other: &BlockSums) -> Result<(), Overflow> {
+        self.count = self.count.checked_add(other.count).ok_or(Overflow)?;
         self.sum += other.sum;
         self.squares += other.squares;
         self.null_variance += other.null_variance;
-    }
-
-    /// The sums, as the tests of blocks of two read them.
-    pub fn blocks(&self) -> super::skce::Blocks {
-        super::skce::Blocks {
-            count: self.count as f64,
-            sum: from_fixed(self.sum),
-            squares: from_fixed(self.squares),
-            null_variance: from_fixed(self.null_variance),
-        }
+        Ok(())
     }
 }
 

@@ -12,6 +12,7 @@
 
 use super::features::{BlockSums, FeatureParts, Features};
 use super::{Kernel, Vectors};
+use crate::stats::algebra::{Merge, Overflow};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -334,29 +335,6 @@ impl KernelSums {
         }
     }
 
-    /// Adds the sums of other events, kept alike; exact, in any order.
-    pub fn merge(&mut self, other: &KernelSums) {
-        self.add_late(other.late);
-        self.refused = self.refused.saturating_add(other.refused);
-        if self.n + other.n > EVENTS_MAX {
-            self.refused = self.refused.saturating_add(other.n);
-            return;
-        }
-        self.n += other.n;
-        self.closed |= other.closed;
-        for kept in &other.sample {
-            self.offer(kept.rank, kept.class, kept.row.iter().copied());
-        }
-        if let (Some(ours), Some(theirs)) = (&mut self.features, &other.features) {
-            ours.merge(theirs);
-        }
-        let blocks = self.blocks.iter_mut().zip(&other.blocks);
-        blocks.for_each(|(ours, theirs)| ours.merge(theirs));
-        self.outdated = self.outdated.saturating_add(other.outdated);
-        let tops = self.tops.iter_mut().zip(other.tops);
-        tops.for_each(|(ours, theirs)| *ours += theirs);
-    }
-
     fn ranked(&self) -> Vec<&Kept> {
         let mut all: Vec<&Kept> = self.sample.iter().collect();
         all.sort_unstable();
@@ -428,6 +406,51 @@ impl KernelSums {
         self.sample.capacity() * size_of::<Kept>()
             + self.sample.len() * 8 * self.classes
             + self.features.as_ref().map_or(0, Features::bytes)
+    }
+}
+
+impl Merge for KernelSums {
+    fn empty(&self) -> KernelSums {
+        KernelSums {
+            closed: false,
+            n: 0,
+            refused: 0,
+            late: 0,
+            sample: BinaryHeap::new(),
+            features: self.features.as_ref().map(Features::empty),
+            blocks: [BlockSums::default(); 2],
+            outdated: 0,
+            tops: [0; TOPS],
+            point: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Adds the sums of other events, kept alike. Never fails: where the integers would end the events are
+    /// refused.
+    fn merge(&mut self, other: &KernelSums) -> Result<(), Overflow> {
+        self.add_late(other.late);
+        self.refused = self.refused.saturating_add(other.refused);
+        if self.n + other.n > EVENTS_MAX {
+            self.refused = self.refused.saturating_add(other.n);
+            return Ok(());
+        }
+        self.n += other.n;
+        self.closed |= other.closed;
+        for kept in &other.sample {
+            self.offer(kept.rank, kept.class, kept.row.iter().copied());
+        }
+        if let (Some(ours), Some(theirs)) = (&mut self.features, &other.features) {
+            ours.merge(theirs)?;
+        }
+        for (ours, theirs) in self.blocks.iter_mut().zip(&other.blocks) {
+            ours.merge(theirs)?;
+        }
+        self.outdated = self.outdated.saturating_add(other.outdated);
+        for (ours, theirs) in self.tops.iter_mut().zip(other.tops) {
+            *ours += theirs;
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Laws of the estimators and the level and power of the tests.
 
 use super::*;
+use crate::stats::algebra::{Merge, Retract};
 use crate::stats::rng::Rng;
 
 /// Symmetric Dirichlet predictions with the outcomes of the paper's models: calibrated, half of class 0 (M2).
@@ -29,25 +30,25 @@ fn streamed_pairs_and_merged_panes_give_the_offline_estimates() {
     let all = sample(101, 4, 0.3, &mut rng);
     let kernel = Kernel::TotalVariation { nu: 0.5 };
     let stream = |range: std::ops::Range<usize>| {
-        let mut pairs = features::Pairs::new(kernel);
+        let mut pairs = features::BlockSums::default();
         let mut waves = features::Features::new(4, 0.5, 300, 1);
+        pairs.observe(&all.pick(range.clone()), kernel, 2);
         for i in range {
-            pairs.observe(all.row(i), all.outcome(i));
             waves.observe(all.row(i), all.outcome(i));
         }
         (pairs, waves)
     };
     let (mut pairs, mut waves) = stream(0..40);
     let (more_pairs, more_waves) = stream(40..101);
-    pairs.merge(&more_pairs);
-    waves.merge(&more_waves);
+    pairs.merge(&more_pairs).unwrap();
+    waves.merge(&more_waves).unwrap();
     let (offline, got) = (Blocks::of(&all, kernel, 2), pairs.blocks());
     assert_eq!(got.count, 50.0);
     assert!((got.estimate().unwrap() - offline.estimate().unwrap()).abs() < 1e-9);
     assert!((got.null_variance - offline.null_variance).abs() < 1e-7);
     let (_, whole) = stream(0..101);
     assert_eq!(waves, whole);
-    waves.retract(&more_waves);
+    waves.retract(&more_waves).unwrap();
     assert_eq!(waves, stream(0..40).1);
     let (biased, unbiased) = whole.estimates().unwrap();
     let q = Quadratic::of(&all, kernel);

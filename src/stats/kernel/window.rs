@@ -13,8 +13,8 @@
 //!   own sample, in integers that add up over panes. Together they are of up to as many events a pane as the sample holds.
 //!
 //! [`evaluate`] of a window's sums is [`super::evaluate`] of its sample, in the order of ranks, with the linear and block
-//! estimators over it; and of features beside. A pairing of all events by arrival, as the paper streams it
-//! ([`super::features::Pairs`]), would depend on the order in which partitions are read; hence the pairing by rank.
+//! estimators over it; and of features beside. A pairing of all events by arrival, as the paper streams it,
+//! would depend on the order in which partitions are read; hence the pairing by rank.
 //!
 //! Features decide where they have seen more than the sample holds, else the sample. Their null variance has
 //! Σ_{i≠j}φ_D² tr(S_i S_j), which is no sum over events: it is taken over the pairs of the sample, times how many more pairs there are.

@@ -66,6 +66,11 @@ pub(super) fn merge(ours: &mut [i64], theirs: &[i64]) {
     ours.iter_mut().zip(theirs).for_each(|(a, b)| *a += b);
 }
 
+/// Takes out the sums of another cell.
+pub(super) fn retract(ours: &mut [i64], theirs: &[i64]) {
+    ours.iter_mut().zip(theirs).for_each(|(a, b)| *a -= b);
+}
+
 /// The mean of the largest coordinate of its events, to within the cell.
 pub(super) fn top(c: &[i64], k: usize) -> f64 {
     let most = c[1 + k..1 + 2 * k].iter().copied().max().unwrap_or(0);

@@ -23,6 +23,7 @@ use super::events::{NONE, VectorView};
 use super::level::VectorLevel;
 use super::ranked::{Ranked, by_rank};
 use super::{plain, weighted};
+use crate::stats::algebra::{Merge, Overflow, Retract};
 use crate::stats::weight::Weight;
 use std::collections::BTreeMap;
 
@@ -94,6 +95,14 @@ impl Shape {
         }
     }
 
+    /// How the sums of one cell are taken out of another's.
+    fn retract(&self) -> fn(&mut [i64], &[i64]) {
+        match self.weighted {
+            true => weighted::retract,
+            false => plain::retract,
+        }
+    }
+
     /// L: the finest level has 2^L slices.
     pub fn level(&self) -> u32 {
         let free = match self.view {
@@ -105,7 +114,7 @@ impl Shape {
 }
 
 /// The sums.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct VectorSums {
     shape: Shape,
     k: usize,
@@ -116,6 +125,14 @@ pub struct VectorSums {
     /// Scratch: coordinates of an event.
     point: Vec<f64>,
     order: Vec<u32>,
+}
+
+impl PartialEq for VectorSums {
+    fn eq(&self, other: &VectorSums) -> bool {
+        (self.shape, self.n, self.refused, self.late)
+            == (other.shape, other.n, other.refused, other.late)
+            && self.cells == other.cells
+    }
 }
 
 /// Sums as rows, for a snapshot: the words of a cell's name and its integers.
@@ -339,13 +356,7 @@ impl VectorSums {
         self.shape.weighted.then(|| both.fold((0.0, 0.0), sum))
     }
 
-    /// Adds the sums of other events, of the same shape; where the integers would end they are refused. Their cells come
-    /// in whatever the cap says: for totals, that are not kept.
-    pub fn merge(&mut self, other: &VectorSums) {
-        self.merge_within(other, usize::MAX);
-    }
-
-    /// The same for what is kept: the events of cells beyond the cap are refused.
+    /// [`Merge::merge`] for sums that are kept: the events of cells beyond the cap are refused.
     pub fn merge_capped(&mut self, other: &VectorSums) {
         self.merge_within(other, self.shape.cells_max);
     }
@@ -466,6 +477,46 @@ impl VectorSums {
     }
 }
 
+impl Merge for VectorSums {
+    fn empty(&self) -> VectorSums {
+        VectorSums {
+            n: 0,
+            refused: 0,
+            late: 0,
+            cells: BTreeMap::new(),
+            point: Vec::new(),
+            order: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// Never fails: where the integers would end the events are refused. Cells come in whatever the cap
+    /// says, for totals that are not kept.
+    fn merge(&mut self, other: &VectorSums) -> Result<(), Overflow> {
+        self.merge_within(other, usize::MAX);
+        Ok(())
+    }
+}
+
+impl Retract for VectorSums {
+    fn retract(&mut self, other: &VectorSums) -> Result<(), Overflow> {
+        let less = |a: u64, b: u64| a.checked_sub(b).ok_or(Overflow);
+        self.n = less(self.n, other.n)?;
+        self.refused = less(self.refused, other.refused)?;
+        self.late = less(self.late, other.late)?;
+        let retract = self.shape.retract();
+        for (name, theirs) in &other.cells {
+            let ours = self.cells.get_mut(name).ok_or(Overflow)?;
+            if ours[0] < theirs[0] {
+                return Err(Overflow);
+            }
+            retract(ours, theirs);
+        }
+        self.cells.retain(|_, cell| cell[0] > 0);
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Events, evaluate, evaluate_sums};
@@ -520,8 +571,9 @@ mod tests {
             let all = sample(classes, 500, 0.2, 3);
             let whole = sums(&all, view);
             let mut back = VectorSums::new(whole.shape()).unwrap();
-            back.merge(&sums(&all.pick((250..500).rev()), view));
-            back.merge(&sums(&all.pick(0..250), view));
+            for part in [all.pick((250..500).rev()), all.pick(0..250)] {
+                back.merge(&sums(&part, view)).unwrap();
+            }
             assert_eq!((back.rows(), back.n()), (whole.rows(), 500));
             let again = VectorSums::from_rows(whole.shape(), whole.rows(), 0).unwrap();
             assert_eq!((again.rows(), again.n()), (whole.rows(), 500));

@@ -155,6 +155,17 @@ pub(super) fn move_label(c: &mut [i64], z: &[f64], from: u32, to: u32, weight: W
 pub(super) fn merge(ours: &mut [i64], theirs: &[i64]) {
     ours[0] += theirs[0];
     ours[1] += theirs[1];
+    combine_wide(ours, theirs, u64::overflowing_add);
+}
+
+/// Takes out the sums of another cell.
+pub(super) fn retract(ours: &mut [i64], theirs: &[i64]) {
+    ours[0] -= theirs[0];
+    ours[1] -= theirs[1];
+    combine_wide(ours, theirs, u64::overflowing_sub);
+}
+
+fn combine_wide(ours: &mut [i64], theirs: &[i64], f: fn(u64, u64) -> (u64, bool)) {
     let wide = ours.len() - 12;
     let limbs = |words: &[i64]| -> [u64; 4] {
         std::array::from_fn(|i| words.get(i).map_or(0, |w| *w as u64))
@@ -162,7 +173,7 @@ pub(super) fn merge(ours: &mut [i64], theirs: &[i64]) {
     let groups = (2..wide).step_by(2).map(|at| (at, 2));
     for (at, len) in groups.chain((0..3).map(|i| (wide + 4 * i, 4))) {
         let other = limbs(&theirs[at..at + len]);
-        carry(&mut ours[at..at + len], &other, u64::overflowing_add);
+        carry(&mut ours[at..at + len], &other, f);
     }
 }
 

@@ -1,5 +1,6 @@
 use super::super::{Blocks, Kernel, Quadratic, conditional, evaluate as offline};
 use super::*;
+use crate::stats::algebra::Merge;
 use crate::stats::rng::Rng;
 
 const KEEPING: Keeping = Keeping {
@@ -51,7 +52,8 @@ fn any_order_and_split_keeps_the_events_of_lowest_rank_and_parts_give_them_back(
     for part in parts.iter().rev() {
         let backwards: Vec<usize> = part.iter().rev().copied().collect();
         let pane = sums(&all, &ranks, KEEPING, &backwards);
-        merged.merge(&whole.with_parts(pane.parts()).unwrap());
+        let again = whole.with_parts(pane.parts()).unwrap();
+        merged.merge(&again).unwrap();
     }
     assert_eq!(merged, whole);
     assert_eq!(evaluate(&merged, 0.05, 0.9), evaluate(&whole, 0.05, 0.9));
@@ -75,7 +77,7 @@ fn blocks_by_rank_add_up_over_panes_to_the_offline_ones_of_each_pane() {
         sums.close();
         // Once is enough.
         sums.close();
-        total.merge(&sums);
+        total.merge(&sums).unwrap();
         order.sort_by_key(|&i| ranks[i]);
         let sample = all.pick(order.into_iter().take(60));
         for (want, size) in want.iter_mut().zip(BLOCKS) {

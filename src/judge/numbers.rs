@@ -1,0 +1,141 @@
+//! The numbers of one window: what the test of its view found.
+
+use super::verdict::Verdict;
+use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::multiclass;
+use std::sync::Arc;
+
+/// What a window was evaluated to. Cloning shares it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Numbers {
+    /// Of single scores.
+    Scores(Arc<Evaluation>),
+    /// Of vectors, by cells.
+    Cells(Arc<multiclass::Evaluation>),
+    /// Of vectors, by the kernel test.
+    Kernel(Arc<WindowEvaluation>),
+}
+
+impl Numbers {
+    /// Those of single scores.
+    pub fn scores(&self) -> Option<&Evaluation> {
+        match self {
+            Numbers::Scores(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Those of vectors by cells.
+    pub fn cells(&self) -> Option<&multiclass::Evaluation> {
+        match self {
+            Numbers::Cells(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Those of the kernel test.
+    pub fn kernel(&self) -> Option<&WindowEvaluation> {
+        match self {
+            Numbers::Kernel(e) => Some(e),
+            _ => None,
+        }
+    }
+
+    /// Whether the test rejects that the model is calibrated.
+    pub fn reject(&self) -> bool {
+        match self {
+            Numbers::Scores(e) => e.reject,
+            Numbers::Cells(e) => e.tcal.reject,
+            Numbers::Kernel(e) => e.reject,
+        }
+    }
+
+    /// The p-value of the test that decides; `None` where the kernel test is undefined.
+    pub fn p_value(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => Some(p_value(e)),
+            Numbers::Cells(e) => Some(e.tcal.p_value),
+            Numbers::Kernel(e) => e.p_value,
+        }
+    }
+
+    /// The debiased estimate of the squared ℓ2-ECE, which may be negative; the kernel test has none.
+    pub fn ece_squared(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => Some(e.interval.estimate_squared),
+            Numbers::Cells(e) => Some(e.interval.estimate_squared),
+            Numbers::Kernel(_) => None,
+        }
+    }
+
+    /// Lower end of the interval of the ℓ2-ECE.
+    pub fn lower(&self) -> f64 {
+        match self {
+            Numbers::Scores(e) => e.interval.lower,
+            Numbers::Cells(e) => e.interval.lower,
+            Numbers::Kernel(e) => e.lower,
+        }
+    }
+
+    /// Upper end of the interval; the kernel test has none.
+    pub fn upper(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => Some(e.interval.upper),
+            Numbers::Cells(e) => Some(e.interval.upper),
+            Numbers::Kernel(_) => None,
+        }
+    }
+
+    /// Confidence of the interval.
+    pub fn confidence(&self) -> f64 {
+        match self {
+            Numbers::Scores(e) => e.interval.confidence,
+            Numbers::Cells(e) => e.interval.confidence,
+            Numbers::Kernel(e) => e.confidence,
+        }
+    }
+
+    /// Effective number of events, where events have weights.
+    pub fn effective_n(&self) -> Option<f64> {
+        match self {
+            Numbers::Scores(e) => e.weights.map(|w| w.effective),
+            Numbers::Cells(e) => e.weights.map(|w| w.effective),
+            Numbers::Kernel(_) => None,
+        }
+    }
+
+    /// Whether the interval excludes 0 and lies above the tolerance. Only single scores page by size.
+    pub fn above_tolerance(&self) -> bool {
+        self.scores()
+            .is_some_and(|e| !e.interval.contains_zero && e.interval.lower > e.tolerance.tolerance)
+    }
+
+    /// The verdict on a window of enough events.
+    pub fn verdict(&self, tolerance: f64) -> Verdict {
+        let large = tolerance <= 0.0 || self.lower() > tolerance;
+        if self.reject() && large {
+            Verdict::Miscalibrated
+        } else {
+            Verdict::Calibrated
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Numbers::Scores(e) => {
+                size_of::<Evaluation>()
+                    + size_of_val::<[_]>(&e.tcal.levels)
+                    + size_of_val::<[_]>(&e.reliability)
+            }
+            Numbers::Cells(_) => size_of::<multiclass::Evaluation>(),
+            Numbers::Kernel(_) => size_of::<WindowEvaluation>(),
+        }
+    }
+}
+
+/// The p-value of the test of scores that decides: the exact one where scores are discrete.
+pub fn p_value(e: &Evaluation) -> f64 {
+    e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
+}

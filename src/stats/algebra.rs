@@ -1,0 +1,50 @@
+//! The algebra of sums: what every kind of sums promises, so that panes, partitions and processes
+//! can be added up in any order.
+//!
+//! Two rungs, each with its laws. [`Merge`] is a commutative monoid: sums of disjoint sets of events
+//! add up to the sums of their union. [`Retract`] adds the inverse: events that were merged can be
+//! taken out again. Equality is equality of all integers, not closeness, because every sum here is
+//! a sum of integers; statistics in floating point begin above them.
+//!
+//! | sums | [`Merge`] | [`Retract`] |
+//! |---|---|---|
+//! | scalar ([`Sums`](super::sums::Sums)), weighted ([`WeightedSums`](super::weighted::WeightedSums)) | yes | yes |
+//! | vector cells ([`VectorSums`](super::multiclass::sums::VectorSums)) | yes | yes |
+//! | random features ([`Features`](super::kernel::features::Features)) | yes | yes |
+//! | kernel ([`KernelSums`](super::kernel::kept::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |
+//!
+//! The laws hold while no bound is reached. At a bound the sums say so: they fail with [`Overflow`],
+//! count events as refused, or give up a list for good (as distinct scores beyond
+//! [`DISTINCT_MAX`](super::sums::DISTINCT_MAX)).
+
+/// A sum left the range of its integer, or what is taken out was never in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overflow;
+
+/// A commutative monoid of sums.
+///
+/// For all sums `a`, `b`, `c` of one shape (grid, view, options):
+///
+/// * identity: `a + a.empty() = a`;
+/// * commutativity: `a + b = b + a`;
+/// * associativity: `(a + b) + c = a + (b + c)`.
+///
+/// It is an error to merge sums of two shapes.
+pub trait Merge: Sized {
+    /// The sums of no events, of the same shape.
+    fn empty(&self) -> Self;
+
+    /// Adds the sums of other events. After an error the sums are unusable. Sums that count what they
+    /// cannot add as refused never fail.
+    fn merge(&mut self, other: &Self) -> Result<(), Overflow>;
+}
+
+/// Sums with subtraction: `(a + b) − b = a`.
+pub trait Retract: Merge {
+    /// Takes out sums that were merged before; fails where it sees that they were not, and the sums
+    /// are then unusable.
+    fn retract(&mut self, other: &Self) -> Result<(), Overflow>;
+}
+
+#[cfg(test)]
+mod tests;
