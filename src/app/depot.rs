@@ -16,7 +16,7 @@ use super::berth::{Berth, Mark, WHOLE};
 use super::clock;
 use super::engine::{Engine, Plan, Remembered, RestoreError};
 use super::lanes::Lane;
-use super::snapshots::Written;
+use super::outputs::snapshots::Written;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};

@@ -12,7 +12,7 @@ use super::depot::{Depot, ParcelAge, ParcelCounts, Taken};
 use super::engine::{Engine, Plan, Remembered};
 use super::fleet::Fleet;
 use super::lanes::{Lanes, Moved};
-use super::snapshots::Written;
+use super::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,

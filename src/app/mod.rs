@@ -18,38 +18,29 @@
 //! gives up as the group moves partitions between processes. Where one process judges what many count, it has a
 //! [`panel`] of their parcels, which a [`fleet`] follows. [`engines`] hides which of the three it is.
 
-pub mod alarms;
-pub mod backtest;
-mod begin;
 pub mod berth;
 pub mod clock;
 pub mod depot;
 pub mod engine;
+pub mod engine_loop;
 pub mod engines;
 mod fault;
-mod files;
 pub mod fleet;
 pub mod homes;
-pub mod intake;
+pub mod ingest;
 pub mod laid;
 pub mod lanes;
+pub mod outputs;
 pub mod panel;
-mod parked;
-pub mod passage;
-mod publish;
-pub mod range;
-pub mod records;
 mod reload;
 pub mod replay;
+mod restore;
 mod run;
 mod setup;
-pub mod snapshots;
 mod stop;
 pub mod table;
 pub mod vectors;
 pub mod watch;
-pub mod witness;
-pub mod work;
 
 pub use fault::Fault;
 pub use reload::Reloader;

@@ -13,20 +13,20 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::alarms::Alarms;
+use super::outputs::alerts::Alarms;
 
-use super::begin::begin;
+use super::restore::begin;
 
 use super::fault::Fault;
-use super::intake::{Intake, wrong};
+use super::ingest::source::{Intake, wrong};
 
 use super::clock;
-use super::records::Records;
+use super::engine_loop::{Feed, Pace, Work, part};
+use super::outputs::audit::Records;
+use super::outputs::snapshots::{Keeper, StateDir};
 use super::reload::Reloader;
 use super::setup::{Setup, Source};
-use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
-use super::work::{Feed, Pace, Work, part};
 use crate::config::Verdicts;
 use crate::http;
 use crate::kafka::{Consumer, DeadLetter, KafkaError};

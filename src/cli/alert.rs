@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
-use crate::app::alarms::carrier;
 use crate::app::clock;
+use crate::app::outputs::alerts::carrier;
 use crate::app::table::{Cell, Paint, lines};
 use crate::config::Config;
 use crate::http::client;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::state_topic;
-use crate::app::snapshots::{StateDir, in_use};
+use crate::app::outputs::snapshots::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
 use crate::store::inspect::{FileReport, Inspection, Role, inspect};

@@ -24,7 +24,7 @@ pub mod tap;
 pub use amend::LateVector;
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
 pub use counters::{Counters, SourceCounters};
-pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
+pub use event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
 pub use joining::Ripened;
 pub use key::{Key, Names};
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};

@@ -12,11 +12,11 @@
 //! Sources are numbered over all topics, in the order of the configuration: [`Origin::source`] is that
 //! number, and [`Intake::base`] the number of the source's first topic.
 
-use super::engines::Engines;
-use super::fault::Fault;
-use super::parked::{Item, Parked, Raised};
-use super::setup::Source;
-use super::witness::Witness;
+use super::schema_queue::{Item, Parked, Raised};
+use crate::app::engines::Engines;
+use crate::app::fault::Fault;
+use crate::app::replay::stats::Witness;
+use crate::app::setup::Source;
 use crate::collect::{Disposition, Origin, Reason};
 use crate::decode::{
     DecodeOptionsError, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText,

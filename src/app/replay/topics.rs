@@ -10,13 +10,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::engine::{Engine, Plan};
-use super::engines::Engines;
-use super::fault::Fault;
-use super::intake::Intake;
-use super::passage::{Progress, STRIDE, conclude};
-use super::setup::Source;
-use super::witness::{Tally, Witness};
+use super::session::{Progress, STRIDE, conclude};
+use super::stats::{Tally, Witness};
+use crate::app::engine::{Engine, Plan};
+use crate::app::engines::Engines;
+use crate::app::fault::Fault;
+use crate::app::ingest::source::Intake;
+use crate::app::setup::Source;
 use crate::config::Config;
 use crate::judge::Change;
 use crate::kafka::{
@@ -39,7 +39,7 @@ pub struct Range {
     pub incomplete: bool,
 }
 
-/// See [`super::replay::replay`].
+/// See [`super::replay`].
 pub(super) fn replay(
     config: Config,
     range: &Range,

@@ -17,8 +17,8 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::clock;
-use super::fault::Fault;
+use crate::app::clock;
+use crate::app::fault::Fault;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
 use crate::notify::LEDGER;

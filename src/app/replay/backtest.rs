@@ -10,11 +10,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fault::Fault;
-use super::passage::Progress;
-use super::replay::{self, Input};
-use super::witness::Tally;
+use super::session::Progress;
+use super::stats::Tally;
+use super::{Input, replay};
 use crate::alert::AlertState;
+use crate::app::fault::Fault;
 use crate::config::Config;
 use crate::judge::{Change, Step};
 
@@ -60,7 +60,7 @@ pub fn backtest(
 ) -> Result<Outcome, Fault> {
     let mut outcome = Outcome::default();
     let mut told = |change: &Change| outcome.take(change);
-    let (engine, tally) = replay::replay(config, input, &mut told, progress)?;
+    let (engine, tally) = replay(config, input, &mut told, progress)?;
     let mut streams = BTreeSet::new();
     for report in engine.reports() {
         let stream = report.id.to_string();

@@ -5,17 +5,22 @@
 //! stays pending, as it would in `run`: calling it an outcome that never came would be a verdict on data that is not
 //! there.
 
+pub mod backtest;
+mod files;
+mod session;
+pub mod stats;
+pub mod topics;
+
 use std::path::PathBuf;
 
-use super::engine::Engine;
-use super::fault::Fault;
-use super::files;
-use super::passage::Progress;
-use super::range::{self, Range};
-use super::witness::Tally;
+use crate::app::engine::Engine;
+use crate::app::fault::Fault;
 use crate::config::Config;
 use crate::judge::Change;
 use crate::kafka::Watermarks;
+pub use session::Progress;
+use stats::Tally;
+use topics::Range;
 
 /// What is replayed.
 #[derive(Debug)]
@@ -47,6 +52,6 @@ pub fn replay(
         Input::Files { events, outcomes } => {
             files::replay(config, events, outcomes, told, progress)
         }
-        Input::Topics { range, seen } => range::replay(config, range, seen, told, progress),
+        Input::Topics { range, seen } => topics::replay(config, range, seen, told, progress),
     }
 }

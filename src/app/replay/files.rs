@@ -7,10 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::engine::Engine;
-use super::fault::Fault;
-use super::passage::{Progress, STRIDE, conclude};
-use super::witness::{Tally, Witness};
+use super::session::{Progress, STRIDE, conclude};
+use super::stats::{Tally, Witness};
+use crate::app::engine::Engine;
+use crate::app::fault::Fault;
 use crate::collect::{Disposition, Origin};
 use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Rejection, Row};

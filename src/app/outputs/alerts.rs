@@ -11,10 +11,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::clock;
-use super::engines::Engines;
-use super::fault::Fault;
 use crate::alert::{Ack, AlertState};
+use crate::app::clock;
+use crate::app::engines::Engines;
+use crate::app::fault::Fault;
 use crate::http::page_path;
 use crate::judge::{Change, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};

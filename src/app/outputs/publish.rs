@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::clock;
-use super::engines::Engines;
-use super::intake::Intake;
 use super::snapshots::Written;
 use crate::alert::AlertState;
+use crate::app::clock;
+use crate::app::engines::Engines;
+use crate::app::ingest::source::Intake;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};

@@ -13,7 +13,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::fault::Fault;
+use crate::app::fault::Fault;
 use crate::judge::record::Record;
 use crate::judge::{Change, Step};
 

@@ -1,0 +1,4 @@
+//! From the records of a source to the engine.
+
+pub mod schema_queue;
+pub mod source;
