@@ -22,7 +22,8 @@ use trueline::collect::SourceCounters;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
-use trueline::store::parcel::{Parcel, Shelf, prefix};
+use trueline::store::checkpoint::{PartitionCheckpoint, prefix};
+use trueline::store::reader::CheckpointReader;
 use trueline::store::snapshot::{PaneState, Snapshot, SubjectState, VersionState};
 use trueline::window::Packed;
 
@@ -33,15 +34,20 @@ const FROZEN: Duration = Duration::from_secs(9);
 const SESSION: &str = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"";
 
 /// The parcels of a group as they lie in its topic.
-fn parcels(broker: &Broker, group: &str, state: &str, topic: &str) -> BTreeMap<i32, Parcel> {
+fn parcels(
+    broker: &Broker,
+    group: &str,
+    state: &str,
+    topic: &str,
+) -> BTreeMap<i32, PartitionCheckpoint> {
     let open = |partition: i32| {
-        let mut shelf = Shelf::new(prefix(group, topic, partition));
+        let mut shelf = CheckpointReader::new(prefix(group, topic, partition));
         for (key, value) in broker.read_keyed(state, partition) {
-            shelf.take(&key, value.as_deref());
+            shelf.read(&key, value.as_deref());
         }
-        let found = shelf.open().expect("sound parcels").expect("a parcel");
+        let found = shelf.newest().expect("sound parcels").expect("a parcel");
         assert!(found.refused.is_empty(), "{:?}", found.refused);
-        (partition, found.parcel)
+        (partition, found.checkpoint)
     };
     (0..PARTITIONS).map(open).collect()
 }

@@ -1,6 +1,6 @@
 //! Where lanes come from and go to: the topic of parcels, with a thread that writes to it.
 //!
-//! The format and the protocol are in [`crate::store::parcel`]. Taking a lane over waits on the engine's
+//! The format and the protocol are in [`crate::store::checkpoint`]. Taking a lane over waits on the engine's
 //! thread, within the rebalance that gave it: nothing of the partition may be read before. Writing goes
 //! beside the engine as with snapshots on disk: a copy of the changed lanes is taken at one moment, one
 //! batch is under way at a time, and a batch that was not written is written with the next. Giving a
@@ -20,10 +20,13 @@ use super::outputs::snapshots::Written;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalError, SpillError, Spills};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
+use crate::store::FormatError;
 use crate::store::Snapshot;
-use crate::store::file::Fault;
+use crate::store::checkpoint::{
+    self, CHUNK_BYTES, JournalChunk, JournalRange, KeyedRecord, PartitionCheckpoint,
+};
 use crate::store::laid::Laid;
-use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,8 +66,8 @@ struct Outgoing {
     prefix: String,
     epoch: i64,
     number: u64,
-    parcel: Parcel,
-    pieces: Vec<(Piece, Vec<u8>)>,
+    parcel: PartitionCheckpoint,
+    pieces: Vec<(JournalChunk, Vec<u8>)>,
     drops: Vec<String>,
     positions: Vec<Origin>,
     mark: Mark,
@@ -187,28 +190,28 @@ impl Depot {
         let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
-        let prefix = parcel::prefix(&group, &topic, partition);
+        let prefix = checkpoint::prefix(&group, &topic, partition);
         let home = self.state.home(partition, topics)?;
-        let claim: Keyed = (parcel::claim_key(&prefix), Some(self.claimant()));
+        let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
         let epoch = self.writer.put(&[(home, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
-        let mut shelf = Shelf::new(prefix.clone());
+        let mut shelf = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
-            .read(home, epoch, left, |key, value| shelf.take(key, value))?;
+            .read(home, epoch, left, |key, value| shelf.read(key, value))?;
         let berth = Berth {
             group,
             topic,
             home,
             prefix,
             epoch,
-            lineage: vec![Stretch {
+            lineage: vec![JournalRange {
                 segment: 0,
                 offset: 0,
                 epoch,
             }],
-            old: shelf.older(epoch),
-            pieces: shelf.pieces().collect(),
+            old: shelf.keys_of_other_epochs(epoch),
+            pieces: shelf.journal_chunks().collect(),
             ..Berth::default()
         };
         self.counts.read_bytes += shelf.bytes();
@@ -222,11 +225,11 @@ impl Depot {
         (source, partition): (u16, i32),
         topics: &[String],
         plan: Plan,
-        shelf: &Shelf,
+        shelf: &CheckpointReader,
         mut berth: Berth,
     ) -> Result<Taken, KafkaError> {
         let at = (source, partition);
-        let why = match shelf.open() {
+        let why = match shelf.newest() {
             Ok(Some(found)) => {
                 for (key, fault) in &found.refused {
                     tracing::error!(%key, %fault, "parcel refused, using an older one");
@@ -238,7 +241,7 @@ impl Depot {
                         self.counts.read += 1;
                         return Ok(Taken::Lane(Box::new(lane), memories));
                     }
-                    Err(Unusable::Parcel(why, back)) => {
+                    Err(Unusable::Checkpoint(why, back)) => {
                         berth = *back;
                         why
                     }
@@ -259,7 +262,7 @@ impl Depot {
             },
             Err(faults) => {
                 self.counts.refused += faults.len() as u64;
-                let named = |(key, fault): &(String, Fault)| format!("{key}: {fault}");
+                let named = |(key, fault): &(String, FormatError)| format!("{key}: {fault}");
                 let all: Vec<String> = faults.iter().map(named).collect();
                 format!(
                     "no usable parcel in {}: {}",
@@ -462,7 +465,7 @@ fn fresh(
 #[derive(Debug)]
 enum Unusable {
     /// The parcel is at fault; here is its berth again.
-    Parcel(String, Box<Berth>),
+    Checkpoint(String, Box<Berth>),
     /// The store of pending predictions is.
     Store(SpillError),
 }
@@ -470,13 +473,13 @@ enum Unusable {
 /// The lane that a parcel holds.
 fn lane_of(
     at: (u16, i32),
-    found: Found,
+    found: FoundCheckpoint,
     topics: &[String],
     plan: Plan,
     mut berth: Berth,
     room: Option<Room>,
 ) -> Result<(Lane, Vec<Remembered>), Unusable> {
-    let mut snapshot = found.parcel.snapshot;
+    let mut snapshot = found.checkpoint.snapshot;
     let topics = snapshot.rebind(topics);
     let segments = match snapshot.joins.is_empty() {
         true => Vec::new(),
@@ -485,7 +488,7 @@ fn lane_of(
     let joins = snapshot.joins.len();
     if joins != segments.len() {
         let why = format!("its parcel holds {joins} joins where a partition has one");
-        return Err(Unusable::Parcel(why, Box::new(berth)));
+        return Err(Unusable::Checkpoint(why, Box::new(berth)));
     }
     let segment = |_: &JoinState, mark: usize| {
         let bytes = segments.first().and_then(|s| s.get(mark));
@@ -495,7 +498,7 @@ fn lane_of(
     let engine = match Engine::restore_spilling(plan, snapshot, &segment, room) {
         Ok(engine) => engine,
         Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
-        Err(error) => return Err(Unusable::Parcel(error.to_string(), Box::new(berth))),
+        Err(error) => return Err(Unusable::Checkpoint(error.to_string(), Box::new(berth))),
     };
     for what in engine.dropped() {
         tracing::warn!(%what, "part of a parcel dropped");
@@ -503,9 +506,12 @@ fn lane_of(
     if !engine.has_journals() {
         berth.begin_journal();
     }
-    berth.written = Some(mark_of(&engine, &found.parcel.memories));
+    berth.written = Some(mark_of(&engine, &found.checkpoint.memories));
     berth.at_ms = Some(clock::now_ms());
-    Ok((Lane::new(at, engine, topics, berth), found.parcel.memories))
+    Ok((
+        Lane::new(at, engine, topics, berth),
+        found.checkpoint.memories,
+    ))
 }
 
 fn mark_of(engine: &Engine, remembered: &[Remembered]) -> Mark {
@@ -551,10 +557,10 @@ fn outgoing(lane: &mut Lane, remembered: &[Remembered]) -> Option<Outgoing> {
         prefix: berth.prefix.clone(),
         epoch: berth.epoch,
         number: berth.number + 1,
-        parcel: Parcel {
+        parcel: PartitionCheckpoint {
             snapshot,
             memories: remembered.to_vec(),
-            lineage: berth.lineage.clone(),
+            epochs: berth.lineage.clone(),
             laid,
         },
         drops: berth.drops(),
@@ -582,16 +588,17 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
     let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
     for o in sent {
         for (piece, bytes) in &o.pieces {
-            let key = parcel::piece_key(&o.prefix, *piece);
+            let key = checkpoint::journal_key(&o.prefix, *piece);
             bodies.push((o.home, (key, Some(bytes.clone()))));
         }
-        let (body, head) = parcel::records(&o.parcel, &o.prefix, o.epoch, o.number)?;
+        let (body, head) = checkpoint::records(&o.parcel, &o.prefix, o.epoch, o.number)?;
         bodies.extend(body.into_iter().map(|keyed| (o.home, keyed)));
         heads.push((o.home, head));
         drops.extend(o.drops.iter().map(|key| (o.home, (key.clone(), None))));
     }
-    let size =
-        |(_, (key, value)): &(i32, Keyed)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
+    let size = |(_, (key, value)): &(i32, KeyedRecord)| {
+        (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
+    };
     let bytes = bodies.iter().chain(&heads).map(size).sum();
     put(writer, &bodies)?;
     put(writer, &heads)?;
@@ -600,8 +607,9 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn put(writer: &StateWriter, records: &[(i32, Keyed)]) -> Result<(), String> {
-    let all: Vec<(i32, &Keyed)> = records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
+    let all: Vec<(i32, &KeyedRecord)> =
+        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
     match writer.put(&all, WRITE) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),

@@ -14,9 +14,7 @@ use super::fleet::Fleet;
 use super::lanes::{Lanes, Moved};
 use super::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
-use crate::collect::{
-    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
-};
+use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
 use crate::kafka::KafkaError;
 use crate::telemetry::published::Role;
@@ -166,81 +164,55 @@ impl Moving {
 }
 
 impl Engines {
+    /// The engine of a partition; `None` where this process does not own the partition.
     #[inline]
-    fn engine(&mut self, source: u16, partition: i32) -> Option<&mut Engine> {
+    pub fn engine_of(&mut self, at: PartitionId) -> Option<&mut Engine> {
         match self {
             Engines::Whole(engine) => Some(engine),
-            Engines::Moving(m) => m.lanes.lane_mut(source, partition).map(|l| &mut l.engine),
+            Engines::Moving(m) => m
+                .lanes
+                .lane_mut(at.source, at.partition)
+                .map(|l| &mut l.engine),
             Engines::Judging(_) => None,
         }
     }
 
-    /// Takes a decoded record; one of a partition that is not ours is not counted.
-    #[inline]
-    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        match self.engine(origin.source, origin.partition) {
-            Some(engine) => engine.observe(origin, event),
-            None => Disposition::Replayed,
-        }
-    }
-
-    /// Takes an outcome that came apart from its prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        match self.engine(origin.source, origin.partition) {
-            Some(engine) => engine.label(origin, label),
-            None => Disposition::Replayed,
-        }
-    }
-
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        match self.engine(origin.source, origin.partition) {
-            Some(engine) => engine.reject(origin, reason),
-            None => Disposition::Replayed,
-        }
-    }
-
-    /// See [`Engine::next_row`].
-    pub fn next_row(&mut self, origin: Origin) {
-        if let Some(engine) = self.engine(origin.source, origin.partition) {
-            engine.next_row(origin);
-        }
-    }
-
     /// See [`Engine::end_of_partition`].
-    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
-        if let Some(engine) = self.engine(source, partition) {
-            engine.end_of_partition(source, partition);
+    pub fn end_of_partition(&mut self, at: PartitionId) {
+        if let Some(engine) = self.engine_of(at) {
+            engine.end_of_partition(at.source, at.partition);
         }
     }
 
     /// See [`Engine::rewind`].
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        if let Some(engine) = self.engine(source, partition) {
-            engine.rewind(source, partition, offset);
+    pub fn rewind(&mut self, at: PartitionId, offset: i64) {
+        if let Some(engine) = self.engine_of(at) {
+            engine.rewind(at.source, at.partition, offset);
         }
     }
 
     /// A partition is to be read; answers the offset to seek to, where one is known. Where it may move, it
     /// is taken over here.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         match self {
-            Engines::Whole(engine) => engine.assign(source, partition),
-            Engines::Moving(m) => m.assign(source, partition),
+            Engines::Whole(engine) => engine.assign(at.source, at.partition),
+            Engines::Moving(m) => m.assign(at.source, at.partition),
             Engines::Judging(_) => None,
         }
     }
 
     /// Whether a partition that is assigned must not be read.
-    pub fn bars(&self, source: u16, partition: i32) -> bool {
+    pub fn suspends(&self, at: PartitionId) -> bool {
         match self {
             Engines::Whole(_) | Engines::Judging(_) => false,
-            Engines::Moving(m) => m.barred.contains_key(&(m.lanes.lead(source), partition)),
+            Engines::Moving(m) => m
+                .barred
+                .contains_key(&(m.lanes.lead(at.source), at.partition)),
         }
     }
 
     /// Partitions that are assigned and are not read for good, by topic, each with the reason.
-    pub fn barred(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
         let barred = match self {
             Engines::Moving(m) => Some(m.barred.iter().map(|((source, partition), why)| {
                 let topic = m
@@ -264,10 +236,10 @@ impl Engines {
 
     /// A partition is no longer read here. What is known of it goes along, unless the group has given it
     /// away already.
-    pub fn revoke(&mut self, source: u16, partition: i32, lost: bool) {
+    pub fn revoke(&mut self, at: PartitionId, lost: bool) {
         match self {
-            Engines::Whole(engine) => engine.revoke(source, partition),
-            Engines::Moving(m) => m.revoke(source, partition, lost),
+            Engines::Whole(engine) => engine.revoke(at.source, at.partition),
+            Engines::Moving(m) => m.revoke(at.source, at.partition, lost),
             Engines::Judging(_) => {}
         }
     }

@@ -31,7 +31,7 @@ use super::panel::{At, Panel};
 use super::watch::{Reach, Standing, Watch};
 use crate::judge::Change;
 use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
-use crate::store::parcel::{CHUNK_BYTES, Keyed};
+use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
 use crate::telemetry::published::{FleetFacts, Role};
 
 /// Pause before what a broker did not answer is tried again.
@@ -181,7 +181,7 @@ impl Fleet {
         let key = gavel_key(group.map_or("", String::as_str));
         let name = kafka.instance.as_deref().unwrap_or("-");
         let by = format!("{name} {} {}", std::process::id(), clock::now_ms());
-        let claim: Keyed = (key, Some(by.into_bytes()));
+        let claim: KeyedRecord = (key, Some(by.into_bytes()));
         let writer = StateWriter::new(kafka, topic)?;
         let claim = writer.put(&[(home, &claim)], CLAIM)?;
         follower.begin(homes)?;

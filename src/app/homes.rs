@@ -1,6 +1,6 @@
 //! The topic of parcels, read in the order of its records by who follows it: which parcel holds, at each moment.
 //!
-//! [`crate::store::parcel`] has the protocol. Who takes a partition over goes on from the newest whole parcel before its claim; so read in
+//! [`crate::store::checkpoint`] has the protocol. Who takes a partition over goes on from the newest whole parcel before its claim; so read in
 //! order, parcels under an epoch below the last claim are not heard, and each that is heard goes on from the one that was
 //! heard before it. What a broker has compacted away between was superseded.
 //!
@@ -9,7 +9,8 @@
 //!
 //! Memory: of each partition the records of one parcel. Journals of pending predictions are passed over.
 
-use crate::store::parcel::{Found, Shelf, prefix};
+use crate::store::checkpoint::prefix;
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;
 
 use super::panel::At;
@@ -22,7 +23,7 @@ pub struct Arrival {
     /// When it was written, milliseconds since 1970.
     pub at_ms: Option<i64>,
     /// The parcel, or why it cannot be used.
-    pub found: Result<Found, String>,
+    pub found: Result<FoundCheckpoint, String>,
 }
 
 /// Who judges, as it is written in the topic.
@@ -37,7 +38,7 @@ pub struct Gavel {
 /// One partition of a source.
 #[derive(Debug)]
 struct Stand {
-    shelf: Shelf,
+    shelf: CheckpointReader,
     /// The last claim; parcels under others that come after are not heard.
     claim: i64,
     head_ms: Option<i64>,
@@ -137,7 +138,7 @@ impl Homes {
             return arrivals;
         };
         let stand = home.stands.entry(at).or_insert_with(|| Stand {
-            shelf: Shelf::light(prefix),
+            shelf: CheckpointReader::without_journals(prefix),
             claim: i64::MIN,
             head_ms: None,
         });
@@ -148,7 +149,7 @@ impl Homes {
         if value.is_none() || epoch.is_some_and(|epoch| epoch < stand.claim) {
             return arrivals;
         }
-        stand.shelf.take(key, value);
+        stand.shelf.read(key, value);
         if rest.contains("/head/") {
             stand.head_ms = at_ms;
             if home.open {
@@ -194,7 +195,7 @@ impl Home {
 
 impl Stand {
     fn open(&mut self, at: At) -> Option<Arrival> {
-        let found = match self.shelf.open() {
+        let found = match self.shelf.newest() {
             Ok(None) => return None,
             Ok(Some(found)) => Ok(found),
             Err(faults) => {
@@ -215,7 +216,7 @@ impl Stand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::parcel::{Keyed, Parcel, claim_key, records};
+    use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, claim_key, records};
 
     /// A log, and who reads it.
     struct Log {
@@ -232,7 +233,7 @@ mod tests {
         }
 
         /// Evaluations counted by the parcels that come of a record.
-        fn put(&mut self, (key, value): &Keyed) -> Vec<u64> {
+        fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
             let keyed = (key.as_bytes(), value.as_deref());
             let came = self.homes.take(0, self.next, Some(self.next), keyed);
             self.next += 1;
@@ -248,7 +249,7 @@ mod tests {
         }
 
         fn parcel(&mut self, epoch: i64, number: u64, n: u64) -> Vec<u64> {
-            let mut parcel = Parcel::default();
+            let mut parcel = PartitionCheckpoint::default();
             parcel.snapshot.counters.evaluations = n;
             let (body, head) = records(&parcel, "g/x/t/4/", epoch, number).expect("encoded");
             body.iter()
@@ -260,7 +261,7 @@ mod tests {
     fn known(arrival: Arrival) -> u64 {
         assert_eq!(arrival.at, (2, 4));
         let found = arrival.found.expect("sound");
-        found.parcel.snapshot.counters.evaluations
+        found.checkpoint.snapshot.counters.evaluations
     }
 
     #[test]
@@ -285,7 +286,8 @@ mod tests {
         assert!(log.parcel(epoch, 1, 10).is_empty());
         assert!(log.parcel(epoch, 2, 20).is_empty());
         // The first record at 5 or behind opens what was before, then itself when it is whole.
-        let (body, head) = records(&Parcel::default(), "g/x/t/4/", epoch, 3).expect("encoded");
+        let (body, head) =
+            records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
         assert_eq!(log.put(&body[0]), [20]);
         assert_eq!(log.put(&head), [0]);
         assert!(log.homes.end(0).is_empty());

@@ -1,22 +1,26 @@
 //! Floor 5: wiring.
 //!
-//! [`engine`] joins the pure stages; the rest ties it to the world. A [`Setup`] (what the configuration
-//! says) becomes an [`App`] that is bound but not running: its state directory is locked, its snapshot
-//! read, its port taken, its consumers made. What can fail at the start fails there, with a message;
-//! [`App::run`] then only ends when it is told to. A [`Reloader`] takes over what may change meanwhile.
+//! [`engine`] joins the pure stages; the rest connects it to the world. A [`Setup`] (from the
+//! configuration) becomes an [`App`] that is bound but does not run yet: its state directory is locked,
+//! its snapshot restored, its port taken, its consumers created. Errors at the start surface there, with a
+//! message; [`App::run`] then ends only when it is stopped. A [`Reloader`] applies live changes of the
+//! configuration.
 //!
 //! ```text
-//!  Kafka ─► consumer(s) ─► intake ─► engine ─► publisher ─► Published ─► HTTP
-//!           └──────── one thread, "engine" ────────────┘        (tokio, one thread)
-//!                            ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
-//!                              ├► alarms ─► notices (one thread, disk) ─► sinks (a thread each)
-//!                              │          └► records (one thread, disk)
-//!                              └► snapshot keeper (one thread, disk) ─► commit
+//!  Kafka ─► consumer(s) ─► ingest ─► engine ─► outputs ─► Published ─► HTTP
+//!           └─────── one thread, "engine" ────────┘       (tokio, one thread)
+//!                             ▲ schemas ◄─ registry client (one thread, HTTP), where records need them
+//!                               ├► alerts ─► notices (one thread, disk) ─► sinks (a thread each)
+//!                               ├► audit log (one thread, disk)
+//!                               └► snapshots (one thread, disk) ─► commit
 //! ```
 //!
-//! With a topic for state the engine is a row of [`lanes`], one a partition, which a [`depot`] takes over and
-//! gives up as the group moves partitions between processes. Where one process judges what many count, it has a
-//! [`panel`] of their parcels, which a [`fleet`] follows. [`engines`] hides which of the three it is.
+//! [`ingest`] takes records to the engine, [`outputs`] publishes, notifies and saves, [`engine_loop`] runs
+//! both, and [`replay`] feeds past records to an engine.
+//!
+//! With a state topic the process has one of [`lanes`] per partition, which a [`depot`] restores and
+//! hands over as the group moves partitions between processes. A process that judges what others count
+//! has a [`panel`] of their checkpoints, which a [`fleet`] follows. [`engines`] hides these differences.
 
 pub mod berth;
 pub mod clock;
@@ -24,7 +28,7 @@ pub mod depot;
 pub mod engine;
 pub mod engine_loop;
 pub mod engines;
-mod fault;
+mod error;
 pub mod fleet;
 pub mod homes;
 pub mod ingest;
@@ -42,7 +46,7 @@ pub mod table;
 pub mod vectors;
 pub mod watch;
 
-pub use fault::Fault;
+pub use error::AppError;
 pub use reload::Reloader;
 pub use run::App;
 pub use setup::{Setup, Source};

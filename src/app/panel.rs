@@ -24,7 +24,7 @@ use super::lanes::{compared, fold};
 use crate::collect::{Counters, Origin};
 use crate::judge::{Change, ComparisonReport, Stopwatch};
 use crate::store::laid::Mark;
-use crate::store::parcel::Found;
+use crate::store::reader::FoundCheckpoint;
 use crate::store::snapshot::{FollowedState, ModelState};
 use std::collections::BTreeMap;
 
@@ -124,9 +124,9 @@ impl Panel {
     }
 
     /// Takes the newest parcel of a partition. An error says why it cannot be used.
-    pub fn take(&mut self, at: At, found: Found) -> Result<(), String> {
-        let (epoch, laid) = (found.epoch, found.parcel.laid);
-        let mut snapshot = found.parcel.snapshot;
+    pub fn take(&mut self, at: At, found: FoundCheckpoint) -> Result<(), String> {
+        let (epoch, laid) = (found.epoch, found.checkpoint.laid);
+        let mut snapshot = found.checkpoint.snapshot;
         self.fits(&snapshot.models)?;
         let due = |name: &str| {
             let theirs = snapshot.models.iter().position(|m| m.name == name)?;

@@ -1,5 +1,7 @@
-//! What the records go to at the start: an engine as its snapshot left it, lanes that come and go, or the union of what
-//! others count. What is found of state, and why some of it cannot be used, is said here.
+//! The engines at the start, with the state that an earlier process left: one engine, shards that move with
+//! their partitions, or the aggregator of what other processes count.
+//!
+//! State that was found and cannot be used is logged and counted here.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use super::clock;
 use super::depot::{Depot, DepotOptions};
 use super::engine::{Engine, Plan};
 use super::engines::{Engines, Moving};
-use super::fault::Fault;
+use super::error::AppError;
 use super::fleet::{Fleet, FleetOptions};
 use super::lanes::Lanes;
 use super::outputs::snapshots::StateDir;
@@ -19,35 +21,35 @@ use crate::store::Loaded;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
 
-/// What a setup asks for, and the names of the topics as it numbers them.
-pub fn begin(
+/// The engines that a setup asks for, and the names of the topics by number.
+pub fn restore(
     setup: &Setup,
     dir: &StateDir,
     spill: &Arc<SpillStore>,
     published: &Published,
-) -> Result<(Engines, Vec<String>), Fault> {
+) -> Result<(Engines, Vec<String>), AppError> {
     let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
     let topics: Vec<String> = topics.collect();
     let plan = setup.plan.clone();
     let Some(options) = setup.moving.clone() else {
-        let (engine, topics) = restore(plan, topics, dir, spill, published)?;
+        let (engine, topics) = restore_engine(plan, topics, dir, spill, published)?;
         return Ok((Engines::Whole(Box::new(engine)), topics));
     };
     let engines = match setup.verdicts {
-        Verdicts::All => fleet(setup, &topics, options, dir, published)?,
+        Verdicts::All => aggregator(setup, &topics, options, dir, published)?,
         verdicts => {
             let lanes = Lanes::new(plan, leads(&setup.sources));
             let lanes = match verdicts {
                 Verdicts::None => lanes.counting(),
                 _ => lanes,
             };
-            moving(lanes, &topics, options, dir, spill)?
+            sharded(lanes, &topics, options, dir, spill)?
         }
     };
     Ok((engines, topics))
 }
 
-/// By number of the topic, the one with whose partitions its own go.
+/// By number of the topic, the topic whose partitions its own partitions follow.
 fn leads(sources: &[Source]) -> Vec<u16> {
     let mut leads = Vec::new();
     for source in sources {
@@ -58,29 +60,29 @@ fn leads(sources: &[Source]) -> Vec<u16> {
     leads
 }
 
-/// Tells of files that were passed over for an older one.
-fn passed_over(loaded: &Loaded, published: &Published) {
+/// Logs and counts files that were refused in favour of an older one.
+fn report_refused(loaded: &Loaded, published: &Published) {
     for (file, fault) in &loaded.refused {
         tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
     }
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
 }
 
-/// The union of what others count, as the newest snapshot left it, or a new one.
-fn fleet(
+/// The aggregator of what other processes count, from the newest snapshot or without state.
+fn aggregator(
     setup: &Setup,
     topics: &[String],
     depot: DepotOptions,
     dir: &StateDir,
     published: &Published,
-) -> Result<Engines, Fault> {
+) -> Result<Engines, AppError> {
     let loaded = dir.load()?;
     if let Some(loaded) = &loaded {
-        passed_over(loaded, published);
+        report_refused(loaded, published);
         if loaded.snapshot.followed.is_none() {
-            return Err(Fault::Config(
-                "[state] verdicts is \"all\" and the state directory holds what a process by itself has counted; name \
-                 another directory"
+            return Err(AppError::Config(
+                "[state] verdicts is \"all\" and the state directory holds the state of a process that counts by itself; \
+                 name another directory"
                     .to_owned(),
             ));
         }
@@ -92,23 +94,22 @@ fn fleet(
     };
     let snapshot = loaded.map(|loaded| loaded.snapshot);
     let fleet = Fleet::new(setup.plan.clone(), topics.to_vec(), options, snapshot);
-    let fleet = fleet.map_err(|error| Fault::Unavailable(error.to_string()))?;
+    let fleet = fleet.map_err(|error| AppError::Unavailable(error.to_string()))?;
     for what in fleet.union().dropped() {
         tracing::warn!(%what, "part of the snapshot dropped");
     }
-    tracing::info!("what others count is judged here; no source is read");
+    tracing::info!("this process judges what other processes count; it reads no source");
     Ok(Engines::Judging(Box::new(fleet)))
 }
 
-/// The engine as the newest snapshot left it, or a new one; and the names of its topics. What could not
-/// be used, files or streams, is named in the log and counted.
-fn restore(
+/// One engine for all partitions, from the newest snapshot or without state, and the names of its topics.
+fn restore_engine(
     plan: Plan,
     topics: Vec<String>,
     dir: &StateDir,
     spill: &Arc<SpillStore>,
     published: &Published,
-) -> Result<(Engine, Vec<String>), Fault> {
+) -> Result<(Engine, Vec<String>), AppError> {
     let Some(loaded) = dir.load()? else {
         tracing::info!("no snapshot found, starting without state");
         let mut engine = Engine::new(plan);
@@ -116,10 +117,10 @@ fn restore(
         engine.time_by(clock::stopwatch);
         return Ok((engine, topics));
     };
-    passed_over(&loaded, published);
+    report_refused(&loaded, published);
     if loaded.snapshot.followed.is_some() {
-        return Err(Fault::Config(
-            "the state directory holds what a process with [state] verdicts = \"all\" has judged; name another directory"
+        return Err(AppError::Config(
+            "the state directory holds the state of a process with [state] verdicts = \"all\"; name another directory"
                 .to_owned(),
         ));
     }
@@ -131,7 +132,7 @@ fn restore(
         Ok(Cow::Owned(bytes))
     };
     let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
-    let mut engine = restored.map_err(|error| Fault::Unavailable(error.to_string()))?;
+    let mut engine = restored.map_err(|error| AppError::Unavailable(error.to_string()))?;
     for what in engine.dropped() {
         tracing::warn!(%what, "part of the snapshot dropped");
     }
@@ -142,27 +143,27 @@ fn restore(
     Ok((engine, topics))
 }
 
-/// Lanes that come and go through the topic of parcels. What a process without such a topic left in the
-/// directory is the sum over its partitions, which cannot be parted again.
-fn moving(
+/// Shards that are restored from the state topic as their partitions are assigned. A snapshot in the
+/// directory is a sum over all partitions, which cannot be split.
+fn sharded(
     mut lanes: Lanes,
     topics: &[String],
     options: DepotOptions,
     dir: &StateDir,
     spill: &Arc<SpillStore>,
-) -> Result<Engines, Fault> {
+) -> Result<Engines, AppError> {
     if dir.load()?.is_some() {
-        return Err(Fault::Config(format!(
+        return Err(AppError::Config(format!(
             "[state] topic is set and the state directory holds a snapshot over all partitions, which cannot be \
-             parted into them; name another directory to begin anew, or leave topic {} out to go on",
+             split; name another directory to start without state, or remove topic {} to keep it",
             options.topic
         )));
     }
     let depot = Depot::new(options);
-    let mut depot = depot.map_err(|error| Fault::Config(format!("[state]: {error}")))?;
+    let mut depot = depot.map_err(|error| AppError::Config(format!("[state]: {error}")))?;
     depot.spill_to(Arc::clone(spill) as _);
     lanes.time_by(clock::stopwatch);
-    tracing::info!("partitions are taken over from the state topic as they are assigned");
+    tracing::info!("partitions are restored from the state topic as they are assigned");
     Ok(Engines::Moving(Box::new(Moving::new(
         lanes,
         depot,

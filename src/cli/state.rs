@@ -11,7 +11,7 @@ use super::state_topic;
 use crate::app::outputs::snapshots::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
-use crate::store::inspect::{FileReport, Inspection, Role, inspect};
+use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::snapshot::SubjectState;
 use crate::store::{Loaded, transfer};
 
@@ -178,15 +178,15 @@ fn said_of(file: &FileReport, found: &Inspection) -> String {
     }
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
     match file.role {
-        Role::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
+        FileRole::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
             "whole; a start goes on from it".to_owned()
         }
-        Role::Snapshot => "whole".to_owned(),
-        Role::Journal => "journal of pending predictions".to_owned(),
-        Role::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
-        Role::Part => "left by a crash; not read".to_owned(),
-        Role::Lock => "lock".to_owned(),
-        Role::Unknown => "not a file of trueline".to_owned(),
+        FileRole::Snapshot => "whole".to_owned(),
+        FileRole::Journal => "journal of pending predictions".to_owned(),
+        FileRole::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
+        FileRole::Part => "left by a crash; not read".to_owned(),
+        FileRole::Lock => "lock".to_owned(),
+        FileRole::Unknown => "not a file of trueline".to_owned(),
     }
 }
 

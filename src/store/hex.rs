@@ -1,13 +1,13 @@
-//! Packed bytes as text where people may read them, and as bytes in snapshots.
+//! Byte strings that are hexadecimal text in JSON and plain bytes in snapshots.
 //!
-//! postcard writes a byte string as it writes a list of bytes, so the format of snapshots does not change
-//! by it; JSON gets one hexadecimal text in place of a list of numbers, a quarter of its length.
+//! postcard writes a byte string like a list of bytes, so the snapshot format does not depend on this
+//! module. In JSON one hexadecimal text replaces a list of numbers and takes a quarter of its length.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write;
 
-/// Bytes that are written as said above.
+/// Bytes that serialize as the module says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Bytes(pub Vec<u8>);
 
@@ -20,7 +20,7 @@ pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::E
     }
 }
 
-/// Reads what [`serialize`] wrote.
+/// Reads the output of [`serialize`].
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
     if d.is_human_readable() {
         let text = String::deserialize(d)?;
@@ -42,7 +42,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The open panes of a subject: begin, and packed sums for each view.
+/// The open panes of a stream: start, and packed sums for each view.
 pub(super) mod panes {
     use super::*;
 

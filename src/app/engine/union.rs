@@ -51,7 +51,7 @@ pub enum Poured {
     },
 }
 
-pub use crate::store::parcel::MemoryState as Remembered;
+pub use crate::store::checkpoint::MemoryState as Remembered;
 
 impl Plan {
     /// The plan of a lane: the same sums, and no judgement.

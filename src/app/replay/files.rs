@@ -1,195 +1,192 @@
-//! Files of events through the engine, in event time.
+//! Replays files of events in event time.
 //!
-//! Files are one partition of one source, each read to its end before the next: windows seal as the files' own
-//! times pass. Outcomes that came apart are read where the configuration's first source says so: from files of their
-//! own, merged with those of the predictions by event time, or from among the predictions, where a row without a
-//! prediction is an outcome.
+//! The files are one partition of one source, and each is read to its end before the next, so windows seal
+//! by the event times of the files. Outcomes in records of their own come from separate files, merged with
+//! the predictions by event time, or from among the predictions: a row without a prediction is an outcome.
 
 use std::path::{Path, PathBuf};
 
-use super::session::{Progress, STRIDE, conclude};
-use super::stats::{Tally, Witness};
+use super::session::{Progress, Session, Tally};
 use crate::app::engine::Engine;
-use crate::app::fault::Fault;
-use crate::collect::{Disposition, Origin};
-use crate::config::{Config, SourceOptions};
-use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Rejection, Row};
+use crate::app::error::AppError;
+use crate::app::ingest::entry::{self, Taken};
+use crate::app::ingest::stats::ReplayStats;
+use crate::collect::PartitionId;
+use crate::config::Config;
+use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
 use crate::judge::Change;
+
+/// The partition of the predictions.
+const EVENTS: PartitionId = PartitionId {
+    source: 0,
+    partition: 0,
+};
 
 /// Replays files, read with the fields of the configuration's first source.
 pub(super) fn replay(
     config: Config,
     events: &[PathBuf],
     outcomes: &[PathBuf],
-    told: &mut dyn FnMut(&Change),
+    on_change: &mut dyn FnMut(&Change),
     progress: Progress<'_>,
-) -> Result<(Engine, Tally), Fault> {
+) -> Result<(Engine, Tally), AppError> {
     let Some(source) = config.sources.first() else {
         let why = "the configuration has no [[source]] to take the fields from";
-        return Err(Fault::Config(why.to_owned()));
+        return Err(AppError::Config(why.to_owned()));
     };
     let labels = source.join.as_ref().map(|join| &join.labels);
     if labels.is_none() && !outcomes.is_empty() {
         let why = "the configuration's first source has no [source.outcomes] that says how outcomes are read";
-        return Err(Fault::Config(why.to_owned()));
+        return Err(AppError::Config(why.to_owned()));
     }
     let size = |f: &PathBuf| f.metadata().map_or(0, |m| m.len());
     let total = events.iter().chain(outcomes).map(size).sum();
     let joins = &config.plan.joins;
     let join = joins.iter().find(|j| j.predictions == 0);
-    let mut pass = Pass {
-        outcomes: join.map_or(0, |j| j.outcomes),
-        engine: Engine::new(config.plan.clone()),
-        witness: Witness::default(),
-        records: 0,
+    let id = PartitionId {
+        source: join.map_or(0, |j| j.outcomes),
+        partition: 0,
     };
-    pass.run(source, events, outcomes, told, &|done| {
-        progress(done, total)
-    })?;
-    conclude(&mut pass.engine, pass.witness.outcomes > 0, told);
-    let tally = Tally::of(pass.engine.counters(), pass.witness);
-    Ok((pass.engine, tally))
+    let mut session = Session::new(config.plan.clone(), on_change);
+    session.engine.assign(EVENTS.source, EVENTS.partition);
+    if !outcomes.is_empty() {
+        session.engine.assign(id.source, id.partition);
+    }
+    let mut replay = FileReplay {
+        session,
+        outcomes: id,
+        stats: ReplayStats::default(),
+    };
+    let mut predictions = FileQueue::new(events, Some(&source.decode), labels);
+    let mut labels = FileQueue::new(outcomes, None, labels);
+    replay.run(&mut predictions, &mut labels, &|done| progress(done, total))?;
+    Ok(replay.session.finish(replay.stats))
 }
 
-/// A replay of files on its way.
-struct Pass {
-    engine: Engine,
-    /// Number of the source of outcomes.
-    outcomes: u16,
-    witness: Witness,
-    records: u64,
+/// A replay of files.
+struct FileReplay<'a> {
+    session: Session<'a>,
+    /// The partition of the outcomes.
+    outcomes: PartitionId,
+    stats: ReplayStats,
 }
 
-impl Pass {
-    fn run(
+impl FileReplay<'_> {
+    fn run<'f>(
         &mut self,
-        source: &SourceOptions,
-        events: &[PathBuf],
-        outcomes: &[PathBuf],
-        told: &mut dyn FnMut(&Change),
+        predictions: &mut FileQueue<'f>,
+        labels: &mut FileQueue<'f>,
         progress: &dyn Fn(u64),
-    ) -> Result<(), Fault> {
-        let labels = source.join.as_ref().map(|join| &join.labels);
-        let mut one = Queue::new(events, Some(&source.decode), labels);
-        let mut other = Queue::new(outcomes, None, labels);
-        self.engine.assign(0, 0);
-        if !outcomes.is_empty() {
-            self.engine.assign(self.outcomes, 0);
-        }
-        one.advance()?;
-        other.advance()?;
+    ) -> Result<(), AppError> {
+        predictions.advance()?;
+        labels.advance()?;
         loop {
-            let mine = match (one.live(), other.live()) {
+            let first = match (predictions.has_row(), labels.has_row()) {
                 (false, false) => break,
-                // Rows are decoded twice where there is something to merge.
-                (true, true) => one.time_ms() <= other.time_ms(),
-                (mine, _) => mine,
+                // A merge decodes each row twice.
+                (true, true) => predictions.time_ms() <= labels.time_ms(),
+                (first, _) => first,
             };
-            let queue = if mine { &mut one } else { &mut other };
+            let queue = if first {
+                &mut *predictions
+            } else {
+                &mut *labels
+            };
             self.take(queue);
-            let went_on = queue.advance()?;
-            if !went_on {
-                let source = if mine { 0 } else { self.outcomes };
-                self.engine.end_of_partition(source, 0);
+            if !queue.advance()? {
+                self.end(if first { EVENTS } else { self.outcomes });
             }
-            if self.records.is_multiple_of(STRIDE) {
-                let newest_ms = self.witness.newest_ms.unwrap_or(i64::MIN);
-                self.engine.tick(newest_ms).iter().for_each(&mut *told);
-                progress(one.bytes() + other.bytes());
+            if self.session.due() {
+                self.session.tick(self.stats.newest_ms);
+                progress(predictions.bytes() + labels.bytes());
             }
         }
-        // Those that stood among the predictions.
-        if self.witness.outcomes > 0 {
-            self.engine.end_of_partition(self.outcomes, 0);
+        // The outcomes among the predictions.
+        if self.stats.outcomes > 0 {
+            self.end(self.outcomes);
         }
         Ok(())
     }
 
-    fn take(&mut self, queue: &mut Queue<'_>) {
+    fn end(&mut self, id: PartitionId) {
+        let engine = &mut self.session.engine;
+        engine.end_of_partition(id.source, id.partition);
+    }
+
+    fn take(&mut self, queue: &mut FileQueue<'_>) {
         let Some((row, path)) = queue.row() else {
             return;
         };
-        // Offsets count over all files, so that none is taken for a record read before.
-        let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
-        self.records += 1;
-        let origin = |source| Origin {
-            source,
-            partition: 0,
-            offset,
+        // Offsets count over all files, so that no row is mistaken for one that was read before.
+        let offset = i64::try_from(self.session.records).unwrap_or(i64::MAX);
+        self.session.records += 1;
+        let id = match &row.content {
+            Ok(Content::Outcome(_)) => self.outcomes,
+            Ok(Content::Event(_)) | Err(_) => EVENTS,
         };
-        let (disposition, detail) = match row.content {
-            Ok(Content::Event(event)) => {
-                self.witness.event(event.time_ms);
-                (self.engine.observe(origin(0), &event), String::new())
-            }
-            Ok(Content::Outcome(label)) => {
-                self.witness.outcome(label.time_ms);
-                let end = self.engine.label(origin(self.outcomes), &label);
-                (end, String::new())
-            }
-            Err(Rejection { reason, detail }) => (self.engine.reject(origin(0), reason), detail),
-        };
-        if let Disposition::Rejected(reason) = disposition {
+        let (engine, stats) = (&mut self.session.engine, &mut self.stats);
+        let taken = entry::take(engine, Some(stats), id.at(offset), row.content);
+        if let Taken::Rejected(rejection) = taken {
             let place = || format!("{}:{}", path.display(), row.line);
-            self.witness.rejected(reason, &detail, place);
+            self.stats.rejected(&rejection, place);
         }
     }
 }
 
-/// Files one after the other, one row at a time.
-struct Queue<'a> {
+/// Files in order, read row by row.
+struct FileQueue<'a> {
     paths: std::slice::Iter<'a, PathBuf>,
     events: Option<&'a DecodeOptions>,
     labels: Option<&'a LabelOptions>,
-    now: Option<(FileReader, &'a Path)>,
-    /// Bytes of the files that were read to their ends.
-    before: u64,
+    current: Option<(FileReader, &'a Path)>,
+    /// Bytes of the files that are complete.
+    done: u64,
 }
 
-impl<'a> Queue<'a> {
+impl<'a> FileQueue<'a> {
     fn new(
         paths: &'a [PathBuf],
         events: Option<&'a DecodeOptions>,
         labels: Option<&'a LabelOptions>,
-    ) -> Queue<'a> {
-        Queue {
+    ) -> FileQueue<'a> {
+        FileQueue {
             paths: paths.iter(),
             events,
             labels,
-            now: None,
-            before: 0,
+            current: None,
+            done: 0,
         }
     }
 
-    /// Goes to the next row; `false` at the end of the last file.
-    fn advance(&mut self) -> Result<bool, Fault> {
-        let failed = |e: FileError| Fault::Data(e.to_string());
+    /// Moves to the next row; `false` at the end of the last file.
+    fn advance(&mut self) -> Result<bool, AppError> {
+        let failed = |e: FileError| AppError::Data(e.to_string());
         loop {
-            if let Some((reader, _)) = &mut self.now {
+            if let Some((reader, _)) = &mut self.current {
                 if reader.advance().map_err(failed)? {
                     return Ok(true);
                 }
-                self.before += reader.bytes_read();
-                self.now = None;
+                self.done += reader.bytes_read();
+                self.current = None;
             }
             let Some(path) = self.paths.next() else {
                 return Ok(false);
             };
             let reader = FileReader::open(path, self.events, self.labels).map_err(failed)?;
-            self.now = Some((reader, path));
+            self.current = Some((reader, path));
         }
     }
 
-    fn live(&self) -> bool {
-        self.now.is_some()
+    fn has_row(&self) -> bool {
+        self.current.is_some()
     }
 
     fn row(&mut self) -> Option<(Row<'_>, &Path)> {
-        let (reader, path) = self.now.as_mut()?;
+        let (reader, path) = self.current.as_mut()?;
         Some((reader.row(), path))
     }
 
-    /// Event time of the row; of one that cannot be read, before all others.
+    /// Event time of the row; a row that cannot be read comes first.
     fn time_ms(&mut self) -> i64 {
         let content = self.row().map(|(row, _)| row.content);
         match content {
@@ -198,7 +195,8 @@ impl<'a> Queue<'a> {
         }
     }
 
+    /// Bytes read so far.
     fn bytes(&self) -> u64 {
-        self.before + self.now.as_ref().map_or(0, |(r, _)| r.bytes_read())
+        self.done + self.current.as_ref().map_or(0, |(r, _)| r.bytes_read())
     }
 }

@@ -1,25 +1,23 @@
-//! Records of the past through the engine: of files, or of a range of topics.
+//! Replays past records: from files, or from a range of topics.
 //!
-//! The engine knows no clock but the one it is told; here it is told the newest event time, so that a
-//! replay of last month says what `run` would have said last month. What is not mature at the end of the outcomes
-//! stays pending, as it would in `run`: calling it an outcome that never came would be a verdict on data that is not
-//! there.
+//! The engine's only clock is its argument; here that is the newest event time, so a replay of last month
+//! gives the verdicts that `run` gave last month. Predictions that are not mature at the end of the input
+//! stay pending, as they would in `run`: a verdict that counts their outcomes as missing would rest on
+//! data that is not there.
 
 pub mod backtest;
 mod files;
 mod session;
-pub mod stats;
 pub mod topics;
 
 use std::path::PathBuf;
 
-use crate::app::engine::Engine;
-use crate::app::fault::Fault;
+use super::engine::Engine;
+use super::error::AppError;
 use crate::config::Config;
 use crate::judge::Change;
 use crate::kafka::Watermarks;
-pub use session::Progress;
-use stats::Tally;
+pub use session::{Progress, Tally};
 use topics::Range;
 
 /// What is replayed.
@@ -27,31 +25,31 @@ use topics::Range;
 pub enum Input<'a> {
     /// Files, read with the fields of the configuration's first source.
     Files {
-        /// Of predictions, or of both kinds of records.
+        /// Files of predictions, or of both kinds of records.
         events: &'a [PathBuf],
-        /// Of outcomes alone.
+        /// Files of outcomes alone.
         outcomes: &'a [PathBuf],
     },
     /// The topics of all sources of the configuration.
     Topics {
-        /// From where to where.
+        /// The range to read.
         range: &'a Range,
-        /// What was found of their logs, so that every configuration reads the same.
+        /// The watermarks found so far, so that every configuration reads the same range.
         seen: &'a mut Watermarks,
     },
 }
 
-/// Replays the input under a configuration. Changes go to `told` as they come.
+/// Replays the input under a configuration. `on_change` receives the changes as they occur.
 pub fn replay(
     config: Config,
     input: &mut Input<'_>,
-    told: &mut dyn FnMut(&Change),
+    on_change: &mut dyn FnMut(&Change),
     progress: Progress<'_>,
-) -> Result<(Engine, Tally), Fault> {
+) -> Result<(Engine, Tally), AppError> {
     match input {
         Input::Files { events, outcomes } => {
-            files::replay(config, events, outcomes, told, progress)
+            files::replay(config, events, outcomes, on_change, progress)
         }
-        Input::Topics { range, seen } => topics::replay(config, range, seen, told, progress),
+        Input::Topics { range, seen } => topics::replay(config, range, seen, on_change, progress),
     }
 }

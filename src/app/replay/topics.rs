@@ -1,89 +1,88 @@
-//! Ranges of topics through the engine, in event time: a replay of what lies in the broker.
+//! Replays a range of topics in event time.
 //!
-//! All sources of the configuration are read as `run` reads them, with their formats and joins, by a client
-//! that joins no group and commits nothing. The records come in one order ([`RangeReader`]), so the same
-//! range says the same, bit for bit; a record whose schema is not at hand is waited for and not passed.
+//! All sources of the configuration are read as in `run`, with their formats and joins, by a client that
+//! joins no group and commits nothing. The records come in one fixed order ([`RangeReader`]), so a range
+//! always gives the same result, bit for bit. A record whose schema is not known yet is waited for.
 //!
-//! A range that ends at a time ends there for predictions; their outcomes are read on until the last of them
-//! is mature, as far as the topic goes. What is not mature by then stays pending.
+//! A range that ends at a time ends there for predictions. Their outcomes are read on until the last
+//! prediction is mature, as far as the topic has them. Predictions that are not mature by then stay
+//! pending.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::session::{Progress, STRIDE, conclude};
-use super::stats::{Tally, Witness};
+use super::session::{Progress, Session, Tally};
 use crate::app::engine::{Engine, Plan};
-use crate::app::engines::Engines;
-use crate::app::fault::Fault;
-use crate::app::ingest::source::Intake;
+use crate::app::error::AppError;
+use crate::app::ingest::record::RecordReader;
+use crate::app::ingest::schema_queue::Progress as Reading;
+use crate::app::ingest::stats::ReplayStats;
 use crate::app::setup::Source;
+use crate::collect::PartitionId;
 use crate::config::Config;
 use crate::judge::Change;
 use crate::kafka::{
-    self, Bound, Gap, Handler, KafkaError, KafkaOptions, Partition, RangeReader, Record, Span,
-    Step, Watermarks,
+    self, Bound, Gap, KafkaError, KafkaOptions, RangeReader, Record, Span, Step, Watermarks,
 };
 use crate::registry::Registry;
 
 /// How long the schema of a record is waited for.
-const SCHEMA: Duration = Duration::from_secs(60);
+const SCHEMA_WITHIN: Duration = Duration::from_secs(60);
 
-/// From where to where topics are read.
+/// The range of topics to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
-    /// The begin.
+    /// The start.
     pub from: Bound,
-    /// The end, which is not read any more.
+    /// The end, exclusive.
     pub to: Bound,
-    /// Whether to go on where retention has deleted a part of it.
+    /// Whether to replay the rest if retention has deleted a part of the range.
     pub incomplete: bool,
 }
 
-/// See [`super::replay`].
+/// Replays a range; see [`super::replay`].
 pub(super) fn replay(
     config: Config,
     range: &Range,
     seen: &mut Watermarks,
-    told: &mut dyn FnMut(&Change),
+    on_change: &mut dyn FnMut(&Change),
     progress: Progress<'_>,
-) -> Result<(Engine, Tally), Fault> {
+) -> Result<(Engine, Tally), AppError> {
     let (options, to) = wanted(&config, range)?;
-    let spans = kafka::resolve(&options, &range.from, &to, seen).map_err(fault)?;
+    let spans = kafka::resolve(&options, &range.from, &to, seen).map_err(kafka_error)?;
     let size = |s: &Span| (s.end - s.begin).unsigned_abs();
     let total = spans.iter().map(size).sum();
     let offsets = spans.iter();
     let offsets = offsets.map(|s| (format!("{}/{}", s.name, s.partition), (s.begin, s.end)));
     let offsets = offsets.collect();
-    let mut reader = RangeReader::new(&options, spans.clone()).map_err(fault)?;
+    let mut reader = RangeReader::new(&options, spans.clone()).map_err(kafka_error)?;
     let gaps: Vec<String> = reader.gaps().iter().map(Gap::to_string).collect();
     if !range.incomplete && !gaps.is_empty() {
-        return Err(Fault::Data(format!(
-            "the range begins before what is left of the topics:\n  {}\nbegin later, or give --incomplete to go \
-             on with what is left",
+        return Err(AppError::Data(format!(
+            "the range starts before the remaining records of the topics:\n  {}\nstart later, or give --incomplete \
+             to replay what remains",
             gaps.join("\n  ")
         )));
     }
-    let mut pass = Pass::new(config, &spans)?;
-    pass.run(&mut reader, told, &|done| progress(done, total))?;
-    let (mut engine, witness) = pass.ended()?;
-    conclude(&mut engine, witness.outcomes > 0, told);
-    let mut tally = Tally::of(engine.counters(), witness);
+    let mut replay = TopicReplay::new(config, &spans, on_change)?;
+    replay.run(&mut reader, &|done| progress(done, total))?;
+    let (engine, mut tally) = replay.finish();
     tally.offsets = offsets;
     tally.gaps = gaps;
     Ok((engine, tally))
 }
 
-/// One client's options for the topics of all sources, and where each topic ends.
-fn wanted(config: &Config, range: &Range) -> Result<(KafkaOptions, Vec<Bound>), Fault> {
+/// The options of one client for the topics of all sources, and the end of each topic.
+fn wanted(config: &Config, range: &Range) -> Result<(KafkaOptions, Vec<Bound>), AppError> {
     let Some(first) = config.sources.first() else {
         let why = "the configuration has no [[source]] whose topics could be read";
-        return Err(Fault::Config(why.to_owned()));
+        return Err(AppError::Config(why.to_owned()));
     };
     let topics = config.sources.iter().flat_map(|s| s.kafka.topics.clone());
     let topics: Vec<String> = topics.collect();
     if let Some(unread) = unread(range, &topics) {
-        return Err(Fault::Config(format!(
-            "topic {unread} of the range is none of the configuration's: {}",
+        return Err(AppError::Config(format!(
+            "topic {unread} of the range is not in the configuration, which has {}",
             topics.join(", ")
         )));
     }
@@ -101,7 +100,7 @@ fn wanted(config: &Config, range: &Range) -> Result<(KafkaOptions, Vec<Bound>), 
     Ok((options, to))
 }
 
-/// A topic of the bounds that is not one of `topics`.
+/// A topic of the bounds that is not in `topics`.
 fn unread<'r>(range: &'r Range, topics: &[String]) -> Option<&'r str> {
     let named = [&range.from, &range.to]
         .into_iter()
@@ -113,7 +112,7 @@ fn unread<'r>(range: &'r Range, topics: &[String]) -> Option<&'r str> {
     named.find(|name| !topics.iter().any(|t| t == name))
 }
 
-/// Where the range of a topic ends: outcomes are read on until the last prediction is mature.
+/// The end of a topic: outcomes are read on until the last prediction is mature.
 fn end_of(number: u16, plan: &Plan, range: &Range) -> Bound {
     let apart =
         |j: &&crate::collect::join::JoinPlan| j.outcomes == number && j.predictions != j.outcomes;
@@ -128,116 +127,91 @@ fn end_of(number: u16, plan: &Plan, range: &Range) -> Bound {
     }
 }
 
-fn fault(error: KafkaError) -> Fault {
+fn kafka_error(error: KafkaError) -> AppError {
     match error {
-        KafkaError::Unreachable { brokers, detail } => Fault::Unavailable(format!(
+        KafkaError::Unreachable { brokers, detail } => AppError::Unavailable(format!(
             "no kafka broker answers at `{brokers}` ({detail}); check `brokers` and the network"
         )),
-        KafkaError::Option { .. } | KafkaError::Topic { .. } => Fault::Config(error.to_string()),
-        _ => Fault::Unavailable(error.to_string()),
+        KafkaError::Option { .. } | KafkaError::Topic { .. } => AppError::Config(error.to_string()),
+        _ => AppError::Unavailable(error.to_string()),
     }
 }
 
-/// A replay of topics on its way.
-struct Pass {
-    engines: Engines,
-    intakes: Vec<Intake>,
-    records: u64,
+/// A replay of topics.
+struct TopicReplay<'a> {
+    session: Session<'a>,
+    sources: Vec<RecordReader>,
 }
 
-impl Pass {
-    fn new(config: Config, spans: &[Span]) -> Result<Pass, Fault> {
-        let registry = match config.registry {
-            None => None,
-            Some(options) => Some(Arc::new(Registry::new(options).map_err(|error| {
-                Fault::Unavailable(format!("cannot start a thread: {error}"))
-            })?)),
-        };
-        let mut engine = Engine::new(config.plan);
+impl<'a> TopicReplay<'a> {
+    fn new(
+        config: Config,
+        spans: &[Span],
+        on_change: &'a mut dyn FnMut(&Change),
+    ) -> Result<TopicReplay<'a>, AppError> {
+        let registry = config.registry.map(Registry::new).transpose();
+        let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
+        let mut session = Session::new(config.plan, on_change);
         for span in spans {
-            engine.assign(span.topic, span.partition);
+            session.engine.assign(span.topic, span.partition);
         }
-        let (mut base, mut intakes) = (0, Vec::new());
+        let (mut base, mut sources) = (0, Vec::new());
         for source in config.sources.into_iter().map(Source::from) {
-            let mut intake = Intake::of(&source, base, registry.as_ref())?;
-            intake.witness = Some(Witness::default());
+            let mut records = RecordReader::new(&source, base, registry.as_ref())?;
+            records.stats = Some(ReplayStats::default());
+            sources.push(records);
             base += source.kafka.topics.len() as u16;
-            intakes.push(intake);
         }
-        Ok(Pass {
-            engines: Engines::Whole(Box::new(engine)),
-            intakes,
-            records: 0,
-        })
+        Ok(TopicReplay { session, sources })
     }
 
-    fn run(
-        &mut self,
-        reader: &mut RangeReader,
-        told: &mut dyn FnMut(&Change),
-        progress: &dyn Fn(u64),
-    ) -> Result<(), Fault> {
-        while let Some(step) = reader.step().map_err(fault)? {
+    fn run(&mut self, reader: &mut RangeReader, progress: &dyn Fn(u64)) -> Result<(), AppError> {
+        while let Some(step) = reader.step().map_err(kafka_error)? {
             match step {
-                Step::End(partition) => self.end(partition),
+                Step::End(p) => self.session.engine.end_of_partition(p.topic, p.partition),
                 Step::Record(record) => self.take(&record.record())?,
             }
-            if self.records.is_multiple_of(STRIDE) && self.records > 0 {
-                let newest_ms = self.intakes.iter().filter_map(|i| i.newest_ms()).max();
-                let changes = self.engines.tick(newest_ms.unwrap_or(i64::MIN));
-                changes.iter().for_each(&mut *told);
-                progress(self.records);
+            if self.session.due() {
+                let stats = self.sources.iter().filter_map(|s| s.stats.as_ref());
+                self.session.tick(stats.filter_map(|s| s.newest_ms).max());
+                progress(self.session.records);
             }
         }
         Ok(())
     }
 
-    /// The intake of a topic, and the topic's number there.
-    fn intake_of(&mut self, topic: u16) -> Option<(&mut Intake, &mut Engines, u16)> {
-        let mut intakes = self.intakes.iter_mut();
-        let of = intakes.rfind(|intake| intake.base <= topic)?;
-        let local = topic - of.base;
-        Some((of, &mut self.engines, local))
-    }
-
-    fn end(&mut self, partition: Partition) {
-        if let Some((intake, engines, topic)) = self.intake_of(partition.topic) {
-            let partition = partition.partition;
-            let handler = &mut intake.with(engines);
-            handler.end_of_partition(Partition { topic, partition });
-        }
-    }
-
-    fn take(&mut self, record: &Record<'_>) -> Result<(), Fault> {
-        self.records += 1;
-        let Some((intake, engines, topic)) = self.intake_of(record.topic) else {
+    /// Counts one record, and waits for its schema where it has none yet.
+    fn take(&mut self, record: &Record<'_>) -> Result<(), AppError> {
+        self.session.records += 1;
+        let id = PartitionId {
+            source: record.topic,
+            partition: record.partition,
+        };
+        let local = |records: &RecordReader| records.partition(id).map(|p| p.topic);
+        let mut sources = self.sources.iter_mut();
+        let Some((topic, source)) = sources.find_map(|s| Some((local(s)?, s))) else {
             return Ok(());
         };
-        intake.with(engines).record(Record { topic, ..*record });
+        let record = Record { topic, ..*record };
+        let engine = &mut self.session.engine;
         let since = Instant::now();
-        while !intake.parked.is_empty() {
-            if since.elapsed() >= SCHEMA {
+        while source.read(engine, &record) == Reading::AwaitingSchema {
+            if since.elapsed() >= SCHEMA_WITHIN {
                 let (partition, offset) = (record.partition, record.offset);
-                return Err(Fault::Unavailable(format!(
-                    "the schema of the record at {}/{partition} offset {offset} did not come within {SCHEMA:?}; \
-                     check [registry]",
-                    intake.topics[usize::from(topic)]
+                return Err(AppError::Unavailable(format!(
+                    "the schema of the record at {}/{partition} offset {offset} did not arrive within \
+                     {SCHEMA_WITHIN:?}; check [registry]",
+                    source.topic(topic)
                 )));
             }
             std::thread::sleep(Duration::from_millis(5));
-            intake.with(engines).release();
         }
         Ok(())
     }
 
-    fn ended(self) -> Result<(Engine, Witness), Fault> {
-        let seen = self.intakes.into_iter().filter_map(|i| i.witness);
-        let all = seen.reduce(Witness::with).unwrap_or_default();
-        match self.engines {
-            Engines::Whole(engine) => Ok((*engine, all)),
-            Engines::Moving(_) | Engines::Judging(_) => {
-                Err(Fault::Broken("a replay has one engine".to_owned()))
-            }
-        }
+    fn finish(self) -> (Engine, Tally) {
+        let stats = self.sources.into_iter().filter_map(|s| s.stats);
+        let stats = stats.reduce(ReplayStats::merged);
+        self.session.finish(stats.unwrap_or_default())
     }
 }
