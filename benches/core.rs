@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::stats::axis::{Axis, Grid};

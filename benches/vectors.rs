@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::collect::{Event, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan};
 use trueline::stats::algebra::Merge;

@@ -21,7 +21,7 @@ use serde_json::Value;
 use support::broker::{Broker, unique};
 use support::service::{LIMIT, Service};
 use support::wait_for;
-use trueline::app::engine::{Engine, Plan};
+use trueline::monitor::{Engine, Plan};
 use trueline::collect::{Event, Origin};
 use trueline::config::Config;
 use trueline::config::value::Outside;

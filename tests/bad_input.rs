@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::Path;
 
-use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Disposition, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
 use trueline::judge::JudgeOptions;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use outside::Server;
 use trueline::app::berth::Berth;
-use trueline::app::engine::{Engine, ModelPlan, Plan, Snapshot};
+use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use outside::{Answer, Server, id, now_ms, populated, publish, sample, window};
 use trueline::alert::AlertState;
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::collect::{Event, Origin};
 use trueline::judge::{ModelPlan, Plan, Verdict};
 use trueline::stats::axis::{Axis, Grid};

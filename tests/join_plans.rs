@@ -2,7 +2,7 @@
 //! that begin or cease to be joined, topics in another order.
 
 use std::collections::BTreeMap;
-use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;

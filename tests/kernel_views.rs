@@ -3,7 +3,7 @@
 //! kept is said.
 
 use std::path::Path;
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};

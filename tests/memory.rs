@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::partitions;
-use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{

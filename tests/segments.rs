@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, OTHER, Origin, ROLL_UP, Refusal, Segmenting};
 use trueline::config::Config;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trueline::app::berth::Berth;
-use trueline::app::engine::{Engine, Remembered, Snapshot};
+use trueline::monitor::{Engine, Remembered, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{
     JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated, SpillBackend, SpillEntries,

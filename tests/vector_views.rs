@@ -2,7 +2,7 @@
 //! came and through whatever restarts; segments go together; what is capped is said; tests keep their levels.
 
 use std::path::Path;
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::record::Record;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};

@@ -27,7 +27,7 @@ mod tapping;
 pub use amend::LateVector;
 pub use collector::{Bounds, Collector};
 pub use counters::{Counters, SourceCounters};
-pub use event::{Disposition, Event, Label, Origin, Reason, Refusal};
+pub use event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
 pub use joining::MaturedVector;
 pub use key::{Key, Names};
 pub use pairing::{PairCounts, PairShape, Pairing, PairingState};

@@ -133,7 +133,7 @@ impl OpenPanes {
         if r.class.is_none() || r.implied {
             pane.unlabelled.count(waited.top(), r.implied);
         }
-        let observed = r.class.map(|c| pane.sums.observe_waited(waited, c));
+        let observed = r.class.map(|c| pane.sums.observe_retained(waited, c));
         observed.unwrap_or(true)
     }
 

@@ -235,7 +235,7 @@ impl Vectors {
     ) {
         if let Some(at) = self.find_or_begin(plan, name, line_ms) {
             let due = &mut self.versions[at].due_ms;
-            *due = due.into_iter().chain([due_ms]).min();
+            *due = Some(due.map_or(due_ms, |due| due.min(due_ms)));
         }
     }
 

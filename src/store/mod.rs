@@ -1,16 +1,24 @@
-//! Floor 3: state on disk and in topics.
+//! Floor 3: stored state.
 //!
-//! [`file`](mod@file) says how a snapshot survives a crash, [`journal`] what pending predictions add to it;
-//! [`mod@inspect`] looks into a directory, and [`transfer`] carries its state elsewhere. A [`parcel`] carries
-//! the state of one partition from process to process; [`shelves`] looks into a topic of them. What memory
-//! has no room for goes to [`mod@spill`], which is no state.
+//! * On disk: [`file`](mod@file) writes a [`Snapshot`](crate::monitor::Snapshot) so that it survives a crash,
+//!   and [`journal`] adds the pending predictions. [`mod@inspect`] lists a state directory, and
+//!   [`transfer`] exports and imports it.
+//! * In the state topic: [`checkpoint`] is the state of one partition and how it is written, [`reader`]
+//!   finds the newest one, and [`topic_report`] inspects a whole topic. With a separate judge a
+//!   checkpoint also carries the deltas since the one before.
+//! * [`mod@spill`] holds pending predictions that exceed memory. It is scratch space, not state.
+//!
+//! [`mod@format`] has the version of the format and the errors.
 
+pub mod checkpoint;
 pub mod file;
+pub mod format;
 pub mod inspect;
 pub mod journal;
-pub mod parcel;
-pub mod shelves;
+pub mod reader;
 pub mod spill;
+pub mod topic_report;
 pub mod transfer;
 
-pub use file::{Fault, Loaded, StoreError, load, load_checked, load_named, save};
+pub use file::{Loaded, load, load_checked, load_with_journals, save};
+pub use format::{FormatError, StoreError};

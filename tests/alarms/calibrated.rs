@@ -5,7 +5,7 @@
 
 use crate::feed::{PANE_MS, Stream, Truth, alarms, event, plan};
 use crate::streams::{LAWS, each, runs, score};
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::judge::{Step, Verdict};
 use trueline::stats::rng::Rng;
 

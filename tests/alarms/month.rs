@@ -9,7 +9,7 @@ use crate::streams::expit;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::f64::consts::TAU;
-use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step, Verdict};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use trueline::app::engine::{Engine, ModelPlan, Plan};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::judge::vector::VectorState;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::checkpoint_store::{CheckpointStore, ParcelAge, ParcelCounts, Taken};
-use crate::app::snapshots::Written;
+use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::judge::StreamId;
 use crate::kafka::KafkaError;
@@ -145,13 +145,13 @@ impl Assignment {
     }
 
     /// Whether a partition that is assigned must not be read.
-    pub fn bars(&self, source: u16, partition: i32) -> bool {
+    pub fn suspends(&self, source: u16, partition: i32) -> bool {
         let at = (self.shards.copartition(source), partition);
         self.suspended.contains_key(&at)
     }
 
     /// Partitions that are assigned and are not read, by topic, each with the reason.
-    pub fn barred(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
         self.suspended.iter().map(|(at, why)| {
             let topic = self.topics.get(usize::from(at.0));
             (topic.map_or("", String::as_str), at.1, why.as_str())

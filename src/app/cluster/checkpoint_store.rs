@@ -1,6 +1,6 @@
 //! The topic of checkpoints: shards are taken over from it and written to it, by a thread of its own.
 //!
-//! The format and the protocol are in [`crate::store::parcel`]. Taking a partition over waits on the
+//! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits on the
 //! engine's thread, within the rebalance that assigned it: nothing of the partition may be read before.
 //! Writing runs beside the engine, as with snapshots on disk: a copy of the changed shards is taken at one
 //! moment, one batch is under way at a time, and a batch that was not written is written with the next.
@@ -15,15 +15,18 @@
 
 use super::cursor::{CheckpointCursor, Progress, WHOLE};
 use crate::app::clock;
-use crate::app::snapshots::Written;
+use crate::app::outputs::snapshots::Written;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalError, SpillError, SpillBackend};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
-use crate::store::file::Fault;
+use crate::store::FormatError;
 use crate::monitor::aggregator::At;
 use crate::monitor::delta_log::DeltaBatch;
-use crate::store::parcel::{self, CHUNK_BYTES, Found, Keyed, Parcel, Piece, Shelf, Stretch};
+use crate::store::checkpoint::{
+    self, CHUNK_BYTES, JournalChunk, JournalRange, KeyedRecord, PartitionCheckpoint,
+};
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,8 +66,8 @@ struct Outgoing {
     prefix: String,
     epoch: i64,
     number: u64,
-    parcel: Parcel,
-    pieces: Vec<(Piece, Vec<u8>)>,
+    checkpoint: PartitionCheckpoint,
+    pieces: Vec<(JournalChunk, Vec<u8>)>,
     drops: Vec<String>,
     positions: Vec<Origin>,
     progress: Progress,
@@ -190,28 +193,28 @@ impl CheckpointStore {
         let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
-        let prefix = parcel::prefix(&group, &topic, partition);
+        let prefix = checkpoint::prefix(&group, &topic, partition);
         let state_partition = self.state.home(partition, topics)?;
-        let claim: Keyed = (parcel::claim_key(&prefix), Some(self.claimant()));
+        let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
         let epoch = self.writer.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
-        let mut shelf = Shelf::new(prefix.clone());
+        let mut shelf = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
-            .read(state_partition, epoch, left, |key, value| shelf.take(key, value))?;
+            .read(state_partition, epoch, left, |key, value| shelf.read(key, value))?;
         let cursor = CheckpointCursor {
             group,
             topic,
             state_partition,
             prefix,
             epoch,
-            lineage: vec![Stretch {
+            lineage: vec![JournalRange {
                 segment: 0,
                 offset: 0,
                 epoch,
             }],
-            old: shelf.older(epoch),
-            pieces: shelf.pieces().collect(),
+            old: shelf.keys_of_other_epochs(epoch),
+            pieces: shelf.journal_chunks().collect(),
             ..CheckpointCursor::default()
         };
         self.counts.read_bytes += shelf.bytes();
@@ -225,11 +228,11 @@ impl CheckpointStore {
         (source, partition): At,
         topics: &[String],
         plan: &Plan,
-        shelf: &Shelf,
+        shelf: &CheckpointReader,
         mut cursor: CheckpointCursor,
     ) -> Result<Taken, KafkaError> {
         let at = (source, partition);
-        let why = match shelf.open() {
+        let why = match shelf.newest() {
             Ok(Some(found)) => {
                 for (key, fault) in &found.refused {
                     tracing::error!(%key, %fault, "parcel refused, using an older one");
@@ -260,7 +263,7 @@ impl CheckpointStore {
             },
             Err(faults) => {
                 self.counts.refused += faults.len() as u64;
-                let named = |(key, fault): &(String, Fault)| format!("{key}: {fault}");
+                let named = |(key, fault): &(String, FormatError)| format!("{key}: {fault}");
                 let all: Vec<String> = faults.iter().map(named).collect();
                 format!(
                     "no usable parcel in {}: {}",
@@ -467,13 +470,13 @@ enum Unusable {
 /// The shard that a checkpoint holds.
 fn shard_of(
     at: At,
-    found: Found,
+    found: FoundCheckpoint,
     topics: &[String],
     plan: &Plan,
     cursor: &mut CheckpointCursor,
     room: Option<Room>,
 ) -> Result<(LocalShard, Vec<VerdictState>), Unusable> {
-    let mut snapshot = found.parcel.snapshot;
+    let mut snapshot = found.checkpoint.snapshot;
     snapshot.rebind(topics);
     let segments = match snapshot.joins.is_empty() {
         true => Vec::new(),
@@ -500,9 +503,9 @@ fn shard_of(
     if !shard.shard().has_journals() {
         cursor.begin_journal();
     }
-    cursor.written = Some(progress_of(shard.shard(), &found.parcel.memories));
+    cursor.written = Some(progress_of(shard.shard(), &found.checkpoint.verdicts));
     cursor.at_ms = Some(clock::now_ms());
-    Ok((shard, found.parcel.memories))
+    Ok((shard, found.checkpoint.verdicts))
 }
 
 fn progress_of(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
@@ -548,10 +551,10 @@ fn outgoing(
         number: cursor.number + 1,
         positions: shard.shard().positions(),
         deltas_until: deltas.as_ref().map_or(0, DeltaBatch::next),
-        parcel: Parcel {
+        checkpoint: PartitionCheckpoint {
             snapshot,
-            memories: verdicts.to_vec(),
-            lineage: cursor.lineage.clone(),
+            verdicts: verdicts.to_vec(),
+            epochs: cursor.lineage.clone(),
             deltas,
         },
         drops: cursor.drops(),
@@ -577,16 +580,16 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
     let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
     for o in sent {
         for (piece, bytes) in &o.pieces {
-            let key = parcel::piece_key(&o.prefix, *piece);
+            let key = checkpoint::journal_key(&o.prefix, *piece);
             bodies.push((o.state_partition, (key, Some(bytes.clone()))));
         }
-        let (body, head) = parcel::records(&o.parcel, &o.prefix, o.epoch, o.number)?;
+        let (body, head) = checkpoint::records(&o.checkpoint, &o.prefix, o.epoch, o.number)?;
         bodies.extend(body.into_iter().map(|keyed| (o.state_partition, keyed)));
         heads.push((o.state_partition, head));
         drops.extend(o.drops.iter().map(|key| (o.state_partition, (key.clone(), None))));
     }
     let size =
-        |(_, (key, value)): &(i32, Keyed)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
+        |(_, (key, value)): &(i32, KeyedRecord)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
     let bytes = bodies.iter().chain(&heads).map(size).sum();
     put(writer, &bodies)?;
     put(writer, &heads)?;
@@ -595,8 +598,8 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn put(writer: &StateWriter, records: &[(i32, Keyed)]) -> Result<(), String> {
-    let all: Vec<(i32, &Keyed)> = records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
+    let all: Vec<(i32, &KeyedRecord)> = records.iter().map(|(home, keyed)| (*home, keyed)).collect();
     match writer.put(&all, WRITE) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),

@@ -5,7 +5,8 @@
 
 use crate::alert::Alert;
 use crate::monitor::delta_log::LogPosition;
-use crate::store::parcel::{self, Found, Piece, Shelf, Stretch};
+use crate::store::checkpoint::{self, JournalChunk, JournalRange};
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Checkpoints in a row that need a journal segment: the one before must stay whole.
@@ -22,13 +23,13 @@ pub struct CheckpointCursor {
     pub(super) epoch: i64,
     /// Number of the last checkpoint that was written.
     pub(super) number: u64,
-    pub(super) lineage: Vec<Stretch>,
+    pub(super) lineage: Vec<JournalRange>,
     /// Pieces of the journal that lie in the topic.
-    pub(super) pieces: BTreeSet<Piece>,
+    pub(super) pieces: BTreeSet<JournalChunk>,
     /// Keys of earlier epochs, to be taken away once they are superseded.
     pub(super) old: Vec<String>,
     /// New pieces that do not lie there.
-    pub(super) unwritten: Vec<(Piece, Vec<u8>)>,
+    pub(super) unwritten: Vec<(JournalChunk, Vec<u8>)>,
     /// First journal segment that the last checkpoints need, newest last.
     pub(super) needed: VecDeque<u64>,
     /// How far the partition was at the last checkpoint.
@@ -50,20 +51,20 @@ pub(super) struct Progress {
 
 impl CheckpointCursor {
     /// Takes up where a checkpoint left off.
-    pub(super) fn resume(&mut self, shelf: &Shelf, found: &Found) {
-        self.old = shelf.older(self.epoch);
-        self.pieces = shelf.pieces().collect();
-        let next = found.parcel.deltas.as_ref().map(|deltas| deltas.next());
+    pub(super) fn resume(&mut self, shelf: &CheckpointReader, found: &FoundCheckpoint) {
+        self.old = shelf.keys_of_other_epochs(self.epoch);
+        self.pieces = shelf.journal_chunks().collect();
+        let next = found.checkpoint.deltas.as_ref().map(|deltas| deltas.next());
         self.origin = next.map(|next| LogPosition {
             epoch: found.epoch,
             next,
         });
-        self.lineage.clone_from(&found.parcel.lineage);
-        let marks = found.parcel.snapshot.joins.iter().flat_map(|j| &j.marks);
+        self.lineage.clone_from(&found.checkpoint.epochs);
+        let marks = found.checkpoint.snapshot.joins.iter().flat_map(|j| &j.marks);
         let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
         // What others wrote from there on is not ours.
         self.lineage.retain(|s| (s.segment, s.offset) < end);
-        self.lineage.push(Stretch {
+        self.lineage.push(JournalRange {
             segment: end.0,
             offset: end.1,
             epoch: self.epoch,
@@ -72,7 +73,7 @@ impl CheckpointCursor {
 
     /// Whatever others wrote of a journal is not part of what is written from here on.
     pub(super) fn begin_journal(&mut self) {
-        self.lineage = vec![Stretch {
+        self.lineage = vec![JournalRange {
             segment: 0,
             offset: 0,
             epoch: self.epoch,
@@ -87,7 +88,7 @@ impl CheckpointCursor {
             .copied()
             .min()
             .map_or(needs, |n| n.min(needs));
-        let over = |pair: &[Stretch]| (pair[1].segment, pair[1].offset) <= (first, 0);
+        let over = |pair: &[JournalRange]| (pair[1].segment, pair[1].offset) <= (first, 0);
         while self.lineage.windows(2).next().is_some_and(over) {
             self.lineage.remove(0);
         }
@@ -105,14 +106,14 @@ impl CheckpointCursor {
         }
         let first = self.needed.iter().min().copied().unwrap_or(0);
         let lineage = &self.lineage;
-        let unneeded = |&(segment, offset, epoch): &Piece| {
-            segment < first || parcel::author(lineage, segment, offset) != Some(epoch)
+        let unneeded = |&(segment, offset, epoch): &JournalChunk| {
+            segment < first || checkpoint::epoch_at(lineage, segment, offset) != Some(epoch)
         };
-        let gone: Vec<Piece> = self.pieces.iter().copied().filter(unneeded).collect();
+        let gone: Vec<JournalChunk> = self.pieces.iter().copied().filter(unneeded).collect();
         let mut keys = std::mem::take(&mut self.old);
         for piece in gone {
             self.pieces.remove(&piece);
-            keys.push(parcel::piece_key(&self.prefix, piece));
+            keys.push(checkpoint::journal_key(&self.prefix, piece));
         }
         keys
     }
@@ -122,8 +123,8 @@ impl CheckpointCursor {
 mod tests {
     use super::*;
 
-    fn stretch(segment: u64, offset: u64, epoch: i64) -> Stretch {
-        Stretch {
+    fn stretch(segment: u64, offset: u64, epoch: i64) -> JournalRange {
+        JournalRange {
             segment,
             offset,
             epoch,
@@ -164,22 +165,22 @@ mod tests {
             epoch: 20,
             ..CheckpointCursor::default()
         };
-        let mut found = Found::default();
-        found.parcel.lineage = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
+        let mut found = FoundCheckpoint::default();
+        found.checkpoint.epochs = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
         let mark = |segment, len| JournalMark {
             segment,
             len,
             crc: 0,
             until_ms: 0,
         };
-        found.parcel.snapshot.joins = vec![JoinState {
+        found.checkpoint.snapshot.joins = vec![JoinState {
             join: 0,
             partition: 3,
             predictions: 0,
             outcomes: 1,
             marks: vec![mark(1, 100), mark(2, 30)],
         }];
-        cursor.resume(&Shelf::new(String::new()), &found);
+        cursor.resume(&CheckpointReader::new(String::new()), &found);
         let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
         assert_eq!(cursor.lineage, all);
     }

@@ -34,7 +34,7 @@ use crate::monitor::liveness::{Freshness, PartitionLiveness, Reach};
 use crate::monitor::{Monitor, Plan, RestoreError, Snapshot};
 use crate::judge::Change;
 use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
-use crate::store::parcel::{CHUNK_BYTES, Keyed};
+use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
 use crate::telemetry::published::{FleetFacts, Role};
 
 /// Pause before what a broker did not answer is tried again.
@@ -184,7 +184,7 @@ impl Follower {
         let key = lease_key(group.map_or("", String::as_str));
         let name = kafka.instance.as_deref().unwrap_or("-");
         let by = format!("{name} {} {}", std::process::id(), clock::now_ms());
-        let claim: Keyed = (key, Some(by.into_bytes()));
+        let claim: KeyedRecord = (key, Some(by.into_bytes()));
         let writer = StateWriter::new(kafka, topic)?;
         let claim = writer.put(&[(home, &claim)], CLAIM)?;
         follower.begin(homes)?;
@@ -236,7 +236,7 @@ impl Follower {
         let (at, at_ms) = (arrival.at, arrival.at_ms);
         self.news = true;
         let taken = arrival.found.and_then(|found| {
-            let (epoch, checkpoint) = (found.epoch, found.parcel);
+            let (epoch, checkpoint) = (found.epoch, found.checkpoint);
             self.aggregator
                 .take(at, epoch, checkpoint.snapshot, checkpoint.deltas)
         });

@@ -1,6 +1,6 @@
 //! Follows the topic of checkpoints in order, and decides which checkpoint of each partition is current.
 //!
-//! [`crate::store::parcel`] describes the protocol. A process that takes a partition over resumes from the
+//! [`crate::store::checkpoint`] describes the protocol. A process that takes a partition over resumes from the
 //! newest whole checkpoint before its claim. So, read in order, checkpoints under an epoch below the last
 //! claim are ignored, and each one that counts continues the one that counted before it. What a broker has
 //! compacted away in between was superseded.
@@ -12,7 +12,8 @@
 //! Memory: the records of one checkpoint for each partition. Journals of pending predictions are skipped.
 
 use crate::monitor::aggregator::At;
-use crate::store::parcel::{Found, Shelf, prefix};
+use crate::store::checkpoint::prefix;
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;
 
 
@@ -24,7 +25,7 @@ pub struct Arrival {
     /// When it was written, milliseconds since 1970.
     pub at_ms: Option<i64>,
     /// The checkpoint, or why it cannot be used.
-    pub found: Result<Found, String>,
+    pub found: Result<FoundCheckpoint, String>,
 }
 
 /// The claim to judge, as it is written in the topic.
@@ -39,7 +40,7 @@ pub struct JudgeLease {
 /// One partition of a source.
 #[derive(Debug)]
 struct PartitionReader {
-    shelf: Shelf,
+    shelf: CheckpointReader,
     /// The last claim; later checkpoints under earlier claims are ignored.
     claim: i64,
     head_ms: Option<i64>,
@@ -139,7 +140,7 @@ impl StateTopicReader {
             return arrivals;
         };
         let reader = home.readers.entry(at).or_insert_with(|| PartitionReader {
-            shelf: Shelf::light(prefix),
+            shelf: CheckpointReader::without_journals(prefix),
             claim: i64::MIN,
             head_ms: None,
         });
@@ -150,7 +151,7 @@ impl StateTopicReader {
         if value.is_none() || epoch.is_some_and(|epoch| epoch < reader.claim) {
             return arrivals;
         }
-        reader.shelf.take(key, value);
+        reader.shelf.read(key, value);
         if rest.contains("/head/") {
             reader.head_ms = at_ms;
             if home.open {
@@ -196,7 +197,7 @@ impl StatePartition {
 
 impl PartitionReader {
     fn open(&mut self, at: At) -> Option<Arrival> {
-        let found = match self.shelf.open() {
+        let found = match self.shelf.newest() {
             Ok(None) => return None,
             Ok(Some(found)) => Ok(found),
             Err(faults) => {
@@ -217,7 +218,7 @@ impl PartitionReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::parcel::{Keyed, Parcel, claim_key, records};
+    use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, claim_key, records};
 
     /// A log and its reader.
     struct Log {
@@ -234,7 +235,7 @@ mod tests {
         }
 
         /// Evaluations counted by the parcels that come of a record.
-        fn put(&mut self, (key, value): &Keyed) -> Vec<u64> {
+        fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
             let keyed = (key.as_bytes(), value.as_deref());
             let came = self.homes.take(0, self.next, Some(self.next), keyed);
             self.next += 1;
@@ -250,7 +251,7 @@ mod tests {
         }
 
         fn parcel(&mut self, epoch: i64, number: u64, n: u64) -> Vec<u64> {
-            let mut parcel = Parcel::default();
+            let mut parcel = PartitionCheckpoint::default();
             parcel.snapshot.counters.evaluations = n;
             let (body, head) = records(&parcel, "g/x/t/4/", epoch, number).expect("encoded");
             body.iter()
@@ -262,7 +263,7 @@ mod tests {
     fn known(arrival: Arrival) -> u64 {
         assert_eq!(arrival.at, (2, 4));
         let found = arrival.found.expect("sound");
-        found.parcel.snapshot.counters.evaluations
+        found.checkpoint.snapshot.counters.evaluations
     }
 
     #[test]
@@ -287,7 +288,7 @@ mod tests {
         assert!(log.parcel(epoch, 1, 10).is_empty());
         assert!(log.parcel(epoch, 2, 20).is_empty());
         // The first record at 5 or behind opens what was before, then itself when it is whole.
-        let (body, head) = records(&Parcel::default(), "g/x/t/4/", epoch, 3).expect("encoded");
+        let (body, head) = records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
         assert_eq!(log.put(&body[0]), [20]);
         assert_eq!(log.put(&head), [0]);
         assert!(log.homes.end(0).is_empty());

@@ -9,15 +9,15 @@ use std::time::Duration;
 use super::assignment::{Assignment, Moves};
 use super::checkpoint_store::{ParcelAge, ParcelCounts};
 use super::follower::Follower;
-use crate::app::snapshots::Written;
+use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{
-    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
+    Counters, Origin, Pair, PairCounts, PartitionId, PartitionState,
 };
 use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
-use crate::monitor::{Engine, LocalShard, Monitor, Plan, Snapshot};
+use crate::monitor::{Engine, Monitor, Plan, RecordSink, Snapshot};
 use crate::telemetry::published::Role;
 use std::collections::BTreeMap;
 
@@ -32,93 +32,55 @@ pub enum Topology {
 }
 
 impl Topology {
-    fn shard(&mut self, source: u16, partition: i32) -> Option<&mut LocalShard> {
-        match self {
-            Topology::Sharded(m) => m.shards_mut().get_mut(source, partition),
-            Topology::Single(_) | Topology::Aggregator(_) => None,
-        }
-    }
-
-    /// Takes a decoded record; one of a partition that is not ours is not counted.
+    /// What counts the records of a partition; `None` where this process does not own the partition.
     #[inline]
-    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        if let Topology::Single(engine) = self {
-            return engine.observe(origin, event);
-        }
-        let shard = self.shard(origin.source, origin.partition);
-        shard.map_or(Disposition::Replayed, |s| s.observe(origin, event))
-    }
-
-    /// Takes an outcome that came separately from its prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        if let Topology::Single(engine) = self {
-            return engine.label(origin, label);
-        }
-        let shard = self.shard(origin.source, origin.partition);
-        shard.map_or(Disposition::Replayed, |s| s.label(origin, label))
-    }
-
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        if let Topology::Single(engine) = self {
-            return engine.reject(origin, reason);
-        }
-        let shard = self.shard(origin.source, origin.partition);
-        shard.map_or(Disposition::Replayed, |s| s.reject(origin, reason))
-    }
-
-    /// See [`Engine::next_row`].
-    pub fn next_row(&mut self, origin: Origin) {
-        if let Topology::Single(engine) = self {
-            engine.next_row(origin);
-        } else if let Some(shard) = self.shard(origin.source, origin.partition) {
-            shard.next_row(origin);
+    pub fn sink_of(&mut self, at: PartitionId) -> Option<&mut dyn RecordSink> {
+        match self {
+            Topology::Single(engine) => Some(engine.as_mut()),
+            Topology::Sharded(m) => {
+                let shard = m.shards_mut().get_mut(at.source, at.partition)?;
+                Some(shard)
+            }
+            Topology::Aggregator(_) => None,
         }
     }
 
     /// See [`Engine::end_of_partition`].
-    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
-        if let Topology::Single(engine) = self {
-            engine.end_of_partition(source, partition);
-        } else if let Some(shard) = self.shard(source, partition) {
-            shard.end_of_partition(source, partition);
+    pub fn end_of_partition(&mut self, at: PartitionId) {
+        if let Some(sink) = self.sink_of(at) {
+            sink.end_of_partition(at);
         }
     }
 
     /// See [`Engine::rewind`].
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        if let Topology::Single(engine) = self {
-            engine.rewind(source, partition, offset);
-        } else if let Some(shard) = self.shard(source, partition) {
-            shard.rewind(source, partition, offset);
+    pub fn rewind(&mut self, at: PartitionId, offset: i64) {
+        if let Some(sink) = self.sink_of(at) {
+            sink.rewind(at, offset);
         }
     }
 
     /// A partition is to be read; answers the offset to seek to, where one is known. Where it may move, it
     /// is taken over here.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
         match self {
-            Topology::Single(engine) => engine.assign(source, partition),
-            Topology::Sharded(m) => m.assign(source, partition),
+            Topology::Single(engine) => engine.assign(at.source, at.partition),
+            Topology::Sharded(m) => m.assign(at.source, at.partition),
             Topology::Aggregator(_) => None,
         }
     }
 
     /// Whether a partition that is assigned must not be read.
-    pub fn bars(&self, source: u16, partition: i32) -> bool {
-        match self {
-            Topology::Single(_) | Topology::Aggregator(_) => false,
-            Topology::Sharded(m) => m.bars(source, partition),
-        }
+    pub fn suspends(&self, at: PartitionId) -> bool {
+        matches!(self, Topology::Sharded(m) if m.suspends(at.source, at.partition))
     }
 
     /// Partitions that are assigned and are not read for good, by topic, each with the reason.
-    pub fn barred(&self) -> impl Iterator<Item = (&str, i32, &str)> {
-        let barred = match self {
-            Topology::Sharded(m) => Some(m.barred()),
+    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let suspended = match self {
+            Topology::Sharded(m) => Some(m.suspended()),
             Topology::Single(_) | Topology::Aggregator(_) => None,
         };
-        barred.into_iter().flatten()
+        suspended.into_iter().flatten()
     }
 
     /// Why a partition could not be taken over, for now, once.
@@ -131,10 +93,10 @@ impl Topology {
 
     /// A partition is no longer read here. What is known of it goes along, unless the group has given it
     /// away already.
-    pub fn revoke(&mut self, source: u16, partition: i32, lost: bool) {
+    pub fn revoke(&mut self, at: PartitionId, lost: bool) {
         match self {
-            Topology::Single(engine) => engine.revoke(source, partition),
-            Topology::Sharded(m) => m.revoke(source, partition, lost),
+            Topology::Single(engine) => engine.revoke(at.source, at.partition),
+            Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
             Topology::Aggregator(_) => {}
         }
     }
@@ -385,7 +347,7 @@ impl Topology {
     }
 
     /// Predictions that are retained for their outcomes, or for revisions.
-    pub fn held(&self) -> usize {
+    pub fn retained(&self) -> usize {
         match self {
             Topology::Single(engine) => engine.retained(),
             Topology::Sharded(m) => m.shards().all().iter().map(|s| s.shard().retained()).sum(),

@@ -1,4 +1,4 @@
-//! What the engine knows, put where HTTP can read it; what changed, told in the log.
+//! Publishes what HTTP shows, and logs what changed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::clock;
-use super::engines::Engines;
-use super::intake::Intake;
 use super::snapshots::Written;
 use crate::alert::AlertState;
+use crate::app::clock;
+use crate::app::cluster::topology::Topology;
+use crate::app::ingest::consumer::SourceConsumer;
+use crate::app::ingest::source::SourceReader;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
@@ -18,8 +19,8 @@ use crate::registry::Counts;
 use crate::telemetry::Published;
 use crate::telemetry::published::{EngineFacts, ParcelFacts, PartitionFacts, SourceFacts};
 
-/// Publishes every stream's report and withdraws those of streams that are gone; and the ledger.
-pub fn reports(published: &Published, engine: &Engines) {
+/// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
+pub fn reports(published: &Published, engine: &Topology) {
     let mut alive: HashSet<&StreamId> = HashSet::new();
     for report in engine.reports() {
         alive.insert(&report.id);
@@ -30,9 +31,9 @@ pub fn reports(published: &Published, engine: &Engines) {
     published.update(|facts| facts.ledger = ledger);
 }
 
-/// Publishes what is said of versions that score the same ids. Each comparison searches for the ends of its
-/// intervals anew, so it is not done at every tick.
-pub fn comparisons(published: &Published, engine: &Engines) {
+/// Publishes the comparisons of versions that score the same ids. Each comparison computes its interval
+/// again, so this is not done at every tick.
+pub fn comparisons(published: &Published, engine: &Topology) {
     let (comparisons, counts) = (engine.comparisons().into(), engine.pair_counts());
     published.update(|facts| {
         facts.comparisons = comparisons;
@@ -40,47 +41,42 @@ pub fn comparisons(published: &Published, engine: &Engines) {
     });
 }
 
-/// Publishes how long evaluations took since the last time.
-pub fn evaluations(published: &Published, engine: &mut Engines) {
+/// Publishes how long the evaluations since the last call took.
+pub fn evaluations(published: &Published, engine: &mut Topology) {
     for nanos in engine.take_nanos() {
         published.evaluated(Duration::from_nanos(nanos));
     }
 }
 
-/// Publishes counters and positions. Before the reports: whoever sees a verdict also sees the records
-/// that it rests on counted.
-pub fn facts(
-    published: &Published,
-    engine: &Engines,
-    feeds: &[(&Intake, &Consumer)],
-    asked: Counts,
-) {
+/// Publishes counters and positions. This comes before the reports, so that a reader who sees a verdict
+/// also sees its records counted.
+pub fn facts(published: &Published, engine: &Topology, consumers: &[SourceConsumer], asked: Counts) {
     let counters = engine.counters();
-    let sources: Vec<SourceFacts> = feeds
+    let sources: Vec<SourceFacts> = consumers
         .iter()
-        .flat_map(|(intake, _)| source_facts(engine, &counters, intake))
+        .flat_map(|c| source_facts(engine, &counters, &c.source))
         .collect();
-    let state = engine.barred();
+    let state = engine.suspended();
     let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
-    let stopped = feeds.iter().flat_map(|(intake, _)| intake.stopped());
+    let stopped = consumers.iter().flat_map(|c| c.source.stopped());
     let stopped = stopped.map(|(topic, partition, _)| (topic.to_owned(), partition));
-    let barred = state.chain(stopped).collect();
-    let partitions: Vec<PartitionFacts> = feeds
+    let suspended = state.chain(stopped).collect();
+    let partitions: Vec<PartitionFacts> = consumers
         .iter()
-        .flat_map(|(intake, consumer)| partition_facts(engine, intake, consumer))
+        .flat_map(|c| partition_facts(engine, &c.source, &c.consumer))
         .collect();
     published.update(|facts| {
         facts.sources = sources;
         facts.partitions = partitions;
-        facts.parcels = parcels(engine);
+        facts.parcels = checkpoints(engine);
         facts.role = engine.role();
-        facts.barred = barred;
+        facts.barred = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
 }
 
-/// What happened to parcels, where partitions move with their state.
-fn parcels(engine: &Engines) -> Option<ParcelFacts> {
+/// Facts about checkpoints, where partitions move with their state.
+fn checkpoints(engine: &Topology) -> Option<ParcelFacts> {
     let (counts, ages) = engine.parcels()?;
     let ages = ages.into_iter();
     Some(ParcelFacts {
@@ -94,7 +90,7 @@ fn parcels(engine: &Engines) -> Option<ParcelFacts> {
     })
 }
 
-/// Offers pairs to who listens, a line of JSON each.
+/// Offers pairs to the clients of the tap, one JSON line each.
 pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
     let line = |p: &Pair| {
         let scores: serde_json::Map<String, Value> = p
@@ -119,8 +115,8 @@ pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
     published.taps.offer(&lines, passed, seconds);
 }
 
-/// Publishes sizes, for which all state is walked.
-pub fn size(published: &Published, engine: &Engines, spill_bytes: u64) {
+/// Publishes sizes, which takes a walk over all state.
+pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
     let counters = engine.counters();
     let (spilled, pending_bytes) = engine.spilled();
     let size = EngineFacts {
@@ -137,49 +133,51 @@ pub fn size(published: &Published, engine: &Engines, spill_bytes: u64) {
     published.update(|facts| facts.engine = size);
 }
 
-/// One entry a topic. Dead letters and what is parked are counted for the source, and shown with its first topic.
-fn source_facts(engine: &Engines, counters: &Counters, intake: &Intake) -> Vec<SourceFacts> {
-    let dead = intake.dead.as_ref().map(|d| d.counts()).unwrap_or_default();
-    let mut facts: Vec<SourceFacts> = intake
-        .topics
-        .iter()
-        .zip(intake.base..)
-        .map(|(name, number)| SourceFacts {
-            name: name.clone(),
+/// One entry per topic. Dead letters and records that await a schema are counted per source and shown with
+/// its first topic.
+fn source_facts(engine: &Topology, counters: &Counters, source: &SourceReader) -> Vec<SourceFacts> {
+    let dead = source.records.dead_letters.as_ref();
+    let dead = dead.map(|d| d.counts()).unwrap_or_default();
+    let mut facts: Vec<SourceFacts> = source
+        .records
+        .numbered()
+        .zip(&source.lost)
+        .map(|((name, number), &lost)| SourceFacts {
+            name: name.to_owned(),
             counters: counters.source(number),
             brought: engine.moved(number).brought,
             taken: engine.moved(number).taken,
-            lost: intake.lost[usize::from(number - intake.base)],
+            lost,
             ..SourceFacts::default()
         })
         .collect();
     if let Some(first) = facts.first_mut() {
         first.dead_letters_delivered = dead.delivered;
-        first.parked = intake.parked.records();
+        first.parked = source.queue.records();
         first.dead_letters_failed = dead.failed + dead.dropped;
     }
     facts
 }
 
-/// A partition's watermark is that of the model with the most lateness: what is older is complete for all.
-fn partition_facts(engine: &Engines, intake: &Intake, consumer: &Consumer) -> Vec<PartitionFacts> {
+/// The watermark of a partition is that of the model with the longest lateness: older data is complete for
+/// every model.
+fn partition_facts(
+    engine: &Topology,
+    source: &SourceReader,
+    consumer: &Consumer,
+) -> Vec<PartitionFacts> {
     let (lag, positions, now_ms) = (consumer.lag(), engine.positions(), clock::now_ms());
     let states: Vec<PartitionState> = engine.partitions();
     let one = |partition: Partition| {
-        let number = intake.base + partition.topic;
-        let here = |o: &&Origin| o.source == number && o.partition == partition.partition;
-        let state = states
-            .iter()
-            .find(|s| s.source == number && s.partition == partition.partition);
+        let id = source.records.partition_id(partition);
+        let here = |o: &&Origin| o.partition_id() == id;
+        let state = |s: &&PartitionState| (s.source, s.partition) == (id.source, id.partition);
+        let state = states.iter().find(state);
         let newest_ms = state.and_then(|s| s.newest_ms);
         let mut all = lag.iter();
         let records = all.find(|(p, _)| *p == partition).map(|(_, lag)| *lag);
         PartitionFacts {
-            topic: intake
-                .topics
-                .get(usize::from(partition.topic))
-                .cloned()
-                .unwrap_or_default(),
+            topic: source.records.topic(partition.topic).to_owned(),
             partition: partition.partition,
             position: positions.iter().find(here).map_or(0, |o| o.offset),
             lag: records,
@@ -195,10 +193,10 @@ fn partition_facts(engine: &Engines, intake: &Intake, consumer: &Consumer) -> Ve
     consumer.assignment().into_iter().map(one).collect()
 }
 
-/// Publishes what became of a snapshot, and says so when it failed.
+/// Publishes the result of a snapshot, and logs an error.
 pub fn snapshot(published: &Published, written: &Written) {
     if let Err(error) = &written.result {
-        tracing::error!(%error, "snapshot not written; the state in memory goes on");
+        tracing::error!(%error, "snapshot not written; counting continues in memory");
     }
     published.update(|facts| {
         let shown = &mut facts.snapshot;
@@ -212,7 +210,7 @@ pub fn snapshot(published: &Published, written: &Written) {
     });
 }
 
-/// One log line for each change. A firing alert asks someone to act, but not on this program: `warn`.
+/// Writes one log line per change. A firing alert is a `warn`: it asks for action, but not on this program.
 pub fn log(changes: &[Change]) {
     for change in changes {
         let (stream, window) = (change.stream.to_string(), &change.window);

@@ -1,20 +1,22 @@
-//! Alerts between the engine and those who are told: the wiring of [`crate::notify`].
+//! Sends notifications of alerts: connects the engine with [`crate::notify`].
 //!
-//! Belongs to the engine's thread. After each tick its changes become notices; once a second what fires is compared with what was told,
-//! which finds alerts whose silence is over and those that nobody watches any more. Neither waits for anything.
+//! This is part of the engine's thread and never waits. After each tick the changes become notices. Once a
+//! second the firing alerts are compared with what was notified, which finds alerts whose silence has
+//! ended and notified alerts of streams that are gone.
 //!
-//! Where partitions move between processes, what was told of an alert goes with its stream: who gives the last partition of
-//! a stream away neither ends nor repeats its alert from then on, and who takes it knows that people were told and tells the end. A
-//! stream whose partitions lie in several processes is judged by each over its own part, and so is its alert.
+//! Where partitions move between processes, the state of a notification moves with its stream. The
+//! process that gives up the last partition of a stream neither resolves nor repeats its alert from then
+//! on; the next owner knows that people were notified and sends the end. A stream whose partitions lie in
+//! several processes is judged, and notified, by each process over its own partitions.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::clock;
-use super::engines::Engines;
-use super::fault::Fault;
 use crate::alert::{Ack, AlertState};
+use crate::app::clock;
+use crate::app::cluster::topology::Topology;
+use crate::app::error::AppError;
 use crate::http::page_path;
 use crate::judge::{Change, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};
@@ -25,21 +27,21 @@ use crate::telemetry::Published;
 use crate::telemetry::control::{Asked, Told};
 use crate::telemetry::published::SinkFacts;
 
-/// Time between two comparisons of what fires with what was told.
+/// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
 
-/// The way to an alerts topic.
-struct Way(Topic);
+/// A topic that receives notifications.
+struct TopicSink(Topic);
 
-impl Carrier for Way {
+impl Carrier for TopicSink {
     fn carry(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
         let (partition, offset) = self.0.write(key, body)?;
         Ok(format!("partition {partition}, offset {offset}"))
     }
 }
 
-/// Makes the way to the topic of a sink, by the brokers that are read from.
-pub fn carrier(
+/// The topic of a sink, on the brokers of the sources; `None` for a sink of another kind.
+pub fn topic_sink(
     kafka: Option<&KafkaOptions>,
     sink: &SinkOptions,
 ) -> Result<Option<Box<dyn Carrier>>, String> {
@@ -48,29 +50,30 @@ pub fn carrier(
     };
     let topic = Topic::new(kafka, &sink.address, sink.timeout);
     let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
-    Ok(Some(Box::new(Way(topic))))
+    Ok(Some(Box::new(TopicSink(topic))))
 }
 
-/// See the module.
-pub struct Alarms {
+/// Sends notifications. See the module.
+pub struct AlertDispatcher {
     notifier: Notifier,
     options: NotifyOptions,
-    /// The brokers of topics that are sinks.
+    /// The brokers of sinks that are topics.
     kafka: Option<KafkaOptions>,
     compared: Instant,
 }
 
-impl Alarms {
-    /// Opens the journal in the state directory, starts the sinks, and lets people speak through `published`.
+impl AlertDispatcher {
+    /// Opens the journal in the state directory, starts the sinks, and accepts silences and
+    /// acknowledgements through `published`.
     pub fn start(
         options: NotifyOptions,
         (directory, moving): (&Path, bool),
         kafka: Option<&KafkaOptions>,
         published: &Arc<Published>,
-    ) -> Result<Alarms, Fault> {
-        // Jitter must differ from process to process, and no more is asked of it.
+    ) -> Result<AlertDispatcher, AppError> {
+        // The seed of the jitter only has to differ between processes.
         let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
-        let carriers = |sink: &SinkOptions| carrier(kafka, sink);
+        let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
         let notifier = Notifier::start(
             &options,
             (directory, moving),
@@ -78,9 +81,9 @@ impl Alarms {
             clock::now_ms,
             seed,
         );
-        let notifier = notifier.map_err(|e| Fault::Unavailable(format!("alerts: {e}")))?;
-        speak(&notifier.clerk(), published);
-        Ok(Alarms {
+        let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
+        accept_requests(&notifier.clerk(), published);
+        Ok(AlertDispatcher {
             notifier,
             options,
             kafka: kafka.cloned(),
@@ -88,20 +91,20 @@ impl Alarms {
         })
     }
 
-    /// Takes over other sinks and texts. An error names the sink that cannot be made, and changes nothing.
-    pub fn renew(&mut self, options: &NotifyOptions) -> Result<(), String> {
+    /// Replaces the sinks and texts. An error names the sink that failed, and then nothing changes.
+    pub fn reload(&mut self, options: &NotifyOptions) -> Result<(), String> {
         let kafka = self.kafka.as_ref();
-        let carriers = |sink: &SinkOptions| carrier(kafka, sink);
+        let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
         self.notifier.renew(options, &carriers)?;
         self.options = options.clone();
         Ok(())
     }
 
-    /// Tells what changed, and now and then what is missing.
-    pub fn tell(&mut self, changes: &[Change], engine: &mut Engines, published: &Published) {
+    /// Sends the notifications of these changes and, once a second, those that are missing.
+    pub fn dispatch(&mut self, changes: &[Change], engine: &mut Topology, published: &Published) {
         let now_ms = clock::now_ms();
-        let left = self.follow(engine);
-        // What was judged of a stream just before it left stands in its parcel, and its taker tells it.
+        let left = self.follow_moves(engine);
+        // The checkpoint holds the last change of a stream that left, and its next owner sends it.
         for change in changes.iter().filter(|c| !left.contains(&c.stream)) {
             if let Some(notice) = Notice::of(change, self.links(&change.stream)) {
                 self.notifier.take(notice, now_ms);
@@ -112,15 +115,15 @@ impl Alarms {
             self.compare(engine, now_ms);
         }
         if engine.may_move()
-            && let Some(told) = self.notifier.carried()
+            && let Some(notified) = self.notifier.carried()
         {
-            engine.carry(told);
+            engine.carry(notified);
         }
         self.publish(published);
     }
 
-    /// Goes along with the streams that moved; answers those that left.
-    fn follow(&mut self, engine: &mut Engines) -> Vec<StreamId> {
+    /// Passes moved streams to the notifier; returns the streams that left.
+    fn follow_moves(&mut self, engine: &mut Topology) -> Vec<StreamId> {
         let moves = engine.moves();
         for id in &moves.left {
             self.notifier.left(&id.fingerprint());
@@ -135,7 +138,8 @@ impl Alarms {
         moves.left
     }
 
-    fn compare(&mut self, engine: &Engines, now_ms: i64) {
+    /// Sends notifications of firing alerts that are missing.
+    fn compare(&mut self, engine: &Topology, now_ms: i64) {
         let fires = |r: &&StreamReport| r.alert.state == AlertState::Firing;
         let reports: Vec<&StreamReport> = engine.reports().filter(fires).collect();
         let firing = reports.iter().map(|r| Firing {
@@ -180,23 +184,23 @@ impl Alarms {
         published.update(|all| all.sinks = facts);
     }
 
-    /// Lines of the journal that the disk did not take, and notices for which the way there was full.
+    /// Journal lines that could not be written, and notices that were dropped because a queue was full.
     pub fn lost(&self) -> (u64, u64) {
         (self.notifier.faults(), self.notifier.refused())
     }
 
-    /// Ends within the time; what was not delivered is on disk.
+    /// Ends within the given time. Undelivered notices stay on disk.
     pub fn stop(self, within: Duration) {
         self.notifier.stop(within);
     }
 }
 
-/// Lets people silence and acknowledge.
-fn speak(clerk: &Clerk, published: &Arc<Published>) {
+/// Accepts silences and acknowledgements.
+fn accept_requests(clerk: &Clerk, published: &Arc<Published>) {
     let reader = clerk.clone();
     published.control.on_book(move || reader.book());
     let clerk = clerk.clone();
-    // Weak, or the published state would hold itself.
+    // Weak, because the published state would otherwise own itself.
     let reports = Arc::downgrade(published);
     published.control.on_ask(move |asked| {
         let now_ms = clock::now_ms();

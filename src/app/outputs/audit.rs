@@ -1,8 +1,10 @@
-//! Records of changes of alerts, a file each, in `records/` beside the snapshots.
+//! The audit log: one file per change of an alert, in `records/` beside the snapshots.
 //!
-//! A thread of its own makes and writes them: evaluations as JSON and sums as text take milliseconds, and a disk may take longer. The
-//! engine's thread hands over what it has anyway; when [`WAITING_BYTES_MAX`] wait, the next is not written, and the log says so. Files are
-//! written aside and renamed, so that each is whole. At most so many as are configured are kept, the oldest go first.
+//! A separate thread encodes and writes the entries: evaluations as JSON and sums as text take
+//! milliseconds, and a disk may take longer. The engine's thread hands over data that it has anyway. While
+//! [`WAITING_BYTES_MAX`] bytes wait, further entries are dropped, counted and logged. Files are written
+//! under a temporary name and renamed, so each is whole. The configured number of files is kept; the
+//! oldest are removed first.
 
 use std::fs;
 use std::io;
@@ -13,41 +15,41 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::fault::Fault;
+use crate::app::error::AppError;
 use crate::judge::record::Record;
 use crate::judge::{Change, Step};
 
-/// Name of the folder.
+/// Name of the folder in the state directory.
 pub const FOLDER: &str = "records";
 
-/// Bytes of sums that may wait for the disk: a thousand streams may change at once, with some tens of kilobytes each.
+/// Bytes that may wait for the disk: a thousand streams may change at once, with tens of kilobytes each.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
-/// What a change takes beside its sums, at most.
+/// Maximum memory of a change besides its sums.
 const CHANGE_BYTES: usize = 48 << 10;
 
-/// What the thread is given.
-struct Letter {
+/// A change that waits for the disk.
+struct AuditEntry {
     change: Change,
     configuration: String,
     offsets: Vec<(String, i32, i64)>,
     bytes: usize,
 }
 
-/// The thread that writes.
-pub struct Records {
-    letters: Option<Sender<Letter>>,
+/// The audit log and its thread.
+pub struct AuditLog {
+    entries: Option<Sender<AuditEntry>>,
     waiting: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Records {
-    /// Starts the thread; `max` files are kept in the state directory's folder, none when it is 0.
-    pub fn start(directory: &Path, max: usize) -> Result<Records, Fault> {
+impl AuditLog {
+    /// Starts the thread, which keeps `max` files in the folder of the state directory; 0 turns the log off.
+    pub fn start(directory: &Path, max: usize) -> Result<AuditLog, AppError> {
         if max == 0 {
-            return Ok(Records {
-                letters: None,
+            return Ok(AuditLog {
+                entries: None,
                 waiting: Arc::default(),
                 lost: Arc::default(),
                 thread: None,
@@ -55,10 +57,10 @@ impl Records {
         }
         let folder = directory.join(FOLDER);
         let cannot = |error: io::Error| {
-            Fault::Unavailable(format!("cannot create {}: {error}", folder.display()))
+            AppError::Unavailable(format!("cannot create {}: {error}", folder.display()))
         };
         fs::create_dir_all(&folder).map_err(cannot)?;
-        let (letters, inbox) = channel::<Letter>();
+        let (entries, inbox) = channel::<AuditEntry>();
         let waiting = Arc::new(AtomicUsize::new(0));
         let theirs = Arc::clone(&waiting);
         let lost = Arc::new(AtomicU64::new(0));
@@ -66,61 +68,60 @@ impl Records {
         let thread = std::thread::Builder::new().name("records".to_owned());
         let thread = thread.spawn(move || {
             let mut kept = list(&folder).unwrap_or_default();
-            for letter in inbox {
-                if let Err(error) = write(&folder, &letter, &mut kept, max) {
+            for entry in inbox {
+                if let Err(error) = write(&folder, &entry, &mut kept, max) {
                     unwritten.fetch_add(1, Ordering::Relaxed);
-                    crate::warn_limited!(%error, "record of an alert not written; it cannot be explained later");
+                    crate::warn_limited!(%error, "audit entry of an alert not written; it cannot be explained later");
                 }
-                theirs.fetch_sub(letter.bytes, Ordering::Relaxed);
+                theirs.fetch_sub(entry.bytes, Ordering::Relaxed);
             }
         });
-        let thread = thread
-            .map_err(|error| Fault::Unavailable(format!("cannot start a thread: {error}")))?;
-        Ok(Records {
-            letters: Some(letters),
+        let thread = thread.map_err(AppError::no_thread)?;
+        Ok(AuditLog {
+            entries: Some(entries),
             waiting,
             lost,
             thread: Some(thread),
         })
     }
 
-    /// Takes the changes of alerts among these; never waits.
-    pub fn take(
+    /// Queues the changes of alerts among these; never waits.
+    pub fn write(
         &self,
         changes: &[Change],
         configuration: &str,
         offsets: impl Fn() -> Vec<(String, i32, i64)>,
     ) {
-        let Some(letters) = &self.letters else { return };
+        let Some(entries) = &self.entries else { return };
         for change in changes {
             if !matches!(change.step, Step::Stream { .. }) {
                 continue;
             }
             let bytes = bytes_of(change);
             let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            let letter = Letter {
+            let entry = AuditEntry {
                 change: change.clone(),
                 configuration: configuration.to_owned(),
                 offsets: offsets(),
                 bytes,
             };
-            if waiting > WAITING_BYTES_MAX || letters.send(letter).is_err() {
+            if waiting > WAITING_BYTES_MAX || entries.send(entry).is_err() {
                 self.waiting.fetch_sub(bytes, Ordering::Relaxed);
                 self.lost.fetch_add(1, Ordering::Relaxed);
                 let stream = change.stream.to_string();
-                crate::warn_limited!(%stream, "too many records wait for the disk; one is not written");
+                crate::warn_limited!(%stream, "too many audit entries wait for the disk; one is dropped");
             }
         }
     }
 
-    /// Records that were not written.
+    /// Number of entries that were not written.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Ends within the time, when all are written.
+    /// Writes the queued entries and ends, within the given time.
     pub fn stop(mut self, within: Duration) {
-        drop(self.letters.take());
+        drop(self.entries.take());
         let until = Instant::now() + within;
         let Some(thread) = self.thread.take() else {
             return;
@@ -131,7 +132,7 @@ impl Records {
     }
 }
 
-/// What a change holds in memory, about.
+/// The approximate memory of a change.
 fn bytes_of(change: &Change) -> usize {
     let evidence = change.facts.as_ref().and_then(|f| f.evidence.as_ref());
     let sums = evidence.iter().flat_map(|e| e.sums.iter().flatten());
@@ -142,34 +143,30 @@ fn bytes_of(change: &Change) -> usize {
 
 fn write(
     folder: &Path,
-    letter: &Letter,
+    entry: &AuditEntry,
     kept: &mut Vec<PathBuf>,
     max: usize,
 ) -> Result<(), String> {
-    let record = Record::of(
-        &letter.change,
-        &letter.configuration,
-        letter.offsets.clone(),
-    );
+    let record = Record::of(&entry.change, &entry.configuration, entry.offsets.clone());
     let record = record.ok_or("the change is not of an alert")?;
     let text = serde_json::to_string(&record).map_err(|e| e.to_string())?;
     let path = folder.join(format!("{}.json", record.key));
-    let aside = path.with_extension("part");
-    let said = |e: io::Error| format!("{}: {e}", path.display());
-    fs::write(&aside, text).map_err(said)?;
-    fs::rename(&aside, &path).map_err(said)?;
-    // The same change, made again after a crash, is the same file.
+    let temporary = path.with_extension("part");
+    let failed = |e: io::Error| format!("{}: {e}", path.display());
+    fs::write(&temporary, text).map_err(failed)?;
+    fs::rename(&temporary, &path).map_err(failed)?;
+    // A change that is repeated after a crash has the same file name.
     kept.retain(|known| *known != path);
     kept.push(path);
     while kept.len() > max {
         let oldest = kept.remove(0);
-        // One that is gone already is as good as removed.
+        // The file may have been removed already.
         let _ = fs::remove_file(oldest);
     }
     Ok(())
 }
 
-/// Records in a folder, the oldest file first.
+/// The entries in a folder, the oldest file first.
 pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,27 +1,26 @@
-//! What a policy would have done: its alerts over files or topics of the past.
+//! Evaluates an alert policy on past records: the alerts that it would have raised.
 //!
-//! Each policy is a whole configuration; the same records go through an engine of each, in event time, as a
-//! replay does, so what fires here is what would have fired. Everything is read off the [`Change`]s that the
-//! engine tells: an alert lasts from the change to firing to the change away from it, an alarm of the
-//! detector from the raising to its end. What still lasts at the end of the records has no end.
+//! Each policy is a whole configuration. The same records pass an engine of each in event time, as in a
+//! replay, so an alert fires here when it would have fired in `run`. All results come from the
+//! [`Change`]s of the engine: an alert lasts from its change to firing until its next change, and an alarm
+//! of the detector from its start to its end. One that still fires at the end of the records has no end.
 //!
-//! Totals are of the streams' alerts, of which people would have been told; beside them stands what each window
-//! and detector did.
+//! Totals are over the alerts of streams, which are those that people are notified of. The result also has
+//! what each window and each detector did.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::fault::Fault;
-use super::passage::Progress;
-use super::replay::{self, Input};
-use super::witness::Tally;
+use super::session::{Progress, Tally};
+use super::{Input, replay};
 use crate::alert::AlertState;
+use crate::app::error::AppError;
 use crate::config::Config;
 use crate::judge::{Change, Step};
 
 /// Name of the signal that is the alert of a stream.
 const ALERT: &str = "alert";
 
-/// What can fire: the alert of a stream, one of its windows, or its detector.
+/// A signal that can fire: the alert of a stream, one of its windows, or its detector.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Signal {
     /// The stream, printed.
@@ -30,37 +29,37 @@ pub struct Signal {
     pub window: String,
 }
 
-/// One time that something fired.
+/// One period in which a signal fired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
-    /// Event time at which it began.
+    /// Event time of its start.
     pub begin_ms: i64,
-    /// Event time at which it ended; `None` where it still fired when the records ended.
+    /// Event time of its end; `None` if it still fired when the records ended.
     pub end_ms: Option<i64>,
-    /// What was said when it began.
+    /// The sentence of its first change.
     pub sentence: String,
 }
 
-/// What one policy did.
+/// The result of one policy.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Outcome {
+pub struct PolicyOutcome {
     /// Where the records went.
     pub tally: Tally,
     /// Number of streams.
     pub streams: usize,
-    /// Everything that can fire and was judged, with the times it did, in order.
+    /// Every signal that was judged, with the periods in which it fired, in order.
     pub signals: BTreeMap<Signal, Vec<Span>>,
 }
 
-/// The input under one policy.
+/// Replays the input under one policy.
 pub fn backtest(
     config: Config,
     input: &mut Input<'_>,
     progress: Progress<'_>,
-) -> Result<Outcome, Fault> {
-    let mut outcome = Outcome::default();
-    let mut told = |change: &Change| outcome.take(change);
-    let (engine, tally) = replay::replay(config, input, &mut told, progress)?;
+) -> Result<PolicyOutcome, AppError> {
+    let mut outcome = PolicyOutcome::default();
+    let mut on_change = |change: &Change| outcome.take(change);
+    let (engine, tally) = replay(config, input, &mut on_change, progress)?;
     let mut streams = BTreeSet::new();
     for report in engine.reports() {
         let stream = report.id.to_string();
@@ -80,7 +79,7 @@ pub fn backtest(
     Ok(outcome)
 }
 
-impl Outcome {
+impl PolicyOutcome {
     fn take(&mut self, change: &Change) {
         let fires = match change.step {
             Step::Alert { to, .. } => to == AlertState::Firing,
@@ -89,7 +88,7 @@ impl Outcome {
             Step::Verdict { .. } => return,
         };
         let window = match change.step {
-            // Whichever window speaks for it.
+            // Whichever window caused it.
             Step::Stream { .. } => ALERT,
             _ => &change.window,
         };
@@ -106,7 +105,7 @@ impl Outcome {
                 sentence: change.sentence.clone(),
             }),
             (Some(span), false) => span.end_ms = Some(change.at_ms),
-            // A detector alarms again, or an alert moves between states in which it is quiet.
+            // A detector raises a second alarm, or an alert moves between states that do not fire.
             (Some(_), true) | (None, false) => {}
         }
     }
@@ -117,24 +116,24 @@ impl Outcome {
         alerts.map(|(_, spans)| spans)
     }
 
-    /// How many of its streams' alerts fired.
+    /// Number of streams whose alert fired.
     pub fn streams_fired(&self) -> usize {
         self.alerts().filter(|s| !s.is_empty()).count()
     }
 
-    /// How many times an alert fired.
+    /// Number of times that an alert fired.
     pub fn fired(&self) -> usize {
         self.alerts().map(Vec::len).sum()
     }
 
-    /// For how long, over all alerts.
+    /// Total time that alerts fired.
     pub fn firing_ms(&self) -> i64 {
         self.alerts()
             .map(|spans| firing_ms(spans, self.end_ms()))
             .sum()
     }
 
-    /// When an alert first fired.
+    /// Event time at which an alert first fired.
     pub fn first_ms(&self) -> Option<i64> {
         self.alerts()
             .filter_map(|s| s.first())
@@ -147,14 +146,14 @@ impl Outcome {
         self.tally.times_ms.map_or(0, |(_, last)| last)
     }
 
-    /// How often an alert fired in a day of event time; `None` where the records span no time.
+    /// Alerts per day of event time; `None` where the records span no time.
     pub fn fired_per_day(&self) -> Option<f64> {
         let (first, last) = self.tally.times_ms?;
         (last > first).then(|| self.fired() as f64 * 86_400_000.0 / (last - first) as f64)
     }
 }
 
-/// How long these spans last together; one without end lasts to `end_ms`.
+/// Total duration of these spans; a span without an end lasts until `end_ms`.
 pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
     let one = |s: &Span| s.end_ms.unwrap_or(end_ms.max(s.begin_ms)) - s.begin_ms;
     spans.iter().map(one).sum()
@@ -195,7 +194,7 @@ mod tests {
     #[test]
     fn an_alert_lasts_from_firing_to_what_follows_it() {
         use AlertState::{Firing, Inactive, Pending, Resolved};
-        let mut outcome = Outcome::default();
+        let mut outcome = PolicyOutcome::default();
         let verdict = Step::Verdict {
             from: Verdict::Calibrated,
             to: Verdict::Miscalibrated,
@@ -221,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_detector_that_alarms_again_is_one_alarm_until_it_is_over() {
-        let mut outcome = Outcome::default();
+        let mut outcome = PolicyOutcome::default();
         for (at, alarm) in [(5, true), (7, true), (9, false), (11, false), (20, true)] {
             outcome.take(&change(at, Step::Detector { alarm }));
         }

@@ -1,14 +1,14 @@
-//! The state directory: one process at a time, snapshots written beside the pipe.
+//! The state directory: locked by one process, with snapshots written by a separate thread.
 //!
-//! The engine's thread takes the snapshot (a copy in memory, at one moment, sums and offsets together);
-//! another thread writes it, since an fsync may take longer than a Kafka session does. At most one is
-//! being written: while the disk is slow, the next interval's is skipped, not queued, so that memory is
-//! bounded by two copies. Journals of pending predictions are appended to before the snapshot that marks
-//! them; what could not be written waits for the next. Only after a snapshot is on disk are its offsets committed to the broker, as a
-//! courtesy to lag tools; restarts seek to the snapshot, never to the commit.
+//! The engine's thread takes the snapshot: a copy in memory of sums and offsets at one moment. Another
+//! thread writes it, because an fsync may take longer than a Kafka session. At most one snapshot is being
+//! written. While the disk is slow the next one is skipped and not queued, so memory is bounded by two
+//! copies. Journals of pending predictions are appended before the snapshot that marks them; bytes that
+//! could not be written wait for the next snapshot. Offsets are committed to the broker only once their
+//! snapshot is on disk, for the benefit of lag tools: restarts seek to the snapshot, not to the commit.
 //!
-//! A failure at the start (the directory cannot be made, written or locked) is a fault with a message;
-//! a failure later is an error line and a metric, and everything goes on in memory.
+//! A failure at the start (the directory cannot be created, written or locked) ends the program with a
+//! message. A later failure is an error in the log and in a metric, and counting continues in memory.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
@@ -17,19 +17,20 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::clock;
-use super::fault::Fault;
+use crate::app::clock;
+use crate::app::error::AppError;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
 use crate::notify::LEDGER;
 use crate::store::file::KEEP;
 use crate::store::journal::{self, Needed};
-use crate::store::{self, Loaded, Snapshot, StoreError};
+use crate::monitor::Snapshot;
+use crate::store::{self, Loaded, StoreError};
 
-/// Name of the file whose lock says that a process lives in the directory.
+/// Name of the file whose lock shows that a process uses the directory.
 const LOCK: &str = "lock";
 
-/// A directory that is ours until this is dropped.
+/// A locked state directory. Dropping it releases the lock.
 #[derive(Debug)]
 pub struct StateDir {
     path: PathBuf,
@@ -37,11 +38,11 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Makes the directory if it is missing, proves that it can be written, and locks it.
-    pub fn open(path: &Path) -> Result<StateDir, Fault> {
+    /// Creates the directory if it is missing, checks that it is writable, and locks it.
+    pub fn open(path: &Path) -> Result<StateDir, AppError> {
         let shown = path.display();
         let cannot = |doing: &str, error: std::io::Error| {
-            Fault::Unavailable(format!(
+            AppError::Unavailable(format!(
                 "cannot {doing} the state directory {shown}: {error}; make it writable for this user or set \
                  [state] directory to one that is"
             ))
@@ -56,105 +57,108 @@ impl StateDir {
                 path: path.to_owned(),
                 _lock: lock,
             }),
-            Err(TryLockError::WouldBlock) => Err(Fault::Unavailable(format!(
+            Err(TryLockError::WouldBlock) => Err(AppError::Unavailable(format!(
                 "the state directory {shown} is in use by another running trueline; give each process its own"
             ))),
             Err(TryLockError::Error(error)) => Err(cannot("lock", error)),
         }
     }
 
-    /// The newest snapshot that can be read, with the newer files that cannot; its journals are checked, and
-    /// read by [`StateDir::segment`].
-    pub fn load(&self) -> Result<Option<Loaded>, Fault> {
-        store::load_checked(&self.path).map_err(|error| Fault::Unavailable(error.to_string()))
+    /// The newest usable snapshot, and the newer files that are not. Its journals are only checked;
+    /// [`StateDir::segment`] reads them.
+    pub fn load(&self) -> Result<Option<Loaded>, AppError> {
+        store::load_checked(&self.path).map_err(|error| AppError::Unavailable(error.to_string()))
     }
-}
 
-impl StateDir {
     /// One segment of a snapshot's journals.
     pub fn segment(&self, state: &JoinState, mark: &JournalMark) -> Result<Vec<u8>, JournalError> {
-        // It was checked a moment ago.
+        // The load has checked it.
         journal::segment(&self.path, state, mark).map_err(|_| JournalError::Torn)
     }
 }
 
-/// Whether a process lives in the directory; asked without disturbing it.
+/// Whether a process uses the directory. Does not disturb that process.
 pub fn in_use(path: &Path) -> bool {
     let lock = File::open(path.join(LOCK));
     lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// What became of a snapshot.
+/// The result of writing a snapshot, or a batch of checkpoints.
 #[derive(Debug)]
 pub struct Written {
-    /// Offsets in the snapshot, to be committed; or why it was not written.
+    /// The offsets to commit, or why nothing was written.
     pub result: Result<Vec<Origin>, String>,
     /// How long writing took.
     pub took: Duration,
-    /// When it was complete, milliseconds since 1970.
+    /// When writing ended, milliseconds since 1970.
     pub at_ms: i64,
     /// Size of the newest file in the directory, and of all journals.
     pub bytes: u64,
-    /// Bytes of journals that could not be written and wait in memory.
+    /// Bytes of journals that wait in memory because they could not be written.
     pub unwritten: usize,
 }
 
-/// A snapshot, the offsets in it, and what the join journals have since the one before, on the way to
-/// the disk.
-type Letter = (Snapshot, Vec<Origin>, Vec<JournalDelta>);
+/// What the thread writes: a snapshot with its offsets, and the journal bytes since the one before.
+struct SnapshotJob {
+    snapshot: Snapshot,
+    positions: Vec<Origin>,
+    deltas: Vec<JournalDelta>,
+}
 
-/// The thread that writes.
+/// The thread that writes snapshots.
 #[derive(Debug)]
-pub struct Keeper {
-    letters: Option<SyncSender<Letter>>,
-    answers: Receiver<Written>,
+pub struct SnapshotThread {
+    jobs: Option<SyncSender<SnapshotJob>>,
+    results: Receiver<Written>,
     thread: Option<JoinHandle<()>>,
-    /// Whether a snapshot is on its way.
+    /// A snapshot is being written.
     busy: bool,
 }
 
-impl Keeper {
-    /// Starts the thread; it keeps the directory's lock until it ends.
-    pub fn start(dir: StateDir) -> Result<Keeper, Fault> {
-        let (letters, inbox) = sync_channel::<Letter>(1);
-        let (outbox, answers) = sync_channel::<Written>(2);
+impl SnapshotThread {
+    /// Starts the thread, which holds the lock of the directory until it ends.
+    pub fn start(dir: StateDir) -> Result<SnapshotThread, AppError> {
+        let (jobs, inbox) = sync_channel::<SnapshotJob>(1);
+        let (outbox, results) = sync_channel::<Written>(2);
         let thread = thread::Builder::new()
             .name("snapshots".to_owned())
             .spawn(move || {
-                let mut desk = Desk::new(dir);
-                for (snapshot, positions, deltas) in inbox {
-                    if outbox
-                        .send(desk.write(&snapshot, positions, deltas))
-                        .is_err()
-                    {
+                let mut writer = SnapshotWriter::new(dir);
+                for job in inbox {
+                    if outbox.send(writer.write(job)).is_err() {
                         return;
                     }
                 }
             })
-            .map_err(|error| Fault::Unavailable(format!("cannot start a thread: {error}")))?;
-        Ok(Keeper {
-            letters: Some(letters),
-            answers,
+            .map_err(AppError::no_thread)?;
+        Ok(SnapshotThread {
+            jobs: Some(jobs),
+            results,
             thread: Some(thread),
             busy: false,
         })
     }
 
-    /// Whether one is being written.
+    /// Whether a snapshot is being written.
     pub fn busy(&self) -> bool {
         self.busy
     }
 
-    /// Hands over a snapshot. It is an error to do so while [`busy`](Keeper::busy).
+    /// Hands over a snapshot. It is an error to call this while [`busy`](SnapshotThread::busy).
     pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
-        if let Some(letters) = &self.letters {
-            self.busy = letters.try_send((snapshot, positions, deltas)).is_ok();
+        let job = SnapshotJob {
+            snapshot,
+            positions,
+            deltas,
+        };
+        if let Some(jobs) = &self.jobs {
+            self.busy = jobs.try_send(job).is_ok();
         }
     }
 
-    /// What became of the last one, once, if it is known.
-    pub fn answer(&mut self) -> Option<Written> {
-        match self.answers.try_recv() {
+    /// The result of the last snapshot, once it is known.
+    pub fn result(&mut self) -> Option<Written> {
+        match self.results.try_recv() {
             Ok(written) => {
                 self.busy = false;
                 Some(written)
@@ -163,59 +167,52 @@ impl Keeper {
         }
     }
 
-    /// Waits for the one under way.
+    /// Waits for the snapshot that is being written.
     pub fn wait(&mut self) -> Option<Written> {
         if !self.busy {
             return None;
         }
         self.busy = false;
-        self.answers.recv().ok()
+        self.results.recv().ok()
     }
 }
 
-impl Drop for Keeper {
+impl Drop for SnapshotThread {
     fn drop(&mut self) {
-        self.letters = None;
+        self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there has been printed already.
+            // A panic of the thread has been printed already.
             let _ = thread.join();
         }
     }
 }
 
-/// What the writing thread keeps from one snapshot to the next.
+/// The state of the thread between snapshots.
 #[derive(Debug)]
-struct Desk {
+struct SnapshotWriter {
     dir: StateDir,
-    /// Journal deltas that are not on disk, since writing failed: the next snapshot builds on them.
+    /// Journal bytes that could not be written; the next snapshot depends on them.
     unwritten: Vec<JournalDelta>,
-    /// What the kept snapshots need of the journals, newest last.
+    /// The journal segments that each kept snapshot needs, newest last.
     needed: VecDeque<Needed>,
 }
 
-impl Desk {
-    fn new(dir: StateDir) -> Desk {
-        Desk {
+impl SnapshotWriter {
+    fn new(dir: StateDir) -> SnapshotWriter {
+        SnapshotWriter {
             dir,
             unwritten: Vec::new(),
             needed: VecDeque::new(),
         }
     }
 
-    fn write(
-        &mut self,
-        snapshot: &Snapshot,
-        positions: Vec<Origin>,
-        deltas: Vec<JournalDelta>,
-    ) -> Written {
+    fn write(&mut self, job: SnapshotJob) -> Written {
         let started = Instant::now();
-        self.unwritten.extend(deltas);
-        let result = self.try_write(snapshot);
+        self.unwritten.extend(job.deltas);
+        let result = self.try_write(&job.snapshot);
+        let result = result.map_err(|error| error.to_string());
         Written {
-            result: match result {
-                Ok(()) => Ok(positions),
-                Err(error) => Err(error.to_string()),
-            },
+            result: result.map(|()| job.positions),
             took: started.elapsed(),
             at_ms: clock::now_ms(),
             bytes: newest_bytes(&self.dir.path) + journal::bytes(&self.dir.path),
@@ -228,7 +225,7 @@ impl Desk {
         self.unwritten.clear();
         store::save(&self.dir.path, snapshot)?;
         self.needed.push_back(journal::needed(&snapshot.joins));
-        // Snapshots that were there before the start may need more than ours.
+        // Snapshots from before the start may need older segments.
         if self.needed.len() > KEEP {
             self.needed.pop_front();
         }
@@ -239,7 +236,7 @@ impl Desk {
     }
 }
 
-/// Size of the newest file that is neither lock nor alerts journal; 0 when there is none.
+/// Size of the newest file that is neither the lock nor the journal of notifications; 0 without one.
 fn newest_bytes(dir: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(dir) else {
         return 0;

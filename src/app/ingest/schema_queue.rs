@@ -1,36 +1,36 @@
-//! Records whose schema is not known yet, kept in order until it is.
+//! Records whose schema is not known yet, in order, until it is.
 //!
-//! A record that cannot be decoded *yet* must neither be lost nor passed: the engine's position of a
-//! partition says that all before it is counted. So what follows such a record in its partition waits
-//! behind it, other partitions go on, and when more than [`PARKED_BYTES_MAX`] waits the consumer is
-//! paused (a batch that was fetched by then, of at most 1024 records, still comes on top). Nothing of it is
-//! in a snapshot: the positions are still before the first record that waits, so after a stop, a crash
-//! or a rebalance all of it is read again.
+//! A record that cannot be decoded *yet* must be neither lost nor skipped: the engine's position of a
+//! partition says that every record before it is counted. Everything that follows such a record in its
+//! partition therefore waits behind it, while other partitions continue. When the queue holds more than
+//! [`PARKED_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024 records that was already
+//! fetched still comes on top. Nothing of the queue is in a snapshot. Positions lie before the first
+//! waiting record, so all of them are read again after a stop, a crash or a rebalance.
 
 use crate::config::bounds::PARKED_BYTES_MAX;
 use crate::kafka::{Owned, Partition};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What became of a record for now.
+/// Whether a record has been processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Raised {
+pub enum Progress {
     /// It has been counted.
-    Taken,
+    Done,
     /// Its schema is being fetched.
-    Waiting,
+    AwaitingSchema,
 }
 
-/// What a record or an end costs besides its bytes.
+/// Memory of an item besides its bytes.
 const ITEM_BYTES: usize = 128;
 
-/// Something that waits.
+/// What waits in the queue.
 #[derive(Debug)]
 pub enum Item {
     /// A record.
     Record(Owned),
-    /// The end of the partition, as of then.
+    /// The end of the partition at that time.
     End,
-    /// The log is another from here on, and is read from this offset.
+    /// The partition was recreated and is read from this offset.
     Rewind(i64),
 }
 
@@ -44,44 +44,44 @@ impl Item {
     }
 }
 
-/// All that waits of one source. A partition of which nothing waits has no queue.
+/// The queues of one source, by partition. A partition without waiting items has no queue.
 #[derive(Debug, Default)]
-pub struct Parked {
+pub struct SchemaQueue {
     queues: BTreeMap<Partition, VecDeque<Item>>,
     bytes: usize,
     records: u64,
 }
 
-impl Parked {
-    /// Whether something of the partition waits.
+impl SchemaQueue {
+    /// Whether items of the partition are waiting.
     pub fn has(&self, partition: Partition) -> bool {
         !self.queues.is_empty() && self.queues.contains_key(&partition)
     }
 
-    /// Puts something behind what waits.
+    /// Appends an item to the queue of its partition.
     pub fn push(&mut self, partition: Partition, item: Item) {
         self.bytes += item.bytes();
         self.records += u64::from(matches!(item, Item::Record(_)));
         self.queues.entry(partition).or_default().push_back(item);
     }
 
-    /// Forgets what waits of a partition: it is read again by whoever has it next.
-    pub fn forget(&mut self, partition: Partition) {
+    /// Drops the items of a partition; its next owner reads them again.
+    pub fn clear(&mut self, partition: Partition) {
         for item in self.queues.remove(&partition).into_iter().flatten() {
-            self.left(&item);
+            self.removed(&item);
         }
     }
 
-    /// Hands out what waits, each partition in its order, as far as `take` will have it.
-    pub fn release(&mut self, mut take: impl FnMut(Partition, &Item) -> Raised) {
+    /// Passes the items of each partition to `process`, in order, up to the first that must wait.
+    pub fn drain(&mut self, mut process: impl FnMut(Partition, &Item) -> Progress) {
         let mut queues = std::mem::take(&mut self.queues);
         for (&partition, queue) in &mut queues {
             while let Some(item) = queue.front() {
-                if take(partition, item) == Raised::Waiting {
+                if process(partition, item) == Progress::AwaitingSchema {
                     break;
                 }
                 if let Some(item) = queue.pop_front() {
-                    self.left(&item);
+                    self.removed(&item);
                 }
             }
         }
@@ -89,22 +89,22 @@ impl Parked {
         self.queues = queues;
     }
 
-    fn left(&mut self, item: &Item) {
+    fn removed(&mut self, item: &Item) {
         self.bytes -= item.bytes();
         self.records -= u64::from(matches!(item, Item::Record(_)));
     }
 
-    /// Whether nothing waits.
+    /// Whether no item waits.
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Whether so much waits that no more should be read.
+    /// Whether the source should pause.
     pub fn is_full(&self) -> bool {
         self.bytes > PARKED_BYTES_MAX
     }
 
-    /// Records that wait.
+    /// Number of waiting records.
     pub fn records(&self) -> u64 {
         self.records
     }
@@ -128,41 +128,41 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_leaves_in_its_order_and_one_partition_does_not_hold_another() {
-        let mut parked = Parked::default();
+    fn items_leave_in_order_and_one_partition_does_not_block_another() {
+        let mut queue = SchemaQueue::default();
         let p = |partition| Partition {
             topic: 0,
             partition,
         };
         for (partition, offset) in [(1, 5), (2, 1), (1, 6)] {
-            parked.push(
+            queue.push(
                 p(partition),
                 Item::Record(Owned::of(&record(partition, offset))),
             );
         }
-        parked.push(p(2), Item::End);
-        parked.push(p(2), Item::Rewind(0));
-        assert!(parked.has(p(1)) && !parked.has(p(0)));
-        assert_eq!(parked.records(), 3);
+        queue.push(p(2), Item::End);
+        queue.push(p(2), Item::Rewind(0));
+        assert!(queue.has(p(1)) && !queue.has(p(0)));
+        assert_eq!(queue.records(), 3);
         let mut seen = Vec::new();
-        parked.release(|partition, item| match item {
-            Item::Record(r) if r.record().offset == 6 => Raised::Waiting,
+        queue.drain(|partition, item| match item {
+            Item::Record(r) if r.record().offset == 6 => Progress::AwaitingSchema,
             Item::Record(r) => {
                 seen.push((partition.partition, r.record().offset));
-                Raised::Taken
+                Progress::Done
             }
             Item::End => {
                 seen.push((partition.partition, -1));
-                Raised::Taken
+                Progress::Done
             }
             Item::Rewind(offset) => {
                 seen.push((partition.partition, *offset));
-                Raised::Taken
+                Progress::Done
             }
         });
         assert_eq!(seen, [(1, 5), (2, 1), (2, -1), (2, 0)]);
-        assert!(parked.has(p(1)) && !parked.has(p(2)));
-        parked.forget(p(1));
-        assert!(parked.is_empty() && parked.bytes == 0 && parked.records() == 0);
+        assert!(queue.has(p(1)) && !queue.has(p(2)));
+        queue.clear(p(1));
+        assert!(queue.is_empty() && queue.bytes == 0 && queue.records() == 0);
     }
 }
