@@ -49,5 +49,5 @@ pub mod watch;
 pub use error::AppError;
 pub use reload::Reloader;
 pub use run::App;
-pub use setup::{Setup, Source};
+pub use setup::Setup;
 pub use stop::Stop;
