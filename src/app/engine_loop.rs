@@ -14,7 +14,7 @@ use super::clock;
 use crate::monitor::Snapshot;
 use super::cluster::topology::Topology;
 use super::error::AppError;
-use super::ingest::consumer::{self, Readiness, SourceConsumer};
+use super::ingest::consumer::{self, SourceConsumer};
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
 use super::outputs::publish;
@@ -70,24 +70,32 @@ pub struct EngineLoop {
 }
 
 /// When periodic work was last done.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Default)]
 pub struct Timers {
-    ticked: Instant,
-    sized: Instant,
-    saved: Instant,
+    tick: Timer,
+    sizes: Timer,
+    save: Timer,
     /// Records of the last step.
     records: usize,
 }
 
-impl Default for Timers {
-    fn default() -> Timers {
-        let now = Instant::now();
-        Timers {
-            ticked: now,
-            sized: now,
-            saved: now,
-            records: 0,
+#[derive(Debug)]
+struct Timer(Instant);
+
+impl Default for Timer {
+    fn default() -> Timer {
+        Timer(Instant::now())
+    }
+}
+
+impl Timer {
+    /// Whether the period has passed since this was last true.
+    fn due(&mut self, period: Duration) -> bool {
+        let due = self.0.elapsed() >= period;
+        if due {
+            self.0 = Instant::now();
         }
+        due
     }
 }
 
@@ -131,17 +139,14 @@ impl EngineLoop {
         self.engines.settle();
         self.publish_readiness();
         self.apply_reloads();
-        if self.timers.ticked.elapsed() >= TICK {
-            self.timers.ticked = Instant::now();
+        if self.timers.tick.due(TICK) {
             self.tick();
         }
-        if self.timers.sized.elapsed() >= SIZES {
-            self.timers.sized = Instant::now();
+        if self.timers.sizes.due(SIZES) {
             self.publish_sizes();
         }
         let busy = self.snapshots.busy() || self.engines.writing();
-        if self.timers.saved.elapsed() >= self.snapshot_every && !busy {
-            self.timers.saved = Instant::now();
+        if !busy && self.timers.save.due(self.snapshot_every) {
             self.save();
         }
         self.timers.records
@@ -223,21 +228,10 @@ impl EngineLoop {
         publish::comparisons(&self.published, &self.engines);
     }
 
-    /// A source is ready once the group has assigned partitions, or none, to it. Until then `/ready`
-    /// has the reason why it is not.
     fn publish_readiness(&mut self) {
         let mut changed = self.engines.judges_all();
         for consumer in &mut self.consumers {
-            match consumer.readiness(&mut self.engines) {
-                Readiness::Unchanged => {}
-                Readiness::Ready {
-                    changed: assignment,
-                } => {
-                    changed |= assignment;
-                    self.published.ready(&consumer.part());
-                }
-                Readiness::NotReady(why) => self.published.not_ready(&consumer.part(), &why),
-            }
+            changed |= consumer.publish_readiness(&mut self.engines, &self.published);
         }
         if changed {
             self.publish_suspended();

@@ -39,5 +39,5 @@ pub mod table;
 pub use error::AppError;
 pub use reload::Reloader;
 pub use run::App;
-pub use setup::{Setup, Source};
+pub use setup::Setup;
 pub use stop::Stop;

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::clock;
 use super::cluster::assignment::Assignment;
@@ -14,9 +15,9 @@ use crate::monitor::{Engine, Plan, Shards};
 use super::cluster::topology::Topology;
 use super::error::AppError;
 use super::outputs::snapshots::StateDir;
-use super::setup::{Setup, Source};
+use super::setup::Setup;
 use crate::collect::join::JoinState;
-use crate::config::Verdicts;
+use crate::config::{Config, SourceOptions, Verdicts};
 use crate::store::Loaded;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
@@ -28,17 +29,16 @@ pub fn restore(
     spill: &Arc<SpillStore>,
     published: &Published,
 ) -> Result<(Topology, Vec<String>), AppError> {
-    let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
-    let topics: Vec<String> = topics.collect();
-    let plan = setup.plan.clone();
-    let Some(options) = setup.moving.clone() else {
+    let (config, topics) = (&setup.config, setup.topics());
+    let plan = config.plan.clone();
+    let Some(options) = setup.state_topic() else {
         let (engine, topics) = restore_engine(plan, topics, dir, spill, published)?;
         return Ok((Topology::Single(Box::new(engine)), topics));
     };
-    let engines = match setup.verdicts {
-        Verdicts::All => aggregator(setup, &topics, options, dir, published)?,
+    let engines = match config.state.verdicts {
+        Verdicts::All => aggregator(config, &topics, options, dir, published)?,
         verdicts => {
-            let copartitions = copartitions(&setup.sources);
+            let copartitions = copartitions(&config.sources);
             let shards = match verdicts {
                 Verdicts::None => Shards::of_worker(plan, copartitions),
                 _ => Shards::new(plan, copartitions),
@@ -50,7 +50,7 @@ pub fn restore(
 }
 
 /// By number of the topic, the topic whose partitions its own partitions follow.
-fn copartitions(sources: &[Source]) -> Vec<u16> {
+fn copartitions(sources: &[SourceOptions]) -> Vec<u16> {
     let mut all = Vec::new();
     for source in sources {
         let base = all.len();
@@ -70,7 +70,7 @@ fn report_refused(loaded: &Loaded, published: &Published) {
 
 /// The aggregator of what other processes count, from the newest snapshot or without state.
 fn aggregator(
-    setup: &Setup,
+    config: &Config,
     topics: &[String],
     checkpoints: CheckpointOptions,
     dir: &StateDir,
@@ -89,11 +89,11 @@ fn aggregator(
     }
     let options = FollowerOptions {
         checkpoints,
-        missing_after: setup.missing_after,
-        copartitions: copartitions(&setup.sources),
+        missing_after: Duration::from_millis(config.state.missing_after_ms.unsigned_abs()),
+        copartitions: copartitions(&config.sources),
     };
     let snapshot = loaded.map(|loaded| loaded.snapshot);
-    let follower = Follower::new(setup.plan.clone(), topics.to_vec(), options, snapshot);
+    let follower = Follower::new(config.plan.clone(), topics.to_vec(), options, snapshot);
     let follower = follower.map_err(|error| AppError::Unavailable(error.to_string()))?;
     for what in follower.monitor().dropped() {
         tracing::warn!(%what, "part of the snapshot dropped");

@@ -22,13 +22,13 @@ use super::outputs::audit::AuditLog;
 use super::outputs::snapshots::{SnapshotThread, StateDir};
 use super::reload::Reloader;
 use super::restore::restore;
-use super::setup::{Setup, Source};
+use super::setup::{Setup, part};
 use super::stop::Stop;
-use crate::config::Verdicts;
+use crate::config::{SourceOptions, Verdicts};
 use crate::http;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
-use crate::telemetry::Published;
+use crate::telemetry::{Limits, Published};
 
 /// An application that holds all its resources and does nothing yet.
 pub struct App {
@@ -44,32 +44,35 @@ impl App {
     /// Locks the state directory, restores its snapshot, takes the port, and creates the consumers. A
     /// broker that does not answer is no error: the clients keep trying, and `/ready` has the reason.
     pub fn bind(setup: Setup) -> Result<App, AppError> {
-        let published = Arc::new(Published::new(setup.limits));
-        let judges_all = setup.moving.is_some() && setup.verdicts == Verdicts::All;
+        let published = Arc::new(Published::new(Limits {
+            series_max: setup.config.http.series_max,
+            ..Limits::default()
+        }));
+        let state = &setup.config.state;
+        let judges_all = state.topic.is_some() && state.verdicts == Verdicts::All;
         let mut suspended = Vec::new();
         published.not_ready("state", "restoring");
         if judges_all {
             published.not_ready("state topic", "not read yet");
             suspended.push("state topic".to_owned());
         } else {
-            for source in &setup.sources {
-                published.not_ready(&source.part(), "joining the group");
+            for source in &setup.config.sources {
+                published.not_ready(&part(source), "joining the group");
             }
         }
         let listener = listen(&setup.listen)?;
-        let dir = StateDir::open(&setup.state)?;
-        let spill = SpillStore::new(&setup.state);
+        let dir = StateDir::open(&state.directory)?;
+        let spill = SpillStore::new(&state.directory);
         let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
         let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
         published.ready("state");
-        let hash = setup.keys.hash();
-        let (reloader, reloads) = match setup.file {
-            Some(file) => {
-                let (reloader, requests) = Reloader::new(file, setup.keys, Arc::clone(&published));
-                (Some(Arc::new(reloader)), Some(requests))
-            }
-            None => (None, None),
-        };
+        let keys = setup.config.keys();
+        let hash = keys.hash();
+        let reloader = setup.file.map(|file| {
+            let (reloader, requests) = Reloader::new(file, keys, Arc::clone(&published));
+            (Arc::new(reloader), requests)
+        });
+        let (reloader, reloads) = reloader.unzip();
         if let Some(reloader) = reloader.clone() {
             published.control.on_reload(move || reloader.reload());
         }
@@ -78,29 +81,32 @@ impl App {
             facts.config.hash = hash;
             facts.config.loaded_ms = Some(clock::now_ms());
         });
-        let registry = setup.registry.map(Registry::new).transpose();
+        let config = setup.config;
+        let registry = config.registry.map(Registry::new).transpose();
         let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
-        let kafka = setup.sources.first().map(|s| &s.kafka);
-        let mut notify = setup.notify;
+        let kafka = config.sources.first().map(|s| &s.kafka);
+        let mut notify = config.notify;
         if engines.counts_only() {
             // The process that judges sends the notifications.
             notify.sinks.clear();
         }
-        let directory = (setup.state.as_path(), engines.may_move());
+        let directory = (config.state.directory.as_path(), engines.may_move());
         let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
-        let audit = AuditLog::start(&setup.state, setup.records_max)?;
+        let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
+        let sources = if judges_all {
+            Vec::new()
+        } else {
+            config.sources
+        };
         let engine = EngineLoop {
             audit,
             alerts: Some(alerts),
             engines,
-            consumers: match judges_all {
-                true => Vec::new(),
-                false => consumers(setup.sources, registry.as_ref())?,
-            },
+            consumers: consumers(sources, registry.as_ref())?,
             registry,
             topics,
             snapshots: SnapshotThread::start(dir)?,
-            snapshot_every: setup.snapshot_every,
+            snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
             published: Arc::clone(&published),
             timers: Timers::default(),
             disk_behind: false,
@@ -218,7 +224,7 @@ fn listen(address: &str) -> Result<TcpListener, AppError> {
 }
 
 fn consumers(
-    sources: Vec<Source>,
+    sources: Vec<SourceOptions>,
     registry: Option<&Arc<Registry>>,
 ) -> Result<Vec<SourceConsumer>, AppError> {
     let mut base = 0;

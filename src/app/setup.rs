@@ -1,84 +1,23 @@
-//! The options of an application as plain values, from a loaded configuration or from a test.
+//! What an application is started with: a loaded configuration, and the options of the command line.
 
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::cluster::checkpoint_store::CheckpointOptions;
-use crate::monitor::Plan;
 use super::error::AppError;
-use crate::config::live::Keys;
-use crate::config::{Config, JoinOptions, SourceOptions, Verdicts};
-use crate::decode::DecodeOptions;
+use crate::config::{Config, SourceOptions};
 use crate::kafka::KafkaOptions;
-use crate::notify::NotifyOptions;
-use crate::registry::RegistryOptions;
-use crate::telemetry::Limits;
 
-/// One consumer and the format of its records.
-#[derive(Debug, Clone)]
-pub struct Source {
-    /// Brokers, group and topics.
-    pub kafka: KafkaOptions,
-    /// Format of the records.
-    pub decode: DecodeOptions,
-    /// Outcomes in records of their own.
-    pub join: Option<JoinOptions>,
-}
-
-impl Source {
-    /// The name under which its readiness is published.
-    pub fn part(&self) -> String {
-        format!("kafka {}", self.kafka.topics.join(","))
-    }
-
-    /// An error in the options of this source.
-    pub fn error(&self, error: &dyn Display) -> AppError {
-        AppError::Config(format!("source {}: {error}", self.kafka.topics.join(",")))
-    }
-}
-
-impl From<SourceOptions> for Source {
-    fn from(s: SourceOptions) -> Source {
-        Source {
-            kafka: s.kafka,
-            decode: s.decode,
-            join: s.join,
-        }
-    }
-}
-
-/// Everything [`App::bind`](super::App::bind) needs.
-#[derive(Debug, Clone)]
+/// Everything that [`App::bind`](super::App::bind) needs.
+#[derive(Debug)]
 pub struct Setup {
-    /// The models to monitor and how.
-    pub plan: Plan,
-    /// The sources, at least one.
-    pub sources: Vec<Source>,
-    /// The schema registry, where records need one.
-    pub registry: Option<RegistryOptions>,
-    /// Where notifications go.
-    pub notify: NotifyOptions,
+    /// The configuration.
+    pub config: Config,
+    /// Its file, where it can be reloaded.
+    pub file: Option<PathBuf>,
     /// `host:port` of the HTTP server; port 0 takes any free one.
     pub listen: String,
-    /// Directory of the snapshots; created when missing, locked while running.
-    pub state: PathBuf,
-    /// The state topic, where partitions move between processes with their state.
-    pub moving: Option<CheckpointOptions>,
-    /// With a state topic: which partitions the verdicts of this process cover.
-    pub verdicts: Verdicts,
-    /// How long verdicts over all partitions wait for a missing partition.
-    pub missing_after: Duration,
-    /// The values of all configuration keys.
-    pub keys: Keys,
-    /// The configuration file, where it can be reloaded.
-    pub file: Option<PathBuf>,
-    /// Time between two snapshots.
-    pub snapshot_every: Duration,
-    /// Maximum number of audit entries.
-    pub records_max: usize,
-    /// Limits of what is published.
-    pub limits: Limits,
     /// How long HTTP stays up after the last snapshot.
     pub linger: Duration,
     /// How long a shutdown may take.
@@ -86,46 +25,53 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// The options of a loaded configuration, with a shutdown of at most thirty seconds and no linger.
-    pub fn of(config: Config) -> Setup {
-        let keys = config.keys();
-        let moving = config.moving();
-        let mut sources: Vec<Source> = config.sources.into_iter().map(Source::from).collect();
-        if moving.is_some() {
-            for source in &mut sources {
+    /// A setup with a shutdown of at most thirty seconds and without linger or reload.
+    pub fn of(mut config: Config) -> Setup {
+        if config.state.topic.is_some() {
+            for source in &mut config.sources {
                 source.kafka.followers = source.join.as_ref().map_or(0, |j| j.topics.len());
             }
         }
-        let moving = moving.map(|(kafka, topic)| CheckpointOptions {
-            kafka,
-            groups: sources
-                .iter()
-                .flat_map(|s| s.kafka.topics.iter().map(|_| s.kafka.group.clone()))
-                .collect(),
-            topic,
-            restore_within: Duration::from_millis(config.state.restore_within_ms.unsigned_abs()),
-            fresh: config.state.fresh,
-        });
         Setup {
-            moving,
-            verdicts: config.state.verdicts,
-            missing_after: Duration::from_millis(config.state.missing_after_ms.unsigned_abs()),
-            keys,
-            file: None,
-            plan: config.plan,
-            sources,
-            registry: config.registry,
-            notify: config.notify,
             listen: config.http.listen.to_string(),
-            state: config.state.directory,
-            snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
-            records_max: config.state.records_max,
-            limits: Limits {
-                series_max: config.http.series_max,
-                ..Limits::default()
-            },
+            config,
+            file: None,
             linger: Duration::ZERO,
             shutdown_within: Duration::from_secs(30),
         }
     }
+
+    /// Names of all topics, by number.
+    pub fn topics(&self) -> Vec<String> {
+        let sources = self.config.sources.iter();
+        sources.flat_map(|s| s.kafka.topics.clone()).collect()
+    }
+
+    /// The state topic, where partitions move between processes with their state.
+    pub fn state_topic(&self) -> Option<CheckpointOptions> {
+        let (kafka, topic) = self.config.moving()?;
+        let groups = self.config.sources.iter();
+        let groups = groups.flat_map(|s| s.kafka.topics.iter().map(|_| s.kafka.group.clone()));
+        let state = &self.config.state;
+        Some(CheckpointOptions {
+            kafka: KafkaOptions {
+                followers: 0,
+                ..kafka
+            },
+            groups: groups.collect(),
+            topic,
+            restore_within: Duration::from_millis(state.restore_within_ms.unsigned_abs()),
+            fresh: state.fresh,
+        })
+    }
+}
+
+/// The name under which the readiness of a source is published.
+pub fn part(source: &SourceOptions) -> String {
+    format!("kafka {}", source.kafka.topics.join(","))
+}
+
+/// An error in the options of a source.
+pub fn source_error(source: &SourceOptions, error: &dyn Display) -> AppError {
+    AppError::Config(format!("source {}: {error}", source.kafka.topics.join(",")))
 }

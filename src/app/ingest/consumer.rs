@@ -4,13 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::record::RecordReader;
-use super::source::SourceReader;
+use super::source::{SourceHandler, SourceReader};
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
-use crate::app::setup::Source;
+use crate::app::setup::{part, source_error};
 use crate::collect::Origin;
+use crate::config::SourceOptions;
 use crate::kafka::{Consumer, DeadLetter, KafkaError, Partition};
 use crate::registry::Registry;
+use crate::telemetry::Published;
 
 /// Pause before a failed consumer is recreated.
 const RECREATE_AFTER: Duration = Duration::from_secs(5);
@@ -23,7 +25,7 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 /// One consumer and its source.
 pub struct SourceConsumer {
     /// Its configuration, from which it can be recreated.
-    options: Source,
+    options: SourceOptions,
     /// The group member.
     pub consumer: Consumer,
     /// From its records to the engine.
@@ -40,12 +42,12 @@ pub struct SourceConsumer {
 impl SourceConsumer {
     /// Creates the consumer, which begins to join its group. `base` is the number of its first topic.
     pub fn new(
-        options: Source,
+        options: SourceOptions,
         base: u16,
         registry: Option<&Arc<Registry>>,
     ) -> Result<SourceConsumer, AppError> {
         let mut records = RecordReader::new(&options, base, registry)?;
-        let failed = |error: KafkaError| options.error(&error);
+        let failed = |error: KafkaError| source_error(&options, &error);
         let consumer = Consumer::new(&options.kafka).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;
         Ok(SourceConsumer {
@@ -57,11 +59,6 @@ impl SourceConsumer {
             paused: false,
             schemas_behind: false,
         })
-    }
-
-    /// The name under which its readiness is published.
-    pub fn part(&self) -> String {
-        self.options.part()
     }
 
     /// Pauses while the disk is behind or the schema queue is full, and resumes afterwards.
@@ -88,15 +85,17 @@ impl SourceConsumer {
 
     /// Reads what the broker has, waiting at most `wait` for it. Returns the number of records.
     pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
-        self.source.with(engines).drain_queue();
-        if let Some(dead_letters) = &self.source.records.dead_letters {
+        let source = &mut self.source;
+        let mut handler = SourceHandler { source, engines };
+        handler.drain_queue();
+        if let Some(dead_letters) = &handler.source.records.dead_letters {
             dead_letters.tend();
         }
-        if std::mem::take(&mut self.source.needs_consumer) {
+        if std::mem::take(&mut handler.source.needs_consumer) {
             self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
         }
         match self.recreate_at {
-            None => self.consumer.poll(wait, &mut self.source.with(engines)),
+            None => self.consumer.poll(wait, &mut handler),
             Some(at) if Instant::now() < at => {
                 std::thread::sleep(wait);
                 0
@@ -108,9 +107,9 @@ impl SourceConsumer {
         }
     }
 
-    /// Whether the member has just become ready: the group has assigned partitions, or none, to it. An
-    /// error is the reason why it is not ready yet.
-    pub fn readiness(&mut self, engines: &mut Topology) -> Readiness {
+    /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then `/ready`
+    /// has the last error. Returns whether the assignment changed.
+    pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {
         let changed = std::mem::take(&mut self.source.assignment_changed);
         let error = self.source.last_error.take();
         if changed {
@@ -118,12 +117,11 @@ impl SourceConsumer {
         }
         if changed || (!self.ready && error.is_none() && self.consumer.joined()) {
             self.ready = true;
-            return Readiness::Ready { changed };
+            published.ready(&part(&self.options));
+        } else if let Some(error) = error.filter(|_| !self.ready) {
+            published.not_ready(&part(&self.options), &error.to_string());
         }
-        match error.filter(|_| !self.ready) {
-            Some(error) => Readiness::NotReady(error.to_string()),
-            None => Readiness::Unchanged,
-        }
+        changed
     }
 
     /// Releases partitions that the snapshot has and the group assigned to another member. They would
@@ -188,19 +186,6 @@ impl SourceConsumer {
             tracing::error!("some dead letters could not be sent in time");
         }
     }
-}
-
-/// What changed in the readiness of a consumer.
-pub enum Readiness {
-    /// Nothing.
-    Unchanged,
-    /// It is ready; `changed` if its assignment changed.
-    Ready {
-        /// The assignment changed.
-        changed: bool,
-    },
-    /// It is not ready for this reason.
-    NotReady(String),
 }
 
 /// Runs work that may never end on its own thread; returns whether the thread was started.

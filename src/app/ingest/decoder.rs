@@ -6,10 +6,12 @@
 
 use super::schema_queue::Progress;
 use crate::app::error::AppError;
-use crate::app::setup::Source;
+use crate::app::setup::source_error;
 use crate::collect::Reason;
+use crate::config::SourceOptions;
 use crate::decode::{
-    Content, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText,
+    Content, DecodeOptionsError, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection,
+    SchemaText,
 };
 use crate::kafka::{Headers, Record};
 use crate::registry::{Answer, Registry, SchemaKind};
@@ -42,12 +44,13 @@ enum Expected {
 
 impl RecordDecoder {
     /// Compiles the fields of a source. An error names the source and the field.
-    pub fn new(source: &Source) -> Result<RecordDecoder, AppError> {
-        let events = Decoder::new(&source.decode).map_err(|e| source.error(&e))?;
+    pub fn new(source: &SourceOptions) -> Result<RecordDecoder, AppError> {
+        let failed = |e: DecodeOptionsError| source_error(source, &e);
+        let events = Decoder::new(&source.decode).map_err(failed)?;
         let outcomes = match &source.join {
             None => None,
             Some(join) => Some(Outcomes {
-                decoder: LabelDecoder::new(&join.labels).map_err(|e| source.error(&e))?,
+                decoder: LabelDecoder::new(&join.labels).map_err(failed)?,
                 first_topic: match join.topics.len() {
                     0 => None,
                     n => Some((source.kafka.topics.len() - n) as u16),

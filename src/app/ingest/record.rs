@@ -14,8 +14,8 @@ use super::schema_queue::Progress;
 use super::stats::ReplayStats;
 use crate::monitor::RecordSink;
 use crate::app::error::AppError;
-use crate::app::setup::Source;
 use crate::collect::PartitionId;
+use crate::config::SourceOptions;
 use crate::decode::Rejection;
 use crate::kafka::{DeadLetter, Partition, Record};
 use crate::registry::Registry;
@@ -37,7 +37,7 @@ pub struct RecordReader {
 impl RecordReader {
     /// A reader of the source whose first topic has the number `base`, without dead letters.
     pub fn new(
-        source: &Source,
+        source: &SourceOptions,
         base: u16,
         registry: Option<&Arc<Registry>>,
     ) -> Result<RecordReader, AppError> {
@@ -178,8 +178,7 @@ windows = ["5m"]
         };
         let config = Config::parse(CONFIG, "test", &outside).expect("valid");
         let mut engine = Engine::new(config.plan.clone());
-        let source = Source::from(config.sources[0].clone());
-        let mut reader = RecordReader::new(&source, 0, None).expect("valid");
+        let mut reader = RecordReader::new(&config.sources[0], 0, None).expect("valid");
         reader.stats = Some(ReplayStats::default());
         let payload =
             br#"{"model":"m","time_ms":1760000000000,"rows":[{"z":7,"y":1},{"z":0.5,"y":1}]}"#;

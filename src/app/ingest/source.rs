@@ -46,19 +46,15 @@ impl SourceReader {
         }
     }
 
-    /// Borrows the engines for one poll.
-    pub fn with<'a>(&'a mut self, engines: &'a mut Topology) -> SourceHandler<'a> {
-        SourceHandler {
-            source: self,
-            engines,
-        }
-    }
-
     /// Topics and partitions of this process whose reading stopped, with the reason.
     pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
-        let name = |p: &Partition| self.records.topic(p.topic);
-        let all = self.stopped.iter();
-        all.map(move |(p, why)| (name(p), p.partition, why.as_str()))
+        let all = self.stopped.iter().map(|(p, why)| (self.place(*p), why));
+        all.map(|((topic, partition), why)| (topic, partition, why.as_str()))
+    }
+
+    /// Topic and number of a partition, for the log.
+    fn place(&self, partition: Partition) -> (&str, i32) {
+        (self.records.topic(partition.topic), partition.partition)
     }
 
     /// Drops what is known of a partition whose assignment changes.
@@ -71,8 +67,10 @@ impl SourceReader {
 
 /// A source that borrows the engines for one poll.
 pub struct SourceHandler<'a> {
-    source: &'a mut SourceReader,
-    engines: &'a mut Topology,
+    /// The source.
+    pub source: &'a mut SourceReader,
+    /// The engines.
+    pub engines: &'a mut Topology,
 }
 
 impl SourceHandler<'_> {
@@ -132,7 +130,7 @@ impl Handler for SourceHandler<'_> {
         self.source.reset(partition);
         let id = self.source.records.partition_id(partition);
         let offset = self.engines.assign(id);
-        let (topic, partition) = (self.source.records.topic(partition.topic), id.partition);
+        let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, offset, "partition assigned");
         if let Some(error) = self.engines.take_trouble() {
             // The consumer rejoins the group and tries again.
@@ -150,7 +148,7 @@ impl Handler for SourceHandler<'_> {
         self.source.reset(partition);
         let id = self.source.records.partition_id(partition);
         self.engines.revoke(id, lost);
-        let (topic, partition) = (self.source.records.topic(partition.topic), id.partition);
+        let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, lost, "partition revoked");
     }
 
@@ -167,11 +165,12 @@ impl Handler for SourceHandler<'_> {
         if let Some(all) = self.source.lost.get_mut(usize::from(partition.topic)) {
             *all += lost;
         }
+        let ((topic, partition), Range { start, end }) = (self.source.place(partition), offsets);
         tracing::error!(
-            topic = self.source.records.topic(partition.topic),
-            partition = partition.partition,
-            from = offsets.start,
-            to = offsets.end,
+            topic,
+            partition,
+            from = start,
+            to = end,
             lost,
             "records were deleted by the broker before they were read; lengthen the topic's retention, or read sooner"
         );
@@ -184,18 +183,20 @@ impl Handler for SourceHandler<'_> {
         } else {
             self.rewind(partition, offset);
         }
+        let (topic, partition) = self.source.place(partition);
         tracing::error!(
-            topic = self.source.records.topic(partition.topic),
-            partition = partition.partition,
+            topic,
+            partition,
             offset,
             "partition is shorter than what was read of it; reading continues here, as `on_truncated` says"
         );
     }
 
     fn stopped(&mut self, partition: Partition, why: &str) {
+        let (topic, number) = self.source.place(partition);
         tracing::error!(
-            topic = self.source.records.topic(partition.topic),
-            partition = partition.partition,
+            topic,
+            partition = number,
             why,
             "partition is no longer read"
         );

@@ -17,7 +17,6 @@ use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress as Reading;
 use crate::app::ingest::stats::ReplayStats;
-use crate::app::setup::Source;
 use crate::collect::PartitionId;
 use crate::config::Config;
 use crate::judge::Change;
@@ -156,8 +155,8 @@ impl<'a> TopicReplay<'a> {
             session.engine.assign(span.topic, span.partition);
         }
         let (mut base, mut sources) = (0, Vec::new());
-        for source in config.sources.into_iter().map(Source::from) {
-            let mut records = RecordReader::new(&source, base, registry.as_ref())?;
+        for source in &config.sources {
+            let mut records = RecordReader::new(source, base, registry.as_ref())?;
             records.stats = Some(ReplayStats::default());
             sources.push(records);
             base += source.kafka.topics.len() as u16;
