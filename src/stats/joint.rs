@@ -175,7 +175,7 @@ fn gauss_legendre(n: usize) -> Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::rng::Rng;
+    use crate::rng::Rng;
 
     #[test]
     fn quadrature_integrates_polynomials_exactly() {

@@ -76,7 +76,7 @@ const fn ln_by_series(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::rng::Rng;
+    use crate::rng::Rng;
 
     #[test]
     fn it_agrees_with_the_library_to_forty_five_bits() {

@@ -1,14 +1,14 @@
 //! The debiased estimator of Kumar, Liang and Ma, and the consistency resampling test of the ℓ1-ECE.
 
-use crate::stats::estimator::ece_l1;
-use crate::stats::pyramid::Level;
-use crate::stats::rng::Rng;
+use crate::estimator::ece_l1;
+use crate::pyramid::Level;
+use crate::rng::Rng;
 
 /// Debiased squared ℓ2 error of binned scores: Σ(N/n)[(s − ȳ)² − ȳ(1−ȳ)/(N−1)], s the mean score of a cell
 /// (Kumar, Liang, Ma, *Verified uncertainty calibration*, 2019, Definition 3.4).
 ///
 /// Mean 0 over calibrated samples of discrete scores, may be negative. It differs from
-/// [`crate::stats::estimator::unbiased`] by treating the scores of a cell as one, so it is for calibrators that
+/// [`crate::estimator::unbiased`] by treating the scores of a cell as one, so it is for calibrators that
 /// output few values. Cells of one event are left out; 0 when there are no others.
 ///
 /// Four events of score 0.5, three positive: (0.0625 − 0.1875/3) = 0.

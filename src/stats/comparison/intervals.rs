@@ -12,7 +12,7 @@
 //!
 //! Ends are on the ℓ2-ECE scale, roots of ends cut at 0. Cost: replicates times n, no sorting.
 
-use crate::stats::rng::Rng;
+use crate::rng::Rng;
 
 /// An interval on the ℓ2-ECE scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -218,8 +218,8 @@ fn quantiles(drawn: &mut [f64], confidence: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::estimator::unbiased;
-    use crate::stats::pyramid::Level;
+    use crate::estimator::unbiased;
+    use crate::pyramid::Level;
 
     fn sample(n: usize, push: f64, rng: &mut Rng) -> Vec<(f64, bool)> {
         let mut one = || {

@@ -14,7 +14,7 @@
 //!   0.2772/`last`·(mean|U|)² at ν = 1. No randomness at all.
 
 use super::points::Points;
-use crate::stats::rng::Rng;
+use crate::rng::Rng;
 use std::f64::consts::PI;
 
 /// |ΣU e^{−iωz}|²/n² at one frequency.

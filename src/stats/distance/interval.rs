@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn no_partition_of_a_small_sample_is_better() {
-        let mut rng = crate::stats::rng::Rng::new(2);
+        let mut rng = crate::rng::Rng::new(2);
         for _ in 0..50 {
             let mut draw = || (rng.uniform(), rng.uniform() < 0.5);
             let sample: Vec<_> = (0..9).map(|_| draw()).collect();

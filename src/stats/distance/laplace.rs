@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     fn sample(n: usize, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = crate::stats::rng::Rng::new(seed);
+        let mut rng = crate::rng::Rng::new(seed);
         let mut draw = || ((rng.uniform() * 64.0).floor() / 64.0, rng.uniform() < 0.4);
         (0..n).map(|_| draw()).collect()
     }
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn p_values_are_uniform_enough_when_calibrated() {
-        let mut rng = crate::stats::rng::Rng::new(11);
+        let mut rng = crate::rng::Rng::new(11);
         let mut below = 0;
         for _ in 0..400 {
             let mut draw = || {

@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_closed_form_of_a_gap_is_its_maximum_on_a_fine_lattice() {
-        let mut rng = crate::stats::rng::Rng::new(9);
+        let mut rng = crate::rng::Rng::new(9);
         for _ in 0..500 {
             let (a, d) = (rng.uniform() * 0.8, 0.01 + rng.uniform() * 0.19);
             let mut pair = || [rng.uniform() - 0.5, rng.uniform() - 0.5];

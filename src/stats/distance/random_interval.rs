@@ -17,7 +17,7 @@
 //! the best so far; as k → ∞ it tends to the error of the level sets.
 
 use super::points::Points;
-use crate::stats::pyramid::Level;
+use crate::pyramid::Level;
 
 /// RintCE(2^−k) of the points, exactly; `k` at most 52.
 ///
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn sample(n: usize, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = crate::stats::rng::Rng::new(seed);
+        let mut rng = crate::rng::Rng::new(seed);
         let mut draw = || (rng.uniform(), rng.uniform() < 0.3);
         (0..n).map(|_| draw()).collect()
     }

@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_slope_trick_finds_what_a_search_over_a_lattice_finds() {
-        let mut rng = crate::stats::rng::Rng::new(5);
+        let mut rng = crate::rng::Rng::new(5);
         for _ in 0..200 {
             let m = 1 + (rng.uniform() * 20.0) as usize;
             let mut at: Vec<i32> = (0..m).map(|_| (rng.uniform() * 40.0) as i32).collect();

@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_transform_smooths_as_the_sum_over_reflected_images_does() {
-        let mut rng = crate::stats::rng::Rng::new(31);
+        let mut rng = crate::rng::Rng::new(31);
         let mut draw = || (rng.uniform(), rng.uniform() < 0.4);
         let sample: Vec<_> = (0..30).map(|_| draw()).collect();
         let p = Points::from_scores(&sample).unwrap();

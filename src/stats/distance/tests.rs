@@ -1,11 +1,11 @@
 //! The laws between the measures, and windows against raw scores.
 
 use super::*;
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::fixed::Score;
-use crate::stats::pyramid::Pyramid;
-use crate::stats::rng::Rng;
-use crate::stats::sums::Sums;
+use crate::axis::{Axis, Grid};
+use crate::fixed::Score;
+use crate::pyramid::Pyramid;
+use crate::rng::Rng;
+use crate::sums::Sums;
 
 /// Scores and outcomes of several kinds: calibrated, overconfident, rare, few values, constant.
 fn samples(n: usize) -> Vec<Vec<(f64, bool)>> {

@@ -12,8 +12,8 @@
 use super::phi::Kernel;
 use super::skce::{Blocks, pair};
 use super::vectors::Vectors;
-use crate::stats::null::normal_survival;
-use crate::stats::rng::Rng;
+use crate::null::normal_survival;
+use crate::rng::Rng;
 
 /// z and upper p-value of the blocks' mean, σ̂ with L − `lost` degrees of freedom; `None` where σ̂ is 0 or
 /// undefined.

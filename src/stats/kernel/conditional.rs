@@ -17,9 +17,9 @@
 
 use super::skce::{Blocks, Quadratic};
 use super::vectors::Vectors;
-use crate::stats::distance::laplace::gamma_p_value;
-use crate::stats::null::normal_survival;
-use crate::stats::rng::Rng;
+use crate::distance::laplace::gamma_p_value;
+use crate::null::normal_survival;
+use crate::rng::Rng;
 
 /// Mean and variance of n²·SKCE_b.
 pub fn biased_moments(q: &Quadratic) -> (f64, f64) {

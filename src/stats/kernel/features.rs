@@ -12,9 +12,9 @@
 //! order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event, 16·D·K bytes a pane.
 
 use super::vectors::Vectors;
-use crate::stats::algebra::{Merge, Overflow, Retract};
-use crate::stats::fixed::{from_fixed, to_fixed};
-use crate::stats::rng::Rng;
+use crate::algebra::{Merge, Overflow, Retract};
+use crate::fixed::{from_fixed, to_fixed};
+use crate::rng::Rng;
 use std::f64::consts::PI;
 use std::sync::Arc;
 

@@ -12,7 +12,7 @@
 
 use super::features::{BlockSums, FeatureParts, Features};
 use super::{Kernel, Vectors};
-use crate::stats::algebra::{Merge, Overflow};
+use crate::algebra::{Merge, Overflow};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 

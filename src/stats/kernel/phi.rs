@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn the_median_is_that_of_the_whole_matrix() {
-        let mut rng = crate::stats::rng::Rng::new(8);
+        let mut rng = crate::rng::Rng::new(8);
         for n in [2, 3, 4, 7, 30, 31] {
             let mut draw = || ((rng.uniform() * 10.0).floor() / 10.0, true);
             let sample: Vec<_> = (0..n).map(|_| draw()).collect();

@@ -5,7 +5,7 @@
 //! Rows are kept as they came; [`Vectors::normalise`] divides small offs of the sum out, as the views of the
 //! daemon do. Published estimates are of rows as their program read them, so the step is apart.
 
-use crate::stats::view::{Checked, Outcome, Prediction, View, ViewError};
+use crate::view::{Checked, Outcome, Prediction, View, ViewError};
 
 /// n vectors over K classes, with outcomes.
 #[derive(Debug, Clone, PartialEq)]

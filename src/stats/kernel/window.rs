@@ -31,7 +31,7 @@
 use super::features::{BlockSums, Features};
 use super::skce::traces;
 use super::{Evaluation, Options, PValues, Vectors, block_p};
-use crate::stats::distance::laplace::gamma_p_value;
+use crate::distance::laplace::gamma_p_value;
 
 pub use super::kept::{BLOCKS, EVENTS_MAX, Keeping, Kept, KernelParts, KernelSums};
 

@@ -4,10 +4,10 @@
 //! the chance of any false rejection at α whatever the dependence: p-values in ascending order are multiplied by
 //! K, K − 1, … and made to ascend. The smallest adjusted p-value is Bonferroni's and tests all classes at once.
 
-use crate::stats::kernel::Vectors;
-use crate::stats::pyramid::Pyramid;
-use crate::stats::tcal::{TCalOptions, tcal};
-use crate::stats::view::{View, ViewError};
+use crate::kernel::Vectors;
+use crate::pyramid::Pyramid;
+use crate::tcal::{TCalOptions, tcal};
+use crate::view::{View, ViewError};
 
 /// One class.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,7 +5,7 @@
 //! (Sun, Chaudhari, Barnett, Dobriban 2024, section 2.1). In both u = e_y − z (−z where none happened), and given
 //! z under the null Cov u = S = diag(z) − zzᵀ. A tie is broken for the class that comes first.
 
-use crate::stats::kernel::Vectors;
+use crate::kernel::Vectors;
 
 /// Which vector of the prediction is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

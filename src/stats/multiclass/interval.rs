@@ -1,6 +1,6 @@
 //! The interval for the ℓ2-ECE of vectors, with covariances.
 //!
-//! Sun, Chaudhari, Barnett, Dobriban (2024), Algorithm 1, as [`crate::stats::interval`] has it for scalars. With e
+//! Sun, Chaudhari, Barnett, Dobriban (2024), Algorithm 1, as [`crate::interval`] has it for scalars. With e
 //! the mean and C the covariance of U in a cell,
 //! σ̂₁² = Σ(N/n)‖e‖⁴ − (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed.
 //!
@@ -14,7 +14,7 @@
 use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
-use crate::stats::interval::{Estimate, squared_ends};
+use crate::interval::{Estimate, squared_ends};
 
 /// The interval.
 #[derive(Debug, Clone, Copy, PartialEq)]

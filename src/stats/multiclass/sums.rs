@@ -1,6 +1,6 @@
 //! Integer sums of a vector view over sparse cells: what a window keeps of events.
 //!
-//! As for scalars ([`crate::stats::sums`]) every sum is of integers in units of 2⁻³², so that the sums of a window are
+//! As for scalars ([`crate::sums`]) every sum is of integers in units of 2⁻³², so that the sums of a window are
 //! those of its panes and the same to the last bit in whatever order events came. The sums that a cell keeps are
 //! those of [`super::plain`], and where events are weighted those of [`super::weighted`].
 //!
@@ -23,8 +23,8 @@ use super::events::{NONE, VectorView};
 use super::level::VectorLevel;
 use super::ranked::{Ranked, by_rank};
 use super::{plain, weighted};
-use crate::stats::algebra::{Merge, Overflow, Retract};
-use crate::stats::weight::Weight;
+use crate::algebra::{Merge, Overflow, Retract};
+use crate::weight::Weight;
 use std::collections::BTreeMap;
 
 /// Most coordinates of a view that is kept live.
@@ -521,9 +521,9 @@ impl Retract for VectorSums {
 mod tests {
     use super::super::{Events, evaluate, evaluate_sums};
     use super::*;
-    use crate::stats::kernel::Vectors;
-    use crate::stats::kernel::conditional::draw;
-    use crate::stats::rng::Rng;
+    use crate::kernel::Vectors;
+    use crate::kernel::conditional::draw;
+    use crate::rng::Rng;
 
     const CASES: [(usize, VectorView); 4] = [
         (3, VectorView::Full),

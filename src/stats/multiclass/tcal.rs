@@ -15,8 +15,8 @@
 use super::estimate;
 use super::events::Events;
 use super::level::VectorLevel;
-use crate::stats::joint::min_p_value;
-use crate::stats::null::Moments;
+use crate::joint::min_p_value;
+use crate::null::Moments;
 use std::collections::BTreeMap;
 
 /// One level's part.

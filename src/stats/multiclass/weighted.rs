@@ -1,6 +1,6 @@
 //! Vector events with weights: the estimators and their null, and the integers of a cell.
 //!
-//! Record a has a weight w_a > 0, known when its prediction was made. What [`crate::stats::weighted`] says of scores holds of
+//! Record a has a weight w_a > 0, known when its prediction was made. What [`crate::weighted`] says of scores holds of
 //! vectors with the same steps, squares being squared norms; U = e_y − z in R^k, S = Cov U = diag(z) − zzᵀ given z,
 //! W_i = Σw over cell i, W over all:
 //!
@@ -36,8 +36,8 @@
 use super::cell::Name;
 use super::level::{Law, Tuples, VectorCell};
 use super::plain::pair;
-use crate::stats::fixed::to_fixed;
-use crate::stats::weight::{Weight, Wide};
+use crate::fixed::to_fixed;
+use crate::weight::{Weight, Wide};
 
 /// Where the two-word numbers of a cell of k coordinates are.
 #[derive(Debug, Clone, Copy)]

@@ -15,7 +15,7 @@
 //! variable of mean τ² and variance V; Cantelli's inequality ends it. It holds for every law of scores and every m.
 //!
 //! Conservative like all Chebyshev bounds; the product's default is the interval's lower end against τ
-//! ([`crate::stats::evaluation`]), which has the power of a normal limit.
+//! ([`crate::evaluation`]), which has the power of a normal limit.
 
 /// Outcome of the composite test.
 #[derive(Debug, Clone, Copy, PartialEq)]

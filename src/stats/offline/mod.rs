@@ -3,10 +3,10 @@
 //!
 //! | test | module | null | decides by |
 //! |---|---|---|---|
-//! | known smoothness | [`crate::stats::tcal::tcal_fixed`], [`crate::stats::multiclass::tcal_fixed`] | calibrated | T_d at m\* = ⌊n^{2/(4s+K−1)}⌋ cells an axis (Algorithm 1) |
+//! | known smoothness | [`crate::tcal::tcal_fixed`], [`crate::multiclass::tcal_fixed`] | calibrated | T_d at m\* = ⌊n^{2/(4s+K−1)}⌋ cells an axis (Algorithm 1) |
 //! | composite | [`composite`](mod@composite) | ℓ2-ECE at most τ | T_d against a threshold that τ raises (Remark 3) |
 //! | splitting, its adaptive form | [`splitting`](mod@splitting) | calibrated | a two-sample test of scores by outcome (Algorithm 3, section 6) |
-//! | consistency | [`crate::stats::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, redrawn |
+//! | consistency | [`crate::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, redrawn |
 //!
 //! They stay out of the live report because they are weaker than the adaptive test (`trueline reproduce tcal` has
 //! the figures): the first two must be told a smoothness that nobody knows, splitting throws information away, and

@@ -23,11 +23,11 @@
 //!
 //! Cost: replicates × levels × n/2 additions.
 
-use crate::stats::kernel::Vectors;
-use crate::stats::kernel::conditional::draw;
-use crate::stats::multiclass::cell::Name;
-use crate::stats::multiclass::tcal::scales;
-use crate::stats::rng::Rng;
+use crate::kernel::Vectors;
+use crate::kernel::conditional::draw;
+use crate::multiclass::cell::Name;
+use crate::multiclass::tcal::scales;
+use crate::rng::Rng;
 use std::collections::BTreeMap;
 
 /// Which two-sample test.

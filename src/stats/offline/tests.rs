@@ -1,9 +1,9 @@
 //! Each test keeps its level on calibrated data and finds a miscalibration that is named. Seeds are fixed.
 
 use super::*;
-use crate::stats::evaluation::Options as Evaluation;
-use crate::stats::kernel::conditional::draw;
-use crate::stats::rng::Rng;
+use crate::evaluation::Options as Evaluation;
+use crate::kernel::conditional::draw;
+use crate::rng::Rng;
 
 fn options(alpha: f64, tolerance: f64, seed: u64) -> Options {
     Options {

@@ -115,8 +115,8 @@ impl Advice {
 mod tests {
     use super::super::measures::Measures;
     use super::*;
-    use crate::stats::recalibration::map::Map;
-    use crate::stats::recalibration::{logistic::Logistic, map::Unfit};
+    use crate::recalibration::map::Map;
+    use crate::recalibration::{logistic::Logistic, map::Unfit};
 
     fn fits(n: u64, positives: u64) -> Fits {
         let map = Map::Logistic(Logistic {

@@ -6,12 +6,12 @@
 //! were are measured in the same way at the same points, so that a difference is the map's doing.
 
 use super::point::{Point, logs};
-use crate::stats::axis::Grid;
-use crate::stats::companions;
-use crate::stats::evaluation::Options;
-use crate::stats::interval::{self, interval};
-use crate::stats::pyramid::{Level, LevelCell, Pyramid};
-use crate::stats::tcal::tcal;
+use crate::axis::Grid;
+use crate::companions;
+use crate::evaluation::Options;
+use crate::interval::{self, interval};
+use crate::pyramid::{Level, LevelCell, Pyramid};
+use crate::tcal::tcal;
 
 /// Level of the ℓ1-ECE on a grid: 16 cells, the dyadic number nearest to 15.
 const ECE_LEVEL: u32 = 4;

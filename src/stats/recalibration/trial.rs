@@ -8,7 +8,7 @@ use super::advice::Advice;
 use super::map::{Fits, Method};
 use super::measures::{Costs, Cut, MEASURES, Measures};
 use super::point::Point;
-use crate::stats::evaluation::Options;
+use crate::evaluation::Options;
 
 /// A mean of paired differences, positive where the second is better.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -26,7 +26,7 @@
 //! Always: sums are integers in units of 2⁻⁶⁴; squares are rounded up, so the radius is never too small for it.
 
 use super::radius::{crossing, psi};
-use crate::stats::fixed::ONE;
+use crate::fixed::ONE;
 
 /// Classes of |g|: the last holds all of 2⁻¹⁹ and below.
 pub const CLASSES: usize = 20;

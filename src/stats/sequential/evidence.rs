@@ -10,7 +10,7 @@
 
 use super::detector::{Detector, Place};
 use super::mixture::{DIRECTED, LEARNT, SCALES, Scale, component};
-use crate::stats::direction::Direction;
+use crate::direction::Direction;
 
 /// Cells told at most.
 const CELLS_MAX: usize = 3;

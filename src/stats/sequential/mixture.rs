@@ -19,7 +19,7 @@
 //! Source: `sequential.md` §3; e-detectors: Shin, Ramdas, Rinaldo, *E-detectors: a nonparametric framework for
 //! sequential change detection* (2023).
 
-use crate::stats::axis::logit;
+use crate::axis::logit;
 
 /// b, amplitudes of the one-parameter bets.
 pub const AMPLITUDES: [f64; 6] = [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0];

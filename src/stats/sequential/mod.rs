@@ -18,7 +18,7 @@
 //! | [`fleet`] | which of many streams to call |
 //! | [`watch`] | all of it for one stream: alarm, restart, all-clear |
 //!
-//! The way of a pane: [`Sums`](crate::stats::sums::Sums) → [`Odds::likelihoods`] → [`Detector::observe`] → log M against log A;
+//! The way of a pane: [`Sums`](crate::sums::Sums) → [`Odds::likelihoods`] → [`Detector::observe`] → log M against log A;
 //! [`Watch::observe`] does it all. No work per event.
 
 pub mod budget;

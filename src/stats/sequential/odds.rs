@@ -30,9 +30,9 @@
 
 use super::likelihood::{CellLikelihood, Likelihoods};
 use super::mixture::{AMPLITUDES, DIRECTED, LEARNT, Scale, U_SCALES, Z_SCALES, logit_clipped};
-use crate::stats::axis::Grid;
-use crate::stats::fixed::{ONE, from_fixed};
-use crate::stats::sums::{Cell, Sums};
+use crate::axis::Grid;
+use crate::fixed::{ONE, from_fixed};
+use crate::sums::{Cell, Sums};
 
 /// Finest level that bets look at.
 const LEVEL_MAX: u32 = 12;
@@ -253,7 +253,7 @@ const AMPLITUDE: [f64; DIRECTED] = {
 mod tests {
     use super::super::mixture::CELL_AMPLITUDES;
     use super::*;
-    use crate::stats::axis::Axis;
+    use crate::axis::Axis;
 
     #[test]
     fn cell_bets_are_intercept_bets_of_the_same_amplitude() {

@@ -29,8 +29,8 @@
 
 use super::drift::Drift;
 use super::sequences::correction;
-use crate::stats::axis::Grid;
-use crate::stats::fixed::{ONE, from_fixed, to_fixed};
+use crate::axis::Grid;
+use crate::fixed::{ONE, from_fixed, to_fixed};
 
 /// Binary logarithm of the number of cells.
 const LEVEL: u32 = 4;
@@ -250,8 +250,8 @@ impl Paired {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::axis::Axis;
-    use crate::stats::rng::Rng;
+    use crate::axis::Axis;
+    use crate::rng::Rng;
 
     fn grid() -> Grid {
         Grid::new(Axis::Linear, 12)

@@ -18,13 +18,13 @@
 //!
 //! Averages over all times go stale: they begin anew at each alarm, and the k-th time with α·6/(π²k²), which sums to α.
 //!
-//! Always: sums are integers in units of 2⁻³² as in [`crate::stats::sums`], gains are floats added pane by pane in order;
+//! Always: sums are integers in units of 2⁻³² as in [`crate::sums`], gains are floats added pane by pane in order;
 //! [`Sequences`] is all the state, 3 kB. Source: `sequential.md` §5.
 
 use super::radius::radius;
-use crate::stats::axis::Grid;
-use crate::stats::fixed::{ONE, from_fixed};
-use crate::stats::sums::{Cell, Sums};
+use crate::axis::Grid;
+use crate::fixed::{ONE, from_fixed};
+use crate::sums::{Cell, Sums};
 use std::f64::consts::PI;
 
 /// Scales of the lower bound of ECE²: 1, 2, …, 64 cells.

@@ -25,7 +25,7 @@ use super::detector::{Detector, NotADetector, Parts};
 use super::evidence::Evidence;
 use super::odds::Odds;
 use super::sequences::{Bounds, Sequences};
-use crate::stats::sums::Sums;
+use crate::sums::Sums;
 
 /// No all-clear before this many events.
 const CLEAR_EVENTS_MIN: u64 = 10_000;

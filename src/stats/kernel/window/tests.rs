@@ -1,7 +1,7 @@
 use super::super::{Blocks, Kernel, Quadratic, conditional, evaluate as offline};
 use super::*;
-use crate::stats::algebra::Merge;
-use crate::stats::rng::Rng;
+use crate::algebra::Merge;
+use crate::rng::Rng;
 
 const KEEPING: Keeping = Keeping {
     sample: 60,
