@@ -17,6 +17,11 @@ pub const LEVEL_MAX: u32 = 16;
 
 /// How [0, 1] is laid out into equal cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Axis {
     /// Equal cells of the score.
     Linear,

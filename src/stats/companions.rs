@@ -18,6 +18,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 /// Sums over a whole sample that the companions need. Of weighted events those say in brackets what the weight
 /// does; see [`super::weighted`].
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Totals {
     /// Number of events (Σw).
     pub n: f64,
@@ -112,6 +113,7 @@ impl Totals {
 
 /// Calibration in the large: the mean residual.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InTheLarge {
     /// (1/n) ΣU; positive: the model says too little.
     pub mean_residual: f64,
@@ -135,6 +137,7 @@ pub fn in_the_large(t: &Totals) -> InTheLarge {
 ///
 /// score = reliability − resolution + uncertainty, but for the spread of scores within cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Brier {
     /// (1/n) Σ(y−z)².
     pub score: f64,
@@ -165,6 +168,7 @@ pub fn brier(t: &Totals, level: &Level) -> Brier {
 
 /// Spiegelhalter's test, *Probabilistic prediction in patient management and clinical trials* (1986).
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Spiegelhalter {
     /// Standard normal under the null.
     pub z: f64,
@@ -188,6 +192,7 @@ pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
 
 /// Score test of intercept 0 and slope 1 in Cox's recalibration model, Biometrika 45 (1958).
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cox {
     /// χ² with 2 degrees of freedom under the null.
     pub score: f64,
@@ -225,6 +230,7 @@ pub fn ece_l1(level: &Level, n: f64) -> f64 {
 
 /// Maximum calibration error, with the cell it comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mce {
     /// |mean residual| of the cell.
     pub value: f64,

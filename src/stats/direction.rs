@@ -15,6 +15,11 @@ use super::pyramid::Level;
 
 /// Which way the scores err.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Direction {
     /// Nothing to tell: calibration is not rejected.
     None,

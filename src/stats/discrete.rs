@@ -17,6 +17,11 @@ use std::collections::BTreeMap;
 
 /// When the test runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum DiscreteMode {
     /// When the window holds at most [`super::sums::DISTINCT_MAX`] distinct scores.
     Auto,
@@ -28,6 +33,7 @@ pub enum DiscreteMode {
 
 /// Outcome of the exact binomial tests over distinct scores.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DiscreteTest {
     /// Number of distinct scores.
     pub distinct: usize,

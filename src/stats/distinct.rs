@@ -12,6 +12,7 @@ pub const DISTINCT_MAX: usize = 64;
 
 /// Events of one distinct score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ScoreCount {
     /// The score in units of 2⁻³².
     pub score: u64,

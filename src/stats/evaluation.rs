@@ -34,6 +34,7 @@ use std::borrow::Cow;
 
 /// What to compute and how.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
     /// The adaptive test.
     pub tcal: TCalOptions,
@@ -81,6 +82,7 @@ impl Default for Options {
 
 /// Whether the ℓ2-ECE is above what is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tolerance {
     /// τ, on the ℓ2-ECE scale.
     pub tolerance: f64,
@@ -93,6 +95,7 @@ pub struct Tolerance {
 
 /// All that is said about one sample.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
     /// Number of events, at least 1.
     pub n: u64,
@@ -148,6 +151,7 @@ pub struct Evaluation {
 
 /// What is said of the weights of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Weights {
     /// Σw.
     pub sum: f64,
@@ -177,6 +181,7 @@ pub const WITHHELD: [(&str, &str); 4] = [
 
 /// What is said of a population whose negatives were sampled.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sampled {
     /// The rates.
     pub sampling: Sampling,

@@ -27,6 +27,11 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 /// When 0 joins the interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum NullReach {
     /// The estimate's p-value under the exact null given the scores exceeds α.
     Conditional,
@@ -39,6 +44,7 @@ pub enum NullReach {
 
 /// Interval for the ℓ2-ECE.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Interval {
     /// m, the number of cells.
     pub cells: u64,
@@ -60,6 +66,7 @@ pub struct Interval {
 
 /// What the interval needs of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
     /// T, the unbiased estimate of the squared ℓ2-ECE.
     pub t: f64,
@@ -124,6 +131,7 @@ impl Estimate {
 
 /// An interval for the squared error.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SquaredEnds {
     /// Lower end.
     pub lower: f64,

@@ -21,6 +21,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 /// A statistic of the path of cumulative residuals.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Path {
     /// On the scale of probabilities: divided by n.
     pub statistic: f64,

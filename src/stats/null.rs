@@ -19,6 +19,7 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// Variance and third cumulant of an estimator with mean 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Moments {
     /// Variance, at least 0.
     pub variance: f64,

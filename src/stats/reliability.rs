@@ -27,6 +27,7 @@ const SMALL: f64 = 60.0;
 
 /// One occupied cell of the reliability diagram.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReliabilityCell {
     /// Scores from here.
     pub low: f64,

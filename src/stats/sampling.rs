@@ -34,6 +34,11 @@ use super::fixed::Score;
 
 /// At which rates negatives were kept. See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "(f64, f64)", into = "(f64, f64)")
+)]
 pub struct Sampling {
     kept: f64,
     trained: f64,
@@ -54,6 +59,20 @@ impl std::fmt::Display for RateError {
 }
 
 impl std::error::Error for RateError {}
+
+impl TryFrom<(f64, f64)> for Sampling {
+    type Error = RateError;
+
+    fn try_from((kept, trained): (f64, f64)) -> Result<Sampling, RateError> {
+        Sampling::new(kept, trained)
+    }
+}
+
+impl From<Sampling> for (f64, f64) {
+    fn from(sampling: Sampling) -> (f64, f64) {
+        (sampling.kept, sampling.trained)
+    }
+}
 
 impl Default for Sampling {
     /// Every event was kept.

@@ -31,6 +31,7 @@ pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
 /// Sums of one cell; all but the counts in units of 2⁻³².
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cell {
     /// Number of events N.
     pub n: u64,
@@ -123,6 +124,7 @@ impl Retract for Cell {
 /// The sums that need ℓ = log(z/(1−z)) of each score, z clipped to [2⁻³², 1−2⁻³²] for these alone;
 /// in units of 2⁻³², rounded per event. For log loss and the Cox score test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LogSums {
     /// −Σ[y log z + (1−y) log(1−z)], nats.
     pub loss: i128,

@@ -19,6 +19,11 @@ use super::pyramid::{Level, Pyramid};
 
 /// Where the critical values of a level come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Critical {
     /// The bound of T-Cal Theorem 3.1: valid always, conservative.
     Theorem,
@@ -33,6 +38,11 @@ pub enum Critical {
 
 /// How the error α is shared over the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Sharing {
     /// α/B each, as the paper does.
     Bonferroni,
@@ -42,6 +52,7 @@ pub enum Sharing {
 
 /// Options of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TCalOptions {
     /// Level of the test, in (0, 1).
     pub alpha: f64,
@@ -55,6 +66,7 @@ pub struct TCalOptions {
 
 /// One level's part in the test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LevelResult {
     /// m, the number of cells.
     pub cells: u64,
@@ -74,6 +86,7 @@ pub struct LevelResult {
 
 /// Outcome of the adaptive test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TCal {
     /// Calibration is rejected at α.
     pub reject: bool,

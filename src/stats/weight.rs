@@ -86,6 +86,7 @@ impl Weight {
 
 /// An unsigned integer of 256 bits, in limbs of 64, the low one first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Wide(pub [u64; 4]);
 
 impl Wide {

@@ -44,6 +44,7 @@ use std::collections::BTreeMap;
 /// Sums of one cell of weighted events. Weights are in units of 2⁻¹⁶, scores and what is made of them in units of
 /// 2⁻³², products in the product of the units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WeightedCell {
     /// Number of events.
     pub n: u64,
@@ -261,6 +262,7 @@ const UNIT_96: f64 = UNIT_64 * UNIT_32;
 
 /// The sums that need a logarithm, as in [`super::sums::LogSums`], times the weight's integer or its square.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WeightedLogs {
     /// −Σw[y log z + (1−y) log(1−z)].
     pub loss: i128,

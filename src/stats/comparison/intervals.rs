@@ -16,6 +16,7 @@ use crate::rng::Rng;
 
 /// An interval on the ℓ2-ECE scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ends {
     /// Lower end.
     pub lower: f64,
@@ -39,6 +40,7 @@ impl Ends {
 
 /// The three intervals of one sample, beside its estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Compared {
     /// m.
     pub cells: u32,

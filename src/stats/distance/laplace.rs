@@ -37,6 +37,7 @@ pub fn exponential_sum(z: impl Iterator<Item = (f64, f64)>, nu: f64) -> f64 {
 
 /// The Laplace kernel calibration error with its null law.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Laplace {
     /// ν, the kernel's scale, on the scale of scores.
     pub nu: f64,

@@ -22,6 +22,7 @@ use super::program::{self, Pair, Solution};
 
 /// How near to come.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Effort {
     /// Gap between the proved bounds that is good enough.
     pub tolerance: f64,
@@ -49,6 +50,7 @@ impl Effort {
 
 /// The lower distance with proved bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lower {
     /// The value on the last round's nodes; between the bounds.
     pub value: f64,

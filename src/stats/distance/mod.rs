@@ -49,6 +49,11 @@ pub const EXACT_MAX: usize = 4096;
 
 /// Which distances are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Extent {
     /// None.
     Off,
@@ -62,6 +67,7 @@ pub enum Extent {
 /// The distances of one sample, each on the scale of scores, with how far it may be off that of the raw scores;
 /// `None` what the extent leaves out.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Distances {
     /// Smooth calibration error.
     pub smooth: f64,

@@ -14,6 +14,7 @@ use super::laplace::Laplace;
 
 /// An interval that holds a quantity of the raw scores for certain.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bounds {
     /// Lower end, at least 0.
     pub low: f64,

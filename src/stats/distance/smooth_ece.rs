@@ -25,6 +25,7 @@ pub const GRID: usize = 2048;
 
 /// smECE at its own bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SmoothEce {
     /// smECE = σ*, both in one.
     pub value: f64,

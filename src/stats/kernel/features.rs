@@ -35,6 +35,7 @@ pub struct Features {
 
 /// The sums of [`Features`] as they stand, to be kept elsewhere.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FeatureParts {
     /// Re and Im of R, frequency by frequency, class by class.
     pub sums: Vec<(i128, i128)>,
@@ -223,6 +224,7 @@ impl Retract for Features {
 /// up over its panes, exactly and in any order. Each pane's blocks are of neighbours in an order of its own that no
 /// arrival has a say in; what is left at its end is not used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BlockSums {
     /// Number of blocks.
     pub count: u64,

@@ -28,6 +28,7 @@ pub const TOPS: usize = 16;
 
 /// How a window is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Keeping {
     /// Events of the sample at most, at least 2.
     pub sample: usize,
@@ -63,6 +64,7 @@ impl Keeping {
 
 /// One event of a sample.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Kept {
     /// Its rank.
     pub rank: u64,
@@ -138,6 +140,7 @@ impl PartialEq for KernelSums {
 
 /// Sums as they stand, to be kept elsewhere.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KernelParts {
     /// n.
     pub n: u64,

@@ -38,6 +38,7 @@ pub use vectors::Vectors;
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
     /// Level of the test.
     pub alpha: f64,
@@ -66,6 +67,7 @@ impl Default for Options {
 
 /// Upper p-values of one estimator; `None` where undefined.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PValues {
     /// Given the predictions.
     pub conditional: Option<f64>,
@@ -77,6 +79,7 @@ pub struct PValues {
 
 /// The kernel test of one sample.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
     /// Events in all.
     pub n: usize,

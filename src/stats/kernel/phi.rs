@@ -12,6 +12,11 @@ use super::vectors::Vectors;
 
 /// A kernel φ(p, q).
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Kernel {
     /// exp(−TV(p, q)/ν), TV = ½Σ|p_c − q_c|: the kernel of the paper's experiments.
     TotalVariation {

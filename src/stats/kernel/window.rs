@@ -37,6 +37,7 @@ pub use super::kept::{BLOCKS, EVENTS_MAX, Keeping, Kept, KernelParts, KernelSums
 
 /// The test of random features over all events of a window.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FeatureTest {
     /// D.
     pub count: usize,
@@ -56,6 +57,7 @@ pub struct FeatureTest {
 
 /// The test of blocks over all panes of a window.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BlockTest {
     /// Events of a block; 2 for the linear estimator.
     pub size: usize,
@@ -69,6 +71,7 @@ pub struct BlockTest {
 
 /// The kernel test of a window.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WindowEvaluation {
     /// Events of the window.
     pub n: u64,

@@ -11,6 +11,7 @@ use crate::view::{View, ViewError};
 
 /// One class.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassResult {
     /// Index of the class.
     pub class: u32,
@@ -26,6 +27,7 @@ pub struct ClassResult {
 
 /// All classes.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Classwise {
     /// p-value of the hypothesis that every class is calibrated.
     pub p_value: f64,

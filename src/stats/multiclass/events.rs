@@ -9,6 +9,11 @@ use crate::kernel::Vectors;
 
 /// Which vector of the prediction is tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum VectorView {
     /// The whole vector.
     Full,

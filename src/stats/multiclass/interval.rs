@@ -18,6 +18,7 @@ use crate::interval::{Estimate, squared_ends};
 
 /// The interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorInterval {
     /// m, slices of an axis.
     pub slices: u32,

@@ -40,6 +40,7 @@ use super::kernel::Vectors;
 
 /// What is said of a vector view.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
     /// The view.
     pub view: VectorView,

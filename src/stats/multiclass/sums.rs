@@ -35,6 +35,7 @@ pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
 /// What is kept of which view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shape {
     /// The view.
     pub view: VectorView,

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 /// One level's part.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorLevelResult {
     /// m, slices of an axis.
     pub slices: u32,
@@ -42,6 +43,7 @@ pub struct VectorLevelResult {
 
 /// The adaptive test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorTCal {
     /// Adjusted p-value.
     pub p_value: f64,

@@ -19,6 +19,7 @@
 
 /// Outcome of the composite test.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Composite {
     /// m, cells of an axis.
     pub slices: u64,

@@ -29,6 +29,11 @@ use super::tcal::{TCalOptions, tcal_fixed};
 
 /// Which test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Test {
     /// One level, chosen by the smoothness.
     KnownSmoothness,
@@ -57,6 +62,7 @@ impl Test {
 
 /// What the tests are told.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
     /// Level and seed, and how critical values are made where there is a choice.
     pub tcal: TCalOptions,
@@ -68,6 +74,7 @@ pub struct Options {
 
 /// One level's estimate and p-value.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct OneLevel {
     /// m\*, cells of an axis.
     pub slices: u64,
@@ -79,6 +86,11 @@ pub struct OneLevel {
 
 /// What was found, by test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Detail {
     /// Of the known smoothness.
     OneLevel(OneLevel),
@@ -97,6 +109,7 @@ pub enum Detail {
 
 /// A test's outcome.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Outcome {
     /// Which test.
     pub test: Test,

@@ -32,6 +32,11 @@ use std::collections::BTreeMap;
 
 /// Which two-sample test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum TwoSample {
     /// χ² at one level.
     ChiSquared {
@@ -44,6 +49,7 @@ pub enum TwoSample {
 
 /// One class's part.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassSplit {
     /// Index of the class.
     pub class: u32,
@@ -67,6 +73,7 @@ pub struct ClassSplit {
 
 /// The test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Splitting {
     /// Smallest p-value of the 3K tests, times 3K.
     pub p_value: f64,

@@ -26,6 +26,11 @@ pub const ERRORS_MIN: f64 = 2.0;
 
 /// Which map to apply, or why none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Advice {
     /// This one.
     Apply(Method),

@@ -15,6 +15,7 @@ use super::point::{Point, logs, mixed};
 
 /// logit P(y=1) = a·ln z − b·ln(1−z) + c.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Beta {
     /// Weight of ln z, at least 0.
     pub a: f64,

@@ -16,6 +16,7 @@ use super::point::{Point, logs, mixed};
 
 /// logit P(y=1) = a + b·logit z.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Logistic {
     /// a; 0 when calibrated, above 0 when the scores are too low.
     pub intercept: f64,

@@ -7,6 +7,11 @@ use super::point::Point;
 
 /// The families, from stiff to free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Method {
     /// Intercept and slope on the log-odds.
     Logistic,
@@ -32,6 +37,11 @@ impl Method {
 
 /// Why a map could not be fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Unfit {
     /// All outcomes are alike.
     OneOutcome,
@@ -80,6 +90,11 @@ impl Unfit {
 
 /// A fitted map.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Map {
     /// Intercept and slope on the log-odds.
     Logistic(Logistic),
@@ -158,6 +173,7 @@ impl Map {
 
 /// All three families, fitted to the same events.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fits {
     /// Number of events.
     pub n: u64,

@@ -86,6 +86,7 @@ fn cell(p: &Point, index: u64) -> LevelCell {
 
 /// How true the scores of a sample are.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Measures {
     /// Mean log loss in nats, scores clipped at 2⁻³².
     pub log_loss: f64,

@@ -12,6 +12,7 @@ use crate::evaluation::Options;
 
 /// A mean of paired differences, positive where the second is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Gain {
     /// The mean.
     pub mean: f64,
@@ -21,6 +22,7 @@ pub struct Gain {
 
 /// One map on trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Trial {
     /// How true the mended scores are.
     pub mended: Measures,
@@ -32,6 +34,7 @@ pub struct Trial {
 
 /// All maps on trial over the same events.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Judgement {
     /// Number of events.
     pub n: u64,

@@ -27,6 +27,11 @@ const DAY_S: f64 = 86_400.0;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Budget {
     /// At most so many false alarms in a time.
     PerTime {

@@ -44,6 +44,7 @@ const LOG_MAX: f64 = 644.0;
 
 /// Where a stake is placed in the stream: the coordinates in which the onset is estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Place {
     /// Event number, from 1 for the first event after a restart.
     pub event: f64,
@@ -63,6 +64,7 @@ impl Place {
 
 /// What a component is worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Component {
     /// log M_c, −∞ before the first stake.
     pub log_worth: f64,
@@ -72,6 +74,7 @@ pub struct Component {
 
 /// All state of a [`Detector`], for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parts {
     /// The components, [`COMPONENTS`] of them.
     pub components: Vec<Component>,

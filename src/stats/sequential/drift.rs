@@ -42,6 +42,7 @@ const REACH: f64 = 0.5;
 
 /// Σg² and Σx² of one class, in units of 2⁻⁶⁴.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Squares {
     /// Σg².
     pub weight: u128,
@@ -51,6 +52,7 @@ pub struct Squares {
 
 /// See the module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Drift {
     /// By class.
     pub classes: [Squares; CLASSES],

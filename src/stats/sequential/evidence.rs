@@ -20,6 +20,7 @@ const LEAN_MIN: f64 = 0.5;
 
 /// Shares of the evidence, 1 in all.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shares {
     /// Intercept up: outcomes more frequent than all scores say.
     pub intercept_up: f64,
@@ -55,6 +56,7 @@ impl Shares {
 
 /// A range of scores whose outcomes go one way.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Leaning {
     /// Least score.
     pub low: f64,
@@ -66,6 +68,7 @@ pub struct Leaning {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evidence {
     /// log M; an alarm when it reaches log A.
     pub log_worth: f64,

@@ -42,6 +42,7 @@ const UNIT: i64 = ONE as i64;
 
 /// Two scores of one event, in units of 2⁻³².
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pair {
     /// What the champion said.
     pub champion: u64,
@@ -53,6 +54,7 @@ pub struct Pair {
 
 /// What is known of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Side {
     /// Σz, in units of 2⁻³².
     pub score: u128,
@@ -66,6 +68,7 @@ pub struct Side {
 
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Paired {
     /// Number of pairs.
     pub n: u64,
@@ -94,6 +97,7 @@ impl Default for Side {
 
 /// A quantity of both versions, and its difference with an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Difference {
     /// The champion's.
     pub champion: f64,
@@ -109,6 +113,7 @@ pub struct Difference {
 
 /// What can be said of a pair of versions.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Compared {
     /// Number of pairs.
     pub n: u64,

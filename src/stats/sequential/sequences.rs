@@ -47,6 +47,7 @@ const GAIN_MIN: f64 = 2.0 * CORRECTION_MAX + CORRECTION_MAX * CORRECTION_MAX;
 
 /// Sums of one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bin {
     /// Number of events.
     pub n: u64,
@@ -88,6 +89,7 @@ impl Bin {
 
 /// The gain of corrected scores at one scale.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Gain {
     /// ΣW.
     pub sum: f64,
@@ -139,6 +141,7 @@ pub fn binned_upper(bins: &[(f64, f64, u64)], alpha: f64) -> f64 {
 
 /// The state; all of it public for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sequences {
     /// Sums of the grid's cells folded to 64.
     pub bins: Vec<Bin>,
@@ -160,6 +163,7 @@ impl Default for Sequences {
 
 /// The interval of one bin.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BinBounds {
     /// Least score.
     pub low: f64,
@@ -175,6 +179,7 @@ pub struct BinBounds {
 
 /// What the sequences say now.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bounds {
     /// Events since they began.
     pub n: u64,

@@ -38,6 +38,7 @@ const CLEAR_PATIENCE: f64 = 4.0;
 
 /// What a watch is told.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rules {
     /// False alarms that are allowed.
     pub budget: Budget,
@@ -60,6 +61,7 @@ impl Default for Rules {
 
 /// The latest alarm, as long as the stream is not clear again.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Alarm {
     /// End of the pane that raised it.
     pub at_ms: i64,
@@ -77,6 +79,11 @@ pub struct Alarm {
 
 /// What a pane led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 pub enum Outcome {
     /// Nothing new.
     Quiet,
@@ -88,6 +95,7 @@ pub enum Outcome {
 
 /// All state of a [`Watch`], for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WatchParts {
     /// Of the detector.
     pub detector: Parts,
