@@ -36,7 +36,7 @@
 //! account begins anew when its budget changes. Each process has a ledger of its own; where several share the
 //! partitions, each keeps the budget for its own streams.
 //!
-//! Source: `sequential.md` §§2, 7.
+//! [`crate::stats::sequential`] proves both bounds.
 
 use super::detector::{Detector, DetectorOptions};
 use super::plan::ModelPlan;

@@ -21,7 +21,7 @@
 //! Always: the result lies between the smallest p-value and B times it, and is the same for the same
 //! input. Cost: nodes × neighbours × levels exponentials, about 15 µs at 12 levels of continuous
 //! scores and ten times that where all correlations are near 1; nodes are worked out once per process,
-//! and the exponential is a short one of our own. Source: `T-Cal` §4 of the design; the recursion is
+//! and the exponential is a short one of our own. The recursion is
 //! the classical one for first passage of a Gaussian Markov sequence.
 
 use super::null::{normal_survival, normal_upper_quantile};

@@ -10,8 +10,8 @@
 //! **Guarantee.** If scores are right (within the tolerance), E[e_c | past] ≤ 1, so A·(alarms) + M less the
 //! capital injected is a supermartingale: the expected number of false alarms up to *any* stopping time is at
 //! most the capital injected by then, divided by A. Nothing is assumed of the scores, which may drift; looks cost
-//! nothing. With one unit an event, the average run length to a false alarm is at least A events. Proof:
-//! `sequential.md` §2. SR is never below the CUSUM of the same bets, which has the same guarantee.
+//! nothing. With one unit an event, the average run length to a false alarm is at least A events
+//! ([the module](super) proves it). SR is never below the CUSUM of the same bets, which has the same guarantee.
 //!
 //! *Signs.* A cell of a scale bets +c with probability w and −c with 1 − w: e = w·e₊ + (1 − w)·e₋, and then w
 //! moves to the posterior, drawn back to ½ by ρ = min(½, c²·Σz(1−z)/H): it forgets in time measured by
@@ -19,7 +19,7 @@
 //!
 //! *Onset.* Beside M_c stands o_c, the mean moment of the stakes in it, each weighted by its worth: the posterior
 //! mean of the change under a flat prior. A stake placed now moves it by a/(M_c + a) of the way; e_c
-//! multiplies old and new alike and drops out. (The spec keeps N_c = M_c·o_c; the ratio does not grow with the
+//! multiplies old and new alike and drops out. (Keeping N_c = M_c·o_c would do too; the ratio does not grow with the
 //! size of the numbers, so a time in milliseconds keeps its digits.)
 //!
 //! Always: M_c is kept as its logarithm, −∞ before the first stake, so no pane is too large; state is a function of

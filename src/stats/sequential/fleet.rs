@@ -4,7 +4,7 @@
 //! waits for it. Between them: with k* the largest k for which the k-th largest M is at least N·A/k, call the k*
 //! largest. At any stopping time the expected share of false ones among those called is at most (1/N) of the
 //! capital staked on calibrated streams, over A, whatever the dependence between streams, since a called
-//! stream has 1/k* ≤ M/(N·A). (`sequential.md` §7; Dandapanthula, Ramdas, *Multiple testing in multi-stream
+//! stream has 1/k* ≤ M/(N·A). (Dandapanthula, Ramdas, *Multiple testing in multi-stream
 //! sequential change detection*, 2025; Wang, Ramdas, *False discovery rate control with e-values*, 2022.)
 //!
 //! [`online`] is for hypotheses that come one by one with shares γ_i of a level α, Σγ ≤ 1, each with an e-value:

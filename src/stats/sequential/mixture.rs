@@ -16,7 +16,7 @@
 //! resolves scores of 10⁻⁵ that share the first cell of z. Nothing is tuned to a stream, and nothing but the signs
 //! is learnt. An error below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
 //!
-//! Source: `sequential.md` §3; e-detectors: Shin, Ramdas, Rinaldo, *E-detectors: a nonparametric framework for
+//! [The module](super) derives the bets. Source: Shin, Ramdas, Rinaldo, *E-detectors: a nonparametric framework for
 //! sequential change detection* (2023).
 
 use crate::axis::logit;

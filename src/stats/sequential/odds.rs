@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A lower bound of a fair bet is an unfavourable one, so no guarantee is touched, whatever the scores within a
-//! cell. `sequential.md` §12 puts the mean score of the cell into f (Jensen), which is a little tighter but takes
+//! cell. Jensen's inequality puts the mean score of the cell into f, which is a little tighter but takes
 //! a logarithm for each bet, cell and pane; the tangent takes two products by numbers known beforehand, which is
 //! what brings 4096 cells below 200 µs. Both lose about n·f″w²/24 for scores spread over a cell of width w.
 //!
@@ -26,7 +26,7 @@
 //! of it, where cells are no wider than 1/4096.
 //!
 //! Cost: 496 bytes a cell, 2 MB for 4096 cells, for all streams of a grid and tolerance together; finer grids are folded
-//! to 4096 cells first. Source: `sequential.md` §§4 (N1), 12.
+//! to 4096 cells first. [The module](super) says why.
 
 use super::likelihood::{CellLikelihood, Likelihoods};
 use super::mixture::{AMPLITUDES, DIRECTED, LEARNT, Scale, U_SCALES, Z_SCALES, logit_clipped};

@@ -10,7 +10,7 @@
 //!
 //! for r gives P(S − ΣE[x|past] ≥ r(V, α) at any time) ≤ α. No independence, no common mean; nothing to choose but α.
 //! About 1.8 to 2.5 times the radius of the normal law at one fixed n: the price of looking always.
-//! Source: `sequential.md` §5; Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform, nonparametric, nonasymptotic
+//! Source: Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform, nonparametric, nonasymptotic
 //! confidence sequences* (2021).
 
 /// Number of λ in the mixture: down to 2⁻¹⁶/c it serves V up to 10⁹.

@@ -19,7 +19,7 @@
 //! Averages over all times go stale: they begin anew at each alarm, and the k-th time with α·6/(π²k²), which sums to α.
 //!
 //! Always: sums are integers in units of 2⁻³² as in [`crate::sums`], gains are floats added pane by pane in order;
-//! [`Sequences`] is all the state, 3 kB. Source: `sequential.md` §5.
+//! [`Sequences`] is all the state, 3 kB. [The module](super) derives the bounds.
 
 use super::radius::radius;
 use crate::axis::Grid;

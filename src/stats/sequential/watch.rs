@@ -12,7 +12,7 @@
 //! At an alarm the evidence is told, and detector and sequences begin anew; the guarantee covers any rule
 //! of restarting. If nothing was mended the next alarm comes after about the same delay, so four times that
 //! without one is a sign that something was. The clearing rule is a heuristic and has no error rate of its own.
-//! "Surely": the confidence sequence of the mean lies inside the tolerated means, as `sequential.md` §7 asks. With a
+//! "Surely": the confidence sequence of the mean lies inside the tolerated means. With a
 //! tolerance of 0 that never happens, and for click rates not within millions of events, so after four times the
 //! wait it is enough that the two meet: by then sixteen delays have passed without an alarm.
 //!
