@@ -15,7 +15,7 @@ use super::pairing::Pairing;
 use super::rank::rank;
 use super::segments::Part;
 use crate::stats::fixed::{Score, Scored};
-use crate::stats::kernel::kept::value_of;
+use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
 use crate::stats::weight::Weight;

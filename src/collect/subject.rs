@@ -14,8 +14,8 @@ use super::key::Key;
 use super::segments::Part;
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
+use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
-use crate::stats::pending::Pending;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
 use crate::window::{Correction, PackError, Packed, Unlabelled};
@@ -25,7 +25,7 @@ pub const HOT_MAX: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Body {
-    Hot(Pending),
+    Hot(BatchedSums),
     /// Of weighted events, which go to their cells one by one.
     Weighed(Vec<Sums>),
     Parked(Vec<Packed>),
@@ -165,7 +165,7 @@ impl Subject {
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
         {
             let packed = match &mut pane.body {
-                Body::Hot(pending) => pending.settle().iter().map(Packed::new).collect(),
+                Body::Hot(batched) => batched.flush().iter().map(Packed::new).collect(),
                 Body::Weighed(sums) => sums.iter().map(Packed::new).collect(),
                 Body::Parked(_) | Body::Poured(_) => return,
             };
@@ -311,7 +311,7 @@ impl Subject {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let pane = |p: &OpenPane| match &p.body {
-            Body::Hot(pending) => pending.bytes(),
+            Body::Hot(batched) => batched.bytes(),
             Body::Parked(all) => all.iter().map(Packed::bytes).sum(),
             Body::Poured(all) | Body::Weighed(all) => {
                 all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum()
@@ -330,7 +330,7 @@ impl OpenPane {
     #[inline]
     pub fn observe(&mut self, seen: &[Scored], weight: Option<Weight>) -> Result<(), Refusal> {
         match &mut self.body {
-            Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
+            Body::Hot(batched) => batched.observe(seen).map_err(|_| Refusal::Sums),
             Body::Weighed(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
             Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
         }
@@ -340,7 +340,7 @@ impl OpenPane {
     #[inline]
     pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
         match &mut self.body {
-            Body::Hot(pending) => pending.observe_one(seen).map_err(|_| Refusal::Sums),
+            Body::Hot(batched) => batched.observe_one(seen).map_err(|_| Refusal::Sums),
             // A weighted event comes with its weight.
             Body::Weighed(_) | Body::Parked(_) | Body::Poured(_) => Err(Refusal::Panes),
         }
@@ -383,7 +383,7 @@ impl Body {
     fn new(grid: Grid, views: usize) -> Body {
         match grid.is_weighted() {
             true => Body::Weighed(vec![Sums::new(grid); views.max(1)]),
-            false => Body::Hot(Pending::new(grid, views)),
+            false => Body::Hot(BatchedSums::new(grid, views)),
         }
     }
 
@@ -403,7 +403,7 @@ impl Body {
 
     fn packed(self) -> Vec<Packed> {
         match self {
-            Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
+            Body::Hot(batched) => batched.into_sums().iter().map(Packed::new).collect(),
             Body::Parked(packed) => packed,
             Body::Poured(sums) | Body::Weighed(sums) => sums.iter().map(Packed::new).collect(),
         }
@@ -411,7 +411,7 @@ impl Body {
 }
 
 /// The sums of a parked pane, to take events again.
-fn hot(packed: &[Packed], grid: Grid) -> Result<Pending, PackError> {
+fn hot(packed: &[Packed], grid: Grid) -> Result<BatchedSums, PackError> {
     let sums: Result<_, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
-    Ok(Pending::from_sums(sums?)?)
+    Ok(BatchedSums::from_sums(sums?)?)
 }

@@ -11,7 +11,7 @@
 //! | scalar ([`Sums`](super::sums::Sums)), weighted ([`WeightedSums`](super::weighted::WeightedSums)) | yes | yes |
 //! | vector cells ([`VectorSums`](super::multiclass::sums::VectorSums)) | yes | yes |
 //! | random features ([`Features`](super::kernel::features::Features)) | yes | yes |
-//! | kernel ([`KernelSums`](super::kernel::kept::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |
+//! | kernel ([`KernelSums`](super::kernel::sums::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |
 //!
 //! The laws hold while no bound is reached. At a bound the sums say so: they fail with [`Overflow`],
 //! count events as refused, or give up a list for good (as distinct scores beyond

@@ -16,8 +16,8 @@
 //! to the large side for global errors, since finer levels reject too. A simulation in the tests finds
 //! power 0.75 to 0.97 at the number given.
 
+use super::levels::Level;
 use super::null::Moments;
-use super::pyramid::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Standard normal quantile at the power of 0.8.

@@ -10,8 +10,8 @@
 //! Where neither is significant, or a fit of both together explains less than a quarter of the squared error,
 //! the error is local: the reliability diagram shows where.
 
-use super::companions::{Cox, Recalibration, Totals};
-use super::pyramid::Level;
+use super::classical::{Cox, Recalibration, Totals};
+use super::levels::Level;
 
 /// Which way the scores err.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ fn standard(sum: f64, variance: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::companions;
+    use super::super::classical;
     use super::*;
 
     /// 20,000 scores on a grid of [low, high], with outcomes whose rate is exactly `truth(z)`.
@@ -139,7 +139,7 @@ mod tests {
         let level = Level::from_scores(&sample, 64);
         let t = Totals::from_scores(&sample, &level);
         let e = super::super::interval::Estimate::of(&level, t.n);
-        direction(&t, companions::cox(&t, &level).as_ref(), &level, e.t)
+        direction(&t, classical::cox(&t, &level).as_ref(), &level, e.t)
     }
 
     fn sigmoid(x: f64) -> f64 {

@@ -9,8 +9,8 @@
 //! (Cauchy–Schwarz), and fixed-point sums of tiny scores can miss them by a unit of 2⁻³²: scores of
 //! 10⁻⁵ have squares below that unit. So [`off_diagonal`] restores them before it subtracts.
 
-use super::companions::Mce;
-use super::pyramid::{Level, LevelCell};
+use super::classical::Mce;
+use super::levels::{Level, LevelCell};
 
 /// Σ_{a≠b} x_a x_b of a cell from Σx and Σx², N events: (Σx)² − Σx², with Σx² first raised to its
 /// lower bound (Σx)²/N where rounding left it below. 0 for one event.
@@ -73,10 +73,10 @@ pub fn debiased(level: &Level) -> f64 {
 pub fn unbiased(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;
-    for (c, extra) in level.squares() {
+    for (c, moments) in level.squares() {
         n += c.n;
         if c.count >= 2.0 {
-            sum += pairs_u(c) / (c.n - extra.w2 / c.n);
+            sum += pairs_u(c) / (c.n - moments.w2 / c.n);
         }
     }
     if n > 0.0 { sum / n } else { 0.0 }

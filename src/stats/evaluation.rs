@@ -8,11 +8,11 @@
 //! Undefined quantities are `None`, never NaN. Every number leaves with its n; the error estimate with its
 //! interval, its null spread per level and the smallest error that could have been detected.
 //!
-//! Cost for a window with 4096 occupied cells: the pyramid and T-Cal dominate; the companions, the
+//! Cost for a window with 4096 occupied cells: the levels and T-Cal dominate; the classical measures, the
 //! interval and the diagram together take some tens of microseconds, one pass over the finest cells and a
 //! few hundred coarse ones.
 
-pub use super::companions::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
+pub use super::classical::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
 pub use super::direction::Direction;
 pub use super::discrete::{DiscreteMode, DiscreteTest};
 pub use super::distance::{Distances, Extent};
@@ -23,10 +23,10 @@ pub use super::sampling::Sampling;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
 
 use super::axis::Axis;
-use super::companions::{self, Totals};
+use super::classical::{self, Totals};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
-use super::pyramid::{Level, Pyramid};
+use super::levels::{Level, Levels};
 use super::sums::Sums;
 use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, ks, reliability, tcal};
@@ -215,26 +215,26 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     }
     let grid = sums.grid();
     let o = &plain(o, sums.weighted().is_some());
-    let pyramid = Pyramid::from_sums(sums);
-    let at = |level: u32| &pyramid.levels()[level.clamp(1, grid.level()) as usize - 1];
+    let levels = Levels::from_sums(sums);
+    let at = |level: u32| &levels.as_slice()[level.clamp(1, grid.level()) as usize - 1];
     let cells = o
         .interval_cells
-        .unwrap_or(interval::default_cells(pyramid.n() as u64));
+        .unwrap_or(interval::default_cells(levels.n() as u64));
     let sample = Sample {
         totals: match sums.weighted() {
             // Sums that were kept can be added up.
-            Some(weighted) => weighted.totals().ok()?,
+            Some(weighted) => Totals::from_weighted_sums(weighted).ok()?,
             None => Totals::from_sums(sums, at(ECE_LEVEL)),
         },
         weighted: sums.weighted().is_some(),
         interval: at(cells.max(2).next_power_of_two().ilog2()),
         ece: at(ECE_LEVEL),
-        pyramid: &pyramid,
+        levels: &levels,
         discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha),
         distances: match sums.weighted() {
             Some(_) => None,
             None => distance::of_cells(
-                pyramid.finest(),
+                levels.finest(),
                 |i| grid.edges(grid.level(), i as u32),
                 grid.axis() == Axis::Linear,
                 o.distances,
@@ -266,7 +266,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     } else {
         scales.min(OFFLINE_LEVEL)
     };
-    let pyramid = Pyramid::from_scores(sample, finest);
+    let levels = Levels::from_scores(sample, finest);
     let cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(n))
@@ -277,7 +277,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::from_scores(sample, cells),
         ece: &ece,
-        pyramid: &pyramid,
+        levels: &levels,
         discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha),
         distances: distance::of_scores(sample, o.distances),
     };
@@ -300,7 +300,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let sample = &carried[..];
     let totals = Totals::from_weighted(sample);
     let n = (totals.n * (totals.n / totals.w2)) as u64;
-    let pyramid = Pyramid::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
+    let levels = Levels::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
     let cells = (o.interval_cells).unwrap_or(interval::default_cells(n));
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
@@ -310,7 +310,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         totals,
         interval: &Level::from_weighted(sample, cells.max(1)),
         ece: &Level::from_weighted(sample, ECE_CELLS),
-        pyramid: &pyramid,
+        levels: &levels,
         discrete: None,
         distances: None,
     };
@@ -341,7 +341,7 @@ fn carried<'a>(sample: &'a [(f64, bool)], sampling: &Sampling) -> Cow<'a, [(f64,
 struct Sample<'a> {
     totals: Totals,
     weighted: bool,
-    pyramid: &'a Pyramid,
+    levels: &'a Levels,
     interval: &'a Level,
     ece: &'a Level,
     discrete: Option<DiscreteTest>,
@@ -351,25 +351,25 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
-        let tcal = tcal::tcal(self.pyramid, &o.tcal);
-        let effective = self.pyramid.n();
+        let tcal = tcal::tcal(self.levels, &o.tcal);
+        let effective = self.levels.n();
         let interval = interval::interval(self.interval, effective, o.confidence, o.null_reach);
         let reject = self.discrete.as_ref().map_or(tcal.reject, |d| d.reject);
-        let cox = companions::cox(t, self.interval);
-        let (ks, kuiper) = ks::ks_and_kuiper(self.pyramid.finest(), n);
-        let coarsest = &self.pyramid.levels()[0];
+        let cox = classical::cox(t, self.interval);
+        let (ks, kuiper) = ks::ks_and_kuiper(self.levels.finest(), n);
+        let coarsest = &self.levels.as_slice()[0];
         Evaluation {
             n: t.count as u64,
             positives: t.positives as u64,
             mean_score: t.z / n,
             event_rate: t.y / n,
             tolerance: tolerance(o, &tcal, &interval, (!self.weighted).then_some(n), reject),
-            ece_l1: companions::ece_l1(self.ece, n),
-            mce: companions::mce(self.ece),
-            brier: companions::brier(t, diagram),
+            ece_l1: classical::ece_l1(self.ece, n),
+            mce: classical::mce(self.ece),
+            brier: classical::brier(t, diagram),
             log_loss: t.loss / n,
-            in_the_large: companions::in_the_large(t),
-            spiegelhalter: companions::spiegelhalter(t),
+            in_the_large: classical::in_the_large(t),
+            spiegelhalter: classical::spiegelhalter(t),
             cox,
             ks,
             kuiper,

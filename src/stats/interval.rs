@@ -21,8 +21,8 @@
 //! enough events; `median_count` under 5 says that they do not.
 
 use super::estimator;
+use super::levels::Level;
 use super::null::Moments;
-use super::pyramid::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// When 0 joins the interval.
@@ -103,16 +103,16 @@ impl Estimate {
     /// The same of weighted events; σ̂₁² is that of n events, n the effective number. See [`super::weighted`].
     fn of_weighted(level: &Level) -> Estimate {
         let (mut mass, mut squares, mut second) = (0.0, 0.0, 0.0);
-        for (c, extra) in level.squares() {
+        for (c, moments) in level.squares() {
             mass += c.n;
-            squares += extra.w2;
+            squares += moments.w2;
             second += c.u * c.u / c.n;
         }
         let mut spread = 0.0;
-        for (c, extra) in level.squares() {
+        for (c, moments) in level.squares() {
             let e = c.u / c.n;
             let rest = e * e + second / mass;
-            spread += 4.0 * e * e * c.u2 - 4.0 * e * rest * extra.w2u + rest * rest * extra.w2;
+            spread += 4.0 * e * e * c.u2 - 4.0 * e * rest * moments.w2u + rest * rest * moments.w2;
         }
         Estimate {
             t: estimator::unbiased(level),
@@ -212,7 +212,7 @@ pub fn default_cells(n: u64) -> u64 {
 
 fn median_count(level: &Level) -> f64 {
     // Of weighted events the effective number; n·(n/n) is n.
-    let effective = level.squares().map(|(c, extra)| c.n * (c.n / extra.w2));
+    let effective = level.squares().map(|(c, moments)| c.n * (c.n / moments.w2));
     let mut counts: Vec<f64> = effective.collect();
     if counts.is_empty() {
         return 0.0;

@@ -16,7 +16,7 @@
 //!
 //! Seen only at some points, a path's extremes are smaller, so both p-values err to the safe side.
 
-use super::pyramid::Level;
+use super::levels::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// A statistic of the path of cumulative residuals.

@@ -10,11 +10,11 @@
 //! | How large is the error (ℓ2-ECE), with an interval? | [`interval()`](interval::interval) | Sun, Chaudhari, Barnett, Dobriban (2024) |
 //! | Is a whole probability vector calibrated? | [`kernel::evaluate`], [`multiclass::evaluate`] | SKCE: Widmann, Lindsten, Zachariah (2019); T-Cal |
 //! | How large is the error, whatever the bins? | [`smooth_ece`](distance::smooth_ece::smooth_ece), [`distance::of_scores`] | Błasiok, Nakkiran (2024); Błasiok, Gopalan, Hu, Nakkiran (2023) |
-//! | When did a running model go wrong? | [`sequential::Watch`] | e-detectors: Shin, Ramdas, Rinaldo (2023) |
-//! | Which of many streams went wrong? | [`sequential::fleet`] | Wang, Ramdas (2022); Dandapanthula, Ramdas (2025) |
+//! | When did a running model go wrong? | [`sequential::StreamDetector`] | e-detectors: Shin, Ramdas, Rinaldo (2023) |
+//! | Which of many streams went wrong? | [`sequential::multiple_testing`] | Wang, Ramdas (2022); Dandapanthula, Ramdas (2025) |
 //! | Which of two models is better on the same events? | [`comparison`], [`sequential::Paired`] | DeLong, DeLong, Clarke-Pearson (1988); Choe, Ramdas (2024) |
 //! | How can the scores be corrected? | [`recalibration`] | Platt (1999); Kull, Silva Filho, Flach (2017); isotonic regression |
-//! | Brier score, log loss, Spiegelhalter, Cox | [`companions`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
+//! | Brier score, log loss, Spiegelhalter, Cox | [`classical`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
 //! | What does a published test say of this sample? | [`offline`] | as T-Cal compares them |
 //!
 //! # Is the model calibrated?
@@ -24,7 +24,7 @@
 //! ```
 //! use trueline_stats::estimator::{debiased, plug_in};
 //! use trueline_stats::evaluation::Options;
-//! use trueline_stats::pyramid::{Level, Pyramid};
+//! use trueline_stats::levels::{Level, Levels};
 //! use trueline_stats::tcal::tcal;
 //!
 //! // Two events of score ¼ in one cell, neither happened: ΣU = −½ and ΣU² = ⅛.
@@ -34,7 +34,7 @@
 //!
 //! // 1000 events of score 0.3: calibrated if 300 happened, not if 400 did.
 //! let sample = |happened: u32| -> Vec<(f64, bool)> { (0..1000).map(|i| (0.3, i < happened)).collect() };
-//! let test = |happened| tcal(&Pyramid::from_scores(&sample(happened), 12), &Options::default().tcal);
+//! let test = |happened| tcal(&Levels::from_scores(&sample(happened), 12), &Options::default().tcal);
 //! assert!(!test(300).reject);
 //! assert!(test(400).reject && test(400).p_value < 1e-6);
 //! ```
@@ -46,7 +46,7 @@
 //!
 //! ```
 //! use trueline_stats::interval::{NullReach, interval};
-//! use trueline_stats::pyramid::Level;
+//! use trueline_stats::levels::Level;
 //!
 //! // Score 0.2, every second event happens: the error is 0.3.
 //! let sample: Vec<(f64, bool)> = (0..1000).map(|i| (0.2, i % 2 == 0)).collect();
@@ -90,7 +90,7 @@
 //! ```
 //! use trueline_stats::axis::{Axis, Grid};
 //! use trueline_stats::fixed::Score;
-//! use trueline_stats::sequential::{Budget, Odds, Outcome, Rules, Watch};
+//! use trueline_stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
 //! use trueline_stats::sums::Sums;
 //!
 //! let grid = Grid::new(Axis::Linear, 8);
@@ -106,7 +106,7 @@
 //! // A million events to a false alarm, on average, at least.
 //! let budget = Budget::RunLength { events: 1e6 };
 //! let rules = Rules { budget, ..Rules::default() };
-//! let mut detector = Watch::default();
+//! let mut detector = StreamDetector::default();
 //! for minute in 0..5 {
 //!     let span = (minute * 60_000, (minute + 1) * 60_000);
 //!     assert_eq!(detector.observe(&odds, &rules, &pane(5), span), Outcome::Quiet);
@@ -119,7 +119,7 @@
 //! # From events to statistics
 //!
 //! [`fixed`] checks a score and rounds it to 2⁻³²; [`axis`] finds its cell; [`sums`] adds it up, in batches
-//! where [`pending`] gathers events, and with its [`weight`] in sums of their own ([`weighted`]); [`pyramid`]
+//! where [`batch`] gathers events, and with its [`weight`] in sums of their own ([`weighted`]); [`levels`]
 //! turns the sums into all dyadic levels, and every statistic is a function of the levels. Sums are integers,
 //! so they merge and part exactly ([`algebra`]): a window is the sum of its panes to the last bit, in whatever
 //! order events came and whoever counted them.
@@ -130,8 +130,11 @@
 
 pub mod algebra;
 pub mod axis;
+pub mod batch;
 mod binomial;
-pub mod companions;
+pub mod cell;
+pub mod classical;
+mod compact;
 pub mod comparison;
 pub mod detectable;
 pub mod direction;
@@ -145,14 +148,15 @@ pub mod interval;
 pub mod joint;
 pub mod kernel;
 pub mod ks;
+pub mod level;
+pub mod levels;
 pub mod ln;
+pub mod logs;
 mod monte_carlo;
 pub mod multiclass;
-mod narrow;
 pub mod null;
 pub mod offline;
-pub mod pending;
-pub mod pyramid;
+
 pub mod recalibration;
 pub mod reliability;
 pub mod rng;
@@ -160,6 +164,7 @@ pub mod sampling;
 pub mod sequential;
 pub mod sums;
 pub mod tcal;
+pub mod totals;
 pub mod view;
 pub mod weight;
 pub mod weighted;

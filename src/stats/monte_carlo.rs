@@ -1,7 +1,7 @@
 //! The null by redrawing outcomes: exact where the moments are an approximation.
 //!
 //! Given the scores, a calibrated model's outcomes are independent coin flips. So at each finest cell
-//! Σy is drawn from Binomial(N, mean score) and carried up the pyramid: all levels of one replicate
+//! Σy is drawn from Binomial(N, mean score) and carried up the levels: all levels of one replicate
 //! share one draw, as they do in the data. The p-value (1 + #{T* ≥ T})/(R + 1) is exact at any n for
 //! scores that are equal within a finest cell, and off by the spread of scores inside it otherwise
 //! (a relative 2⁻²⁴ of the variance at 4096 cells).
@@ -20,7 +20,7 @@
 //! appendix 8.3.3; Walker's alias method; Westfall and Young for the joint p-value.
 
 use super::binomial;
-use super::pyramid::{Level, LevelCell};
+use super::levels::{Level, LevelCell};
 use super::rng::Rng;
 
 /// What to draw and what is asked of it.
@@ -410,9 +410,9 @@ mod tests {
     fn redrawn_statistics_have_the_exact_moments_of_the_null() {
         let mut rng = Rng::new(9);
         let sample: Vec<_> = (0..2000).map(|_| (rng.uniform(), false)).collect();
-        let p = super::super::pyramid::Pyramid::from_scores(&sample, 12);
-        let mut draws = Draws::new(p.levels(), p.finest(), 20_000, 4);
-        for (level, t) in p.levels().iter().zip(draws.round(12)) {
+        let p = super::super::levels::Levels::from_scores(&sample, 12);
+        let mut draws = Draws::new(p.as_slice(), p.finest(), 20_000, 4);
+        for (level, t) in p.as_slice().iter().zip(draws.round(12)) {
             let exact = Moments::of_debiased(level);
             let mean = t.iter().map(|&t| f64::from(t)).sum::<f64>() / 2e4;
             let moment = |k| {

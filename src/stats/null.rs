@@ -12,7 +12,7 @@
 //! Source: `T-Cal` §3; the third cumulant is that of a weighted U-statistic of order two.
 
 use super::estimator::off_diagonal;
-use super::pyramid::{Extra, Level, LevelCell};
+use super::levels::{Level, LevelCell, WeightMoments};
 use statrs::function::erf::erfc;
 use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur};
 use std::f64::consts::{PI, SQRT_2};
@@ -37,15 +37,15 @@ impl Moments {
     /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events; of weighted
     /// events 1/(Σw − Σw²/Σw).
     pub fn of_unbiased(level: &Level) -> Moments {
-        Self::scaled(level, |c, extra| 1.0 / (c.n - extra.w2 / c.n))
+        Self::scaled(level, |c, moments| 1.0 / (c.n - moments.w2 / c.n))
     }
 
-    fn scaled(level: &Level, weight: impl Fn(&LevelCell, Extra) -> f64) -> Moments {
+    fn scaled(level: &Level, weight: impl Fn(&LevelCell, WeightMoments) -> f64) -> Moments {
         let (mut n, mut variance, mut third) = (0.0, 0.0, 0.0);
-        for (c, extra) in level.squares() {
+        for (c, moments) in level.squares() {
             n += c.n;
             if c.count >= 2.0 {
-                let w = weight(c, extra);
+                let w = weight(c, moments);
                 variance += variance_of(c) * w * w;
                 third += third_of(c) * w * w * w;
             }
@@ -209,7 +209,7 @@ pub fn correlation(coarser: &Level, finer: &Level) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pyramid::Pyramid;
+    use super::super::levels::Levels;
     use super::super::rng::Rng;
     use super::*;
 
@@ -263,15 +263,15 @@ mod tests {
         let draw = |rng: &mut Rng| -> Vec<(f64, bool)> {
             scores.iter().map(|&z| (z, rng.uniform() < z)).collect()
         };
-        let null = Pyramid::from_scores(&draw(&mut rng), 6);
-        let (a, b) = (&null.levels()[2], &null.levels()[4]);
+        let null = Levels::from_scores(&draw(&mut rng), 6);
+        let (a, b) = (&null.as_slice()[2], &null.as_slice()[4]);
         let (ma, mb) = (Moments::of_debiased(a), Moments::of_debiased(b));
         let rounds = 20_000;
         let (mut product, mut above) = (0.0, [0u32; 2]);
         let at = 2.5;
         for _ in 0..rounds {
-            let p = Pyramid::from_scores(&draw(&mut rng), 6);
-            let t = [2, 4].map(|i| super::super::estimator::debiased(&p.levels()[i]));
+            let p = Levels::from_scores(&draw(&mut rng), 6);
+            let t = [2, 4].map(|i| super::super::estimator::debiased(&p.as_slice()[i]));
             product += t[0] * t[1];
             above[0] += u32::from(t[0] > at * ma.sd());
             above[1] += u32::from(t[1] > at * mb.sd());

@@ -10,7 +10,7 @@
 //! microseconds each. With variance above `SMALL` the third-order Cornish–Fisher expansion takes
 //! their place (it is off by under a hundredth of a standard deviation, the tests check it).
 
-use super::pyramid::{Level, LevelCell};
+use super::levels::{Level, LevelCell};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 /// Finest level of a diagram: 32 cells.

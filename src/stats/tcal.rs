@@ -7,15 +7,15 @@
 //! levels, redraws nothing and has a level nearer to α, so more power, than the paper's procedure.
 //!
 //! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value 1;
-//! the same pyramid and options give the same answer.
+//! the same levels and options give the same answer.
 //! Cost: one fused pass over each level's occupied cells, about 60 µs at 12 levels of up to 4096 cells,
 //! and some 30 µs for the joint law. Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
 
 use super::estimator::pairs_u;
 use super::joint;
+use super::levels::{Level, Levels};
 use super::monte_carlo::{self, Plan};
 use super::null::{Moments, third_of, variance_of};
-use super::pyramid::{Level, Pyramid};
 
 /// Where the critical values of a level come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,18 +126,18 @@ pub fn scales(n: f64) -> u32 {
     (2.0 * (n / n.ln().sqrt()).log2()).ceil().max(1.0) as u32
 }
 
-/// Adaptive T-Cal over levels 1 to min(L, B) of the pyramid.
+/// Adaptive T-Cal over levels 1 to min(L, B) of the levels.
 ///
 /// Rejects when the smallest p-value of a level, adjusted for the number of levels, is at most α.
 /// Needs two events in one cell to say anything; with fewer than two events nothing is tested
 /// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error is
 /// shared by Bonferroni whatever was asked. \[T-Cal §4\]
-pub fn tcal(p: &Pyramid, o: &TCalOptions) -> TCal {
-    let depth = (scales(p.n()) as usize).min(p.levels().len());
+pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
+    let depth = (scales(p.n()) as usize).min(p.as_slice().len());
     if p.n() < 2.0 || depth == 0 {
         return TCal::silent();
     }
-    test(&p.levels()[..depth], p.finest(), o)
+    test(&p.as_slice()[..depth], p.finest(), o)
 }
 
 /// Non-adaptive T-Cal: one level of m* = ⌊n^{2/(4s+1)}⌋ cells, for a known Hölder smoothness s > 0 of
@@ -374,16 +374,16 @@ mod tests {
 
     #[test]
     fn the_fused_pass_equals_the_separate_functions() {
-        let p = Pyramid::from_scores(&sample(3, 2000, |z| z), 12);
+        let p = Levels::from_scores(&sample(3, 2000, |z| z), 12);
         let t = tcal(&p, &options(Critical::Moments, Sharing::Joint));
-        for (b, (level, got)) in p.levels().iter().zip(&t.levels).enumerate() {
+        for (b, (level, got)) in p.as_slice().iter().zip(&t.levels).enumerate() {
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * got.plug_in;
             assert!(near(got.plug_in, estimator::plug_in(level)));
             assert!(near(got.debiased, estimator::debiased(level)));
             let sd = Moments::of_debiased(level).sd();
             assert!((got.null_sd - sd).abs() <= 1e-12 * sd);
             if b > 0 {
-                let parent = &p.levels()[b - 1];
+                let parent = &p.as_slice()[b - 1];
                 let above = Summary::of(parent, None);
                 let fused = Summary::of(level, Some((parent, &above))).correlation_with_parent;
                 assert!((fused - null::correlation(parent, level)).abs() < 1e-12);
@@ -398,7 +398,7 @@ mod tests {
             20_000,
             |z| if (0.5..0.6).contains(&z) { 0.95 } else { z },
         );
-        let p = Pyramid::from_scores(&data, 12);
+        let p = Levels::from_scores(&data, 12);
         for critical in [
             Critical::Theorem,
             Critical::Moments,
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn calibrated_scores_are_accepted_and_nothing_is_said_of_too_little() {
-        let p = Pyramid::from_scores(&sample(5, 3000, |z| z), 12);
+        let p = Levels::from_scores(&sample(5, 3000, |z| z), 12);
         for critical in [Critical::Theorem, Critical::Moments] {
             let t = tcal(&p, &options(critical, Sharing::Joint));
             assert!(!t.reject && t.rejecting_level.is_none());
@@ -425,7 +425,7 @@ mod tests {
         }
         for data in [vec![], vec![(0.5, true)]] {
             let t = tcal(
-                &Pyramid::from_scores(&data, 3),
+                &Levels::from_scores(&data, 3),
                 &options(Critical::Moments, Sharing::Joint),
             );
             assert!(!t.reject && t.p_value == 1.0);
@@ -435,10 +435,10 @@ mod tests {
     #[test]
     fn a_certain_score_that_fails_is_rejected_without_any_variance() {
         let data = vec![(1.0, false); 20];
-        let p = Pyramid::from_scores(&data, 4);
+        let p = Levels::from_scores(&data, 4);
         let t = tcal(&p, &options(Critical::Moments, Sharing::Joint));
         assert!(t.reject && t.p_value == 0.0 && t.rejecting_level.is_some());
-        let held = Pyramid::from_scores(&[(1.0, true); 20], 4);
+        let held = Levels::from_scores(&[(1.0, true); 20], 4);
         assert!(!tcal(&held, &options(Critical::Moments, Sharing::Joint)).reject);
     }
 
@@ -455,7 +455,7 @@ mod tests {
     #[test]
     fn moments_and_redrawn_outcomes_give_the_same_p_values() {
         for (seed, n) in [(7, 300), (8, 5000)] {
-            let p = Pyramid::from_scores(&sample(seed, n, |z| z), 12);
+            let p = Levels::from_scores(&sample(seed, n, |z| z), 12);
             let a = tcal(&p, &options(Critical::Moments, Sharing::Joint));
             let drawn = Critical::MonteCarlo { replicates: 20_000 };
             let b = tcal(&p, &options(drawn, Sharing::Joint));

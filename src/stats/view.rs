@@ -10,7 +10,6 @@
 //! then *renormalised*, which the collector counts). Nothing is clamped.
 
 use super::fixed::{Score, ScoreError};
-use super::multiclass::VectorView;
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,6 +53,29 @@ impl View {
             View::TopK(k) => Some(VectorView::TopK(k as usize)),
             View::Full => Some(VectorView::Full),
             View::Binary | View::TopLabel | View::Class(_) | View::Kernel => None,
+        }
+    }
+}
+
+/// Which vector of the prediction is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
+pub enum VectorView {
+    /// The whole vector.
+    Full,
+    /// The k largest probabilities, 1 ≤ k ≤ K.
+    TopK(usize),
+}
+
+impl std::fmt::Display for VectorView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VectorView::Full => f.write_str("full"),
+            VectorView::TopK(k) => write!(f, "top_k:{k}"),
         }
     }
 }

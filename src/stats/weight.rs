@@ -12,6 +12,13 @@
 /// One, in units of 2⁻¹⁶.
 pub const WEIGHT_ONE: u64 = 1 << 16;
 
+/// Units of sums of weights and of their products with scores, as floats.
+pub(crate) const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
+pub(crate) const UNIT_32: f64 = UNIT_16 * UNIT_16;
+pub(crate) const UNIT_48: f64 = UNIT_32 * UNIT_16;
+pub(crate) const UNIT_64: f64 = UNIT_32 * UNIT_32;
+pub(crate) const UNIT_96: f64 = UNIT_64 * UNIT_32;
+
 /// Weights are below this.
 pub const WEIGHT_LIMIT: f64 = 65536.0;
 

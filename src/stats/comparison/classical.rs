@@ -1,7 +1,7 @@
 //! The debiased estimator of Kumar, Liang and Ma, and the consistency resampling test of the ℓ1-ECE.
 
 use crate::estimator::ece_l1;
-use crate::pyramid::Level;
+use crate::levels::Level;
 use crate::rng::Rng;
 
 /// Debiased squared ℓ2 error of binned scores: Σ(N/n)[(s − ȳ)² − ȳ(1−ȳ)/(N−1)], s the mean score of a cell

@@ -221,7 +221,7 @@ fn quantiles(drawn: &mut [f64], confidence: f64) -> (f64, f64) {
 mod tests {
     use super::*;
     use crate::estimator::unbiased;
-    use crate::pyramid::Level;
+    use crate::levels::Level;
 
     fn sample(n: usize, push: f64, rng: &mut Rng) -> Vec<(f64, bool)> {
         let mut one = || {

@@ -38,7 +38,7 @@ pub use points::{Atom, Points};
 pub use sandwich::Bounds;
 pub use smooth_ece::SmoothEce;
 
-use super::pyramid::Level;
+use super::levels::Level;
 
 /// Scale ν of the Laplace kernel: that of the paper, for which the bounds are proved.
 const NU: f64 = 1.0;

@@ -16,7 +16,7 @@
 //! sort of the scores. Error bars: Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of distance from
 //! calibration* (2023), for the Lipschitz properties; the cell bars are derived here.
 
-use crate::pyramid::Level;
+use crate::levels::Level;
 
 /// One distinct score, or one cell at the mean of its scores.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -17,7 +17,7 @@
 //! the best so far; as k → ∞ it tends to the error of the level sets.
 
 use super::points::Points;
-use crate::pyramid::Level;
+use crate::levels::Level;
 
 /// RintCE(2^−k) of the points, exactly; `k` at most 52.
 ///

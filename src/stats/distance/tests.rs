@@ -3,7 +3,7 @@
 use super::*;
 use crate::axis::{Axis, Grid};
 use crate::fixed::Score;
-use crate::pyramid::Pyramid;
+use crate::levels::Levels;
 use crate::rng::Rng;
 use crate::sums::Sums;
 
@@ -67,11 +67,11 @@ fn window(sample: &[(f64, bool)], axis: Axis) -> Whole {
     for &(z, y) in sample {
         sums.observe(Score::new(z).unwrap(), y).unwrap();
     }
-    let pyramid = Pyramid::from_sums(&sums);
+    let levels = Levels::from_sums(&sums);
     let edges = |i: u64| grid.edges(12, i as u32);
     let linear = axis == Axis::Linear;
-    let cheap = of_cells(pyramid.finest(), edges, linear, Extent::Cheap).unwrap();
-    let got = whole(of_cells(pyramid.finest(), edges, linear, Extent::All));
+    let cheap = of_cells(levels.finest(), edges, linear, Extent::Cheap).unwrap();
+    let got = whole(of_cells(levels.finest(), edges, linear, Extent::All));
     // The cheap ones are the same, and their bounds hold the sharper ones.
     assert!(cheap.smooth == got.smooth && cheap.lower.is_none());
     assert!(cheap.distance.low <= got.distance.high && got.distance.low <= cheap.distance.high);

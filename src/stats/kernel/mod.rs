@@ -12,7 +12,7 @@
 //! | [`conditional`] | null laws given the predictions: the tests that decide |
 //! | [`distribution_free`], [`asymptotic`] | the paper's tests |
 //! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
-//! | [`kept`] | what a pane of a stream keeps for the test |
+//! | [`sums`] | what a pane of a stream keeps for the test |
 //! | [`window`] | why so, and the test of a window |
 //! | [`locations`] | the χ² test at chosen predictions |
 //! | [`binned`] | the binned errors that papers report beside |
@@ -25,10 +25,10 @@ pub mod binned;
 pub mod conditional;
 pub mod distribution_free;
 pub mod features;
-pub mod kept;
 pub mod locations;
 pub mod phi;
 pub mod skce;
+pub mod sums;
 pub mod vectors;
 pub mod window;
 

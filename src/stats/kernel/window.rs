@@ -33,7 +33,7 @@ use super::skce::traces;
 use super::{Evaluation, Options, PValues, Vectors, block_p};
 use crate::distance::laplace::gamma_p_value;
 
-pub use super::kept::{BLOCKS, EVENTS_MAX, Keeping, Kept, KernelParts, KernelSums};
+pub use super::sums::{BLOCKS, EVENTS_MAX, KernelOptions, KernelParts, KernelSums, SampleRow};
 
 /// The test of random features over all events of a window.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,10 +104,10 @@ pub fn evaluate(sums: &KernelSums, alpha: f64, confidence: f64) -> Option<Window
     let part = sums.vectors();
     let options = Options {
         alpha,
-        nu: sums.keeping().nu,
+        nu: sums.options().nu,
         quadratic_max: usize::MAX,
         replicates: 0,
-        seed: sums.keeping().seed,
+        seed: sums.options().seed,
     };
     let sample = super::evaluate(&part, &options)?;
     let features = sums.features().and_then(|f| feature_test(f, &part));

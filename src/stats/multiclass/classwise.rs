@@ -5,7 +5,7 @@
 //! K, K − 1, … and made to ascend. The smallest adjusted p-value is Bonferroni's and tests all classes at once.
 
 use crate::kernel::Vectors;
-use crate::pyramid::Pyramid;
+use crate::levels::Levels;
 use crate::tcal::{TCalOptions, tcal};
 use crate::view::{View, ViewError};
 
@@ -46,7 +46,7 @@ pub fn classwise(sample: &Vectors, o: &TCalOptions) -> Result<Classwise, ViewErr
     for class in 0..sample.classes() as u32 {
         let one = sample.project(View::Class(class))?;
         let residual: f64 = one.iter().map(|&(z, y)| f64::from(u8::from(y)) - z).sum();
-        let test = tcal(&Pyramid::from_scores(&one, LEVEL), o);
+        let test = tcal(&Levels::from_scores(&one, LEVEL), o);
         classes.push(ClassResult {
             class,
             p_value: test.p_value,

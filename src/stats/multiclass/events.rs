@@ -6,29 +6,7 @@
 //! z under the null Cov u = S = diag(z) − zzᵀ. A tie is broken for the class that comes first.
 
 use crate::kernel::Vectors;
-
-/// Which vector of the prediction is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
-pub enum VectorView {
-    /// The whole vector.
-    Full,
-    /// The k largest probabilities, 1 ≤ k ≤ K.
-    TopK(usize),
-}
-
-impl std::fmt::Display for VectorView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            VectorView::Full => f.write_str("full"),
-            VectorView::TopK(k) => write!(f, "top_k:{k}"),
-        }
-    }
-}
+pub use crate::view::VectorView;
 
 /// No label happened.
 pub const NONE: u32 = u32::MAX;

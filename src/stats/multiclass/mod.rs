@@ -23,6 +23,7 @@ pub mod interval;
 pub mod level;
 mod plain;
 pub mod ranked;
+pub mod shape;
 pub mod sums;
 pub mod tcal;
 pub mod weighted;

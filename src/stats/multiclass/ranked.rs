@@ -5,7 +5,7 @@
 //! is kept gives the same sums to the bit as the vector itself.
 
 use super::events::VectorView;
-use super::sums::Shape;
+use super::shape::Shape;
 
 /// The class of an entry that is not there: the prediction was no vector, or came before the view was asked for.
 pub const ABSENT: u32 = u32::MAX;

@@ -4,8 +4,8 @@ use super::cell::Name;
 use super::*;
 use crate::interval::sigma0_paper;
 use crate::kernel::conditional::draw;
+use crate::levels::Level;
 use crate::null::Moments;
-use crate::pyramid::Level;
 use crate::rng::Rng;
 use std::collections::BTreeMap;
 

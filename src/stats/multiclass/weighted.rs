@@ -37,7 +37,7 @@ use super::cell::Name;
 use super::level::{Law, Tuples, VectorCell};
 use super::plain::pair;
 use crate::fixed::to_fixed;
-use crate::weight::{Weight, Wide};
+use crate::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96, Weight, Wide};
 
 /// Where the two-word numbers of a cell of k coordinates are.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,7 @@ impl Places {
     }
 }
 
-/// Words of a cell.
+/// CompactCell of a cell.
 pub(super) fn width(k: usize) -> usize {
     Places { k }.wide(3)
 }
@@ -282,9 +282,3 @@ pub(super) fn cell(name: &Name, c: &[i64], k: usize) -> VectorCell {
         cubes,
     }
 }
-
-const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
-const UNIT_32: f64 = UNIT_16 * UNIT_16;
-const UNIT_48: f64 = UNIT_32 * UNIT_16;
-const UNIT_64: f64 = UNIT_32 * UNIT_32;
-const UNIT_96: f64 = UNIT_64 * UNIT_32;

@@ -23,8 +23,8 @@ pub use splitting::{Splitting, TwoSample};
 use super::comparison::classical;
 use super::estimator;
 use super::kernel::Vectors;
+use super::levels::Level;
 use super::multiclass::{self, Events, VectorLevel, VectorView};
-use super::pyramid::Level;
 use super::tcal::{TCalOptions, tcal_fixed};
 
 /// Which test.

@@ -13,7 +13,7 @@
 //! 2.3 % at most to three times that; such a map costs nothing but the trouble.
 
 use super::map::{Fits, Method};
-use super::trial::{Gain, Trial};
+use super::measures::{Gain, Trial};
 
 /// Fewest events of each outcome, in each of both windows.
 pub const EACH_MIN: u64 = 100;
@@ -121,7 +121,7 @@ mod tests {
     use super::super::measures::Measures;
     use super::*;
     use crate::recalibration::map::Map;
-    use crate::recalibration::{logistic::Logistic, map::Unfit};
+    use crate::recalibration::{Unfit, logistic::Logistic};
 
     fn fits(n: u64, positives: u64) -> Fits {
         let map = Map::Logistic(Logistic {

@@ -9,9 +9,9 @@
 //! which a logistic map cannot. Source: Kull, Silva Filho, Flach, *Beyond sigmoids: how to obtain
 //! well-calibrated probabilities from binary classifiers with beta calibration*, EJS 11 (2017), §3 and §4.
 
-use super::map::Unfit;
 use super::newton::{Row, maximise};
 use super::point::{Point, logs, mixed};
+use super::unfit::Unfit;
 
 /// logit P(y=1) = a·ln z − b·ln(1−z) + c.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -12,8 +12,8 @@
 //! neighbours whose rates differ least, so that a map has a bound in bytes: with 256 blocks such
 //! neighbours differ by less than the rates' own errors.
 
-use super::map::Unfit;
 use super::point::Point;
+use super::unfit::Unfit;
 
 /// Most blocks of a map: 6 KiB.
 pub const BLOCKS_MAX: usize = 256;

@@ -10,9 +10,9 @@
 //! Σq = Σy on the fitted events. Sources: Cox, *Two further applications of a model for binary regression*,
 //! Biometrika 45 (1958); Platt, *Probabilistic outputs for support vector machines* (1999).
 
-use super::map::Unfit;
 use super::newton::{Row, maximise};
 use super::point::{Point, logs, mixed};
+use super::unfit::Unfit;
 
 /// logit P(y=1) = a + b·logit z.
 #[derive(Debug, Clone, Copy, PartialEq)]

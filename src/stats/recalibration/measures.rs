@@ -7,10 +7,10 @@
 
 use super::point::{Point, logs};
 use crate::axis::Grid;
-use crate::companions;
+use crate::classical;
 use crate::evaluation::Options;
 use crate::interval::{self, interval};
-use crate::pyramid::{Level, LevelCell, Pyramid};
+use crate::levels::{Level, LevelCell, Levels};
 use crate::tcal::tcal;
 
 /// Level of the ℓ1-ECE on a grid: 16 cells, the dyadic number nearest to 15.
@@ -58,7 +58,7 @@ impl Cut {
         Level {
             cells: m,
             occupied,
-            extra: Vec::new(),
+            weights: Vec::new(),
         }
     }
 }
@@ -114,7 +114,7 @@ impl Measures {
         // Rounding may swap neighbours that a map puts on one score.
         points.sort_by(|a, b| a.z.total_cmp(&b.z));
         let n: f64 = points.iter().map(|p| p.n).sum();
-        let pyramid = Pyramid::above(cut.level(&points, 1 << cut.finest()), cut.finest());
+        let levels = Levels::above(cut.level(&points, 1 << cut.finest()), cut.finest());
         let wanted = o
             .interval_cells
             .unwrap_or(interval::default_cells(n as u64));
@@ -135,11 +135,11 @@ impl Measures {
         Measures {
             log_loss: loss / n,
             brier: square / n,
-            ece_l1: companions::ece_l1(&cut.level(&points, ece), n),
+            ece_l1: classical::ece_l1(&cut.level(&points, ece), n),
             ece_l2_squared: found.estimate_squared,
             lower: found.lower,
             upper: found.upper,
-            p_value: tcal(&pyramid, &o.tcal).p_value,
+            p_value: tcal(&levels, &o.tcal).p_value,
         }
     }
 
@@ -199,4 +199,26 @@ impl Costs {
             square: [z * z, (1.0 - z) * (1.0 - z)],
         }
     }
+}
+
+/// A mean of paired differences, positive where the second is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Gain {
+    /// The mean.
+    pub mean: f64,
+    /// Its standard error; 0 below two events.
+    pub standard_error: f64,
+}
+
+/// One map on trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Trial {
+    /// How true the mended scores are.
+    pub mended: Measures,
+    /// By how much log loss falls.
+    pub log_loss: Gain,
+    /// By how much the Brier score falls.
+    pub brier: Gain,
 }

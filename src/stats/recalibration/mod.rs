@@ -30,9 +30,11 @@ mod newton;
 pub mod point;
 pub mod table;
 pub mod trial;
+pub mod unfit;
 
 pub use advice::Advice;
-pub use map::{Fits, Map, Method, Unfit};
-pub use measures::{Cut, Measures};
+pub use map::{Fits, Map, Method};
+pub use measures::{Cut, Gain, Measures, Trial};
 pub use point::Point;
-pub use trial::{Gain, Judgement, Trial};
+pub use trial::Judgement;
+pub use unfit::Unfit;

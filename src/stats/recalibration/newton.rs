@@ -6,7 +6,7 @@
 //! √DECREMENT, a millionth, of their standard errors, and the step that showed it is still taken.
 //! A likelihood without maximum (outcomes that a threshold parts) is refused before (`point::mixed`).
 
-use super::map::Unfit;
+use super::unfit::Unfit;
 
 /// Twice the gain in log-likelihood that may be left.
 const DECREMENT: f64 = 1e-12;

@@ -1,7 +1,7 @@
 //! What maps are fitted to: events that share a score, or the cell around it.
 
-use super::map::Unfit;
-use crate::pyramid::Level;
+use super::unfit::Unfit;
+use crate::levels::Level;
 
 /// Scores enter a logarithm no nearer to 0 and 1 than this, as in the log sums.
 pub const CLIP: f64 = 1.0 / (1u64 << 32) as f64;

@@ -6,31 +6,9 @@
 
 use super::advice::Advice;
 use super::map::{Fits, Method};
-use super::measures::{Costs, Cut, MEASURES, Measures};
+use super::measures::{Costs, Cut, Gain, MEASURES, Measures, Trial};
 use super::point::Point;
 use crate::evaluation::Options;
-
-/// A mean of paired differences, positive where the second is better.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Gain {
-    /// The mean.
-    pub mean: f64,
-    /// Its standard error; 0 below two events.
-    pub standard_error: f64,
-}
-
-/// One map on trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Trial {
-    /// How true the mended scores are.
-    pub mended: Measures,
-    /// By how much log loss falls.
-    pub log_loss: Gain,
-    /// By how much the Brier score falls.
-    pub brier: Gain,
-}
 
 /// All maps on trial over the same events.
 #[derive(Debug, Clone, Copy, PartialEq)]

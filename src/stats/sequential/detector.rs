@@ -19,7 +19,7 @@
 //!
 //! *Onset.* Beside M_c stands o_c, the mean moment of the stakes in it, each weighted by its worth: the posterior
 //! mean of the change under a flat prior. A stake placed now moves it by a/(M_c + a) of the way; e_c
-//! multiplies old and new alike and drops out. (Keeping N_c = M_c·o_c would do too; the ratio does not grow with the
+//! multiplies old and new alike and drops out. (KernelOptions N_c = M_c·o_c would do too; the ratio does not grow with the
 //! size of the numbers, so a time in milliseconds keeps its digits.)
 //!
 //! Always: M_c is kept as its logarithm, −∞ before the first stake, so no pane is too large; state is a function of

@@ -17,11 +17,11 @@
 //! | [`budget`] | thresholds from "1 per 30d", "2000000 events", "5% ever" |
 //! | [`radius`], [`sequences`] | confidence sequences of the mean residual, of bins, below ECE² |
 //! | [`drift`], [`paired`] | two versions on the same events: which scores better, which is calibrated better |
-//! | [`fleet`] | which of many streams to call |
-//! | [`watch`] | all of it for one stream: alarm, restart, all-clear |
+//! | [`multiple_testing`] | which of many streams to call |
+//! | [`stream`] | all of it for one stream: alarm, restart, all-clear |
 //!
 //! The way of a pane: [`Sums`](crate::sums::Sums) → [`Odds::likelihoods`] → [`Detector::observe`] → log M against
-//! log A; [`Watch::observe`] does it all. No work per event.
+//! log A; [`StreamDetector::observe`] does it all. No work per event.
 //!
 //! # Guarantee
 //!
@@ -108,7 +108,7 @@
 //! # Many streams
 //!
 //! A threshold A for each of N streams allows N false alarms, A·N (Bonferroni) one. Between them stands
-//! e-BH ([`fleet`]): sort M, take k* = max{k : M_(k) ≥ N·A/k} and call the k* largest. A called stream i has
+//! e-BH ([`multiple_testing`]): sort M, take k* = max{k : M_(k) ≥ N·A/k} and call the k* largest. A called stream i has
 //! 1/k* ≤ M_i/(N·A), so at any stopping time the expected share of false ones is at most
 //! (1/N)·Σ_{calibrated} E[stakes_i]/A, under any dependence. (Wang, Ramdas 2022; Dandapanthula,
 //! Ramdas 2025 for e-detectors, whose false discovery rate with a finite run length is trivially 1 in the
@@ -118,14 +118,14 @@ pub mod budget;
 pub mod detector;
 pub mod drift;
 pub mod evidence;
-pub mod fleet;
 pub mod likelihood;
 pub mod mixture;
+pub mod multiple_testing;
 pub mod odds;
 pub mod paired;
 pub mod radius;
 pub mod sequences;
-pub mod watch;
+pub mod stream;
 
 pub use budget::Budget;
 pub use detector::Detector;
@@ -133,4 +133,4 @@ pub use evidence::Evidence;
 pub use likelihood::Likelihoods;
 pub use odds::Odds;
 pub use paired::{Compared, Difference, Pair, Paired};
-pub use watch::{Outcome, Rules, Watch};
+pub use stream::{Outcome, Rules, StreamDetector};

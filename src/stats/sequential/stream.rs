@@ -18,7 +18,7 @@
 //!
 //! It is an error to feed corrections of a pane that has been taken: an outcome that comes late joins
 //! reports, never the detector. Always: state is a function of budget, tolerance and the panes taken, in order.
-//! [`Watch::from_parts`] goes on with the same bits.
+//! [`StreamDetector::from_parts`] goes on with the same bits.
 
 use super::budget::Budget;
 use super::detector::{Detector, NotADetector, Parts};
@@ -87,16 +87,16 @@ pub struct Alarm {
 pub enum Outcome {
     /// Nothing new.
     Quiet,
-    /// An alarm, see [`Watch::alarm`].
+    /// An alarm, see [`StreamDetector::alarm`].
     Alarm,
     /// The alarm is over.
     Clear,
 }
 
-/// All state of a [`Watch`], for a snapshot.
+/// All state of a [`StreamDetector`], for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct WatchParts {
+pub struct StreamDetectorParts {
     /// Of the detector.
     pub detector: Parts,
     /// The sequences.
@@ -113,7 +113,7 @@ pub struct WatchParts {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Watch {
+pub struct StreamDetector {
     detector: Detector,
     sequences: Sequences,
     events: u64,
@@ -122,15 +122,15 @@ pub struct Watch {
     alarm: Option<Alarm>,
 }
 
-impl Watch {
-    /// Puts back what [`Watch::parts`] gave.
-    pub fn from_parts(parts: WatchParts) -> Result<Watch, NotADetector> {
+impl StreamDetector {
+    /// Puts back what [`StreamDetector::parts`] gave.
+    pub fn from_parts(parts: StreamDetectorParts) -> Result<StreamDetector, NotADetector> {
         if parts.sequences.bins.len() != Sequences::default().bins.len()
             || parts.sequences.epoch == 0
         {
             return Err(NotADetector);
         }
-        Ok(Watch {
+        Ok(StreamDetector {
             detector: Detector::from_parts(parts.detector)?,
             sequences: parts.sequences,
             events: parts.events,
@@ -141,8 +141,8 @@ impl Watch {
     }
 
     /// All of its state.
-    pub fn parts(&self) -> WatchParts {
-        WatchParts {
+    pub fn parts(&self) -> StreamDetectorParts {
+        StreamDetectorParts {
             detector: self.detector.parts().clone(),
             sequences: self.sequences.clone(),
             events: self.events,

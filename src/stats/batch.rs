@@ -9,7 +9,7 @@
 //! All views of a subject wait in one list, in rows of one entry for each view, so an event counts for
 //! all of them or for none.
 //!
-//! Sums can only be had through [`Pending::settle`] or [`Pending::settled`], so what still waits
+//! Sums can only be had through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so what still waits
 //! cannot be forgotten.
 //!
 //! Always: at most [`EVENTS_MAX`] events, the waiting ones included; more are refused before anything is
@@ -29,7 +29,7 @@ const FIRST: usize = 8;
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub struct Pending {
+pub struct BatchedSums {
     /// Rows of one entry for each view: those that wait, and room for more.
     rows: Vec<Scored>,
     /// Entries that wait.
@@ -38,25 +38,25 @@ pub struct Pending {
     sums: Vec<Sums>,
 }
 
-impl Pending {
+impl BatchedSums {
     /// No events; at least one view.
-    pub fn new(grid: Grid, views: usize) -> Pending {
-        Pending::of(vec![Sums::new(grid); views.max(1)])
+    pub fn new(grid: Grid, views: usize) -> BatchedSums {
+        BatchedSums::of(vec![Sums::new(grid); views.max(1)])
     }
 
     /// Goes on from the sums of each view, unless no such number of events can have them.
-    pub fn from_sums(mut sums: Vec<Sums>) -> Result<Pending, Overflow> {
+    pub fn from_sums(mut sums: Vec<Sums>) -> Result<BatchedSums, Overflow> {
         let n = sums.first().ok_or(Overflow)?.n();
         if sums.iter().all(|s| s.n() == n && s.is_bounded()) {
-            sums.iter_mut().for_each(Sums::narrow_dense);
-            Ok(Pending::of(sums))
+            sums.iter_mut().for_each(Sums::compact_dense);
+            Ok(BatchedSums::of(sums))
         } else {
             Err(Overflow)
         }
     }
 
-    fn of(sums: Vec<Sums>) -> Pending {
-        Pending {
+    fn of(sums: Vec<Sums>) -> BatchedSums {
+        BatchedSums {
             rows: Vec::new(),
             used: 0,
             sums,
@@ -76,7 +76,7 @@ impl Pending {
         Ok(())
     }
 
-    /// [`Pending::observe`] where there is one view.
+    /// [`BatchedSums::observe`] where there is one view.
     #[inline]
     pub fn observe_one(&mut self, event: Scored) -> Result<(), Overflow> {
         debug_assert_eq!(1, self.sums.len());
@@ -89,7 +89,7 @@ impl Pending {
     }
 
     /// The sums of all events, for each view.
-    pub fn settle(&mut self) -> &[Sums] {
+    pub fn flush(&mut self) -> &[Sums] {
         let (views, waiting) = (self.sums.len(), &self.rows[..self.used]);
         if let [sums] = &mut self.sums[..] {
             sums.observe_all(waiting);
@@ -107,8 +107,8 @@ impl Pending {
     }
 
     /// The sums of all events, for each view, for good.
-    pub fn settled(mut self) -> Vec<Sums> {
-        self.settle();
+    pub fn into_sums(mut self) -> Vec<Sums> {
+        self.flush();
         self.sums
     }
 
@@ -121,7 +121,7 @@ impl Pending {
     #[cold]
     fn observe_in_room(&mut self, event: &[Scored]) -> Result<(), Overflow> {
         if self.used >= self.most() {
-            self.settle();
+            self.flush();
         }
         let more = (2 * self.rows.len()).max(FIRST * self.sums.len());
         let room = more.min(self.most());
@@ -173,7 +173,7 @@ mod tests {
             let axis = if seed % 2 == 0 { LOGIT } else { Axis::Linear };
             let grid = Grid::new(axis, level);
             let mut one_by_one = vec![Sums::new(grid); views];
-            let mut pending = Pending::new(grid, views);
+            let mut pending = BatchedSums::new(grid, views);
             for _ in 0..rng.bits() % 4000 {
                 let (z, y) = (score(&mut rng), rng.bits() & 1 == 1);
                 let mut row = Vec::new();
@@ -185,12 +185,12 @@ mod tests {
                 }
                 pending.observe(&row).unwrap();
                 match rng.bits() % 300 {
-                    0 => assert_eq!(pending.settle(), &one_by_one, "seed {seed}"),
-                    1 => pending = Pending::from_sums(pending.settled()).unwrap(),
+                    0 => assert_eq!(pending.flush(), &one_by_one, "seed {seed}"),
+                    1 => pending = BatchedSums::from_sums(pending.into_sums()).unwrap(),
                     _ => {}
                 }
             }
-            assert_eq!(pending.settled(), one_by_one, "seed {seed}");
+            assert_eq!(pending.into_sums(), one_by_one, "seed {seed}");
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
     fn cells_of_more_events_than_their_words_hold_lose_none() {
         for level in [1, 4, 6, 12] {
             let grid = Grid::new(Axis::Linear, level);
-            let (mut sums, mut pending) = (Sums::new(grid), Pending::new(grid, 1));
+            let (mut sums, mut pending) = (Sums::new(grid), BatchedSums::new(grid, 1));
             let mut seed = 1u64;
             for i in 0..300_000u64 {
                 seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -209,19 +209,19 @@ mod tests {
                 sums.observe(z, y).unwrap();
                 pending.observe_one(Scored::new(z, y)).unwrap();
                 if i == 200_000 {
-                    pending = Pending::from_sums(pending.settled()).unwrap();
+                    pending = BatchedSums::from_sums(pending.into_sums()).unwrap();
                 }
             }
             assert!(pending.bytes() <= grid.cells() as usize * 48 + 16_384);
-            assert_eq!(pending.settle()[0], sums);
+            assert_eq!(pending.flush()[0], sums);
         }
     }
 
-    fn of_cell(cell: Cell) -> Result<Pending, Overflow> {
+    fn of_cell(cell: Cell) -> Result<BatchedSums, Overflow> {
         let grid = Grid::new(Axis::Linear, 1);
         let none = Distinct::from_counts(None);
         let sums = Sums::from_parts(grid, [(1, cell)], LogSums::default(), none)?;
-        Pending::from_sums(vec![sums])
+        BatchedSums::from_sums(vec![sums])
     }
 
     #[test]
@@ -240,9 +240,9 @@ mod tests {
         assert_eq!(pending.observe(&one), Ok(()));
         assert_eq!(pending.observe(&one), Ok(()));
         assert_eq!(pending.observe(&one), Err(Overflow));
-        assert_eq!(pending.settle()[0].n(), EVENTS_MAX);
+        assert_eq!(pending.flush()[0].n(), EVENTS_MAX);
         assert_eq!(pending.observe(&one), Err(Overflow));
-        let sums = pending.settled().remove(0);
+        let sums = pending.into_sums().remove(0);
         let (_, cell) = sums.occupied().next().unwrap();
         assert_eq!((cell.n, cell.z), (EVENTS_MAX, EVENTS_MAX << 32));
         assert!(of_cell(full((n << 32) + 1)).is_err());
