@@ -165,7 +165,7 @@ fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_po
             continue;
         };
         let n = sample.len() as f64;
-        let levels = trueline::stats::levels::Pyramid::from_sums(&sums_of(&sample, 12));
+        let levels = trueline::stats::levels::Levels::from_sums(&sums_of(&sample, 12));
         for wanted in case["levels"].as_array().unwrap() {
             let m = wanted["m"].as_u64().unwrap();
             let check = |level: &Level, tolerance: f64| {
@@ -216,7 +216,7 @@ fn companions_have_the_shared_golden_values_offline_and_through_fixed_point() {
             OFFLINE,
         );
         let sums = sums_of(&sample, 12);
-        let finest = trueline::stats::levels::Pyramid::from_sums(&sums);
+        let finest = trueline::stats::levels::Levels::from_sums(&sums);
         let totals = Totals::from_sums(&sums, finest.finest());
         check_classical(name, &totals, &case["classical"], FIXED);
     }
