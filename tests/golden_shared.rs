@@ -93,12 +93,12 @@ fn shared_golden_values_are_met_offline_and_through_sums() {
         for (b, want) in wanted.iter().enumerate() {
             let place = format!("{name} 2^{}", b + 1);
             bad += check(
-                &offline.levels()[b],
+                &offline.as_slice()[b],
                 want,
                 1e-9,
                 &format!("offline {place}"),
             );
-            if let Some(level) = live.levels().get(b) {
+            if let Some(level) = live.as_slice().get(b) {
                 bad += check(level, want, 1e-6, &format!("sums {place}"));
             }
             seen += 1;

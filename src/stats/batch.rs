@@ -1,27 +1,28 @@
 //! Sums that take events: a buffer before the cells.
 //!
-//! An event's cell is somewhere among 128 KiB; with a thousand streams that is one miss of the cache an
-//! event, waited for one after the other. So events first wait in a list of eight bytes each, and a
-//! hundred at a time go to their cells: there the misses overlap, and the logarithms run in one tight
-//! loop. Nothing else changes: the sums are those of the events one by one, to the last bit, however
-//! they are split into batches (a test below holds them against [`Sums::observe`]).
+//! An event's cell is somewhere among 128 KiB; with a thousand streams that is one miss of the
+//! cache an event, waited for one after the other. So events first wait in a list of eight bytes
+//! each, and a hundred at a time go to their cells: there the misses overlap, and the logarithms
+//! run in one tight loop. Nothing else changes: the sums are those of the events one by one, to the
+//! last bit, however they are split into batches (a test below holds them against
+//! [`Sums::observe`]).
 //!
-//! All views of a subject wait in one list, in rows of one entry for each view, so an event counts for
-//! all of them or for none.
+//! All views of a subject wait in one list, in rows of one entry for each view, so an event counts
+//! for all of them or for none.
 //!
-//! Sums can only be had through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so what still waits
-//! cannot be forgotten.
+//! Sums can only be had through [`BatchedSums::flush`] or [`BatchedSums::into_sums`], so what still
+//! waits cannot be forgotten.
 //!
-//! Always: at most [`EVENTS_MAX`] events, the waiting ones included; more are refused before anything is
-//! touched.
+//! Always: at most [`EVENTS_MAX`] events, the waiting ones included; more are refused before
+//! anything is touched.
 
 use super::algebra::Overflow;
 use super::axis::Grid;
 use super::fixed::Scored;
 use super::sums::{EVENTS_MAX, Sums};
 
-/// Events that wait at most: 1 KiB a view and open pane. A thousand streams took a twentieth longer with
-/// 64, for misses in the cells, and with 256, for misses in the lists.
+/// Events that wait at most: 1 KiB a view and open pane. A thousand streams took a twentieth longer
+/// with 64, for misses in the cells, and with 256, for misses in the lists.
 const WAITING_MAX: u64 = 128;
 
 /// Rows for which there is room at first.

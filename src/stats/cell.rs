@@ -30,8 +30,8 @@ pub struct Cell {
 impl Cell {
     /// The sums of one event of a score in units of 2⁻³², at most [`ONE`].
     ///
-    /// With P = z(1−z) exactly: V is P rounded, and z² = z − P rounded; so all products fit a u64. Halves
-    /// are rounded up. Nothing here can wrap: P ≤ 2⁶², V ≤ 2³⁰.
+    /// With P = z(1−z) exactly: V is P rounded, and z² = z − P rounded; so all products fit a u64.
+    /// Halves are rounded up. Nothing here can wrap: P ≤ 2⁶², V ≤ 2³⁰.
     #[inline]
     pub fn of(z: u64, outcome: bool) -> Cell {
         const HALF: u64 = 1 << 31;

@@ -1,4 +1,5 @@
-//! The classical measures: calibration in the large, Brier score, Spiegelhalter's and Cox's tests, binned ECE.
+//! The classical measures: calibration in the large, Brier score, Spiegelhalter's and Cox's tests,
+//! binned ECE.
 //!
 //! Each comes from additive sums, [`Totals`], and the cells of a [`Level`].
 
@@ -67,7 +68,8 @@ pub fn brier(t: &Totals, level: &Level) -> Brier {
     }
 }
 
-/// Spiegelhalter's test, *Probabilistic prediction in patient management and clinical trials* (1986).
+/// Spiegelhalter's test, *Probabilistic prediction in patient management and clinical trials*
+/// (1986).
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Spiegelhalter {
@@ -77,7 +79,8 @@ pub struct Spiegelhalter {
     pub p_value: f64,
 }
 
-/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V (the first sum times w, the second times w²); `None` where every score is 0, ½ or 1.
+/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V (the first sum times w, the second times w²); `None` where every
+/// score is 0, ½ or 1.
 pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
     let variance = t.v - 4.0 * t.v2;
     // Scores of ½ leave a rounding remainder; it is no variance.
@@ -103,11 +106,12 @@ pub struct Cox {
     pub fit: Option<Recalibration>,
 }
 
-/// Least share of ΣVℓ² that the spread of the log-odds must have. Below it the two parameters cannot be
-/// told apart: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
+/// Least share of ΣVℓ² that the spread of the log-odds must have. Below it the two parameters
+/// cannot be separated: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
 const SPREAD_MIN: f64 = 1e-7;
 
-/// The score test, with the fit at `level`; `None` where the scores do not vary enough to tell slope from intercept.
+/// The score test, with the fit at `level`; `None` where the scores do not vary enough to tell
+/// slope from intercept.
 pub fn cox(t: &Totals, level: &Level) -> Option<Cox> {
     let (a, b, d) = (t.v_clipped, t.v_logit, t.v_logit2);
     let det = a * d - b * b;
@@ -139,11 +143,12 @@ pub struct Mce {
     pub n: u64,
 }
 
-/// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly noise.
+/// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly
+/// noise.
 pub const MCE_COUNT_MIN: f64 = 10.0;
 
-/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events, effective ones where they are
-/// weighted.
+/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events, effective ones
+/// where they are weighted.
 pub fn mce(level: &Level) -> Option<Mce> {
     let effective = |c: &LevelCell, w: WeightMoments| c.n * (c.n / w.w2);
     let fit = (level.squares()).filter(|(c, w)| effective(c, *w) >= MCE_COUNT_MIN);

@@ -1,16 +1,18 @@
 //! The evaluation: everything that is said about one sample, in one value.
 //!
 //! [`evaluate`] reads the integer sums of a window, [`evaluate_scores`] raw scores in double
-//! precision; both fill the same [`Evaluation`], so that the daemon, the offline verb and the checks
-//! against published values report the same things. They differ only where cells that are not dyadic can
-//! be had offline (15 for the ℓ1-ECE, any number for the interval) and in the finest level.
+//! precision; both fill the same [`Evaluation`], so that the daemon, the offline verb and the
+//! checks against published values report the same things. They differ only where cells that are
+//! not dyadic can be had offline (15 for the ℓ1-ECE, any number for the interval) and in the finest
+//! level.
 //!
-//! Undefined quantities are `None`, never NaN. Every number leaves with its n; the error estimate with its
-//! interval, its null spread per level and the smallest error that could have been detected.
+//! Undefined quantities are `None`, never NaN. Every number leaves with its n; the error estimate
+//! with its interval, its null spread per level and the smallest error that could have been
+//! detected.
 //!
-//! Cost for a window with 4096 occupied cells: the levels and T-Cal dominate; the classical measures, the
-//! interval and the diagram together take some tens of microseconds, one pass over the finest cells and a
-//! few hundred coarse ones.
+//! Cost for a window with 4096 occupied cells: the levels and T-Cal dominate; the classical
+//! measures, the interval and the diagram together take some tens of microseconds, one pass over
+//! the finest cells and a few hundred coarse ones.
 
 pub use super::classical::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
 pub use super::direction::Direction;
@@ -38,8 +40,8 @@ use std::borrow::Cow;
 pub struct Options {
     /// The adaptive test.
     pub tcal: TCalOptions,
-    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number is
-    /// taken to the next power of two the grid has.
+    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number
+    /// is taken to the next power of two the grid has.
     pub interval_cells: Option<u64>,
     /// Confidence of the interval, in (0, 1).
     pub confidence: f64,
@@ -88,8 +90,8 @@ pub struct Tolerance {
     pub tolerance: f64,
     /// The interval's lower end is above τ; with τ = 0: the sample rejects calibration.
     pub exceeded: bool,
-    /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always valid,
-    /// seldom sharp. `None` of weighted events, for whom it does not hold.
+    /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always
+    /// valid, seldom sharp. `None` for weighted events, where it does not hold.
     pub theorem_exceeded: Option<bool>,
 }
 
@@ -198,8 +200,8 @@ const ECE_CELLS: u64 = 15;
 /// Finest level offline, unless the paper's procedure is asked for: the daemon's default.
 const OFFLINE_LEVEL: u32 = 12;
 
-/// B = ⌈2·log₂(n/√ln n)⌉, the paper's number of scales (T-Cal (7)); 1 to 52, at most as deep as a double
-/// tells scores apart.
+/// B = ⌈2·log₂(n/√ln n)⌉, the paper's number of scales (T-Cal (7)); 1 to 52, at most as deep as a
+/// double tells scores apart.
 pub fn paper_scales(n: u64) -> u32 {
     if n < 3 {
         return 1;
@@ -249,8 +251,8 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
 
 /// Evaluates raw scores in [0, 1] with their outcomes, in double precision; `None` without events.
 ///
-/// With `MonteCarlo` and `Bonferroni` together, the procedure of the T-Cal paper, all its B scales are
-/// tested; otherwise 12 levels, as in a window.
+/// With `MonteCarlo` and `Bonferroni` together, the procedure of the T-Cal paper, all its B scales
+/// are tested; otherwise 12 levels, as in a window.
 pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation> {
     if sample.is_empty() {
         return None;
@@ -287,9 +289,9 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
 }
 
-/// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None` without
-/// events. See [`super::weighted`]. What would redraw outcomes or rests on a theorem for equal weights runs by
-/// the exact moments instead, and [`WITHHELD`] says what is not told.
+/// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None`
+/// without events. See [`super::weighted`]. What would redraw outcomes or rests on a theorem for
+/// equal weights runs by the exact moments instead, and [`WITHHELD`] lists what is left out.
 pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evaluation> {
     if sample.is_empty() {
         return None;
@@ -407,10 +409,11 @@ fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {
 
 /// The composite null: an ℓ2-ECE of at most τ.
 ///
-/// By the interval (default): its lower end is above τ and 0 is not in it. By T-Cal, Remark 3: some level
-/// has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n, 1/m))), K = 2, α′ = α/B. The remark writes
-/// the tolerance as c₀n^(−2s/(4s+1)); here that is τ, and its square, the most that E T_d can be under the
-/// composite null, is taken off first, so that Chebyshev's bound holds at any τ.
+/// By the interval (default): its lower end is above τ and 0 is not in it. By T-Cal, Remark 3: some
+/// level has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n, 1/m))), K = 2, α′ = α/B. The
+/// remark writes the tolerance as c₀n^(−2s/(4s+1)); here that is τ, and its square, the most that E
+/// T_d can be under the composite null, is taken off first, so that Chebyshev's bound holds at any
+/// τ.
 fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: Option<f64>, reject: bool) -> Tolerance {
     let tau = o.tolerance;
     let shared = 4.0 * f64::from(tcal.scales.max(1)) / o.tcal.alpha;

@@ -1,21 +1,24 @@
 //! Confidence interval for the ℓ2 expected calibration error.
 //!
-//! Source: Sun, Chaudhari, Barnett, Dobriban, *A confidence interval for the ℓ2 expected calibration
-//! error* (2024), Algorithm 1. With m cells, N_i events in cell i, n in all, U = y − z, and e_i, C_i
-//! the mean and variance of U in cell i:
+//! Source: Sun, Chaudhari, Barnett, Dobriban, *A confidence interval for the ℓ2 expected
+//! calibration error* (2024), Algorithm 1. With m cells, N_i events in cell i, n in all, U = y − z,
+//! and e_i, C_i the mean and variance of U in cell i:
 //!
-//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased for the squared error
-//!   of the binned scores given the counts, so it may be negative; a cell of one event says nothing.
-//! * σ̂₁² = Σ(N_i/n)e_i⁴ − (Σ(N_i/n)e_i²)² + 4Σ(N_i/n)e_i²C_i, equations (6), (7): n·var T off the null.
+//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased for the squared
+//!   error of the binned scores given the counts, so it may be negative; a cell of one event says
+//!   nothing.
+//! * σ̂₁² = Σ(N_i/n)e_i⁴ − (Σ(N_i/n)e_i²)² + 4Σ(N_i/n)e_i²C_i, equations (6), (7): n·var T off the
+//!   null.
 //!
-//! Off the null √n(T − ECE²) is normal with σ₁²; on it T falls n√w times faster, with another law. So
-//! one normal interval does not serve both, and the algorithm cuts its lower end at T⁺/2 and asks
-//! apart whether 0 belongs to it ([`NullReach`]). Because (0, x] and [0, x] differ, `contains_zero`
-//! is a flag of its own; it may hold beside a positive lower end, and the set is then {0} ∪ [lower, upper].
+//! Off the null √n(T − ECE²) is normal with σ₁²; on it T falls n√w times faster, with another law.
+//! So one normal interval does not serve both, and the algorithm cuts its lower end at T⁺/2 and
+//! asks apart whether 0 belongs to it ([`NullReach`]). Because (0, x] and [0, x] differ,
+//! `contains_zero` is a flag of its own; it may hold beside a positive lower end, and the set is
+//! then {0} ∪ [lower, upper].
 //!
-//! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide for
-//! rare events, where every V = z(1−z) is small. The conditional reach uses the exact three cumulants
-//! of T given the scores and keeps its level whatever the scores are.
+//! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide
+//! for rare events, where every V = z(1−z) is small. The conditional reach uses the exact three
+//! cumulants of T given the scores and keeps its level whatever the scores are.
 //!
 //! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
 //! enough events; `median_count` under 5 says that they do not.
@@ -27,11 +30,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 /// When 0 joins the interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum NullReach {
     /// The estimate's p-value under the exact null given the scores exceeds α.
     Conditional,
@@ -100,7 +100,8 @@ impl Estimate {
         }
     }
 
-    /// The same of weighted events; σ̂₁² is that of n events, n the effective number. See [`super::weighted`].
+    /// The same of weighted events; σ̂₁² is that of n events, n the effective number. See
+    /// [`super::weighted`].
     fn of_weighted(level: &Level) -> Estimate {
         let (mut mass, mut squares, mut second) = (0.0, 0.0, 0.0);
         for (c, moments) in level.squares() {
@@ -149,7 +150,8 @@ pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -
         normal_quantile(1.0 - alpha / 2.0),
     );
     let h = (e.sigma1_squared.max(0.0) / n).sqrt();
-    // The middle branch is open at 0: T could be this small by chance, but 0 itself is for the null to say.
+    // The middle branch is open at 0: T could be this small by chance, but 0 itself is for the null
+    // to say.
     let (lower, open) = if t / 2.0 <= t - two_sided * h {
         (t - two_sided * h, false)
     } else if t - one_sided * h < t / 2.0 {
@@ -202,9 +204,10 @@ pub fn paper_threshold(lower_support: f64, cells: u64, n: f64, alpha: f64) -> f6
 
 /// Cells by default: the smallest power of two not below 2·n^(2/5), at least 2.
 ///
-/// n^(2/5) is the order at which T's binning error and its noise off the null balance for a Lipschitz
-/// curve (smoothness s = 1). The factor is for scores that fill half the axis, as those of a top label
-/// do: without it the 90 % interval covered 0.84 in the paper's setting 2 at n = 1000, with it 0.87.
+/// n^(2/5) is the order at which T's binning error and its noise off the null balance for a
+/// Lipschitz curve (smoothness s = 1). The factor is for scores that fill half the axis, as those
+/// of a top label do: without it the 90 % interval covered 0.84 in the paper's setting 2 at n =
+/// 1000, with it 0.87.
 pub fn default_cells(n: u64) -> u64 {
     let target = (2.0 * (n as f64).powf(0.4)).ceil().max(2.0) as u64;
     target.next_power_of_two()

@@ -1,16 +1,18 @@
 //! One level: a sample cut into cells, as floats, ready for the estimators.
 //!
-//! Floating point begins here. A [`Level`] lists its occupied cells in ascending order as columns. It is
-//! made from the integer [`Sums`] of a window, or offline from raw scores in double precision with any
-//! number of cells, so that the same estimators serve the daemon and the checks against published values.
+//! Floating point begins here. A [`Level`] lists its occupied cells in ascending order as columns.
+//! It is made from the integer [`Sums`] of a window, or offline from raw scores in double precision
+//! with any number of cells, so that the same estimators serve the daemon and the checks against
+//! published values.
 
 use super::cell::{Cell, EVENTS_MAX};
 use super::sums::Sums;
 use super::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96};
 use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
 
-/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of weighted events
-/// (see [`super::weighted`]) y, z, U come times w, U² and V times w², μ₃ times w³, V² times w⁴, V³ and μ₃² times w⁶.
+/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of
+/// weighted events (see [`super::weighted`]) y, z, U come times w, U² and V times w², μ₃ times w³,
+/// V² times w⁴, V³ and μ₃² times w⁶.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LevelCell {
     /// Index of the cell in its level.
@@ -159,7 +161,8 @@ impl Level {
         Level::cut(sample.iter().map(|&(z, y)| (z, y, 1.0)).collect(), m)
     }
 
-    /// The same of raw weighted events. With all weights 1 it is [`Level::from_scores`], to the bit.
+    /// The same of raw weighted events. With all weights 1 it is [`Level::from_scores`], to the
+    /// bit.
     pub fn from_weighted(sample: &[WeightedEvent], m: u64) -> Level {
         Level::cut(sample.to_vec(), m)
     }
@@ -251,7 +254,8 @@ impl Level {
         }
     }
 
-    /// The level of half as many cells. Each of its cells has one child or two, which are neighbours.
+    /// The level of half as many cells. Each of its cells has one child or two, which are
+    /// neighbours.
     pub(super) fn parent(&self) -> Level {
         if self.is_weighted() {
             return self.weighted_parent();

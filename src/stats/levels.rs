@@ -1,7 +1,7 @@
 //! All dyadic levels of one sample: 2, 4, 8, … cells.
 //!
-//! Level b is the pairwise sum of level b + 1, so everything comes from the finest level: that of a window's
-//! sums, or offline of raw scores to any depth.
+//! Level b is the pairwise sum of level b + 1, so everything comes from the finest level: that of a
+//! window's sums, or offline of raw scores to any depth.
 
 pub use super::level::{Level, LevelCell, WeightMoments};
 

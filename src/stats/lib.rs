@@ -1,8 +1,8 @@
-//! Calibration of probabilistic predictions: tests, intervals and distances, from raw scores or from
-//! sums that are kept while events arrive.
+//! Calibration of probabilistic predictions: tests, intervals and distances, from raw scores or
+//! from sums that are kept while events arrive.
 //!
-//! A model is *calibrated* if among the events that it gives the probability z a share z happens. With
-//! a score z, an outcome y in {0, 1} and the residual U = y − z this reads E\[U | z\] = 0.
+//! A model is *calibrated* if among the events that it gives the probability z a share z happens.
+//! With a score z, an outcome y in {0, 1} and the residual U = y − z this reads E\[U | z\] = 0.
 //!
 //! | question | function | paper |
 //! |---|---|---|
@@ -41,8 +41,8 @@
 //!
 //! # How large is the error?
 //!
-//! The interval for the ℓ2 expected calibration error. The unbiased estimate of the *squared* error may be
-//! negative; a calibrated sample shows it.
+//! The interval for the ℓ2 expected calibration error. The unbiased estimate of the *squared* error
+//! may be negative; a calibrated sample shows it.
 //!
 //! ```
 //! use trueline_stats::interval::{NullReach, interval};
@@ -84,8 +84,8 @@
 //!
 //! # When did a running model go wrong?
 //!
-//! A test that is repeated while events arrive raises a false alarm sooner or later. An e-detector has a
-//! bound on its false alarms over all time ([`sequential`] derives it).
+//! A test that is repeated while events arrive raises a false alarm sooner or later. An e-detector
+//! has a bound on its false alarms over all time ([`sequential`] derives it).
 //!
 //! ```
 //! use trueline_stats::axis::{Axis, Grid};
@@ -118,15 +118,16 @@
 //!
 //! # From events to statistics
 //!
-//! [`fixed`] checks a score and rounds it to 2⁻³²; [`axis`] finds its cell; [`sums`] adds it up, in batches
-//! where [`batch`] gathers events, and with its [`weight`] in sums of their own ([`weighted`]); [`levels`]
-//! turns the sums into all dyadic levels, and every statistic is a function of the levels. Sums are integers,
-//! so they merge and part exactly ([`algebra`]): a window is the sum of its panes to the last bit, in whatever
-//! order events came and whoever counted them.
+//! [`fixed`] checks a score and rounds it to 2⁻³²; [`axis`] finds its cell; [`sums`] adds it up, in
+//! batches where [`batch`] gathers events, and with its [`weight`] in sums of their own
+//! ([`weighted`]); [`levels`] turns the sums into all dyadic levels, and every statistic is a
+//! function of the levels. Sums are integers, so they merge and part exactly ([`algebra`]): a
+//! window is the sum of its panes to the last bit, in whatever order events came and whoever
+//! counted them.
 //!
-//! The crate is pure: no clock, thread, socket, log or global randomness. A seed is an argument. Undefined
-//! quantities are `None`, never NaN. Feature `serde` derives `Serialize` on results and both directions on
-//! options and stored state.
+//! The crate is pure: no clock, thread, socket, log or global randomness. A seed is an argument.
+//! Undefined quantities are `None`, never NaN. Feature `serde` derives `Serialize` on results and
+//! both directions on options and stored state.
 
 pub mod algebra;
 pub mod axis;

@@ -2,10 +2,10 @@
 //!
 //! Under the null the U of different events are independent with mean 0, variance V = z(1−z) and
 //! third moment μ₃ = V(1−2z). The debiased estimators are then sums over cells of Σ_{a≠b} U_a U_b
-//! with a weight, and their mean (0), variance and third cumulant are closed forms of additive sums.
-//! A Pearson type III law (a shifted gamma) with these three moments gives p-values without any
-//! redrawing; it is exact for one large cell (χ² with one degree) and within a few per cent of Monte
-//! Carlo from 2 to 16384 cells, where the normal law would be off by factors in the tail.
+//! with a weight, and their mean (0), variance and third cumulant are closed forms of additive
+//! sums. A Pearson type III law (a shifted gamma) with these three moments gives p-values without
+//! any redrawing; it is exact for one large cell (χ² with one degree) and within a few per cent of
+//! Monte Carlo from 2 to 16384 cells, where the normal law would be off by factors in the tail.
 //!
 //! Always: variance ≥ 0; a p-value lies in [0, 1] and does not grow with the statistic.
 //! Cost: one pass over the occupied cells for the moments; under a microsecond for a tail.
@@ -34,8 +34,8 @@ impl Moments {
         Self::scaled(level, |c, _| 1.0 / c.n)
     }
 
-    /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events; of weighted
-    /// events 1/(Σw − Σw²/Σw).
+    /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events; of
+    /// weighted events 1/(Σw − Σw²/Σw).
     pub fn of_unbiased(level: &Level) -> Moments {
         Self::scaled(level, |c, moments| 1.0 / (c.n - moments.w2 / c.n))
     }
@@ -64,7 +64,8 @@ impl Moments {
 
     /// P(T ≥ t) under the null, by the Pearson type III law.
     ///
-    /// Without variance T is 0 under the null: 1 for t ≤ 0, and 0 for a t that the null cannot give.
+    /// Without variance T is 0 under the null: 1 for t ≤ 0, and 0 for a t that the null cannot
+    /// give.
     pub fn survival(&self, t: f64) -> f64 {
         let sd = self.sd();
         if sd > 0.0 {
@@ -77,7 +78,8 @@ impl Moments {
     }
 }
 
-/// A statistic above this is not rounding: sums are exact to 2⁻³³ an event, and T is a mean of them.
+/// A statistic above this is not rounding: sums are exact to 2⁻³³ an event, and T is a mean of
+/// them.
 const IMPOSSIBLE: f64 = 1e-8;
 
 /// Variance of Σ_{a≠b} U_a U_b of a cell: 2[(ΣV)² − ΣV²].
@@ -142,8 +144,8 @@ const SKEW_NONE: f64 = 1e-6;
 /// series of the incomplete gamma function grow longer with the root of the shape.
 const SHAPE_LARGE: f64 = 150.0;
 
-/// Upper regularised incomplete gamma function for a large shape, by Temme's uniform expansion:
-/// ½ erfc(η√(a/2)) + e^{−aη²/2}/√(2πa)·C₀(η), η²/2 = λ − 1 − ln λ, λ = x/a. \[Temme 1979; DLMF 8.12\]
+/// Upper regularised incomplete gamma function for a large shape, by Temme's uniform expansion: ½
+/// erfc(η√(a/2)) + e^{−aη²/2}/√(2πa)·C₀(η), η²/2 = λ − 1 − ln λ, λ = x/a. \[Temme 1979; DLMF 8.12\]
 fn temme_upper(shape: f64, x: f64) -> f64 {
     let mu = x / shape - 1.0;
     let half = mu - mu.ln_1p();

@@ -1,14 +1,14 @@
 //! The additive sums that are kept of a stream: all that any binned statistic needs.
 //!
-//! [`Sums`] holds a [`Cell`] of six integers for each finest cell, the four sums that need a logarithm of
-//! each score ([`LogSums`]), and the distinct scores while they are few. Two `Sums` merge by addition
-//! and part by subtraction, both exact, so a window is the merge of its panes and a pane the merge of
-//! its partitions, to the last bit.
+//! [`Sums`] holds a [`Cell`] of six integers for each finest cell, the four sums that need a
+//! logarithm of each score ([`LogSums`]), and the distinct scores while they are few. Two `Sums`
+//! merge by addition and part by subtraction, both exact, so a window is the merge of its panes and
+//! a pane the merge of its partitions, to the last bit.
 //!
 //! Cells lie in one dense array once more than a sixteenth are occupied and in a sorted map of the
-//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. While
-//! sums take events by the batch, most lie in [compact cells](super::compact) beside them. All
-//! forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
+//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane.
+//! While sums take events by the batch, most lie in [compact cells](super::compact) beside them.
+//! All forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
 //!
 //! Sums that would leave their integers fail as [`Overflow`]; they never wrap. Events
 //! by the batch ([`super::batch`]) go unchecked into sums that are known to hold fewer than
@@ -44,7 +44,8 @@ pub struct Sums {
     compact: Option<CompactCells>,
     logs: LogSums,
     distinct: Distinct,
-    /// All that there is of weighted events, on a grid of such; the cells and logs beside it are then empty.
+    /// All that there is of weighted events, on a grid of such; the cells and logs beside it are
+    /// then empty.
     weighted: Option<Box<WeightedSums>>,
 }
 
@@ -75,8 +76,8 @@ impl Sums {
         Ok(sums)
     }
 
-    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must be
-    /// below the grid's number of cells. On overflow the sums are unusable.
+    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must
+    /// be below the grid's number of cells. On overflow the sums are unusable.
     pub fn merge_parts(
         &mut self,
         cells: impl IntoIterator<Item = (u32, Cell)>,
@@ -146,8 +147,8 @@ impl Sums {
             .filter(|(_, c)| c.n > 0)
     }
 
-    /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`] where all are full, as
-    /// those of a window are.
+    /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`]
+    /// where all are full, as those of a window are.
     #[inline]
     pub fn each_occupied(&self, mut f: impl FnMut(u32, &Cell)) {
         match (&self.compact, &self.cells) {
@@ -187,8 +188,8 @@ impl Sums {
         })
     }
 
-    /// Adds one event: six integers to one cell, four to the log sums. It is an error to call this on a grid of
-    /// weighted events.
+    /// Adds one event: six integers to one cell, four to the log sums. It is an error to call this
+    /// on a grid of weighted events.
     pub fn observe(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
         if self.weighted.is_some() {
             return Err(Overflow);
@@ -266,8 +267,8 @@ impl Sums {
         }
     }
 
-    /// Makes the cells compact, unless too many have more events than a compact one holds: they would take
-    /// more room than full ones.
+    /// Makes the cells compact, unless too many have more events than a compact one holds: they
+    /// would take more room than full ones.
     #[cold]
     fn compact(&mut self) {
         let mut compact = CompactCells::new(&self.grid);

@@ -1,15 +1,16 @@
 //! Adaptive T-Cal: the test of calibration over all dyadic levels at once.
 //!
-//! Each level gives one debiased estimate T_d and one p-value; the smallest p-value, adjusted for the
-//! number of levels, is the test's. Coarse levels see what is wrong on the whole, fine ones what is
-//! wrong in places; no level need be chosen. Where the p-values come from ([`Critical`]) and how the
-//! error is shared ([`Sharing`]) are choices; the default, exact moments and the joint law of the
-//! levels, redraws nothing and has a level nearer to α, so more power, than the paper's procedure.
+//! Each level gives one debiased estimate T_d and one p-value; the smallest p-value, adjusted for
+//! the number of levels, is the test's. Coarse levels see what is wrong on the whole, fine ones
+//! what is wrong in places; no level need be chosen. Where the p-values come from ([`Critical`])
+//! and how the error is shared ([`Sharing`]) are choices; the default, exact moments and the joint
+//! law of the levels, redraws nothing and has a level nearer to α, so more power, than the paper's
+//! procedure.
 //!
-//! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value 1;
-//! the same levels and options give the same answer.
-//! Cost: one fused pass over each level's occupied cells, about 60 µs at 12 levels of up to 4096 cells,
-//! and some 30 µs for the joint law. Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
+//! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value
+//! 1; the same levels and options give the same answer. Cost: one fused pass over each level's
+//! occupied cells, about 60 µs at 12 levels of up to 4096 cells, and some 30 µs for the joint law.
+//! Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
 
 use super::estimator::pairs_u;
 use super::joint;
@@ -19,11 +20,8 @@ use super::null::{Moments, third_of, variance_of};
 
 /// Where the critical values of a level come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Critical {
     /// The bound of T-Cal Theorem 3.1: valid always, conservative.
     Theorem,
@@ -38,11 +36,8 @@ pub enum Critical {
 
 /// How the error α is shared over the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Sharing {
     /// α/B each, as the paper does.
     Bonferroni,
@@ -99,8 +94,8 @@ pub struct TCal {
     /// Position in `levels` of the one with the smallest p-value, when the test rejects; of equal
     /// ones that with the largest T_d in null deviations.
     pub rejecting_level: Option<usize>,
-    /// The decision hung by less than the Monte Carlo noise after all rounds, and the p-values of the
-    /// exact moments made it.
+    /// The decision hung by less than the Monte Carlo noise after all rounds, and the p-values of
+    /// the exact moments made it.
     pub borderline: bool,
 }
 
@@ -130,8 +125,8 @@ pub fn scales(n: f64) -> u32 {
 ///
 /// Rejects when the smallest p-value of a level, adjusted for the number of levels, is at most α.
 /// Needs two events in one cell to say anything; with fewer than two events nothing is tested
-/// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error is
-/// shared by Bonferroni whatever was asked. \[T-Cal §4\]
+/// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error
+/// is shared by Bonferroni whatever was asked. \[T-Cal §4\]
 pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
     let depth = (scales(p.n()) as usize).min(p.as_slice().len());
     if p.n() < 2.0 || depth == 0 {
@@ -140,8 +135,8 @@ pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
     test(&p.as_slice()[..depth], p.finest(), o)
 }
 
-/// Non-adaptive T-Cal: one level of m* = ⌊n^{2/(4s+1)}⌋ cells, for a known Hölder smoothness s > 0 of
-/// the calibration curve. Scores in [0, 1]. \[T-Cal, Algorithm 1, K = 2\]
+/// Non-adaptive T-Cal: one level of m* = ⌊n^{2/(4s+1)}⌋ cells, for a known Hölder smoothness s > 0
+/// of the calibration curve. Scores in [0, 1]. \[T-Cal, Algorithm 1, K = 2\]
 pub fn tcal_fixed(sample: &[(f64, bool)], smoothness: f64, o: &TCalOptions) -> TCal {
     if sample.len() < 2 {
         return TCal::silent();
@@ -261,8 +256,9 @@ struct Summary {
 }
 
 impl Summary {
-    /// One fused pass, one division a cell and one a parent: the estimators, the null moments and the correlation with
-    /// the coarser level. The functions of `estimator` and `null` say what each sum is.
+    /// One fused pass, one division a cell and one a parent: the estimators, the null moments and
+    /// the correlation with the coarser level. The functions of `estimator` and `null` say what
+    /// each sum is.
     fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
         let ratio = parent.map_or(1, |(p, _)| level.cells / p.cells);
         let mut parents = parent.map_or(&[][..], |(p, _)| &p.occupied).iter();

@@ -1,10 +1,11 @@
 //! Sums over a whole sample, from which the classical measures come.
 //!
-//! They need no level of their own. Two identities save sums: (y−z)(1−2z) = U² − V and (1−2z)² = 1 − 4V,
-//! so Spiegelhalter's statistic comes from ΣU², ΣV, ΣV².
+//! They need no level of their own. Two identities save sums: (y−z)(1−2z) = U² − V and (1−2z)² = 1
+//! − 4V, so Spiegelhalter's statistic comes from ΣU², ΣV, ΣV².
 //!
-//! The log sums use scores clipped to [2⁻³², 1−2⁻³²]; the offline totals clip every sum that meets a
-//! logarithm, the window's totals the log sums alone (ΣU and ΣV then differ by 2⁻³² an event at most).
+//! The log sums use scores clipped to [2⁻³², 1−2⁻³²]; the offline totals clip every sum that meets
+//! a logarithm, the window's totals the log sums alone (ΣU and ΣV then differ by 2⁻³² an event at
+//! most).
 
 use super::algebra::{Merge, Overflow};
 use super::fixed::from_fixed;

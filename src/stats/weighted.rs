@@ -1,36 +1,41 @@
 //! Sums of weighted events, and what the estimators make of them.
 //!
-//! Record a has a weight w_a > 0, known when its prediction was made; records were drawn with chances
-//! proportional to 1/w. With U = y − z, V = z(1 − z), μ₃ = V(1 − 2z), W_i = Σw over cell i, W over all:
+//! Record a has a weight w_a > 0, known when its prediction was made; records were drawn with
+//! chances proportional to 1/w. With U = y − z, V = z(1 − z), μ₃ = V(1 − 2z), W_i = Σw over cell i,
+//! W over all:
 //!
-//! * The target is the population that the weights restore: the mean residual of a cell is ΣwU/W_i, the squared
-//!   ℓ2-ECE Σ(W_i/W)(ΣwU/W_i)². These are ratio (Hájek) estimators; scaling all weights changes nothing.
-//! * **Debiased** T_d = (1/W) Σ_i [(ΣwU)² − Σw²U²]/W_i, the sum over pairs of different events. Each wU has mean 0
-//!   under the null and events are independent, so T_d has mean 0, exactly, as without weights.
-//! * **Null**, given scores and weights: wU has variance w²V and third moment w³μ₃, so the formulas of
-//!   [`super::null`] hold with V → w²V, μ₃ → w³μ₃ and 1/N → 1/W: variance (1/W²) Σ 2[(Σw²V)² − Σw⁴V²]/W_i², third
-//!   cumulant (1/W³) Σ {8[(Σw²V)³ − 3Σw²V·Σw⁴V² + 2Σw⁶V³] + 4[(Σw³μ₃)² − Σw⁶μ₃²]}/W_i³, and the covariance of two
-//!   levels likewise.
-//! * **Unbiased** T = (1/W) Σ_i [(ΣwU)² − Σw²U²]/(W_i − Σw²/W_i): with one residual e for the cell the pairs
-//!   have the mean e²(W_i² − Σw²). N − 1 is this for weights of 1.
-//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by
-//!   ψ = [2e_i·wU − w(e_i² + θ)]/w̄ with e_i = ΣwU/W_i and θ = Σ(W_i/W)e_i², whose mean is 0; so n·var T → Eψ²,
-//!   estimated by σ̂₁² = (n/W²) Σ_i [4e_i²Σw²U² − 4e_i(e_i² + θ)Σw²U + (e_i² + θ)²Σw²]. For weights of 1 it is
-//!   equation (7) of the interval paper.
-//! * Where a number of events chooses something (cells of the interval, levels of the test), it is the effective
-//!   one, (Σw)²/Σw² (Kish, *Survey sampling*, 1965, §11.7).
+//! * The target is the population that the weights restore: the mean residual of a cell is ΣwU/W_i,
+//!   the squared ℓ2-ECE Σ(W_i/W)(ΣwU/W_i)². These are ratio (Hájek) estimators; scaling all weights
+//!   changes nothing.
+//! * **Debiased** T_d = (1/W) Σ_i [(ΣwU)² − Σw²U²]/W_i, the sum over pairs of different events.
+//!   Each wU has mean 0 under the null and events are independent, so T_d has mean 0, exactly, as
+//!   without weights.
+//! * **Null**, given scores and weights: wU has variance w²V and third moment w³μ₃, so the formulas
+//!   of [`super::null`] hold with V → w²V, μ₃ → w³μ₃ and 1/N → 1/W: variance (1/W²) Σ 2[(Σw²V)² −
+//!   Σw⁴V²]/W_i², third cumulant (1/W³) Σ {8[(Σw²V)³ − 3Σw²V·Σw⁴V² + 2Σw⁶V³] + 4[(Σw³μ₃)² −
+//!   Σw⁶μ₃²]}/W_i³, and the covariance of two levels likewise.
+//! * **Unbiased** T = (1/W) Σ_i [(ΣwU)² − Σw²U²]/(W_i − Σw²/W_i): with one residual e for the cell
+//!   the pairs have the mean e²(W_i² − Σw²). N − 1 is this for weights of 1.
+//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by ψ =
+//!   [2e_i·wU − w(e_i² + θ)]/w̄ with e_i = ΣwU/W_i and θ = Σ(W_i/W)e_i², whose mean is 0; so n·var
+//!   T → Eψ², estimated by σ̂₁² = (n/W²) Σ_i [4e_i²Σw²U² − 4e_i(e_i² + θ)Σw²U + (e_i² + θ)²Σw²].
+//!   For weights of 1 it is equation (7) of the interval paper.
+//! * Where a number of events chooses something (cells of the interval, levels of the test), it is
+//!   the effective one, (Σw)²/Σw² (Kish, *Survey sampling*, 1965, §11.7).
 //!
-//! What the null assumes: given its score, an outcome does not depend on the weight, P(y = 1 | z, w) = z. That holds
-//! where the chance of being kept was a function of the score or had nothing to do with the outcome. If it was a
-//! function of a feature on which calibration depends, T_d keeps its mean of 0 for a population that is calibrated
-//! as a whole, but its spread is then not exactly the null's.
+//! What the null assumes: given its score, an outcome does not depend on the weight, P(y = 1 | z,
+//! w) = z. That holds where the chance of being kept was a function of the score or had nothing to
+//! do with the outcome. If it was a function of a feature on which calibration depends, T_d keeps
+//! its mean of 0 for a population that is calibrated as a whole, but its spread is then not exactly
+//! the null's.
 //!
-//! **Exactness.** Weights and scores are integers ([`super::weight`], [`super::fixed`]), z² and V² rounded once as in
-//! a [`Cell`], and all products of weights exact. So sums merge and part to the last bit, and events whose weights
-//! are all 1 give the bits that they give without weights. No field can leave its integer with fewer than
-//! [`EVENTS_MAX`] events.
+//! **Exactness.** Weights and scores are integers ([`super::weight`], [`super::fixed`]), z² and V²
+//! rounded once as in a [`Cell`], and all products of weights exact. So sums merge and part to the
+//! last bit, and events whose weights are all 1 give the bits that they give without weights. No
+//! field can leave its integer with fewer than [`EVENTS_MAX`] events.
 //!
-//! **Cost.** 256 bytes a cell against 48, in a map and not an array; only models that use weights pay it.
+//! **Cost.** 256 bytes a cell against 48, in a map and not an array; only models that use weights
+//! pay it.
 
 use super::algebra::{Merge, Overflow, Retract};
 use super::axis::Grid;
@@ -40,8 +45,8 @@ use super::logs::log_terms;
 use super::weight::{Weight, Wide};
 use std::collections::BTreeMap;
 
-/// Sums of one cell of weighted events. Weights are in units of 2⁻¹⁶, scores and what is made of them in units of
-/// 2⁻³², products in the product of the units.
+/// Sums of one cell of weighted events. Weights are in units of 2⁻¹⁶, scores and what is made of
+/// them in units of 2⁻³², products in the product of the units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WeightedCell {
@@ -215,7 +220,8 @@ impl Retract for WeightedCell {
     }
 }
 
-/// The sums that need a logarithm, as in [`super::logs::LogSums`], times the weight's integer or its square.
+/// The sums that need a logarithm, as in [`super::logs::LogSums`], times the weight's integer or
+/// its square.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WeightedLogs {

@@ -1,8 +1,8 @@
 //! Kernel tests of calibration for whole probability vectors.
 //!
-//! A binned test of K classes needs cells in K − 1 dimensions; a kernel needs none. Source: Widmann, Lindsten,
-//! Zachariah, *Calibration tests in multi-class classification* (2019), with its programs `CalibrationErrors.jl`
-//! and `CalibrationTests.jl`.
+//! A binned test of K classes needs cells in K − 1 dimensions; a kernel needs none. Source:
+//! Widmann, Lindsten, Zachariah, *Calibration tests in multi-class classification* (2019), with its
+//! programs `CalibrationErrors.jl` and `CalibrationTests.jl`.
 //!
 //! | part | holds |
 //! |---|---|
@@ -17,8 +17,9 @@
 //! | [`locations`] | the χ² test at chosen predictions |
 //! | [`binned`] | the binned errors that papers report beside |
 //!
-//! [`evaluate`] gathers them. Cost: the quadratic form has n(n−1)/2 kernel values of O(K), 2 million at n = 2000;
-//! above [`Options::quadratic_max`] events it is computed on a seeded part of the sample, the linear one on all.
+//! [`evaluate`] gathers them. Cost: the quadratic form has n(n−1)/2 kernel values of O(K), 2
+//! million at n = 2000; above [`Options::quadratic_max`] events it is computed on a seeded part of
+//! the sample, the linear one on all.
 
 pub mod asymptotic;
 pub mod binned;
@@ -173,7 +174,8 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
         block_size,
         block: blocks.estimate(),
         block_p: block_p(&blocks, sample.len(), block_size),
-        // Predictions that are certain and still wrong have no null variance and cannot be calibrated.
+        // Predictions that are certain and still wrong have no null variance and cannot be
+        // calibrated.
         reject: conditional.map_or(q.biased() > 0.0, |p| p <= o.alpha),
         alpha: o.alpha,
     })

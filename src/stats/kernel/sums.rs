@@ -1,14 +1,16 @@
 //! What a pane keeps of its events for the kernel test: a bounded sample, and sums.
 //!
-//! Why these, and what is tested of them, is said in [`super::window`]. Here is what holds of the options: a merge is exact and has
-//! no order; what was refused and what came late is counted; parts give back the same bits.
+//! Why these, and what is tested of them, is said in [`super::window`]. Here is what holds of the
+//! options: a merge is exact and has no order; what was refused and what came late is counted;
+//! parts give back the same bits.
 //!
-//! An outcome that comes after its event was counted, or left out, is put right exactly ([`KernelSums::revise`]): in sums by
-//! taking out the old term and adding the new one, integers both; in the sample because which events are in it does not
-//! depend on what happened, so that an event that is in it gets its class there, and one that was left out is offered as
-//! if it had come in time. Linear and block sums alone are not revised: of a closed pane's blocks it is no longer known which
-//! events were neighbours. They stay those of the outcomes at the time of closing, and how many came after is counted
-//! ([`KernelSums::outdated`]).
+//! An outcome that comes after its event was counted, or left out, is put right exactly
+//! ([`KernelSums::revise`]): in sums by taking out the old term and adding the new one, integers
+//! both; in the sample because which events are in it does not depend on what happened, so that an
+//! event that is in it gets its class there, and one that was left out is offered as if it had come
+//! in time. Linear and block sums alone are not revised: of a closed pane's blocks it is no longer
+//! known which events were neighbours. They stay those of the outcomes at the time of closing, and
+//! how many came after is counted ([`KernelSums::outdated`]).
 
 use super::features::{BlockSums, FeatureParts, Features};
 use super::{Kernel, Vectors};
@@ -19,11 +21,13 @@ use std::collections::BinaryHeap;
 /// Most events: sums of features in units of 2⁻³² stay within 63 bits.
 pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
-/// Events of the blocks that add up over panes: pairs for the linear estimator, and 16, whose estimator has 1/√15 of
-/// the linear one's null deviation (2/(n(B − 1))·E h²) for 7.5 kernel values an event.
+/// Events of the blocks that add up over panes: pairs for the linear estimator, and 16, whose
+/// estimator has 1/√15 of the linear one's null deviation (2/(n(B − 1))·E h²) for 7.5 kernel values
+/// an event.
 pub const BLOCKS: [usize; 2] = [2, 16];
 
-/// Equal cells of the largest probability in which events are counted, to tell beside predictions without outcome.
+/// Equal cells of the largest probability in which events are counted, to tell beside predictions
+/// without outcome.
 pub const TOPS: usize = 16;
 
 /// How a window is kept.
@@ -41,8 +45,8 @@ pub struct KernelOptions {
 }
 
 impl Default for KernelOptions {
-    /// 512 events: 131 thousand pairs a test. Bandwidth by the median; no features, which are the one thing here that
-    /// costs an event more than a hash.
+    /// 512 events: 131 thousand pairs a test. Bandwidth by the median; no features, which are the
+    /// one thing here that costs an event more than a hash.
     fn default() -> KernelOptions {
         KernelOptions {
             sample: 512,
@@ -161,7 +165,8 @@ pub struct KernelParts {
 }
 
 impl KernelSums {
-    /// No events; `None` for fewer than two classes, a sample of fewer than two, or features without a bandwidth.
+    /// No events; `None` for fewer than two classes, a sample of fewer than two, or features
+    /// without a bandwidth.
     pub fn new(classes: usize, options: KernelOptions) -> Option<KernelSums> {
         let sound = classes >= 2 && options.sample >= 2 && options.nu.is_none_or(|nu| nu > 0.0);
         let features = match (options.features, options.nu) {
@@ -246,9 +251,10 @@ impl KernelSums {
         self.options
     }
 
-    /// Adds an event: a vector of K probabilities, to be divided by `sum`, the class that happened, and its rank, which
-    /// must not depend on the class. It is an error to call this with another number of entries or an unknown
-    /// class; such an event is refused. Answers whether it was taken.
+    /// Adds an event: a vector of K probabilities, to be divided by `sum`, the class that happened,
+    /// and its rank, which must not depend on the class. It is an error to call this with another
+    /// number of entries or an unknown class; such an event is refused. Answers whether it was
+    /// taken.
     pub fn observe(&mut self, rank: u64, entries: &[f64], sum: f64, class: u32) -> bool {
         let fits = entries.len() == self.classes && (class as usize) < entries.len();
         if !fits || !self.room || self.n >= EVENTS_MAX {
@@ -267,10 +273,10 @@ impl KernelSums {
         true
     }
 
-    /// Gives an event, named as in [`KernelSums::observe`], another class than it was counted with, or any where it was
-    /// not counted: but for blocks, to the bit what it would have been in the first place. Where events were refused it
-    /// is not known whether this was one of them; there nothing changes, for such sums get no verdict. Answers whether
-    /// there was room for it.
+    /// Gives an event, named as in [`KernelSums::observe`], another class than it was counted with,
+    /// or any where it was not counted: but for blocks, to the bit what it would have been in the
+    /// first place. Where events were refused it is not known whether this was one of them; there
+    /// nothing changes, for such sums get no verdict. Answers whether there was room for it.
     pub fn revise(&mut self, rank: u64, row: &[f64], before: Option<u32>, now: u32) -> bool {
         if self.refused > 0 {
             return true;
@@ -324,9 +330,10 @@ impl KernelSums {
         }
     }
 
-    /// Adds up the blocks of a base pane, which takes no more events, before it is merged with others. Nothing without a
-    /// fixed ν, and nothing where that was done already, here or in what was merged: panes of lanes that a union takes, so that where partitions move blocks
-    /// are of each one's events.
+    /// Adds up the blocks of a base pane, which takes no more events, before it is merged with
+    /// others. Nothing without a fixed ν, and nothing where that was done already, here or in what
+    /// was merged: panes of lanes that a union takes, so that where partitions move blocks are of
+    /// each one's events.
     pub fn close(&mut self) {
         let Some(nu) = self.options.nu.filter(|_| !self.closed) else {
             return;
@@ -429,8 +436,8 @@ impl Merge for KernelSums {
         }
     }
 
-    /// Adds the sums of other events, kept alike. Never fails: where the integers would end the events are
-    /// refused.
+    /// Adds the sums of other events, kept alike. Never fails: where the integers would end the
+    /// events are refused.
     fn merge(&mut self, other: &KernelSums) -> Result<(), Overflow> {
         self.add_late(other.late);
         self.refused = self.refused.saturating_add(other.refused);

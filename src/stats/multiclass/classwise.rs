@@ -1,8 +1,9 @@
 //! Every class against the rest, with one error for all.
 //!
-//! K scalar tests of one sample are dependent in ways that depend on the predictions; Holm's step-down (1979) keeps
-//! the chance of any false rejection at α whatever the dependence: p-values in ascending order are multiplied by
-//! K, K − 1, … and made to ascend. The smallest adjusted p-value is Bonferroni's and tests all classes at once.
+//! K scalar tests of one sample are dependent in ways that depend on the predictions; Holm's
+//! step-down (1979) keeps the chance of any false rejection at α whatever the dependence: p-values
+//! in ascending order are multiplied by K, K − 1, … and made to ascend. The smallest adjusted
+//! p-value is Bonferroni's and tests all classes at once.
 
 use crate::kernel::Vectors;
 use crate::levels::Levels;

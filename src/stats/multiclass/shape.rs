@@ -7,7 +7,7 @@ use super::{plain, weighted};
 /// Most coordinates of a view that is kept live.
 pub const DIMENSION_MAX: usize = 12;
 
-/// What is kept of which view.
+/// A vector view and the form in which its sums are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shape {
@@ -22,7 +22,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// k; `None` where a view needs more than [`DIMENSION_MAX`], more than there are classes, or fewer than two classes.
+    /// k; `None` where a view needs more than [`DIMENSION_MAX`], more than there are classes, or
+    /// fewer than two classes.
     pub fn dimension(&self) -> Option<usize> {
         let k = match self.view {
             VectorView::Full => self.classes,

@@ -1,22 +1,25 @@
 //! Integer sums of a vector view over sparse cells: what a window keeps of events.
 //!
-//! As for scalars ([`crate::sums`]) every sum is of integers in units of 2⁻³², so that the sums of a window are
-//! those of its panes and the same to the last bit in whatever order events came. The sums that a cell keeps are
-//! those of [`super::plain`], and where events are weighted those of [`super::weighted`].
+//! As for scalars ([`crate::sums`]) every sum is of integers in units of 2⁻³², so that the sums of
+//! a window are those of its panes and the same to the last bit in whatever order events came. The
+//! sums that a cell keeps are those of [`super::plain`], and where events are weighted those of
+//! [`super::weighted`].
 //!
-//! Third cumulants would need k³ sums; they are taken at the cell's mean vector and scaled by the exact pairs, as the
-//! offline form does beyond [`super::level::THIRD_EXACT`] coordinates. All else is what the offline form computes.
+//! Third cumulants would need k³ sums; they are taken at the cell's mean vector and scaled by the
+//! exact pairs, as the offline form does beyond [`super::level::THIRD_EXACT`] coordinates. All else
+//! is what the offline form computes.
 //!
-//! Cells are those of one finest level; coarser levels are merges by [`Name::parent`]. With d free dimensions there
-//! are 2^L slices an axis, L = max(1, ⌊12/d⌋), so at most 4096 cells up to d = 12, which is also the most that is taken
-//! ([`DIMENSION_MAX`]): beyond, hardly any two events share a cell, and `class:k`, `top_k` of fewer, or the kernel tests see more.
+//! Cells are those of one finest level; coarser levels are merges by [`Name::parent`]. With d free
+//! dimensions there are 2^L slices an axis, L = max(1, ⌊12/d⌋), so at most 4096 cells up to d = 12,
+//! which is also the most that is taken ([`DIMENSION_MAX`]): beyond, hardly any two events share a
+//! cell, and `class:k`, `top_k` of fewer, or the kernel tests see more.
 //!
-//! Cells are capped, and an event that would begin one too many is refused and counted. What is refused depends on the
-//! order of events, all else does not; a window with refusals gets no verdict. So are events beyond [`EVENTS_MAX`], where
-//! integers would end.
+//! Cells are capped, and an event that would begin one too many is refused and counted. What is
+//! refused depends on the order of events, all else does not; a window with refusals gets no
+//! verdict. So are events beyond [`EVENTS_MAX`], where integers would end.
 //!
-//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a cell: 104 for k = 2; of
-//! weighted events two to four times that.
+//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a
+//! cell: 104 for k = 2; of weighted events two to four times that.
 
 use super::cell::Name;
 use super::events::{NONE, VectorView};
@@ -107,9 +110,10 @@ impl VectorSums {
         self.cells.len()
     }
 
-    /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that happened. It is an error to
-    /// call this with another number of entries or an unknown class; such an event is refused. So is one without a weight
-    /// where events have weights. Answers whether it was taken.
+    /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that
+    /// happened. It is an error to call this with another number of entries or an unknown class;
+    /// such an event is refused. So is one without a weight where events have weights. Answers
+    /// whether it was taken.
     pub fn observe(
         &mut self,
         entries: &[f64],
@@ -126,8 +130,8 @@ impl VectorSums {
         self.land(label, weight)
     }
 
-    /// Adds an event of which the largest entries are known, as many as [`Shape::dimension`] says; one of which they are
-    /// not is none of this view, and left out.
+    /// Adds an event whose largest entries are known, as many as [`Shape::dimension`] says. An
+    /// event with fewer does not belong to this view and is left out.
     pub fn observe_ranked(
         &mut self,
         ranked: Ranked<'_>,
@@ -144,9 +148,10 @@ impl VectorSums {
         self.land(label, weight)
     }
 
-    /// Gives an event another class than it was counted with, or any where it was not counted: to the bit what it
-    /// would have been in the first place. Where events were refused it is not known whether this was one of them; there
-    /// nothing changes, for such sums get no verdict. Answers whether there was a cell for it.
+    /// Gives an event another class than it was counted with, or any where it was not counted: to
+    /// the bit what it would have been in the first place. Where events were refused it is not
+    /// known whether this was one of them; there nothing changes, for such sums get no verdict.
+    /// Answers whether there was a cell for it.
     pub fn revise(
         &mut self,
         ranked: Ranked<'_>,
@@ -237,7 +242,7 @@ impl VectorSums {
         place.map_or(NONE, |p| p as u32)
     }
 
-    /// The same of an event of which the largest entries are known; `None` where not enough are.
+    /// The same of an event whose largest entries are known; `None` if too few are.
     fn place_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> Option<u32> {
         let values = ranked.values.get(..self.k)?;
         let classes = ranked.classes.get(..self.k)?;
@@ -258,7 +263,8 @@ impl VectorSums {
         Some(place.map_or(NONE, |p| p as u32))
     }
 
-    /// For each cell the mean of its events' largest coordinate, to within the cell, and their number.
+    /// For each cell the mean of its events' largest coordinate, to within the cell, and their
+    /// number.
     pub fn tops(&self) -> impl Iterator<Item = (f64, u64)> {
         let top = match self.shape.weighted {
             true => weighted::top,
@@ -304,7 +310,8 @@ impl VectorSums {
         }
     }
 
-    /// The cells of the finest level and the `count` − 1 above it at most, coarse to fine: 2, 4, … slices.
+    /// The cells of the finest level and the `count` − 1 above it at most, coarse to fine: 2, 4, …
+    /// slices.
     pub fn levels(&self, count: u32) -> Vec<VectorLevel> {
         let finest = self.shape.level();
         let mut cells = self.cells.clone();
@@ -409,8 +416,8 @@ impl Merge for VectorSums {
         }
     }
 
-    /// Never fails: where the integers would end the events are refused. Cells come in whatever the cap
-    /// says, for totals that are not kept.
+    /// Never fails: where the integers would end the events are refused. Cells come in whatever the
+    /// cap says, for totals that are not kept.
     fn merge(&mut self, other: &VectorSums) -> Result<(), Overflow> {
         self.merge_within(other, usize::MAX);
         Ok(())

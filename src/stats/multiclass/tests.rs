@@ -1,4 +1,5 @@
-//! Equal volume, one cell for every vector, nesting; two classes against the scalar view; level and power.
+//! Equal volume, one cell for every vector, nesting; two classes against the scalar view; level and
+//! power.
 
 use super::cell::Name;
 use super::*;

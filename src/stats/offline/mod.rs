@@ -1,5 +1,5 @@
-//! Tests of calibration that only `trueline evaluate --test` runs: what the T-Cal paper has beside its adaptive
-//! test.
+//! Tests of calibration that only `trueline evaluate --test` runs: what the T-Cal paper has beside
+//! its adaptive test.
 //!
 //! | test | module | null | decides by |
 //! |---|---|---|---|
@@ -8,11 +8,12 @@
 //! | splitting, its adaptive form | [`splitting`](mod@splitting) | calibrated | a two-sample test of scores by outcome (Algorithm 3, section 6) |
 //! | consistency | [`crate::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, redrawn |
 //!
-//! They stay out of the live report because they are weaker than the adaptive test (`trueline reproduce tcal` has
-//! the figures): the first two must be told a smoothness that nobody knows, splitting throws information away, and
-//! one level sees one scale.
+//! They stay out of the live report because they are weaker than the adaptive test (`trueline
+//! reproduce tcal` has the figures): the first two need a smoothness that is never known, splitting
+//! throws information away, and one level sees one scale.
 //!
-//! Source: Lee, Huang, Hassani, Dobriban, *T-Cal: An optimal test for the calibration of predictive models* (2022).
+//! Source: Lee, Huang, Hassani, Dobriban, *T-Cal: An optimal test for the calibration of predictive
+//! models* (2022).
 
 pub mod composite;
 pub mod splitting;
@@ -29,11 +30,8 @@ use super::tcal::{TCalOptions, tcal_fixed};
 
 /// Which test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Test {
     /// One level, chosen by the smoothness.
     KnownSmoothness,
@@ -60,7 +58,7 @@ impl Test {
     }
 }
 
-/// What the tests are told.
+/// Options of the tests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
@@ -86,11 +84,8 @@ pub struct OneLevel {
 
 /// What was found, by test.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Detail {
     /// Of the known smoothness.
     OneLevel(OneLevel),
@@ -178,8 +173,8 @@ pub fn scores(test: Test, sample: &[(f64, bool)], o: &Options) -> Option<Outcome
     Some(outcome(test, n, 2, o, p_value, detail))
 }
 
-/// Runs a test on whole vectors; `None` with fewer than two events, and for consistency resampling, which is of
-/// scores.
+/// Runs a test on whole vectors; `None` with fewer than two events, and for consistency resampling,
+/// which is of scores.
 pub fn vectors(test: Test, sample: &Vectors, o: &Options) -> Option<Outcome> {
     let (n, k) = (sample.len(), sample.classes());
     if n < 2 {

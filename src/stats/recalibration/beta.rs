@@ -4,10 +4,11 @@
 //! logit q = a·ln z − b·ln(1−z) + c,    a, b ≥ 0;    a = b: the logistic map
 //! ```
 //!
-//! A logistic regression on (ln z, −ln(1−z)). Where a coefficient comes out negative it is set to 0 and the
-//! other fitted anew, as the authors do, so that the map rises. It bends the two ends of the scale apart,
-//! which a logistic map cannot. Source: Kull, Silva Filho, Flach, *Beyond sigmoids: how to obtain
-//! well-calibrated probabilities from binary classifiers with beta calibration*, EJS 11 (2017), §3 and §4.
+//! A logistic regression on (ln z, −ln(1−z)). Where a coefficient comes out negative it is set to 0
+//! and the other fitted again, as the authors do, so that the map rises. It bends the two ends of
+//! the scale apart, which a logistic map cannot. Source: Kull, Silva Filho, Flach, *Beyond
+//! sigmoids: how to obtain well-calibrated probabilities from binary classifiers with beta
+//! calibration*, EJS 11 (2017), §3 and §4.
 
 use super::newton::{Row, maximise};
 use super::point::{Point, logs, mixed};

@@ -4,11 +4,12 @@
 //! logit q = a + b·logit z          a = 0, b = 1: the scores are true
 //! ```
 //!
-//! a above 0 says that scores are too low, b below 1 that they are over-confident (1/b is the temperature of
-//! Guo et al., ICML 2017, where a = 0). Maximum likelihood, without Platt's smoothed targets: with the
-//! hundred outcomes of each kind that are asked for they change nothing that can be seen, and without them
-//! Σq = Σy on the fitted events. Sources: Cox, *Two further applications of a model for binary regression*,
-//! Biometrika 45 (1958); Platt, *Probabilistic outputs for support vector machines* (1999).
+//! a above 0 says that scores are too low, b below 1 that they are over-confident (1/b is the
+//! temperature of Guo et al., ICML 2017, where a = 0). Maximum likelihood, without Platt's smoothed
+//! targets: with the hundred outcomes of each kind that are asked for they change nothing that can
+//! be seen, and without them Σq = Σy on the fitted events. Sources: Cox, *Two further applications
+//! of a model for binary regression*, Biometrika 45 (1958); Platt, *Probabilistic outputs for
+//! support vector machines* (1999).
 
 use super::newton::{Row, maximise};
 use super::point::{Point, logs, mixed};

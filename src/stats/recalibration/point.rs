@@ -60,8 +60,8 @@ pub fn logs(z: f64) -> (f64, f64) {
     (z.ln(), (-z).ln_1p())
 }
 
-/// Refuses points whose likelihood has no maximum: a threshold parts events from non-events, either way
-/// round, so that at most one point has both.
+/// Refuses points whose likelihood has no maximum: a threshold parts events from non-events, either
+/// way round, so that at most one point has both.
 pub(super) fn mixed(points: &[Point]) -> Result<(), Unfit> {
     if points.len() < 2 {
         return Err(Unfit::Alike);

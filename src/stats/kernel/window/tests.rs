@@ -176,7 +176,8 @@ fn features_are_the_quadratic_form_of_their_own_kernel_and_its_null_moments() {
 
 #[test]
 fn the_lower_end_is_seldom_above_the_error_and_at_last_above_nothing() {
-    // Outcomes of class 0 with probability ½ whatever is said of three classes: ‖E(δ | g)‖ is ½‖e_0 − g‖.
+    // Outcomes of class 0 with probability ½ whatever is said of three classes: ‖E(δ | g)‖ is ½‖e_0
+    // − g‖.
     let mut above = 0;
     for seed in 0..50 {
         let all = events(4000, 3, 0.5, 100 + seed);
