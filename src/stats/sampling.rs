@@ -118,6 +118,7 @@ impl Sampling {
     /// The score on the scale of the events that are there: w·p / (w·p + r(1 − p)).
     ///
     /// With w = 1, r = 0.1: 0.5 becomes 0.5/(0.5 + 0.05) = 10/11.
+    #[inline]
     pub fn carry(&self, score: Score) -> Score {
         if self.is_none() {
             return score;

@@ -77,6 +77,7 @@ impl Weight {
     }
 
     /// In units of 2⁻¹⁶, at least 1.
+    #[inline]
     pub fn fixed(self) -> u32 {
         self.0
     }

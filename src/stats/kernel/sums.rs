@@ -465,6 +465,7 @@ impl Merge for KernelSums {
 }
 
 /// An entry as it is kept: divided by the sum of its vector; −0.0 is 0, as in scores.
+#[inline]
 pub fn value_of(sum: f64) -> impl Fn(&f64) -> f64 + Copy {
     move |z| (z / sum).min(1.0) + 0.0
 }
