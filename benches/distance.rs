@@ -9,7 +9,7 @@ use trueline::stats::distance::{
     Effort, Extent, Points, interval, laplace, lower, of_cells, random_interval, smooth, smooth_ece,
 };
 use trueline::stats::kernel::{self, Vectors};
-use trueline::stats::pyramid::Level;
+use trueline::stats::levels::Level;
 use trueline::stats::rng::Rng;
 
 /// The allocator of the binary; the C library's gives large blocks back to the system each time.

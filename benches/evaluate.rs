@@ -9,7 +9,7 @@ use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Options, evaluate};
 use trueline::stats::fixed::Score;
 use trueline::stats::joint::min_p_value;
-use trueline::stats::pyramid::Pyramid;
+use trueline::stats::levels::Levels;
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
 use trueline::stats::tcal::{Critical, TCalOptions, tcal};
@@ -86,12 +86,12 @@ fn main() {
     ] {
         let sums = sums(&sample(n, power));
         println!("{name}: {} occupied cells", sums.occupied().count());
-        best("  pyramid from sums", 300, || {
-            black_box(Pyramid::from_sums(black_box(&sums)));
+        best("  levels from sums", 300, || {
+            black_box(Levels::from_sums(black_box(&sums)));
         });
-        let pyramid = Pyramid::from_sums(&sums);
+        let levels = Levels::from_sums(&sums);
         best("  T-Cal: estimators, null, joint p-value", 300, || {
-            black_box(tcal(black_box(&pyramid), &options.tcal));
+            black_box(tcal(black_box(&levels), &options.tcal));
         });
         best("  full evaluation", 300, || {
             black_box(evaluate(black_box(&sums), &options));
@@ -101,7 +101,7 @@ fn main() {
             ..options.tcal
         };
         best("  T-Cal: 3000 replicates", 7, || {
-            black_box(tcal(black_box(&pyramid), &drawn));
+            black_box(tcal(black_box(&levels), &drawn));
         });
     }
     for rho in [0.5, 0.707, 0.9, 0.99, 0.9985] {

@@ -10,7 +10,7 @@ use trueline::judge::{self, DetectorOptions};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
-use trueline::stats::sequential::{Detector, Odds, Rules, Watch};
+use trueline::stats::sequential::{Detector, Odds, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
 use trueline::window::Packed;
 
@@ -57,7 +57,7 @@ fn main() {
     let mut rng = Rng::new(1);
     for cells in [4096, 400] {
         let pane = pane(&mut rng, grid, cells, 5);
-        let (mut detector, mut watch) = (Detector::default(), Watch::default());
+        let (mut detector, mut watch) = (Detector::default(), StreamDetector::default());
         best(
             &format!("likelihoods, {cells} occupied cells"),
             2000,
@@ -98,7 +98,7 @@ fn main() {
     }
     println!(
         "  {} bytes a stream, {} for all",
-        Watch::default().bytes(),
+        StreamDetector::default().bytes(),
         odds.bytes()
     );
 }

@@ -11,7 +11,7 @@ use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan};
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
-use trueline::stats::kernel::window::{Keeping, KernelSums, evaluate};
+use trueline::stats::kernel::window::{KernelOptions, KernelSums, evaluate};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};
@@ -49,7 +49,7 @@ fn rows() -> Vec<Row> {
     (0..EVENTS).map(&mut one).collect()
 }
 
-fn plan(views: &[View], kernel: Keeping) -> Plan {
+fn plan(views: &[View], kernel: KernelOptions) -> Plan {
     Plan {
         models: vec![ModelPlan {
             name: "*".into(),
@@ -99,8 +99,8 @@ fn run(plan: Plan, rows: &[Row]) -> (Duration, Duration) {
 }
 
 fn events(rows: &[Row]) {
-    let default = Keeping::default();
-    let features = Keeping {
+    let default = KernelOptions::default();
+    let features = KernelOptions {
         nu: Some(0.5),
         features: 16,
         ..default
@@ -150,10 +150,10 @@ fn judgements(rows: &[Row]) {
         "sample", "merge 6, µs", "median ν, ms", "fixed ν, ms"
     );
     for sample in [256, 512, 1000, 2000] {
-        let keeping = |nu| Keeping {
+        let keeping = |nu| KernelOptions {
             sample,
             nu,
-            ..Keeping::default()
+            ..KernelOptions::default()
         };
         let panes = |nu| -> Vec<KernelSums> {
             let mut ranks = Rng::new(2);

@@ -29,7 +29,8 @@ pub mod monitor;
 pub mod notify;
 pub mod registry;
 pub mod reproduce;
-pub mod stats;
 pub mod store;
 pub mod telemetry;
 pub mod window;
+
+pub use trueline_stats as stats;

@@ -10,7 +10,7 @@ use trueline::stats::distance::points::{Atom, Points};
 use trueline::stats::distance::{
     features, interval, laplace, lower, program, random_interval, smooth, upper,
 };
-use trueline::stats::pyramid::Level;
+use trueline::stats::levels::Level;
 
 fn golden() -> Option<Value> {
     let path =

@@ -6,11 +6,11 @@
 use serde_json::Value;
 use std::path::PathBuf;
 use trueline::stats::axis::{Axis, Grid};
-use trueline::stats::companions::{self, Totals};
+use trueline::stats::classical::{self, Totals};
 use trueline::stats::evaluation::{NullReach, Options, evaluate, evaluate_scores};
 use trueline::stats::fixed::Score;
 use trueline::stats::interval::{self, Estimate};
-use trueline::stats::pyramid::Level;
+use trueline::stats::levels::Level;
 use trueline::stats::sums::Sums;
 
 /// Offline, in double precision: what order of summation may cost.
@@ -165,7 +165,7 @@ fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_po
             continue;
         };
         let n = sample.len() as f64;
-        let pyramid = trueline::stats::pyramid::Pyramid::from_sums(&sums_of(&sample, 12));
+        let levels = trueline::stats::levels::Levels::from_sums(&sums_of(&sample, 12));
         for wanted in case["levels"].as_array().unwrap() {
             let m = wanted["m"].as_u64().unwrap();
             let check = |level: &Level, tolerance: f64| {
@@ -186,11 +186,11 @@ fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_po
                     tolerance,
                     1e-4,
                 );
-                let ece = companions::ece_l1(level, n);
+                let ece = classical::ece_l1(level, n);
                 close(&at("ece"), ece, &wanted["ece_l1"], tolerance, 1e-3);
             };
             check(&Level::from_scores(&sample, m), OFFLINE);
-            if let Some(level) = pyramid.levels().iter().find(|l| l.cells == m) {
+            if let Some(level) = levels.as_slice().iter().find(|l| l.cells == m) {
                 check(level, FIXED);
             }
         }
@@ -207,7 +207,7 @@ fn companions_have_the_shared_golden_values_offline_and_through_fixed_point() {
             continue;
         };
         let level = Level::from_scores(&sample, 15);
-        let ece = companions::ece_l1(&level, sample.len() as f64);
+        let ece = classical::ece_l1(&level, sample.len() as f64);
         close(&format!("{name} ece"), ece, &case["ece15"], OFFLINE, 1e-3);
         check_classical(
             name,
@@ -216,7 +216,7 @@ fn companions_have_the_shared_golden_values_offline_and_through_fixed_point() {
             OFFLINE,
         );
         let sums = sums_of(&sample, 12);
-        let finest = trueline::stats::pyramid::Pyramid::from_sums(&sums);
+        let finest = trueline::stats::levels::Levels::from_sums(&sums);
         let totals = Totals::from_sums(&sums, finest.finest());
         check_classical(name, &totals, &case["classical"], FIXED);
     }
@@ -229,7 +229,7 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
         ..Level::default()
     };
     let at = |what: &str| format!("{name} {what} to {tolerance}");
-    let brier = companions::brier(t, &level).score;
+    let brier = classical::brier(t, &level).score;
     close(&at("brier"), brier, &wanted["brier"], tolerance, 0.0);
     close(
         &at("log loss"),
@@ -238,7 +238,7 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
         tolerance,
         0.0,
     );
-    let large = companions::in_the_large(t);
+    let large = classical::in_the_large(t);
     close(
         &at("mean"),
         large.mean_residual,
@@ -248,7 +248,7 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
     );
     let z = large.z.expect("these scores have variance");
     close(&at("z"), z, &wanted["in_the_large_z"], tolerance, 0.1);
-    match companions::spiegelhalter(t) {
+    match classical::spiegelhalter(t) {
         Some(s) => {
             close(
                 &at("spiegelhalter"),
@@ -268,7 +268,7 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
         }
         None => panic!("{name} has variance"),
     }
-    match companions::cox(t, &level) {
+    match classical::cox(t, &level) {
         Some(c) => {
             close(&at("cox"), c.score, &wanted["cox_score"], tolerance, 1e-2);
             close(

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::estimator;
 use trueline::stats::fixed::Score;
+use trueline::stats::levels::{Level, Levels};
 use trueline::stats::null::Moments;
-use trueline::stats::pyramid::{Level, Pyramid};
 use trueline::stats::sums::Sums;
 
 fn shared() -> Option<PathBuf> {
@@ -84,21 +84,21 @@ fn shared_golden_values_are_met_offline_and_through_sums() {
         let sample = sample(&shared, name, case);
         assert_eq!(sample.len() as u64, case["n"].as_u64().unwrap(), "{name}");
         let wanted = case["levels"].as_array().unwrap();
-        let offline = Pyramid::from_scores(&sample, wanted.len() as u32);
+        let offline = Levels::from_scores(&sample, wanted.len() as u32);
         let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
         for &(z, y) in &sample {
             sums.observe(Score::new(z).unwrap(), y).unwrap();
         }
-        let live = Pyramid::from_sums(&sums);
+        let live = Levels::from_sums(&sums);
         for (b, want) in wanted.iter().enumerate() {
             let place = format!("{name} 2^{}", b + 1);
             bad += check(
-                &offline.levels()[b],
+                &offline.as_slice()[b],
                 want,
                 1e-9,
                 &format!("offline {place}"),
             );
-            if let Some(level) = live.levels().get(b) {
+            if let Some(level) = live.as_slice().get(b) {
                 bad += check(level, want, 1e-6, &format!("sums {place}"));
             }
             seen += 1;

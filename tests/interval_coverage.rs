@@ -8,7 +8,7 @@
 //! The seeds are fixed; `TRUELINE_DATA_SETS` sets the data sets a point (1000 in the figures of `deploy/guide/numbers.md`).
 
 use trueline::stats::interval::{self, NullReach, default_cells};
-use trueline::stats::pyramid::Level;
+use trueline::stats::levels::Level;
 use trueline::stats::rng::Rng;
 
 const N: usize = 1000;

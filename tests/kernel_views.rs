@@ -15,7 +15,7 @@ use trueline::judge::{
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::kernel::features::Features;
-use trueline::stats::kernel::window::{BLOCKS, Keeping};
+use trueline::stats::kernel::window::{BLOCKS, KernelOptions};
 use trueline::stats::kernel::{Blocks, Kernel, Options, Vectors, evaluate};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -27,14 +27,14 @@ const SPAN_MS: i64 = 600_000;
 const PARTITIONS: i32 = 3;
 
 /// A sample smaller than the windows, and features.
-const SMALL: Keeping = Keeping {
+const SMALL: KernelOptions = KernelOptions {
     sample: 300,
     nu: Some(0.4),
     features: 8,
     seed: 11,
 };
 
-fn plan(classes: usize, keeping: Keeping) -> Plan {
+fn plan(classes: usize, keeping: KernelOptions) -> Plan {
     Plan {
         models: vec![ModelPlan {
             name: "*".into(),
@@ -213,9 +213,9 @@ fn a_window_says_what_its_sample_says_offline_over_any_partitions_and_through_re
 #[test]
 fn every_slide_is_what_its_own_events_say_from_scratch() {
     let rows = rows(3, 3000, 0.1, 15);
-    let keeping = Keeping {
+    let keeping = KernelOptions {
         sample: 100,
-        ..Keeping::default()
+        ..KernelOptions::default()
     };
     let mut tight = plan(3, keeping);
     tight.models[0].ladder = Ladder::new(vec![WindowSpec::time("6m", 360_000)], 0).unwrap();
@@ -261,9 +261,9 @@ fn events_without_an_id_are_known_by_their_place_and_row() {
     let feed = |each: usize| {
         let mut engine = Engine::new(plan(
             3,
-            Keeping {
+            KernelOptions {
                 sample: 100,
-                ..Keeping::default()
+                ..KernelOptions::default()
             },
         ));
         for (i, row) in rows.iter().enumerate() {
@@ -299,7 +299,7 @@ fn events_without_an_id_are_known_by_their_place_and_row() {
 
 #[test]
 fn live_tests_keep_their_level_and_find_a_class_that_is_pushed() {
-    let run = |sets: u64, pushed: f64, seed: u64, keeping: Keeping| {
+    let run = |sets: u64, pushed: f64, seed: u64, keeping: KernelOptions| {
         let mut hits = 0;
         for set in 0..sets {
             let mut engine = feed(plan(3, keeping), &rows(3, 1000, pushed, seed + set));
@@ -308,11 +308,11 @@ fn live_tests_keep_their_level_and_find_a_class_that_is_pushed() {
         }
         f64::from(hits) / sets as f64
     };
-    let plain = Keeping {
+    let plain = KernelOptions {
         sample: 150,
-        ..Keeping::default()
+        ..KernelOptions::default()
     };
-    let waves = Keeping {
+    let waves = KernelOptions {
         sample: 100,
         ..SMALL
     };
@@ -368,7 +368,7 @@ fn an_alert_is_recomputed_from_its_record_to_the_bit() {
 
 #[test]
 fn versions_beyond_the_cap_are_undecided_and_counted() {
-    let mut one = plan(3, Keeping::default());
+    let mut one = plan(3, KernelOptions::default());
     one.caps.vector_versions_max = 1;
     let mut engine = Engine::new(one.clone());
     for (i, row) in rows(3, 2000, 0.0, 10).iter().enumerate() {
@@ -392,7 +392,7 @@ fn versions_beyond_the_cap_are_undecided_and_counted() {
 fn a_snapshot_of_another_sample_is_dropped_with_the_reason() {
     let mut engine = feed(plan(3, SMALL), &rows(3, 2000, 0.0, 13));
     engine.finish();
-    let other = Keeping { seed: 12, ..SMALL };
+    let other = KernelOptions { seed: 12, ..SMALL };
     let back = Engine::restore(plan(3, other), engine.snapshot()).unwrap();
     assert!(back.reports().all(|r| r.id.view != View::Kernel));
     let dropped = back.dropped();
@@ -420,9 +420,9 @@ fn shared_cifar10_networks_in_a_window_say_what_they_say_offline() {
     let lines = table.lines().zip(labels.lines()).enumerate();
     let rows: Vec<Row> = lines.map(row).take(4000).collect();
     // A sample that holds every event, so that both see the same.
-    let keeping = Keeping {
+    let keeping = KernelOptions {
         sample: 4000,
-        ..Keeping::default()
+        ..KernelOptions::default()
     };
     let mut engine = feed(plan(10, keeping), &rows);
     engine.finish();
@@ -466,10 +466,10 @@ fn keys_reach_the_plan_and_the_bound_and_what_cannot_be_kept_is_refused() {
     let classes = format!("classes = [{}]\n", names.join(", "));
     let good = "[\"top_label\", \"kernel\"]";
     let plain = configuration(good, &classes, "").unwrap();
-    assert_eq!(plain.plan.models[0].judge.kernel, Keeping::default());
+    assert_eq!(plain.plan.models[0].judge.kernel, KernelOptions::default());
     let own = "[model.kernel]\nsample = 1000\nbandwidth = 0.3\nfeatures = 16\nseed = 4\n";
     let larger = configuration(good, &classes, own).unwrap();
-    let want = Keeping {
+    let want = KernelOptions {
         sample: 1000,
         nu: Some(0.3),
         features: 16,
@@ -514,7 +514,7 @@ fn keys_reach_the_plan_and_the_bound_and_what_cannot_be_kept_is_refused() {
 #[test]
 fn the_bound_covers_what_the_engine_holds() {
     let rows = rows(10, 20_000, 0.0, 77);
-    let keeping = Keeping {
+    let keeping = KernelOptions {
         sample: 400,
         ..SMALL
     };

@@ -14,7 +14,7 @@ use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::estimator::debiased;
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate};
 use trueline::stats::fixed::Score;
-use trueline::stats::pyramid::Pyramid;
+use trueline::stats::levels::Levels;
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
 use trueline::stats::tcal::scales;
@@ -48,8 +48,8 @@ fn sample(seed: u64, n: usize, m: f64) -> Vec<(f64, bool)> {
 }
 
 fn statistics(sample: &[(f64, bool)]) -> Vec<f64> {
-    let pyramid = Pyramid::from_scores(sample, scales(sample.len() as f64));
-    pyramid.levels().iter().map(debiased).collect()
+    let levels = Levels::from_scores(sample, scales(sample.len() as f64));
+    levels.as_slice().iter().map(debiased).collect()
 }
 
 /// The α/B quantile of each scale over 3000 calibrated samples.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::Options;
 use trueline::stats::fixed::Score;
-use trueline::stats::pyramid::Level;
+use trueline::stats::levels::Level;
 use trueline::stats::recalibration::isotonic::pool;
 use trueline::stats::recalibration::logistic::Logistic;
 use trueline::stats::recalibration::{Cut, Fits, Judgement, Map, Method, Point};

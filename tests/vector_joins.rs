@@ -14,7 +14,7 @@ use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, Undecided, Verdict, WindowReport};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
-use trueline::stats::kernel::window::{Keeping, WindowEvaluation};
+use trueline::stats::kernel::window::{KernelOptions, WindowEvaluation};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::held::HeldState;
@@ -28,7 +28,7 @@ const MATURITY_MS: i64 = 5 * MINUTE;
 const CLASSES: usize = 4;
 const VECTORS: [View; 3] = [View::TopK(2), View::Full, View::Kernel];
 /// A sample smaller than the panes, features and blocks.
-const KEEPING: Keeping = Keeping {
+const KEEPING: KernelOptions = KernelOptions {
     sample: 60,
     nu: Some(0.4),
     features: 4,

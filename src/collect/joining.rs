@@ -16,7 +16,7 @@ use super::rank::rank;
 use super::shape::{ModelShape, believes};
 use super::streams::Part;
 use crate::stats::fixed::{Score, Scored};
-use crate::stats::kernel::kept::value_of;
+use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
 use crate::window::held::RetainedVector;

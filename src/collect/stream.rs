@@ -14,8 +14,8 @@ use super::streams::Part;
 use super::table::Named;
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
+use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
-use crate::stats::pending::Pending;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub const HOT_MAX: usize = 3;
 
 #[derive(Debug, Clone)]
 enum Body {
-    Hot(Pending),
+    Hot(BatchedSums),
     /// Of weighted events, which go to their cells one by one.
     Weighted(Vec<Sums>),
     Packed(Vec<Packed>),
@@ -232,7 +232,7 @@ impl Stream {
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
         {
             let packed = match &mut pane.body {
-                Body::Hot(pending) => pending.settle().iter().map(Packed::new).collect(),
+                Body::Hot(batched) => batched.flush().iter().map(Packed::new).collect(),
                 Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
                 Body::Packed(_) => return,
             };
@@ -308,7 +308,7 @@ impl Stream {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let pane = |p: &OpenPane| match &p.body {
-            Body::Hot(pending) => pending.bytes(),
+            Body::Hot(batched) => batched.bytes(),
             Body::Packed(all) => all.iter().map(Packed::bytes).sum(),
             Body::Weighted(all) => {
                 all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum()
@@ -327,7 +327,7 @@ impl OpenPane {
     #[inline]
     pub fn observe(&mut self, seen: &[Scored], weight: Option<Weight>) -> Result<(), Refusal> {
         match &mut self.body {
-            Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
+            Body::Hot(batched) => batched.observe(seen).map_err(|_| Refusal::Sums),
             Body::Weighted(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
             Body::Packed(_) => Err(Refusal::Panes),
         }
@@ -337,7 +337,7 @@ impl OpenPane {
     #[inline]
     pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
         match &mut self.body {
-            Body::Hot(pending) => pending.observe_one(seen).map_err(|_| Refusal::Sums),
+            Body::Hot(batched) => batched.observe_one(seen).map_err(|_| Refusal::Sums),
             // A weighted event comes with its weight.
             Body::Weighted(_) | Body::Packed(_) => Err(Refusal::Panes),
         }
@@ -367,7 +367,7 @@ impl Body {
     fn new(grid: Grid, views: usize) -> Body {
         match grid.is_weighted() {
             true => Body::Weighted(vec![Sums::new(grid); views.max(1)]),
-            false => Body::Hot(Pending::new(grid, views)),
+            false => Body::Hot(BatchedSums::new(grid, views)),
         }
     }
 
@@ -387,7 +387,7 @@ impl Body {
 
     fn packed(self) -> Vec<Packed> {
         match self {
-            Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
+            Body::Hot(batched) => batched.into_sums().iter().map(Packed::new).collect(),
             Body::Packed(packed) => packed,
             Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
         }
@@ -395,7 +395,7 @@ impl Body {
 }
 
 /// The sums of a packed pane, to take events again.
-fn hot(packed: &[Packed], grid: Grid) -> Result<Pending, PackError> {
+fn hot(packed: &[Packed], grid: Grid) -> Result<BatchedSums, PackError> {
     let sums: Result<_, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
-    Ok(Pending::from_sums(sums?)?)
+    Ok(BatchedSums::from_sums(sums?)?)
 }

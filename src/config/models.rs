@@ -12,7 +12,7 @@ use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
 use crate::stats::evaluation::Options;
 use crate::stats::interval::NullReach;
-use crate::stats::kernel::window::Keeping;
+use crate::stats::kernel::window::KernelOptions;
 use crate::stats::sampling::Sampling;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::stats::view::View;
@@ -354,7 +354,7 @@ fn judge(
         stale_after_ms: alert.milliseconds("stale_after"),
         detector: None,
         compare: None,
-        kernel: Keeping::default(),
+        kernel: KernelOptions::default(),
     }
 }
 

@@ -7,7 +7,7 @@
 use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
-use crate::stats::kernel::window::Keeping;
+use crate::stats::kernel::window::KernelOptions;
 use crate::stats::multiclass::sums::{DIMENSION_MAX, Shape};
 use crate::stats::view::View;
 
@@ -28,10 +28,10 @@ pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Pro
 }
 
 /// What the kernel view keeps; features need a width that does not change from window to window.
-pub fn keeping(record: &Record, problems: &mut Problems<'_>) -> Keeping {
+pub fn keeping(record: &Record, problems: &mut Problems<'_>) -> KernelOptions {
     let own = record.child("model.kernel");
     let width = own.entry("bandwidth");
-    let keeping = Keeping {
+    let keeping = KernelOptions {
         sample: own.count("sample"),
         nu: (!matches!(width.value, Value::Absent)).then(|| own.number("bandwidth")),
         features: own.count("features"),

@@ -4,7 +4,7 @@
 //! no test on the labelled part can see that. So the share is shown by score, and below a configured floor
 //! there is no verdict.
 
-use crate::stats::pyramid::Level;
+use crate::stats::levels::Level;
 use crate::window::{COVERAGE_CELLS, Unlabelled};
 
 /// Predictions of one cell of the score.

@@ -20,8 +20,8 @@
 use super::detector_report::DetectorReport;
 use super::detector_state::DetectorState;
 use crate::stats::axis::Grid;
-use crate::stats::sequential::watch::Alarm;
-use crate::stats::sequential::{Budget, Odds, Outcome, Rules, Watch};
+use crate::stats::sequential::stream::Alarm;
+use crate::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
 use crate::stats::sums::Sums;
 use crate::window::Correction;
 use serde::{Deserialize, Serialize};
@@ -88,7 +88,7 @@ pub struct Detector {
     pub(super) rules: Rules,
     /// Its number among the streams of its model, to which the share belongs.
     pub(super) number: u64,
-    pub(super) watch: Watch,
+    pub(super) watch: StreamDetector,
     /// log M after the newest pane.
     pub(super) log_worth: f64,
     /// End of the newest pane taken.
@@ -110,7 +110,7 @@ impl Detector {
             odds,
             options,
             number,
-            watch: Watch::default(),
+            watch: StreamDetector::default(),
             log_worth: f64::NEG_INFINITY,
             at_ms: None,
             missed: Missed::default(),

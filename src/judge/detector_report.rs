@@ -6,7 +6,7 @@ use super::detector::{Detector, Missed};
 use crate::stats::direction::Direction;
 use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
 use crate::stats::sequential::sequences::Bounds;
-use crate::stats::sequential::watch::Alarm;
+use crate::stats::sequential::stream::Alarm;
 use serde_json::{Value, json};
 
 /// See the module.

@@ -10,8 +10,8 @@ use super::detector::{Detector, Missed};
 use crate::stats::sequential::detector::{Component, Parts, Place};
 use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
 use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
-use crate::stats::sequential::watch::{Alarm, WatchParts};
-use crate::stats::sequential::{Watch, mixture};
+use crate::stats::sequential::stream::{Alarm, StreamDetectorParts};
+use crate::stats::sequential::{StreamDetector, mixture};
 use serde::{Deserialize, Serialize};
 
 /// A state that contradicts itself.
@@ -95,7 +95,7 @@ impl DetectorState {
         }
     }
 
-    fn parts(&self) -> Option<WatchParts> {
+    fn parts(&self) -> Option<StreamDetectorParts> {
         let component = |&(log_worth, event, ms): &(Option<f64>, f64, f64)| Component {
             log_worth: log_worth.unwrap_or(f64::NEG_INFINITY),
             onset: Place { event, ms },
@@ -107,7 +107,7 @@ impl DetectorState {
         let bin = |&(n, y, z, u2): &(u64, u64, u128, u128)| Bin { n, y, z, u2 };
         let gain = |&(sum, square): &(f64, f64)| Gain { sum, square };
         let gains: Vec<Gain> = self.gains.iter().map(gain).collect();
-        Some(WatchParts {
+        Some(StreamDetectorParts {
             detector: Parts {
                 components: self.components.iter().map(component).collect(),
                 signs,
@@ -129,7 +129,8 @@ impl DetectorState {
 impl Detector {
     /// Puts back a state; refuses one that is no state. It is an error to call this with one of other terms.
     pub fn restore(&mut self, state: &DetectorState) -> Result<(), Corrupt> {
-        self.watch = Watch::from_parts(state.parts().ok_or(Corrupt)?).map_err(|_| Corrupt)?;
+        self.watch =
+            StreamDetector::from_parts(state.parts().ok_or(Corrupt)?).map_err(|_| Corrupt)?;
         self.log_worth = self.watch.log_worth();
         self.at_ms = state.at_ms;
         self.missed = state.missed;

@@ -31,7 +31,7 @@ use crate::alert::{Alert, Condition, Holds};
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::evaluation::evaluate;
-use crate::stats::pyramid::Level;
+use crate::stats::levels::Level;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
 use crate::window::{Correction, Ladder, PackError, Packed, Pane, Ring, Windows};

@@ -29,19 +29,19 @@
 //! *Calls.* An alarm is M ≥ A of a stream alone. Beside it stands e-BH over the streams of an account: the k largest are
 //! *called*, k the largest number with the k-th worth at least A/k, where a stream whose alarm is not over counts as
 //! worth A. Of the streams called at any time the expected share of false ones is at most what was staked, over A,
-//! since a called stream has 1/k ≤ M/A ([`crate::stats::sequential::fleet`]). So a fault of the whole fleet is seen
+//! since a called stream has 1/k ≤ M/A ([`crate::stats::sequential::multiple_testing`]). So a fault of the whole fleet is seen
 //! sooner than in each stream. Calls are shown and raise no alarm: their number is not bounded by the budget.
 //!
 //! What is staked is never taken back: of streams that were let go or began anew under other terms it stays in the account. An
 //! account begins anew when its budget changes. Each process has a ledger of its own; where several share the
 //! partitions, each keeps the budget for its own streams.
 //!
-//! Source: `sequential.md` §§2, 7.
+//! [`crate::stats::sequential`] proves both bounds.
 
 use super::detector::{Detector, DetectorOptions};
 use super::plan::ModelPlan;
 use super::stream::StreamId;
-use crate::stats::sequential::{Budget, fleet};
+use crate::stats::sequential::{Budget, multiple_testing};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -264,7 +264,7 @@ impl Ledger {
                 detector.log_worth().max(least)
             };
             let worths: Vec<f64> = of.iter().map(worth).collect();
-            for i in fleet::shared(&worths, log_a) {
+            for i in multiple_testing::shared(&worths, log_a) {
                 all[of[i]] = true;
             }
         }

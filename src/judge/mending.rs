@@ -21,7 +21,7 @@
 
 use super::verdict::{JudgeOptions, Verdict};
 use crate::stats::evaluation::Sampling;
-use crate::stats::pyramid::Level;
+use crate::stats::levels::Level;
 use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Method, Point, Unfit};
 use crate::stats::sums::Sums;
 use serde::{Deserialize, Serialize};

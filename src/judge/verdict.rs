@@ -9,7 +9,7 @@ use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
 use crate::alert::{Condition, Holds, Severity};
 use crate::stats::evaluation::Options;
-use crate::stats::kernel::window::Keeping;
+use crate::stats::kernel::window::KernelOptions;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -118,7 +118,7 @@ pub struct JudgeOptions {
     /// How versions are compared; `None` where they are not.
     pub compare: Option<CompareOptions>,
     /// What a kernel view keeps.
-    pub kernel: Keeping,
+    pub kernel: KernelOptions,
 }
 
 impl JudgeOptions {
@@ -164,7 +164,7 @@ impl Default for JudgeOptions {
             stale_after_ms: 3_600_000,
             detector: None,
             compare: None,
-            kernel: Keeping::default(),
+            kernel: KernelOptions::default(),
         }
     }
 }

@@ -7,12 +7,12 @@
 //! the 50th largest of 1000 draws. That last noise moves whole curves and is allowed for ([`noise`]).
 
 use super::{Cell, Effort, Row, Table, published};
-use crate::stats::companions::{Totals, cox};
+use crate::stats::classical::{Totals, cox};
 use crate::stats::estimator::{debiased, ece_l1, plug_in};
 use crate::stats::evaluation::Options;
+use crate::stats::levels::{Level, Levels};
 use crate::stats::null::normal_upper_quantile;
 use crate::stats::offline::slices;
-use crate::stats::pyramid::{Level, Pyramid};
 use crate::stats::rng::Rng;
 use crate::stats::tcal::{scales, tcal, tcal_fixed};
 
@@ -74,13 +74,13 @@ impl Curve {
 
 /// The default decision, on twelve levels as a window has them.
 pub fn rejects(sample: &[(f64, bool)]) -> bool {
-    tcal(&Pyramid::from_scores(sample, 12), &Options::default().tcal).reject
+    tcal(&Levels::from_scores(sample, 12), &Options::default().tcal).reject
 }
 
 /// T_d at all B scales, for the paper's adaptive procedure.
 pub fn statistics(sample: &[(f64, bool)]) -> Vec<f64> {
-    let pyramid = Pyramid::from_scores(sample, scales(sample.len() as f64));
-    pyramid.levels().iter().map(debiased).collect()
+    let levels = Levels::from_scores(sample, scales(sample.len() as f64));
+    levels.as_slice().iter().map(debiased).collect()
 }
 
 /// The upper α/B quantile of each scale over calibrated samples; drawn once for all data sets of an n, since the law

@@ -7,7 +7,7 @@
 use super::{Cell, Effort, Row, Table};
 use crate::stats::distance::{Extent, of_scores};
 use crate::stats::estimator::ece_l1;
-use crate::stats::pyramid::Level;
+use crate::stats::levels::Level;
 use crate::stats::rng::Rng;
 
 /// T with smCE, kCE, SintCE, binned error of 20 cells, lower distance at N = 10⁴.

@@ -15,8 +15,8 @@ use crate::stats::evaluation::Options;
 use crate::stats::interval::{self, NullReach};
 use crate::stats::kernel::Vectors;
 use crate::stats::kernel::conditional::draw as draw_class;
+use crate::stats::levels::{Level, Levels};
 use crate::stats::multiclass::{self, Events, VectorView};
-use crate::stats::pyramid::{Level, Pyramid};
 use crate::stats::rng::Rng;
 use crate::stats::tcal::{TCalOptions, tcal};
 
@@ -120,7 +120,7 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
         let sample = scalar_sample(&mut rng, setting, beta);
         let level = Level::from_scores(&sample, 50);
         let i = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
-        let rejects = tcal(&Pyramid::from_scores(&sample, 12), &options).reject;
+        let rejects = tcal(&Levels::from_scores(&sample, 12), &options).reject;
         let seen = [
             covers(i.lower..=i.upper, i.contains_zero, error),
             !i.contains_zero,

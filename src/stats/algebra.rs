@@ -1,20 +1,20 @@
 //! The algebra of sums: what every kind of sums promises, so that panes, partitions and processes
 //! can be added up in any order.
 //!
-//! Two rungs, each with its laws. [`Merge`] is a commutative monoid: sums of disjoint sets of events
-//! add up to the sums of their union. [`Retract`] adds the inverse: events that were merged can be
-//! taken out again. Equality is equality of all integers, not closeness, because every sum here is
-//! a sum of integers; statistics in floating point begin above them.
+//! Two rungs, each with its laws. [`Merge`] is a commutative monoid: sums of disjoint sets of
+//! events add up to the sums of their union. [`Retract`] adds the inverse: events that were merged
+//! can be taken out again. Equality is equality of all integers, not closeness, because every sum
+//! here is a sum of integers; statistics in floating point begin above them.
 //!
 //! | sums | [`Merge`] | [`Retract`] |
 //! |---|---|---|
 //! | scalar ([`Sums`](super::sums::Sums)), weighted ([`WeightedSums`](super::weighted::WeightedSums)) | yes | yes |
 //! | vector cells ([`VectorSums`](super::multiclass::sums::VectorSums)) | yes | yes |
 //! | random features ([`Features`](super::kernel::features::Features)) | yes | yes |
-//! | kernel ([`KernelSums`](super::kernel::kept::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |
+//! | kernel ([`KernelSums`](super::kernel::sums::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |
 //!
-//! The laws hold while no bound is reached. At a bound the sums say so: they fail with [`Overflow`],
-//! count events as refused, or give up a list for good (as distinct scores beyond
+//! The laws hold while no bound is reached. At a bound the sums say so: they fail with
+//! [`Overflow`], count events as refused, or give up a list for good (as distinct scores beyond
 //! [`DISTINCT_MAX`](super::sums::DISTINCT_MAX)).
 
 /// A sum left the range of its integer, or what is taken out was never in it.
@@ -34,8 +34,8 @@ pub trait Merge: Sized {
     /// The sums of no events, of the same shape.
     fn empty(&self) -> Self;
 
-    /// Adds the sums of other events. After an error the sums are unusable. Sums that count what they
-    /// cannot add as refused never fail.
+    /// Adds the sums of other events. After an error the sums are unusable. Sums that count what
+    /// they cannot add as refused never fail.
     fn merge(&mut self, other: &Self) -> Result<(), Overflow>;
 }
 

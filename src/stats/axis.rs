@@ -5,10 +5,10 @@
 //! linear cell of width 2⁻¹² for most of their range, and an error between them would be invisible.
 //! Any monotone axis keeps the level of every test; it moves only the power.
 //!
-//! Always: cell of z is ⌊t(z)·2ᵇ⌋ with t the axis, the last cell closed, so z = 1 has a cell; cells of
-//! level b are unions of two neighbours of level b + 1; scores beyond the clips of a logit axis fall
-//! in the outermost cells and are not altered (their sums are those of the scores themselves). The
-//! cell of a score is the same on every machine: the logarithm is our own.
+//! Always: cell of z is ⌊t(z)·2ᵇ⌋ with t the axis, the last cell closed, so z = 1 has a cell; cells
+//! of level b are unions of two neighbours of level b + 1; scores beyond the clips of a logit axis
+//! fall in the outermost cells and are not altered (their sums are those of the scores themselves).
+//! The cell of a score is the same on every machine: the logarithm is our own.
 
 use super::ln::ln;
 
@@ -17,6 +17,8 @@ pub const LEVEL_MAX: u32 = 16;
 
 /// How [0, 1] is laid out into equal cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Axis {
     /// Equal cells of the score.
     Linear,
@@ -29,8 +31,8 @@ pub enum Axis {
     },
 }
 
-/// An axis with its finest level, and the constants of the cell function; and which kind of sums its cells hold,
-/// so that sums of two kinds never meet.
+/// An axis with its finest level, and the constants of the cell function; and which kind of sums
+/// its cells hold, so that sums of two kinds never meet.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Grid {
     axis: Axis,
@@ -101,7 +103,8 @@ impl Grid {
     pub fn cell_of(&self, z: f64) -> u32 {
         let t = match self.axis {
             Axis::Linear => z * self.scale,
-            // z = 0 and 1 lie far beyond any clip; the cast saturates them into the outermost cells.
+            // z = 0 and 1 lie far beyond any clip; the cast saturates them into the outermost
+            // cells.
             Axis::Logit { .. } => (logit(z) - self.offset) * self.scale,
         };
         (t as u32).min(self.cells - 1)

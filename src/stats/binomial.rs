@@ -62,8 +62,8 @@ fn deviance(x: f64, m: f64) -> f64 {
     x * (x / m).ln() + m - x
 }
 
-/// The probabilities of k = first, first + 1, …: all those above `least` times the mode's. The mode's
-/// is worked out, the others follow by ratios.
+/// The probabilities of k = first, first + 1, …: all those above `least` times the mode's. The
+/// mode's is worked out, the others follow by ratios.
 pub fn bulk(n: u64, p: f64, least: f64) -> (u64, Vec<f64>) {
     let mode = (((n + 1) as f64 * p) as u64).min(n);
     let top = probability(mode, n, p);
@@ -95,8 +95,8 @@ pub fn bulk(n: u64, p: f64, least: f64) -> (u64, Vec<f64>) {
 }
 
 /// p-value of the exact two-sided test that k of n have probability p: the sum of all probabilities
-/// that do not exceed that of k (by more than 10⁻⁷ of it, so that ties of symmetric laws count), the
-/// definition of R's `binom.test` and SciPy's `binomtest`. 1 for n = 0.
+/// that do not exceed that of k (by more than 10⁻⁷ of it, so that ties of symmetric laws count),
+/// the definition of R's `binom.test` and SciPy's `binomtest`. 1 for n = 0.
 ///
 /// Tails are summed term by term from the edge outwards until a term no longer counts: O(√n).
 pub fn two_sided(k: u64, n: u64, p: f64) -> f64 {

@@ -1,30 +1,31 @@
 //! The smallest ℓ2-ECE that the test would find in a sample like this one with 80 % power.
 //!
-//! A calibrated verdict on 300 events and one on 300,000 are not the same news; this number says what
-//! the sample could have shown. It is taken at the coarsest level, where the null spread of T_d is least,
-//! and so for an error that two cells can see (scores off the same way over each half). Finer errors
-//! need more.
+//! A calibrated verdict on 300 events and one on 300,000 are not the same news; this number says
+//! what the sample could have shown. It is taken at the coarsest level, where the null spread of
+//! T_d is least, and so for an error that two cells can see (scores off the same way over each
+//! half). Finer errors need more.
 //!
-//! With s the null standard deviation of T_d at that level, γ its skewness, v̄ = ΣV/n, and an error of
-//! constant sign of size Δ: E T_d ≈ Δ² and var T_d ≈ s² + 4Δ²v̄/n (the linear term of the square). The
-//! level rejects above c = s·q, q the Pearson III quantile at α/B (second-order expansion). The power is
-//! 80 % where
+//! With s the null standard deviation of T_d at that level, γ its skewness, v̄ = ΣV/n, and an error
+//! of constant sign of size Δ: E T_d ≈ Δ² and var T_d ≈ s² + 4Δ²v̄/n (the linear term of the
+//! square). The level rejects above c = s·q, q the Pearson III quantile at α/B (second-order
+//! expansion). The power is 80 % where
 //!
 //! Δ² − 0.8416·√(s² + 4Δ²v̄/n) = c,
 //!
-//! a quadratic in Δ². The normal approximation of T_d off the null and α/B for the shared error both err
-//! to the large side for global errors, since finer levels reject too. A simulation in the tests finds
-//! power 0.75 to 0.97 at the number given.
+//! a quadratic in Δ². The normal approximation of T_d off the null and α/B for the shared error
+//! both err to the large side for global errors, since finer levels reject too. A simulation in the
+//! tests finds power 0.75 to 0.97 at the number given.
 
+use super::levels::Level;
 use super::null::Moments;
-use super::pyramid::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Standard normal quantile at the power of 0.8.
 const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
 
-/// Smallest detectable ℓ2-ECE of a test at `alpha` over `scales` levels whose coarsest is `level`, for a
-/// sample of `n` events (of weighted ones, Σw); `None` where the null has no variance or the answer would exceed 1.
+/// Smallest detectable ℓ2-ECE of a test at `alpha` over `scales` levels whose coarsest is `level`,
+/// for a sample of `n` events (of weighted ones, Σw); `None` where the null has no variance or the
+/// answer would exceed 1.
 pub fn detectable_ece_l2(level: &Level, n: f64, alpha: f64, scales: u32) -> Option<f64> {
     let null = Moments::of_debiased(level);
     let sd = null.sd();

@@ -1,20 +1,23 @@
 //! Which way the scores err, in words.
 //!
-//! Two one-parameter families explain most miscalibration: all log-odds off by a constant (too high,
-//! too low), and all log-odds off by a factor (over-confident, under-confident). Their score statistics
-//! are S_a = ΣU/√ΣV and S_b = ΣUℓ/√ΣVℓ², each standard normal under the null; the larger names the
-//! direction. Where the scores vary little the two are nearly one statistic (their correlation is
-//! ρ = ΣVℓ/√(ΣV·ΣVℓ²)), so the factor must win by a standard deviation of the difference, √(2(1−|ρ|)),
-//! else the simpler word is used: of a rare-event model one says that it is too low.
+//! Two one-parameter families explain most miscalibration: all log-odds off by a constant (too
+//! high, too low), and all log-odds off by a factor (over-confident, under-confident). Their score
+//! statistics are S_a = ΣU/√ΣV and S_b = ΣUℓ/√ΣVℓ², each standard normal under the null; the larger
+//! names the direction. Where the scores vary little the two are nearly one statistic (their
+//! correlation is ρ = ΣVℓ/√(ΣV·ΣVℓ²)), so the factor must win by a standard deviation of the
+//! difference, √(2(1−|ρ|)), else the simpler word is used: of a rare-event model one says that it
+//! is too low.
 //!
-//! Where neither is significant, or a fit of both together explains less than a quarter of the squared error,
-//! the error is local: the reliability diagram shows where.
+//! Where neither is significant, or a fit of both together explains less than a quarter of the
+//! squared error, the error is local: the reliability diagram shows where.
 
-use super::companions::{Cox, Recalibration, Totals};
-use super::pyramid::Level;
+use super::classical::{Cox, Recalibration, Totals};
+use super::levels::Level;
 
 /// Which way the scores err.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Direction {
     /// Nothing to tell: calibration is not rejected.
     None,
@@ -92,8 +95,8 @@ pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared:
     }
 }
 
-/// Squared error of the scores if the fit were the truth: (1/n) Σ N (fitted rate − z)² at the cells' mean
-/// scores.
+/// Squared error of the scores if the fit were the truth: (1/n) Σ N (fitted rate − z)² at the
+/// cells' mean scores.
 fn explained(fit: &Recalibration, level: &Level, n: f64) -> f64 {
     let mut sum = 0.0;
     for c in &level.occupied {
@@ -116,7 +119,7 @@ fn standard(sum: f64, variance: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::companions;
+    use super::super::classical;
     use super::*;
 
     /// 20,000 scores on a grid of [low, high], with outcomes whose rate is exactly `truth(z)`.
@@ -134,7 +137,7 @@ mod tests {
         let level = Level::from_scores(&sample, 64);
         let t = Totals::from_scores(&sample, &level);
         let e = super::super::interval::Estimate::of(&level, t.n);
-        direction(&t, companions::cox(&t, &level).as_ref(), &level, e.t)
+        direction(&t, classical::cox(&t, &level).as_ref(), &level, e.t)
     }
 
     fn sigmoid(x: f64) -> f64 {

@@ -1,11 +1,11 @@
 //! Discrete scores: the exact binomial test per distinct score.
 //!
-//! A model that gives few scores (histogram binning, rules, trees) is judged value by value: under the
-//! null the positives among N events of score z are Binomial(N, z) exactly, whatever the other scores
-//! are. T-Cal loses there, because its cells hold one value or none and its bound is for densities.
-//! Source: Lee et al. (2022), Appendix 8.2.4. The two-sided p-value sums the probabilities of all
-//! counts that are no likelier than the one seen (with 10⁻⁷ relative slack for ties), as R's
-//! `binom.test` and SciPy's `binomtest` do; the values share the error by Bonferroni.
+//! A model that gives few scores (histogram binning, rules, trees) is judged value by value: under
+//! the null the positives among N events of score z are Binomial(N, z) exactly, whatever the other
+//! scores are. T-Cal loses there, because its cells hold one value or none and its bound is for
+//! densities. Source: Lee et al. (2022), Appendix 8.2.4. The two-sided p-value sums the
+//! probabilities of all counts that are no likelier than the one seen (with 10⁻⁷ relative slack for
+//! ties), as R's `binom.test` and SciPy's `binomtest` do; the values share the error by Bonferroni.
 //!
 //! Always: p-values lie in [0, 1]; the test is exact, so its level is at most α.
 //! Cost: two binomial tails a value, O(√N) terms each: some microseconds.
@@ -17,6 +17,8 @@ use std::collections::BTreeMap;
 
 /// When the test runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum DiscreteMode {
     /// When the window holds at most [`super::sums::DISTINCT_MAX`] distinct scores.
     Auto,
@@ -28,6 +30,7 @@ pub enum DiscreteMode {
 
 /// Outcome of the exact binomial tests over distinct scores.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct DiscreteTest {
     /// Number of distinct scores.
     pub distinct: usize,
@@ -39,8 +42,8 @@ pub struct DiscreteTest {
     pub worst_score: f64,
 }
 
-/// The test on a window. A window keeps distinct scores only while they are few: beyond that there is
-/// nothing to test and the answer is `None`, also with [`DiscreteMode::On`].
+/// The test on a window. A window keeps distinct scores only while they are few: beyond that there
+/// is nothing to test and the answer is `None`, also with [`DiscreteMode::On`].
 pub fn discrete_of_sums(sums: &Sums, mode: DiscreteMode, alpha: f64) -> Option<DiscreteTest> {
     // Weighted positives are no binomial count.
     if mode == DiscreteMode::Off || sums.weighted().is_some() {

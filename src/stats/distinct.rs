@@ -1,8 +1,8 @@
 //! The distinct scores of a sample while they are few, for the exact binomial test.
 //!
-//! A sorted list, not a map: there are at most [`DISTINCT_MAX`], so the whole lies in a few cache lines.
-//! Once there were more the list is given up for good. The union of two sets is over the cap or not
-//! whatever the order of merging, so the list does not depend on order either.
+//! A sorted list, not a map: there are at most [`DISTINCT_MAX`], so the whole lies in a few cache
+//! lines. Once there were more the list is given up for good. The union of two sets is over the cap
+//! or not whatever the order of merging, so the list does not depend on order either.
 
 use super::algebra::Overflow;
 use super::fixed::Score;
@@ -12,6 +12,7 @@ pub const DISTINCT_MAX: usize = 64;
 
 /// Events of one distinct score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ScoreCount {
     /// The score in units of 2⁻³².
     pub score: u64,

@@ -1,16 +1,16 @@
 //! Estimators of the calibration error at one level.
 //!
-//! All read the occupied cells of a [`Level`]; N events in a cell, n in all, U = y − z. They are kept
-//! as plain functions of a level, not as methods of a test, because the test, the interval and the
-//! reports each need another one of them. Each costs one pass over the occupied cells.
+//! All read the occupied cells of a [`Level`]; N events in a cell, n in all, U = y − z. They are
+//! kept as plain functions of a level, not as methods of a test, because the test, the interval and
+//! the reports each need another one of them. Each costs one pass over the occupied cells.
 //!
 //! Always: a cell of one event adds exactly 0 to the debiased and the unbiased estimator, whatever
 //! the rounding of the sums; and ΣU² of a cell is at least (ΣU)²/N. Both hold of the true sums
 //! (Cauchy–Schwarz), and fixed-point sums of tiny scores can miss them by a unit of 2⁻³²: scores of
 //! 10⁻⁵ have squares below that unit. So [`off_diagonal`] restores them before it subtracts.
 
-use super::companions::Mce;
-use super::pyramid::{Level, LevelCell};
+use super::classical::Mce;
+use super::levels::{Level, LevelCell};
 
 /// Σ_{a≠b} x_a x_b of a cell from Σx and Σx², N events: (Σx)² − Σx², with Σx² first raised to its
 /// lower bound (Σx)²/N where rounding left it below. 0 for one event.
@@ -31,9 +31,9 @@ pub(super) fn pairs_u(cell: &LevelCell) -> f64 {
 
 /// Plug-in estimator of the squared ℓ2-ECE: T_b = (1/n) Σ (ΣU)²/N.
 ///
-/// Never negative; biased upwards under every law, by about (1/n) Σ mean(V) over the occupied cells,
-/// also where the model is calibrated. Speaks from n = 1; 0 without events. Edges as the level cut
-/// them. \[T-Cal, Lee et al. 2022, (5)\]
+/// Never negative; biased upwards under every law, by about (1/n) Σ mean(V) over the occupied
+/// cells, also where the model is calibrated. Speaks from n = 1; 0 without events. Edges as the
+/// level cut them. \[T-Cal, Lee et al. 2022, (5)\]
 ///
 /// Two events with scores 0.25, both negative, in one cell: ΣU = −0.5, T_b = 0.25/2/2 = 1/16.
 pub fn plug_in(level: &Level) -> f64 {
@@ -65,18 +65,18 @@ pub fn debiased(level: &Level) -> f64 {
 
 /// Unbiased estimator: T = (1/n) Σ_{N≥2} [(ΣU)² − ΣU²]/(N − 1).
 ///
-/// Mean 0 under the null, and off it the squared ℓ2-ECE of the binned model over cells of two events
-/// or more, without the factor of [`debiased`]; of weighted events with Σw − Σw²/Σw for N − 1. May be negative. 0 when no cell holds two events.
-/// \[Sun et al. 2024, (4)\]
+/// Mean 0 under the null, and off it the squared ℓ2-ECE of the binned model over cells of two
+/// events or more, without the factor of [`debiased`]; of weighted events with Σw − Σw²/Σw for N
+/// − 1. May be negative. 0 when no cell holds two events. \[Sun et al. 2024, (4)\]
 ///
 /// Two events with scores 0.25, both negative: (0.25 − 0.125)/1/2 = 1/16, the square of 0.25.
 pub fn unbiased(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;
-    for (c, extra) in level.squares() {
+    for (c, moments) in level.squares() {
         n += c.n;
         if c.count >= 2.0 {
-            sum += pairs_u(c) / (c.n - extra.w2 / c.n);
+            sum += pairs_u(c) / (c.n - moments.w2 / c.n);
         }
     }
     if n > 0.0 { sum / n } else { 0.0 }
@@ -94,9 +94,9 @@ pub fn ece_l1(level: &Level) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// Maximum calibration error: max |ΣU|/N over cells of at least `least` events, the first of equals.
-/// Biased upwards, the more the smaller the cells, hence `least` and the count that comes with it.
-/// `None` when no cell holds that many.
+/// Maximum calibration error: max |ΣU|/N over cells of at least `least` events, the first of
+/// equals. Biased upwards, the more the smaller the cells, hence `least` and the count that comes
+/// with it. `None` when no cell holds that many.
 pub fn mce(level: &Level, least: u64) -> Option<Mce> {
     let mut worst: Option<Mce> = None;
     for c in level.occupied.iter().filter(|c| c.count >= least as f64) {

@@ -1,18 +1,20 @@
 //! The evaluation: everything that is said about one sample, in one value.
 //!
 //! [`evaluate`] reads the integer sums of a window, [`evaluate_scores`] raw scores in double
-//! precision; both fill the same [`Evaluation`], so that the daemon, the offline verb and the checks
-//! against published values report the same things. They differ only where cells that are not dyadic can
-//! be had offline (15 for the ℓ1-ECE, any number for the interval) and in the finest level.
+//! precision; both fill the same [`Evaluation`], so that the daemon, the offline verb and the
+//! checks against published values report the same things. They differ only where cells that are
+//! not dyadic can be had offline (15 for the ℓ1-ECE, any number for the interval) and in the finest
+//! level.
 //!
-//! Undefined quantities are `None`, never NaN. Every number leaves with its n; the error estimate with its
-//! interval, its null spread per level and the smallest error that could have been detected.
+//! Undefined quantities are `None`, never NaN. Every number leaves with its n; the error estimate
+//! with its interval, its null spread per level and the smallest error that could have been
+//! detected.
 //!
-//! Cost for a window with 4096 occupied cells: the pyramid and T-Cal dominate; the companions, the
-//! interval and the diagram together take some tens of microseconds, one pass over the finest cells and a
-//! few hundred coarse ones.
+//! Cost for a window with 4096 occupied cells: the levels and T-Cal dominate; the classical
+//! measures, the interval and the diagram together take some tens of microseconds, one pass over
+//! the finest cells and a few hundred coarse ones.
 
-pub use super::companions::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
+pub use super::classical::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
 pub use super::direction::Direction;
 pub use super::discrete::{DiscreteMode, DiscreteTest};
 pub use super::distance::{Distances, Extent};
@@ -23,10 +25,10 @@ pub use super::sampling::Sampling;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
 
 use super::axis::Axis;
-use super::companions::{self, Totals};
+use super::classical::{self, Totals};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
-use super::pyramid::{Level, Pyramid};
+use super::levels::{Level, Levels};
 use super::sums::Sums;
 use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, ks, reliability, tcal};
@@ -34,11 +36,12 @@ use std::borrow::Cow;
 
 /// What to compute and how.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
     /// The adaptive test.
     pub tcal: TCalOptions,
-    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number is
-    /// taken to the next power of two the grid has.
+    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number
+    /// is taken to the next power of two the grid has.
     pub interval_cells: Option<u64>,
     /// Confidence of the interval, in (0, 1).
     pub confidence: f64,
@@ -81,18 +84,20 @@ impl Default for Options {
 
 /// Whether the ℓ2-ECE is above what is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tolerance {
     /// τ, on the ℓ2-ECE scale.
     pub tolerance: f64,
     /// The interval's lower end is above τ; with τ = 0: the sample rejects calibration.
     pub exceeded: bool,
-    /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always valid,
-    /// seldom sharp. `None` of weighted events, for whom it does not hold.
+    /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always
+    /// valid, seldom sharp. `None` for weighted events, where it does not hold.
     pub theorem_exceeded: Option<bool>,
 }
 
 /// All that is said about one sample.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
     /// Number of events, at least 1.
     pub n: u64,
@@ -148,6 +153,7 @@ pub struct Evaluation {
 
 /// What is said of the weights of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Weights {
     /// Σw.
     pub sum: f64,
@@ -177,6 +183,7 @@ pub const WITHHELD: [(&str, &str); 4] = [
 
 /// What is said of a population whose negatives were sampled.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sampled {
     /// The rates.
     pub sampling: Sampling,
@@ -193,8 +200,8 @@ const ECE_CELLS: u64 = 15;
 /// Finest level offline, unless the paper's procedure is asked for: the daemon's default.
 const OFFLINE_LEVEL: u32 = 12;
 
-/// B = ⌈2·log₂(n/√ln n)⌉, the paper's number of scales (T-Cal (7)); 1 to 52, at most as deep as a double
-/// tells scores apart.
+/// B = ⌈2·log₂(n/√ln n)⌉, the paper's number of scales (T-Cal (7)); 1 to 52, at most as deep as a
+/// double tells scores apart.
 pub fn paper_scales(n: u64) -> u32 {
     if n < 3 {
         return 1;
@@ -210,26 +217,26 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     }
     let grid = sums.grid();
     let o = &plain(o, sums.weighted().is_some());
-    let pyramid = Pyramid::from_sums(sums);
-    let at = |level: u32| &pyramid.levels()[level.clamp(1, grid.level()) as usize - 1];
+    let levels = Levels::from_sums(sums);
+    let at = |level: u32| &levels.as_slice()[level.clamp(1, grid.level()) as usize - 1];
     let cells = o
         .interval_cells
-        .unwrap_or(interval::default_cells(pyramid.n() as u64));
+        .unwrap_or(interval::default_cells(levels.n() as u64));
     let sample = Sample {
         totals: match sums.weighted() {
             // Sums that were kept can be added up.
-            Some(weighted) => weighted.totals().ok()?,
+            Some(weighted) => Totals::from_weighted_sums(weighted).ok()?,
             None => Totals::from_sums(sums, at(ECE_LEVEL)),
         },
         weighted: sums.weighted().is_some(),
         interval: at(cells.max(2).next_power_of_two().ilog2()),
         ece: at(ECE_LEVEL),
-        pyramid: &pyramid,
+        levels: &levels,
         discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha),
         distances: match sums.weighted() {
             Some(_) => None,
             None => distance::of_cells(
-                pyramid.finest(),
+                levels.finest(),
                 |i| grid.edges(grid.level(), i as u32),
                 grid.axis() == Axis::Linear,
                 o.distances,
@@ -244,8 +251,8 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
 
 /// Evaluates raw scores in [0, 1] with their outcomes, in double precision; `None` without events.
 ///
-/// With `MonteCarlo` and `Bonferroni` together, the procedure of the T-Cal paper, all its B scales are
-/// tested; otherwise 12 levels, as in a window.
+/// With `MonteCarlo` and `Bonferroni` together, the procedure of the T-Cal paper, all its B scales
+/// are tested; otherwise 12 levels, as in a window.
 pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation> {
     if sample.is_empty() {
         return None;
@@ -261,7 +268,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     } else {
         scales.min(OFFLINE_LEVEL)
     };
-    let pyramid = Pyramid::from_scores(sample, finest);
+    let levels = Levels::from_scores(sample, finest);
     let cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(n))
@@ -272,7 +279,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::from_scores(sample, cells),
         ece: &ece,
-        pyramid: &pyramid,
+        levels: &levels,
         discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha),
         distances: distance::of_scores(sample, o.distances),
     };
@@ -282,9 +289,9 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
 }
 
-/// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None` without
-/// events. See [`super::weighted`]. What would redraw outcomes or rests on a theorem for equal weights runs by
-/// the exact moments instead, and [`WITHHELD`] says what is not told.
+/// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None`
+/// without events. See [`super::weighted`]. What would redraw outcomes or rests on a theorem for
+/// equal weights runs by the exact moments instead, and [`WITHHELD`] lists what is left out.
 pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evaluation> {
     if sample.is_empty() {
         return None;
@@ -295,7 +302,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let sample = &carried[..];
     let totals = Totals::from_weighted(sample);
     let n = (totals.n * (totals.n / totals.w2)) as u64;
-    let pyramid = Pyramid::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
+    let levels = Levels::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
     let cells = (o.interval_cells).unwrap_or(interval::default_cells(n));
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
@@ -305,7 +312,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         totals,
         interval: &Level::from_weighted(sample, cells.max(1)),
         ece: &Level::from_weighted(sample, ECE_CELLS),
-        pyramid: &pyramid,
+        levels: &levels,
         discrete: None,
         distances: None,
     };
@@ -336,7 +343,7 @@ fn carried<'a>(sample: &'a [(f64, bool)], sampling: &Sampling) -> Cow<'a, [(f64,
 struct Sample<'a> {
     totals: Totals,
     weighted: bool,
-    pyramid: &'a Pyramid,
+    levels: &'a Levels,
     interval: &'a Level,
     ece: &'a Level,
     discrete: Option<DiscreteTest>,
@@ -346,25 +353,25 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
-        let tcal = tcal::tcal(self.pyramid, &o.tcal);
-        let effective = self.pyramid.n();
+        let tcal = tcal::tcal(self.levels, &o.tcal);
+        let effective = self.levels.n();
         let interval = interval::interval(self.interval, effective, o.confidence, o.null_reach);
         let reject = self.discrete.as_ref().map_or(tcal.reject, |d| d.reject);
-        let cox = companions::cox(t, self.interval);
-        let (ks, kuiper) = ks::ks_and_kuiper(self.pyramid.finest(), n);
-        let coarsest = &self.pyramid.levels()[0];
+        let cox = classical::cox(t, self.interval);
+        let (ks, kuiper) = ks::ks_and_kuiper(self.levels.finest(), n);
+        let coarsest = &self.levels.as_slice()[0];
         Evaluation {
             n: t.count as u64,
             positives: t.positives as u64,
             mean_score: t.z / n,
             event_rate: t.y / n,
             tolerance: tolerance(o, &tcal, &interval, (!self.weighted).then_some(n), reject),
-            ece_l1: companions::ece_l1(self.ece, n),
-            mce: companions::mce(self.ece),
-            brier: companions::brier(t, diagram),
+            ece_l1: classical::ece_l1(self.ece, n),
+            mce: classical::mce(self.ece),
+            brier: classical::brier(t, diagram),
             log_loss: t.loss / n,
-            in_the_large: companions::in_the_large(t),
-            spiegelhalter: companions::spiegelhalter(t),
+            in_the_large: classical::in_the_large(t),
+            spiegelhalter: classical::spiegelhalter(t),
             cox,
             ks,
             kuiper,
@@ -402,10 +409,11 @@ fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {
 
 /// The composite null: an ℓ2-ECE of at most τ.
 ///
-/// By the interval (default): its lower end is above τ and 0 is not in it. By T-Cal, Remark 3: some level
-/// has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n, 1/m))), K = 2, α′ = α/B. The remark writes
-/// the tolerance as c₀n^(−2s/(4s+1)); here that is τ, and its square, the most that E T_d can be under the
-/// composite null, is taken off first, so that Chebyshev's bound holds at any τ.
+/// By the interval (default): its lower end is above τ and 0 is not in it. By T-Cal, Remark 3: some
+/// level has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n, 1/m))), K = 2, α′ = α/B. The
+/// remark writes the tolerance as c₀n^(−2s/(4s+1)); here that is τ, and its square, the most that E
+/// T_d can be under the composite null, is taken off first, so that Chebyshev's bound holds at any
+/// τ.
 fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: Option<f64>, reject: bool) -> Tolerance {
     let tau = o.tolerance;
     let shared = 4.0 * f64::from(tcal.scales.max(1)) / o.tcal.alpha;

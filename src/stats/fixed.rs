@@ -56,8 +56,8 @@ impl Score {
     }
 }
 
-/// A score and its outcome in eight bytes, as they wait to be added up: the score's bits, whose sign is
-/// never used, with the outcome in its place.
+/// A score and its outcome in eight bytes, as they wait to be added up: the score's bits, whose
+/// sign is never used, with the outcome in its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scored(u64);
 
@@ -85,9 +85,9 @@ impl Scored {
 
 /// Rounds x, |x| < 2¹⁹, to units of 2⁻³², half to even.
 ///
-/// By adding 1.5·2⁵²: a double of that size has no bits left below the unit, so the addition rounds,
-/// and the integer stands in the low bits of the sum. `f64::round` is a call into the C library on
-/// processors without an instruction for it.
+/// By adding 1.5·2⁵²: a double of that size has no bits left below the unit, so the addition
+/// rounds, and the integer stands in the low bits of the sum. `f64::round` is a call into the C
+/// library on processors without an instruction for it.
 #[inline]
 pub fn to_fixed(x: f64) -> i64 {
     const SHIFT: f64 = 1.5 * (1u64 << 52) as f64;

@@ -1,32 +1,37 @@
 //! Confidence interval for the ℓ2 expected calibration error.
 //!
-//! Source: Sun, Chaudhari, Barnett, Dobriban, *A confidence interval for the ℓ2 expected calibration
-//! error* (2024), Algorithm 1. With m cells, N_i events in cell i, n in all, U = y − z, and e_i, C_i
-//! the mean and variance of U in cell i:
+//! Source: Sun, Chaudhari, Barnett, Dobriban, *A confidence interval for the ℓ2 expected
+//! calibration error* (2024), Algorithm 1. With m cells, N_i events in cell i, n in all, U = y − z,
+//! and e_i, C_i the mean and variance of U in cell i:
 //!
-//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased for the squared error
-//!   of the binned scores given the counts, so it may be negative; a cell of one event says nothing.
-//! * σ̂₁² = Σ(N_i/n)e_i⁴ − (Σ(N_i/n)e_i²)² + 4Σ(N_i/n)e_i²C_i, equations (6), (7): n·var T off the null.
+//! * T = (1/n) Σ_{N_i ≥ 2} [(ΣU)_i² − (ΣU²)_i]/(N_i − 1), equation (4): unbiased for the squared
+//!   error of the binned scores given the counts, so it may be negative; a cell of one event says
+//!   nothing.
+//! * σ̂₁² = Σ(N_i/n)e_i⁴ − (Σ(N_i/n)e_i²)² + 4Σ(N_i/n)e_i²C_i, equations (6), (7): n·var T off the
+//!   null.
 //!
-//! Off the null √n(T − ECE²) is normal with σ₁²; on it T falls n√w times faster, with another law. So
-//! one normal interval does not serve both, and the algorithm cuts its lower end at T⁺/2 and asks
-//! apart whether 0 belongs to it ([`NullReach`]). Because (0, x] and [0, x] differ, `contains_zero`
-//! is a flag of its own; it may hold beside a positive lower end, and the set is then {0} ∪ [lower, upper].
+//! Off the null √n(T − ECE²) is normal with σ₁²; on it T falls n√w times faster, with another law.
+//! So one normal interval does not serve both, and the algorithm cuts its lower end at T⁺/2 and
+//! asks apart whether 0 belongs to it ([`NullReach`]). Because (0, x] and [0, x] differ,
+//! `contains_zero` is a flag of its own; it may hold beside a positive lower end, and the set is
+//! then {0} ∪ [lower, upper].
 //!
-//! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide for
-//! rare events, where every V = z(1−z) is small. The conditional reach uses the exact three cumulants
-//! of T given the scores and keeps its level whatever the scores are.
+//! Which null: the paper's σ₀ takes the scores to fill the whole chamber evenly and is far too wide
+//! for rare events, where every V = z(1−z) is small. The conditional reach uses the exact three
+//! cumulants of T given the scores and keeps its level whatever the scores are.
 //!
 //! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
 //! enough events; `median_count` under 5 says that they do not.
 
 use super::estimator;
+use super::levels::Level;
 use super::null::Moments;
-use super::pyramid::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// When 0 joins the interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum NullReach {
     /// The estimate's p-value under the exact null given the scores exceeds α.
     Conditional,
@@ -39,6 +44,7 @@ pub enum NullReach {
 
 /// Interval for the ℓ2-ECE.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Interval {
     /// m, the number of cells.
     pub cells: u64,
@@ -60,6 +66,7 @@ pub struct Interval {
 
 /// What the interval needs of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Estimate {
     /// T, the unbiased estimate of the squared ℓ2-ECE.
     pub t: f64,
@@ -93,19 +100,20 @@ impl Estimate {
         }
     }
 
-    /// The same of weighted events; σ̂₁² is that of n events, n the effective number. See [`super::weighted`].
+    /// The same of weighted events; σ̂₁² is that of n events, n the effective number. See
+    /// [`super::weighted`].
     fn of_weighted(level: &Level) -> Estimate {
         let (mut mass, mut squares, mut second) = (0.0, 0.0, 0.0);
-        for (c, extra) in level.squares() {
+        for (c, moments) in level.squares() {
             mass += c.n;
-            squares += extra.w2;
+            squares += moments.w2;
             second += c.u * c.u / c.n;
         }
         let mut spread = 0.0;
-        for (c, extra) in level.squares() {
+        for (c, moments) in level.squares() {
             let e = c.u / c.n;
             let rest = e * e + second / mass;
-            spread += 4.0 * e * e * c.u2 - 4.0 * e * rest * extra.w2u + rest * rest * extra.w2;
+            spread += 4.0 * e * e * c.u2 - 4.0 * e * rest * moments.w2u + rest * rest * moments.w2;
         }
         Estimate {
             t: estimator::unbiased(level),
@@ -124,6 +132,7 @@ impl Estimate {
 
 /// An interval for the squared error.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SquaredEnds {
     /// Lower end.
     pub lower: f64,
@@ -141,7 +150,8 @@ pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -
         normal_quantile(1.0 - alpha / 2.0),
     );
     let h = (e.sigma1_squared.max(0.0) / n).sqrt();
-    // The middle branch is open at 0: T could be this small by chance, but 0 itself is for the null to say.
+    // The middle branch is open at 0: T could be this small by chance, but 0 itself is for the null
+    // to say.
     let (lower, open) = if t / 2.0 <= t - two_sided * h {
         (t - two_sided * h, false)
     } else if t - one_sided * h < t / 2.0 {
@@ -194,9 +204,10 @@ pub fn paper_threshold(lower_support: f64, cells: u64, n: f64, alpha: f64) -> f6
 
 /// Cells by default: the smallest power of two not below 2·n^(2/5), at least 2.
 ///
-/// n^(2/5) is the order at which T's binning error and its noise off the null balance for a Lipschitz
-/// curve (smoothness s = 1). The factor is for scores that fill half the axis, as those of a top label
-/// do: without it the 90 % interval covered 0.84 in the paper's setting 2 at n = 1000, with it 0.87.
+/// n^(2/5) is the order at which T's binning error and its noise off the null balance for a
+/// Lipschitz curve (smoothness s = 1). The factor is for scores that fill half the axis, as those
+/// of a top label do: without it the 90 % interval covered 0.84 in the paper's setting 2 at n =
+/// 1000, with it 0.87.
 pub fn default_cells(n: u64) -> u64 {
     let target = (2.0 * (n as f64).powf(0.4)).ceil().max(2.0) as u64;
     target.next_power_of_two()
@@ -204,7 +215,7 @@ pub fn default_cells(n: u64) -> u64 {
 
 fn median_count(level: &Level) -> f64 {
     // Of weighted events the effective number; n·(n/n) is n.
-    let effective = level.squares().map(|(c, extra)| c.n * (c.n / extra.w2));
+    let effective = level.squares().map(|(c, moments)| c.n * (c.n / moments.w2));
     let mut counts: Vec<f64> = effective.collect();
     if counts.is_empty() {
         return 0.0;

@@ -2,9 +2,9 @@
 //!
 //! The levels of one sample are correlated, so giving each α/B (Bonferroni) spends too little. Each
 //! level's p-value is turned into a normal score; the scores are taken as jointly normal with the
-//! exact null correlation of neighbouring levels, and as a Markov chain along the levels, which they
-//! nearly are: T of a finer level is T of the coarser one plus a nearly independent increment. Then
-//! P(max Z > t) needs only one-dimensional integrals, one after another:
+//! exact null correlation of neighbouring levels, and as a Markov chain along the levels, which
+//! they nearly are: T of a finer level is T of the coarser one plus a nearly independent increment.
+//! Then P(max Z > t) needs only one-dimensional integrals, one after another:
 //!
 //! ```text
 //! f₁ = φ on (−∞, t],   f_{b+1}(y) = ∫ f_b(x) φ((y − ρx)/s)/s dx,   s² = 1 − ρ²
@@ -12,17 +12,17 @@
 //! ```
 //!
 //! The second line adds what crosses t at each step instead of taking what stays from one, so small
-//! probabilities keep their digits. Integrals are Gauss–Legendre sums on [−7, t]; of the 10⁻¹² below −7
-//! hardly any ever crosses t.
+//! probabilities keep their digits. Integrals are Gauss–Legendre sums on [−7, t]; of the 10⁻¹²
+//! below −7 hardly any ever crosses t.
 //!
-//! Levels whose adjacent correlation exceeds 0.999 are one statistic and are merged: the kernel would
-//! be narrower than the nodes are apart. Rare-event scores on a linear axis do this.
+//! Levels whose adjacent correlation exceeds 0.999 are one statistic and are merged: the kernel
+//! would be narrower than the nodes are apart. Rare-event scores on a linear axis do this.
 //!
-//! Always: the result lies between the smallest p-value and B times it, and is the same for the same
-//! input. Cost: nodes × neighbours × levels exponentials, about 15 µs at 12 levels of continuous
-//! scores and ten times that where all correlations are near 1; nodes are worked out once per process,
-//! and the exponential is a short one of our own. Source: `T-Cal` §4 of the design; the recursion is
-//! the classical one for first passage of a Gaussian Markov sequence.
+//! Always: the result lies between the smallest p-value and B times it, and is the same for the
+//! same input. Cost: nodes × neighbours × levels exponentials, about 15 µs at 12 levels of
+//! continuous scores and ten times that where all correlations are near 1; nodes are worked out
+//! once per process, and the exponential is a short one of our own. The recursion is the classical
+//! one for first passage of a Gaussian Markov sequence.
 
 use super::null::{normal_survival, normal_upper_quantile};
 use std::f64::consts::PI;
@@ -81,8 +81,8 @@ fn crossing(t: f64, correlations: &[f64]) -> f64 {
     out
 }
 
-/// Share of the result below which a node's part of it is left out: of some thousand nodes all together
-/// 10⁻⁷.
+/// Share of the result below which a node's part of it is left out: of some thousand nodes all
+/// together 10⁻⁷.
 const SLIGHT: f64 = 1e-10;
 
 /// Mass at a node below which it changes no digit that is reported.
@@ -117,9 +117,9 @@ fn density(x: f64) -> f64 {
     (-0.5 * x * x).exp() / (2.0 * PI).sqrt()
 }
 
-/// eˣ for x in [−32, 0] as the 256th power of e^(x/256), which five terms of its series give: to 10⁻⁹
-/// of itself from −10 on and 10⁻⁶ at the end. Of additions and multiplications alone, so that a loop
-/// over nodes becomes vector code; the library's is a call.
+/// eˣ for x in [−32, 0] as the 256th power of e^(x/256), which five terms of its series give: to
+/// 10⁻⁹ of itself from −10 on and 10⁻⁶ at the end. Of additions and multiplications alone, so that
+/// a loop over nodes becomes vector code; the library's is a call.
 #[inline]
 fn exp(x: f64) -> f64 {
     let y = x * (1.0 / 256.0);
@@ -175,7 +175,7 @@ fn gauss_legendre(n: usize) -> Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::rng::Rng;
+    use crate::rng::Rng;
 
     #[test]
     fn quadrature_integrates_polynomials_exactly() {

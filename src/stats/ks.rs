@@ -1,26 +1,27 @@
 //! Kolmogorov–Smirnov and Kuiper statistics of the cumulative residuals.
 //!
-//! Walk the scores upwards and add up the residuals: C_k = (1/n) Σ_{z ≤ z_k} U. Of a calibrated model
-//! the path wanders about 0; over scores that are too low it climbs, over scores that are too high it
-//! falls, and the slope is the error. KS is max|C|, Kuiper max C − min C (0 counted in); Kuiper does not
-//! lose an error that an opposite one makes good elsewhere. No cells need to be chosen: cells enter only
-//! because the path of a window is known at the ends of its finest cells.
+//! Walk the scores upwards and add up the residuals: C_k = (1/n) Σ_{z ≤ z_k} U. Of a calibrated
+//! model the path wanders about 0; over scores that are too low it climbs, over scores that are too
+//! high it falls, and the slope is the error. KS is max|C|, Kuiper max C − min C (0 counted in);
+//! Kuiper does not lose an error that an opposite one makes good elsewhere. No cells need to be
+//! chosen: cells enter only because the path of a window is known at the ends of its finest cells.
 //!
 //! Source: Arrieta-Ibarra, Gujral, Tannen, Tygert, Xu, *Metrics of calibration for probabilistic
-//! predictions*, JMLR 23 (2022). Under the null given the scores the steps are independent with mean 0
-//! and variance V, and nothing ties the path's end to 0, so n·C/√ΣV is a Brownian motion on [0, 1] (not
-//! a bridge). Its two laws are classical:
+//! predictions*, JMLR 23 (2022). Under the null given the scores the steps are independent with
+//! mean 0 and variance V, and nothing ties the path's end to 0, so n·C/√ΣV is a Brownian motion on
+//! [0, 1] (not a bridge). Its two laws are classical:
 //!
 //! * P(max|B| > x) = 4 Σ_{k≥0} (−1)^k Φ̄((2k+1)x)
 //! * P(max B − min B > x) = 8 Σ_{k≥1} (−1)^(k−1) k Φ̄(kx), Feller, Ann. Math. Statist. 22 (1951)
 //!
 //! Seen only at some points, a path's extremes are smaller, so both p-values err to the safe side.
 
-use super::pyramid::Level;
+use super::levels::Level;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// A statistic of the path of cumulative residuals.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Path {
     /// On the scale of probabilities: divided by n.
     pub statistic: f64,

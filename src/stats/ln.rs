@@ -8,12 +8,14 @@
 //! ln x = e·ln 2 + ln c + ln(1 + r),   r = m/c − 1,   |r| ≤ 2⁻⁹
 //! ```
 //!
-//! 1/c and ln c come from a table of four kilobytes, the last term from four terms of its series. Only
-//! additions and multiplications of doubles are used, never fused, so IEEE 754 fixes every bit.
+//! 1/c and ln c come from a table of four kilobytes, the last term from four terms of its series.
+//! Only additions and multiplications of doubles are used, never fused, so IEEE 754 fixes every
+//! bit.
 //!
 //! Always: the error is below 2⁻⁴⁵ for x from 2⁻³² to 2³² (the series leaves r⁵/5 = 2⁻⁴⁷, the
-//! product e·ln 2 rounds by 2⁻⁴⁹); sums round what they take to 2⁻³². Source: P. T. P. Tang, "Table-driven
-//! implementation of the logarithm function in IEEE floating-point arithmetic" (1990), simplified.
+//! product e·ln 2 rounds by 2⁻⁴⁹); sums round what they take to 2⁻³². Source: P. T. P. Tang,
+//! "Table-driven implementation of the logarithm function in IEEE floating-point arithmetic"
+//! (1990), simplified.
 
 use std::f64::consts::LN_2;
 
@@ -29,8 +31,8 @@ struct Row {
 
 static ROWS: [Row; 1 << ROW_BITS] = rows();
 
-/// ln x of a positive, normal x. Of 0 and subnormal numbers, and of +∞, it is some number beyond −708
-/// and 709; it is an error to call this with others.
+/// ln x of a positive, normal x. Of 0 and subnormal numbers, and of +∞, it is some number beyond
+/// −708 and 709; it is an error to call this with others.
 #[inline]
 pub fn ln(x: f64) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
@@ -76,7 +78,7 @@ const fn ln_by_series(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::rng::Rng;
+    use crate::rng::Rng;
 
     #[test]
     fn it_agrees_with_the_library_to_forty_five_bits() {

@@ -1,10 +1,10 @@
 //! The null by redrawing outcomes: exact where the moments are an approximation.
 //!
-//! Given the scores, a calibrated model's outcomes are independent coin flips. So at each finest cell
-//! Σy is drawn from Binomial(N, mean score) and carried up the pyramid: all levels of one replicate
-//! share one draw, as they do in the data. The p-value (1 + #{T* ≥ T})/(R + 1) is exact at any n for
-//! scores that are equal within a finest cell, and off by the spread of scores inside it otherwise
-//! (a relative 2⁻²⁴ of the variance at 4096 cells).
+//! Given the scores, a calibrated model's outcomes are independent coin flips. So at each finest
+//! cell Σy is drawn from Binomial(N, mean score) and carried up the levels: all levels of one
+//! replicate share one draw, as they do in the data. The p-value (1 + #{T* ≥ T})/(R + 1) is exact
+//! at any n for scores that are equal within a finest cell, and off by the spread of scores inside
+//! it otherwise (a relative 2⁻²⁴ of the variance at 4096 cells).
 //!
 //! All replicates of a cell are drawn at once, from an alias table made for that cell (its cost is
 //! paid once for R draws; 32 random bits give one draw, so a probability is right to 2⁻³²). D = ΣU
@@ -12,15 +12,16 @@
 //! statistics and D, Q to its parent. One open cell a level: the working set is 38 vectors, half a
 //! megabyte at 3000 replicates, and the loops over them are plain enough to become vector code.
 //!
-//! Near the threshold more is drawn until the answer is settled, or 16 times the replicates are spent.
-//! What is doubtful even then would be decided by the seed; the test reports it as borderline and takes
-//! the noise-free p-value of the exact moments instead. The same seed gives the same answer.
+//! Near the threshold more is drawn until the answer is settled, or 16 times the replicates are
+//! spent. What is doubtful even then would be decided by the seed; the test reports it as
+//! borderline and takes the noise-free p-value of the exact moments instead. The same seed gives
+//! the same answer.
 //!
 //! Cost: 3000 replicates × 12 levels × 4096 cells take some 50 ms in one thread. Source: T-Cal,
 //! appendix 8.3.3; Walker's alias method; Westfall and Young for the joint p-value.
 
 use super::binomial;
-use super::pyramid::{Level, LevelCell};
+use super::levels::{Level, LevelCell};
 use super::rng::Rng;
 
 /// What to draw and what is asked of it.
@@ -43,12 +44,13 @@ pub(super) struct Drawn {
     pub levels: Vec<f64>,
     /// p-value of the smallest of them, by the draws' own joint law; `None` with Bonferroni.
     pub joint: Option<f64>,
-    /// Levels (all of them, with the joint law) whose p-value stayed within two standard errors of the
-    /// draws from the threshold while the decision hung on it; empty when it is settled.
+    /// Levels (all of them, with the joint law) whose p-value stayed within two standard errors of
+    /// the draws from the threshold while the decision hung on it; empty when it is settled.
     pub doubtful: Vec<usize>,
 }
 
-/// At most this many rounds: 16 × 3000 replicates settle a p-value of 0.002 to 10 % in under a second.
+/// At most this many rounds: 16 × 3000 replicates settle a p-value of 0.002 to 10 % in under a
+/// second.
 const ROUNDS_MAX: u32 = 16;
 
 /// p-values of `observed` (T_d of each level, with its null deviation) by redrawing the outcomes of
@@ -138,11 +140,12 @@ fn reaches(drawn: f32, (observed, sd): (f64, f64)) -> bool {
     f64::from(drawn) >= observed - 1e-5 * sd - 1e-12
 }
 
-/// P(smallest p-value ≤ the observed one): every replicate is ranked level by level among the others
-/// and the data, as the data are. \[Westfall and Young 1993\]
+/// P(smallest p-value ≤ the observed one): every replicate is ranked level by level among the
+/// others and the data, as the data are. \[Westfall and Young 1993\]
 fn joint_p_value(kept: &[Vec<f32>], observed: &[(f64, f64)]) -> f64 {
     let total = kept[0].len();
-    // Over levels, the fewest statistics (itself included) that reach the replicate's, and the data's.
+    // Over levels, the fewest statistics (itself included) that reach the replicate's, and the
+    // data's.
     let mut fewest = vec![usize::MAX; total];
     let mut seen = usize::MAX;
     let mut order: Vec<(f32, usize)> = Vec::with_capacity(total);
@@ -295,11 +298,12 @@ impl<'a> Draws<'a> {
 }
 
 /// Above this variance of Σy in one cell a rounded normal draw stands in for the binomial one: its
-/// distribution function is off by less than 0.001, and an alias table would no longer fit the cache.
+/// distribution function is off by less than 0.001, and an alias table would no longer fit the
+/// cache.
 const VARIANCE_NORMAL: f64 = 40_000.0;
 
-/// Outcomes less likely than this times the likeliest are not drawn: a draw of 32 bits could not tell
-/// them from 0.
+/// Outcomes less likely than this times the likeliest are not drawn: a draw of 32 bits could not
+/// tell them from 0.
 const LEAST: f64 = 1e-11;
 
 /// Walker's alias table of D = K − Σz, K binomial; 2^bits slots.
@@ -410,9 +414,9 @@ mod tests {
     fn redrawn_statistics_have_the_exact_moments_of_the_null() {
         let mut rng = Rng::new(9);
         let sample: Vec<_> = (0..2000).map(|_| (rng.uniform(), false)).collect();
-        let p = super::super::pyramid::Pyramid::from_scores(&sample, 12);
-        let mut draws = Draws::new(p.levels(), p.finest(), 20_000, 4);
-        for (level, t) in p.levels().iter().zip(draws.round(12)) {
+        let p = super::super::levels::Levels::from_scores(&sample, 12);
+        let mut draws = Draws::new(p.as_slice(), p.finest(), 20_000, 4);
+        for (level, t) in p.as_slice().iter().zip(draws.round(12)) {
             let exact = Moments::of_debiased(level);
             let mean = t.iter().map(|&t| f64::from(t)).sum::<f64>() / 2e4;
             let moment = |k| {

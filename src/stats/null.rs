@@ -2,23 +2,24 @@
 //!
 //! Under the null the U of different events are independent with mean 0, variance V = z(1−z) and
 //! third moment μ₃ = V(1−2z). The debiased estimators are then sums over cells of Σ_{a≠b} U_a U_b
-//! with a weight, and their mean (0), variance and third cumulant are closed forms of additive sums.
-//! A Pearson type III law (a shifted gamma) with these three moments gives p-values without any
-//! redrawing; it is exact for one large cell (χ² with one degree) and within a few per cent of Monte
-//! Carlo from 2 to 16384 cells, where the normal law would be off by factors in the tail.
+//! with a weight, and their mean (0), variance and third cumulant are closed forms of additive
+//! sums. A Pearson type III law (a shifted gamma) with these three moments gives p-values without
+//! any redrawing; it is exact for one large cell (χ² with one degree) and within a few per cent of
+//! Monte Carlo from 2 to 16384 cells, where the normal law would be off by factors in the tail.
 //!
 //! Always: variance ≥ 0; a p-value lies in [0, 1] and does not grow with the statistic.
 //! Cost: one pass over the occupied cells for the moments; under a microsecond for a tail.
 //! Source: `T-Cal` §3; the third cumulant is that of a weighted U-statistic of order two.
 
 use super::estimator::off_diagonal;
-use super::pyramid::{Extra, Level, LevelCell};
+use super::levels::{Level, LevelCell, WeightMoments};
 use statrs::function::erf::erfc;
 use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur};
 use std::f64::consts::{PI, SQRT_2};
 
 /// Variance and third cumulant of an estimator with mean 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Moments {
     /// Variance, at least 0.
     pub variance: f64,
@@ -33,18 +34,18 @@ impl Moments {
         Self::scaled(level, |c, _| 1.0 / c.n)
     }
 
-    /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events; of weighted
-    /// events 1/(Σw − Σw²/Σw).
+    /// Null moments of the unbiased estimator T: weight 1/(N−1) a cell of at least two events; of
+    /// weighted events 1/(Σw − Σw²/Σw).
     pub fn of_unbiased(level: &Level) -> Moments {
-        Self::scaled(level, |c, extra| 1.0 / (c.n - extra.w2 / c.n))
+        Self::scaled(level, |c, moments| 1.0 / (c.n - moments.w2 / c.n))
     }
 
-    fn scaled(level: &Level, weight: impl Fn(&LevelCell, Extra) -> f64) -> Moments {
+    fn scaled(level: &Level, weight: impl Fn(&LevelCell, WeightMoments) -> f64) -> Moments {
         let (mut n, mut variance, mut third) = (0.0, 0.0, 0.0);
-        for (c, extra) in level.squares() {
+        for (c, moments) in level.squares() {
             n += c.n;
             if c.count >= 2.0 {
-                let w = weight(c, extra);
+                let w = weight(c, moments);
                 variance += variance_of(c) * w * w;
                 third += third_of(c) * w * w * w;
             }
@@ -63,7 +64,8 @@ impl Moments {
 
     /// P(T ≥ t) under the null, by the Pearson type III law.
     ///
-    /// Without variance T is 0 under the null: 1 for t ≤ 0, and 0 for a t that the null cannot give.
+    /// Without variance T is 0 under the null: 1 for t ≤ 0, and 0 for a t that the null cannot
+    /// give.
     pub fn survival(&self, t: f64) -> f64 {
         let sd = self.sd();
         if sd > 0.0 {
@@ -76,7 +78,8 @@ impl Moments {
     }
 }
 
-/// A statistic above this is not rounding: sums are exact to 2⁻³³ an event, and T is a mean of them.
+/// A statistic above this is not rounding: sums are exact to 2⁻³³ an event, and T is a mean of
+/// them.
 const IMPOSSIBLE: f64 = 1e-8;
 
 /// Variance of Σ_{a≠b} U_a U_b of a cell: 2[(ΣV)² − ΣV²].
@@ -141,8 +144,8 @@ const SKEW_NONE: f64 = 1e-6;
 /// series of the incomplete gamma function grow longer with the root of the shape.
 const SHAPE_LARGE: f64 = 150.0;
 
-/// Upper regularised incomplete gamma function for a large shape, by Temme's uniform expansion:
-/// ½ erfc(η√(a/2)) + e^{−aη²/2}/√(2πa)·C₀(η), η²/2 = λ − 1 − ln λ, λ = x/a. \[Temme 1979; DLMF 8.12\]
+/// Upper regularised incomplete gamma function for a large shape, by Temme's uniform expansion: ½
+/// erfc(η√(a/2)) + e^{−aη²/2}/√(2πa)·C₀(η), η²/2 = λ − 1 − ln λ, λ = x/a. \[Temme 1979; DLMF 8.12\]
 fn temme_upper(shape: f64, x: f64) -> f64 {
     let mu = x / shape - 1.0;
     let half = mu - mu.ln_1p();
@@ -208,7 +211,7 @@ pub fn correlation(coarser: &Level, finer: &Level) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pyramid::Pyramid;
+    use super::super::levels::Levels;
     use super::super::rng::Rng;
     use super::*;
 
@@ -262,15 +265,15 @@ mod tests {
         let draw = |rng: &mut Rng| -> Vec<(f64, bool)> {
             scores.iter().map(|&z| (z, rng.uniform() < z)).collect()
         };
-        let null = Pyramid::from_scores(&draw(&mut rng), 6);
-        let (a, b) = (&null.levels()[2], &null.levels()[4]);
+        let null = Levels::from_scores(&draw(&mut rng), 6);
+        let (a, b) = (&null.as_slice()[2], &null.as_slice()[4]);
         let (ma, mb) = (Moments::of_debiased(a), Moments::of_debiased(b));
         let rounds = 20_000;
         let (mut product, mut above) = (0.0, [0u32; 2]);
         let at = 2.5;
         for _ in 0..rounds {
-            let p = Pyramid::from_scores(&draw(&mut rng), 6);
-            let t = [2, 4].map(|i| super::super::estimator::debiased(&p.levels()[i]));
+            let p = Levels::from_scores(&draw(&mut rng), 6);
+            let t = [2, 4].map(|i| super::super::estimator::debiased(&p.as_slice()[i]));
             product += t[0] * t[1];
             above[0] += u32::from(t[0] > at * ma.sd());
             above[1] += u32::from(t[1] > at * mb.sd());

@@ -1,16 +1,17 @@
 //! The reliability diagram: per cell the mean score, the event rate, and two bars.
 //!
 //! * The bar of the rate is Clopper–Pearson's: what the true rate may be, given the outcomes.
-//! * The consistency bar is where the rate falls if the scores are true (Bröcker & Smith, Weather and
-//!   Forecasting 22, 2007). The count of positives is then a sum of independent coins with the scores'
-//!   probabilities; it is given the law of Binomial(N, mean score), which is a little wider.
+//! * The consistency bar is where the rate falls if the scores are true (Bröcker & Smith, Weather
+//!   and Forecasting 22, 2007). The count of positives is then a sum of independent coins with the
+//!   scores' probabilities; it is given the law of Binomial(N, mean score), which is a little
+//!   wider.
 //!
 //! Both hold 95 %. A rate outside the consistency bar is evidence; one cell in twenty is outside by
 //! chance. Up to 32 cells have bars: many more could not be read, and inverse beta functions cost
 //! microseconds each. With variance above `SMALL` the third-order Cornish–Fisher expansion takes
 //! their place (it is off by under a hundredth of a standard deviation, the tests check it).
 
-use super::pyramid::{Level, LevelCell};
+use super::levels::{Level, LevelCell};
 use statrs::distribution::{Beta, ContinuousCDF};
 
 /// Finest level of a diagram: 32 cells.
@@ -27,6 +28,7 @@ const SMALL: f64 = 60.0;
 
 /// One occupied cell of the reliability diagram.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReliabilityCell {
     /// Scores from here.
     pub low: f64,
@@ -38,8 +40,8 @@ pub struct ReliabilityCell {
     pub mean_score: f64,
     /// Share of positive outcomes.
     pub event_rate: f64,
-    /// Lower end of the Clopper–Pearson bar of the event rate; `None` of weighted events, whose positives are
-    /// no binomial count.
+    /// Lower end of the Clopper–Pearson bar of the event rate; `None` of weighted events, whose
+    /// positives are no binomial count.
     pub rate_low: Option<f64>,
     /// Upper end of it.
     pub rate_high: Option<f64>,
@@ -60,9 +62,9 @@ pub fn reliability(level: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Vec<Reli
     cells.map(|c| of(c, edges(c.index))).collect()
 }
 
-/// The bars of weighted events. Under the null the rate Σwy/Σw has the mean Σwz/Σw, the variance Σw²V/(Σw)² and
-/// the third moment Σw³μ₃/(Σw)³, exactly; the consistency bar is the second-order Cornish–Fisher expansion of
-/// these, without the steps that a count has.
+/// The bars of weighted events. Under the null the rate Σwy/Σw has the mean Σwz/Σw, the variance
+/// Σw²V/(Σw)² and the third moment Σw³μ₃/(Σw)³, exactly; the consistency bar is the second-order
+/// Cornish–Fisher expansion of these, without the steps that a count has.
 fn weighted_cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
     let (mean, sd) = (c.z / c.n, c.v.sqrt());
     let skew = if sd > 0.0 { c.mu3 / (c.v * sd) } else { 0.0 };
@@ -132,8 +134,8 @@ fn beta_quantile(a: f64, b: f64, upper: bool) -> f64 {
     (mean + sd * cornish_fisher(z, skew, excess)).clamp(0.0, 1.0)
 }
 
-/// Where the share of positives of Binomial(n, p) falls: the smallest counts at which the distribution
-/// function reaches TAIL and 1 − TAIL, over n.
+/// Where the share of positives of Binomial(n, p) falls: the smallest counts at which the
+/// distribution function reaches TAIL and 1 − TAIL, over n.
 fn consistency(n: f64, p: f64) -> (f64, f64) {
     // The rarer side is the short sum.
     if p > 0.5 {
@@ -153,8 +155,8 @@ fn consistency(n: f64, p: f64) -> (f64, f64) {
     (at(-QUANTILE), at(QUANTILE))
 }
 
-/// Exact quantiles by adding up the probabilities from 0; n·p is at most 2·SMALL here, so a few hundred
-/// terms at most.
+/// Exact quantiles by adding up the probabilities from 0; n·p is at most 2·SMALL here, so a few
+/// hundred terms at most.
 fn small_counts(n: f64, p: f64) -> (f64, f64) {
     let odds = p / (1.0 - p);
     let mut probability = (n * (-p).ln_1p()).exp();

@@ -1,8 +1,8 @@
 //! A small generator of uniform bits: xoshiro256++ (Blackman, Vigna 2019), seeded by SplitMix64.
 //!
-//! The redrawn samples of a test must be the same at every rerun of the same window, on every machine,
-//! so the generator is part of the product and its seed an argument; there is no global one. It is
-//! fast (under a nanosecond a draw) and has period 2²⁵⁶ − 1; it is not for secrets.
+//! The redrawn samples of a test must be the same at every rerun of the same window, on every
+//! machine, so the generator is part of the product and its seed an argument; there is no global
+//! one. It is fast (under a nanosecond a draw) and has period 2²⁵⁶ − 1; it is not for secrets.
 
 /// State of the generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,8 @@ impl Rng {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Standard normal, by Marsaglia's polar method (one of the pair is thrown away: no state is kept).
+    /// Standard normal, by Marsaglia's polar method (one of the pair is thrown away: no state is
+    /// kept).
     pub fn normal(&mut self) -> f64 {
         loop {
             let (a, b) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);

@@ -1,31 +1,32 @@
 //! Scores carried from one population to another: negatives that were down-sampled at a known rate.
 //!
-//! Rare positives are dear and negatives are not, so only a share of the negatives may be kept: in the
-//! stream of events, to save its volume, or in the data that the model was trained on, to balance them. Either
-//! way the score and the events speak of two populations, and a model that is right in its own looks
-//! miscalibrated in the other. Neither needs weights: what changes is the odds of a positive, by a factor
-//! that is known, and so the score itself.
+//! Rare positives are dear and negatives are not, so only a share of the negatives may be kept: in
+//! the stream of events, to save its volume, or in the data that the model was trained on, to
+//! balance them. Either way the score and the events speak of two populations, and a model that is
+//! right in its own looks miscalibrated in the other. Neither needs weights: what changes is the
+//! odds of a positive, by a factor that is known, and so the score itself.
 //!
-//! Let negatives be kept with probability r and positives always, whatever else is known of an event. Where
-//! P(y = 1 | s) = s, Bayes' theorem gives among the events that were kept
+//! Let negatives be kept with probability r and positives always, whatever else is known of an
+//! event. Where P(y = 1 | s) = s, Bayes' theorem gives among the events that were kept
 //!
 //! ```text
 //! P(y = 1 | s, kept) = s / (s + r(1 − s)),      odds(kept) = odds(s) / r
 //! ```
 //!
-//! (Elkan, *The foundations of cost-sensitive learning*, IJCAI 2001, Theorem 2, with the positives' base rate
-//! written as the rate of sampling). The other way round, a score p of a model that was trained with negatives
-//! kept at the rate w is s = p / (p + (1 − p)/w) in the whole population, odds(s) = w·odds(p): He et al.,
-//! *Practical lessons from predicting clicks on ads at Facebook*, ADKDD 2014, §6.3. Both together multiply the
-//! odds by w / r, and by 1 where they are equal: scores of a model that was trained on data sampled like the
-//! stream need nothing.
+//! (Elkan, *The foundations of cost-sensitive learning*, IJCAI 2001, Theorem 2, with the positives'
+//! base rate written as the rate of sampling). The other way round, a score p of a model that was
+//! trained with negatives kept at the rate w is s = p / (p + (1 − p)/w) in the whole population,
+//! odds(s) = w·odds(p): He et al., *Practical lessons from predicting clicks on ads at Facebook*,
+//! ADKDD 2014, §6.3. Both together multiply the odds by w / r, and by 1 where they are equal:
+//! scores of a model that was trained on data sampled like the stream need nothing.
 //!
-//! **Scale.** What is tested, and all that is reported of it (errors, intervals, tolerance, mean score, event
-//! rate, Brier score, the diagram), is on the scale of the events that are there. The outcomes are then
-//! independent coins with the carried scores as probabilities, exactly, so every test keeps its exact null and no
-//! variance is spent on weights. An error there is not the error in the whole population: at small scores it is
-//! 1/r times as large, and cells count by the events that were kept. Only the event rate is carried back
-//! ([`Sampling::whole`]), for it can be had exactly.
+//! **Scale.** What is tested, and all that is reported of it (errors, intervals, tolerance, mean
+//! score, event rate, Brier score, the diagram), is on the scale of the events that are there. The
+//! outcomes are then independent coins with the carried scores as probabilities, exactly, so every
+//! test keeps its exact null and no variance is spent on weights. An error there is not the error
+//! in the whole population: at small scores it is 1/r times as large, and cells count by the events
+//! that were kept. Only the event rate is carried back ([`Sampling::whole`]), for it can be had
+//! exactly.
 //!
 //! Always: 0 stays 0 and 1 stays 1; the order of scores stays; the rates are in (0, 1].
 //! Cost: a division an event of a model that uses it, nothing for others.
@@ -34,6 +35,8 @@ use super::fixed::Score;
 
 /// At which rates negatives were kept. See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "(f64, f64)", into = "(f64, f64)"))]
 pub struct Sampling {
     kept: f64,
     trained: f64,
@@ -55,6 +58,20 @@ impl std::fmt::Display for RateError {
 
 impl std::error::Error for RateError {}
 
+impl TryFrom<(f64, f64)> for Sampling {
+    type Error = RateError;
+
+    fn try_from((kept, trained): (f64, f64)) -> Result<Sampling, RateError> {
+        Sampling::new(kept, trained)
+    }
+}
+
+impl From<Sampling> for (f64, f64) {
+    fn from(sampling: Sampling) -> (f64, f64) {
+        (sampling.kept, sampling.trained)
+    }
+}
+
 impl Default for Sampling {
     /// Every event was kept.
     fn default() -> Sampling {
@@ -66,8 +83,8 @@ impl Default for Sampling {
 }
 
 impl Sampling {
-    /// `kept` is the share of negatives in the stream, `trained` that in the data that the model was trained on
-    /// where its scores were not corrected for it; both in (0, 1].
+    /// `kept` is the share of negatives in the stream, `trained` that in the data that the model
+    /// was trained on where its scores were not corrected for it; both in (0, 1].
     pub fn new(kept: f64, trained: f64) -> Result<Sampling, RateError> {
         for rate in [kept, trained] {
             if !(rate > 0.0 && rate <= 1.0) {
@@ -101,18 +118,19 @@ impl Sampling {
     /// The score on the scale of the events that are there: w·p / (w·p + r(1 − p)).
     ///
     /// With w = 1, r = 0.1: 0.5 becomes 0.5/(0.5 + 0.05) = 10/11.
+    #[inline]
     pub fn carry(&self, score: Score) -> Score {
         if self.is_none() {
             return score;
         }
         let p = score.value();
         let (yes, no) = (self.trained * p, self.kept * (1.0 - p));
-        // A share is a score; a score of which both parts are too small for a double stays as it is.
+        // A share is a score; a score whose parts are both too small for a double stays as it is.
         Score::new(yes / (yes + no)).unwrap_or(score)
     }
 
-    /// The event rate of the whole population, of which all positives and a share of the negatives are there:
-    /// q / (q + (1 − q)/r). With r = 0.1, 10/11 becomes 0.5.
+    /// The event rate of the whole population, if all its positives and a share of its negatives
+    /// are here: q / (q + (1 − q)/r). With r = 0.1, 10/11 becomes 0.5.
     pub fn whole(&self, rate: f64) -> f64 {
         let negatives = (1.0 - rate) / self.kept;
         rate / (rate + negatives)

@@ -1,204 +1,31 @@
 //! The additive sums that are kept of a stream: all that any binned statistic needs.
 //!
-//! [`Cell`] holds six integers for one finest cell; [`Sums`] holds the cells, the four sums that need
-//! a logarithm of each score, and the distinct scores while they are few. Two `Sums` merge by addition
-//! and part by subtraction, both exact, so a window is the merge of its panes and a pane the merge of
-//! its partitions, to the last bit.
+//! [`Sums`] holds a [`Cell`] of six integers for each finest cell, the four sums that need a
+//! logarithm of each score ([`LogSums`]), and the distinct scores while they are few. Two `Sums`
+//! merge by addition and part by subtraction, both exact, so a window is the merge of its panes and
+//! a pane the merge of its partitions, to the last bit.
 //!
 //! Cells lie in one dense array once more than a sixteenth are occupied and in a sorted map of the
-//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane. While
-//! sums take events by the batch, most lie in [narrow cells](super::narrow) beside them. All
-//! forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
+//! few before that; a rare-event stream on a linear axis then costs a few hundred bytes a pane.
+//! While sums take events by the batch, most lie in [compact cells](super::compact) beside them.
+//! All forms compare equal through [`Sums::occupied`], which walks occupied cells in order.
 //!
-//! Capacity: each field is a u64 in units of 2⁻³², so a cell of scores near 1 holds 2³² events, and
-//! cells of small scores hold more. Beyond that merging fails as [`Overflow`]; it never wraps. Events
-//! by the batch ([`super::pending`]) go unchecked into sums that are known to hold fewer than
+//! Sums that would leave their integers fail as [`Overflow`]; they never wrap. Events
+//! by the batch ([`super::batch`]) go unchecked into sums that are known to hold fewer than
 //! [`EVENTS_MAX`].
 
 use super::algebra::{Merge, Overflow, Retract};
 use super::axis::Grid;
-use super::fixed::{ONE, Score, Scored, to_fixed};
-use super::ln::ln;
-use super::narrow::Narrow;
+use super::compact::CompactCells;
+use super::fixed::{Score, Scored};
+use super::logs::LogBatch;
 use super::weight::Weight;
 use super::weighted::WeightedSums;
 use std::collections::BTreeMap;
 
+pub use super::cell::{Cell, EVENTS_MAX};
 pub use super::distinct::{DISTINCT_MAX, Distinct, ScoreCount};
-
-/// Most events of a pane: no field of a cell can then leave its integer.
-pub const EVENTS_MAX: u64 = (1 << 31) - 1;
-
-/// Sums of one cell; all but the counts in units of 2⁻³².
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cell {
-    /// Number of events N.
-    pub n: u64,
-    /// Σy, the number of positive outcomes.
-    pub y: u64,
-    /// Σz.
-    pub z: u64,
-    /// Σyz.
-    pub yz: u64,
-    /// Σz².
-    pub z2: u64,
-    /// ΣV² with V = z(1−z).
-    pub v2: u64,
-}
-
-impl Cell {
-    /// The sums of one event of a score in units of 2⁻³², at most [`ONE`].
-    ///
-    /// With P = z(1−z) exactly: V is P rounded, and z² = z − P rounded; so all products fit a u64. Halves
-    /// are rounded up. Nothing here can wrap: P ≤ 2⁶², V ≤ 2³⁰.
-    #[inline]
-    pub fn of(z: u64, outcome: bool) -> Cell {
-        const HALF: u64 = 1 << 31;
-        let y = u64::from(outcome);
-        let p = z.wrapping_mul(ONE.wrapping_sub(z));
-        let v = p.wrapping_add(HALF) >> 32;
-        let less = HALF.wrapping_sub(p) as i64 >> 32;
-        Cell {
-            n: 1,
-            y,
-            z,
-            yz: z & y.wrapping_neg(),
-            z2: z.wrapping_add_signed(less),
-            v2: v.wrapping_mul(v).wrapping_add(HALF) >> 32,
-        }
-    }
-
-    /// Adds `other` where the caller knows that no field can overflow.
-    #[inline]
-    fn accumulate(&mut self, o: &Cell) {
-        self.n = self.n.wrapping_add(o.n);
-        self.y = self.y.wrapping_add(o.y);
-        self.z = self.z.wrapping_add(o.z);
-        self.yz = self.yz.wrapping_add(o.yz);
-        self.z2 = self.z2.wrapping_add(o.z2);
-        self.v2 = self.v2.wrapping_add(o.v2);
-    }
-
-    /// Whether this many events can have these sums, each at most 1 an event.
-    fn is_bounded(&self) -> bool {
-        let most = u128::from(self.n) << 32;
-        let parts = [self.z, self.yz, self.z2, self.v2];
-        self.y <= self.n && parts.iter().all(|&part| u128::from(part) <= most)
-    }
-
-    #[inline]
-    fn zip(&self, o: &Cell, f: impl Fn(u64, u64) -> Option<u64>) -> Result<Cell, Overflow> {
-        let g = |a, b| f(a, b).ok_or(Overflow);
-        Ok(Cell {
-            n: g(self.n, o.n)?,
-            y: g(self.y, o.y)?,
-            z: g(self.z, o.z)?,
-            yz: g(self.yz, o.yz)?,
-            z2: g(self.z2, o.z2)?,
-            v2: g(self.v2, o.v2)?,
-        })
-    }
-}
-
-impl Merge for Cell {
-    fn empty(&self) -> Cell {
-        Cell::default()
-    }
-
-    #[inline]
-    fn merge(&mut self, other: &Cell) -> Result<(), Overflow> {
-        *self = self.zip(other, u64::checked_add)?;
-        Ok(())
-    }
-}
-
-impl Retract for Cell {
-    #[inline]
-    fn retract(&mut self, other: &Cell) -> Result<(), Overflow> {
-        *self = self.zip(other, u64::checked_sub)?;
-        Ok(())
-    }
-}
-
-/// The sums that need ℓ = log(z/(1−z)) of each score, z clipped to [2⁻³², 1−2⁻³²] for these alone;
-/// in units of 2⁻³², rounded per event. For log loss and the Cox score test.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LogSums {
-    /// −Σ[y log z + (1−y) log(1−z)], nats.
-    pub loss: i128,
-    /// Σ(y−z)ℓ.
-    pub u_logit: i128,
-    /// Σvℓ.
-    pub v_logit: i128,
-    /// Σvℓ².
-    pub v_logit2: i128,
-}
-
-impl LogSums {
-    fn zip(
-        &self,
-        o: &LogSums,
-        f: impl Fn(i128, i128) -> Option<i128>,
-    ) -> Result<LogSums, Overflow> {
-        let g = |a, b| f(a, b).ok_or(Overflow);
-        Ok(LogSums {
-            loss: g(self.loss, o.loss)?,
-            u_logit: g(self.u_logit, o.u_logit)?,
-            v_logit: g(self.v_logit, o.v_logit)?,
-            v_logit2: g(self.v_logit2, o.v_logit2)?,
-        })
-    }
-
-    /// Whether `n` events can have these sums.
-    fn is_bounded(&self, n: u64) -> bool {
-        let most = u128::from(n) * u128::from(LOG_TERM_MAX);
-        let parts = [self.loss, self.u_logit, self.v_logit, self.v_logit2];
-        parts.iter().all(|part| part.unsigned_abs() <= most)
-    }
-}
-
-/// Most that one event adds to a log sum: |ℓ| ≤ 32·ln 2 < 23 at the clip.
-const LOG_TERM_MAX: u64 = 23 * ONE;
-
-/// The log sums of at most 2²⁰ events, see [`LOG_TERM_MAX`].
-#[derive(Debug, Clone, Copy, Default)]
-struct LogBatch {
-    loss: i64,
-    u_logit: i64,
-    v_logit: i64,
-    v_logit2: i64,
-}
-
-impl LogBatch {
-    #[inline]
-    fn observe(&mut self, score: Score, outcome: bool) {
-        const CLIP: f64 = 1.0 / ONE as f64;
-        let z = score.value().clamp(CLIP, 1.0 - CLIP);
-        let (a, b) = (ln(z), ln(1.0 - z));
-        let (l, v) = (a - b, z * (1.0 - z));
-        let (loss, u) = if outcome { (-a, 1.0 - z) } else { (-b, -z) };
-        self.loss = self.loss.wrapping_add(to_fixed(loss));
-        self.u_logit = self.u_logit.wrapping_add(to_fixed(u * l));
-        self.v_logit = self.v_logit.wrapping_add(to_fixed(v * l));
-        self.v_logit2 = self.v_logit2.wrapping_add(to_fixed(v * l * l));
-    }
-
-    fn sums(self) -> LogSums {
-        LogSums {
-            loss: self.loss.into(),
-            u_logit: self.u_logit.into(),
-            v_logit: self.v_logit.into(),
-            v_logit2: self.v_logit2.into(),
-        }
-    }
-}
-
-/// The log sums of one event.
-pub(super) fn log_terms(score: Score, outcome: bool) -> LogSums {
-    let mut logs = LogBatch::default();
-    logs.observe(score, outcome);
-    logs.sums()
-}
+pub use super::logs::LogSums;
 
 #[derive(Debug, Clone)]
 enum Cells {
@@ -211,13 +38,14 @@ enum Cells {
 pub struct Sums {
     grid: Grid,
     n: u64,
-    /// What is not in narrow cells.
+    /// What is not in compact cells.
     cells: Cells,
     /// While events come by the batch.
-    narrow: Option<Narrow>,
+    compact: Option<CompactCells>,
     logs: LogSums,
     distinct: Distinct,
-    /// All that there is of weighted events, on a grid of such; the cells and logs beside it are then empty.
+    /// All that there is of weighted events, on a grid of such; the cells and logs beside it are
+    /// then empty.
     weighted: Option<Box<WeightedSums>>,
 }
 
@@ -229,7 +57,7 @@ impl Sums {
             grid,
             n: 0,
             cells: Cells::Sparse(BTreeMap::new()),
-            narrow: None,
+            compact: None,
             logs: LogSums::default(),
             distinct: Distinct::default(),
         }
@@ -248,15 +76,15 @@ impl Sums {
         Ok(sums)
     }
 
-    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must be
-    /// below the grid's number of cells. On overflow the sums are unusable.
+    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must
+    /// be below the grid's number of cells. On overflow the sums are unusable.
     pub fn merge_parts(
         &mut self,
         cells: impl IntoIterator<Item = (u32, Cell)>,
         logs: &LogSums,
         distinct: &Distinct,
     ) -> Result<(), Overflow> {
-        self.widen();
+        self.expand();
         for (index, cell) in cells {
             self.merge_cell(index, &cell)?;
         }
@@ -312,18 +140,18 @@ impl Sums {
 
     /// Occupied cells in ascending order of index.
     pub fn occupied(&self) -> impl Iterator<Item = (u32, Cell)> {
-        let narrow = self.narrow.as_ref().map(|narrow| self.with(narrow));
-        let wide = narrow.is_none().then(|| self.wide());
-        let all = narrow.into_iter().flatten();
-        all.chain(wide.into_iter().flatten())
+        let compact = self.compact.as_ref().map(|compact| self.with(compact));
+        let full = compact.is_none().then(|| self.full());
+        let all = compact.into_iter().flatten();
+        all.chain(full.into_iter().flatten())
             .filter(|(_, c)| c.n > 0)
     }
 
-    /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`] where all are wide, as
-    /// those of a window are.
+    /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`]
+    /// where all are full, as those of a window are.
     #[inline]
     pub fn each_occupied(&self, mut f: impl FnMut(u32, &Cell)) {
-        match (&self.narrow, &self.cells) {
+        match (&self.compact, &self.cells) {
             (None, Cells::Dense(all)) => {
                 for (index, cell) in (0..).zip(all) {
                     if cell.n > 0 {
@@ -335,8 +163,8 @@ impl Sums {
         }
     }
 
-    /// Cells that are not narrow, in ascending order of index.
-    fn wide(&self) -> impl Iterator<Item = (u32, Cell)> {
+    /// Cells that are not compact, in ascending order of index.
+    fn full(&self) -> impl Iterator<Item = (u32, Cell)> {
         let (sparse, dense) = match &self.cells {
             Cells::Sparse(map) => (Some(map.iter().map(|(&i, c)| (i, *c))), None),
             Cells::Dense(all) => (None, Some((0..).zip(all.iter().copied()))),
@@ -345,29 +173,29 @@ impl Sums {
         sparse.chain(dense.into_iter().flatten())
     }
 
-    /// All cells, each with what it has beside its narrow form.
-    fn with(&self, narrow: &Narrow) -> impl Iterator<Item = (u32, Cell)> {
-        (0..).zip(narrow.cells()).map(|(index, mut cell)| {
-            let wide = match &self.cells {
+    /// All cells, each with what it has beside its compact form.
+    fn with(&self, compact: &CompactCells) -> impl Iterator<Item = (u32, Cell)> {
+        (0..).zip(compact.cells()).map(|(index, mut cell)| {
+            let full = match &self.cells {
                 Cells::Sparse(map) if map.is_empty() => None,
                 Cells::Sparse(map) => map.get(&index),
                 Cells::Dense(all) => all.get(index as usize),
             };
-            if let Some(wide) = wide {
-                cell.accumulate(wide);
+            if let Some(full) = full {
+                cell.accumulate(full);
             }
             (index, cell)
         })
     }
 
-    /// Adds one event: six integers to one cell, four to the log sums. It is an error to call this on a grid of
-    /// weighted events.
+    /// Adds one event: six integers to one cell, four to the log sums. It is an error to call this
+    /// on a grid of weighted events.
     pub fn observe(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
         if self.weighted.is_some() {
             return Err(Overflow);
         }
         let cell = Cell::of(score.fixed(), outcome);
-        self.widen();
+        self.expand();
         self.merge_cell(self.grid.cell_of(score.value()), &cell)?;
         let mut logs = LogBatch::default();
         logs.observe(score, outcome);
@@ -381,7 +209,7 @@ impl Sums {
         self.n += batch.len() as u64;
         let mut rest = batch;
         while let Cells::Sparse(map) = &mut self.cells
-            && self.narrow.is_none()
+            && self.compact.is_none()
             && map.len() < few(&self.grid)
             && let [one, more @ ..] = rest
         {
@@ -412,55 +240,55 @@ impl Sums {
 
     /// Adds a batch to cells that are not few.
     fn observe_many(&mut self, batch: &[Scored]) {
-        if let (Cells::Sparse(_), None) = (&self.cells, &self.narrow) {
-            self.narrow();
+        if let (Cells::Sparse(_), None) = (&self.cells, &self.compact) {
+            self.compact();
         }
         let grid = self.grid;
-        let Some(mut narrow) = self.narrow.take() else {
+        let Some(mut compact) = self.compact.take() else {
             for one in batch {
                 let (index, cell) = located(&grid, *one);
                 self.cell_mut(index).accumulate(&cell);
             }
             return;
         };
-        narrow.observe(&grid, batch, |index, cell| {
+        compact.observe(&grid, batch, |index, cell| {
             self.cell_mut(index).accumulate(cell)
         });
-        self.narrow = Some(narrow);
+        self.compact = Some(compact);
         if let Cells::Dense(_) = self.cells {
-            self.widen();
+            self.expand();
         }
     }
 
-    /// Makes many cells narrow before a batch is added to them.
-    pub(super) fn narrow_dense(&mut self) {
-        if let (Cells::Dense(_), None) = (&self.cells, &self.narrow) {
-            self.narrow();
+    /// Makes many cells compact before a batch is added to them.
+    pub(super) fn compact_dense(&mut self) {
+        if let (Cells::Dense(_), None) = (&self.cells, &self.compact) {
+            self.compact();
         }
     }
 
-    /// Makes the cells narrow, unless too many have more events than that holds: they would take more
-    /// room than wide ones.
+    /// Makes the cells compact, unless too many have more events than a compact one holds: they
+    /// would take more room than full ones.
     #[cold]
-    fn narrow(&mut self) {
-        let mut narrow = Narrow::new(&self.grid);
+    fn compact(&mut self) {
+        let mut compact = CompactCells::new(&self.grid);
         let mut rest = Sums::new(self.grid);
-        for (index, cell) in self.wide().filter(|(_, c)| c.n > 0) {
-            if !narrow.take(index, &cell) {
+        for (index, cell) in self.full().filter(|(_, c)| c.n > 0) {
+            if !compact.take(index, &cell) {
                 *rest.cell_mut(index) = cell;
             }
         }
         if let Cells::Sparse(_) = rest.cells {
             self.cells = rest.cells;
-            self.narrow = Some(narrow);
+            self.compact = Some(compact);
         }
     }
 
-    /// Moves all narrow cells back.
+    /// Moves all compact cells back.
     #[cold]
-    fn widen(&mut self) {
-        if let Some(narrow) = self.narrow.take() {
-            for (index, cell) in (0..).zip(narrow.cells()).filter(|(_, c)| c.n > 0) {
+    fn expand(&mut self) {
+        if let Some(compact) = self.compact.take() {
+            for (index, cell) in (0..).zip(compact.cells()).filter(|(_, c)| c.n > 0) {
                 self.cell_mut(index).accumulate(&cell);
             }
         }
@@ -480,8 +308,8 @@ impl Sums {
         if let Some(weighted) = self.weighted() {
             return weighted.bytes();
         }
-        let narrow = self.narrow.as_ref().map_or(0, Narrow::bytes);
-        narrow
+        let compact = self.compact.as_ref().map_or(0, CompactCells::bytes);
+        compact
             + match &self.cells {
                 // A B-tree node holds up to 11 entries and is at least half full.
                 Cells::Sparse(map) => map.len() * 2 * (size_of::<Cell>() + size_of::<u32>()),
@@ -511,7 +339,7 @@ impl Sums {
 
     fn densify(&mut self) {
         let mut all = vec![Cell::default(); self.grid.cells() as usize].into_boxed_slice();
-        for (index, cell) in self.wide() {
+        for (index, cell) in self.full() {
             all[index as usize] = cell;
         }
         self.cells = Cells::Dense(all);
@@ -543,7 +371,7 @@ impl Retract for Sums {
             self.n = ours.n();
             return Ok(());
         }
-        self.widen();
+        self.expand();
         for (index, cell) in other.occupied() {
             self.cell_mut(index).retract(&cell)?;
             self.n -= cell.n;

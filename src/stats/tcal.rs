@@ -1,24 +1,27 @@
 //! Adaptive T-Cal: the test of calibration over all dyadic levels at once.
 //!
-//! Each level gives one debiased estimate T_d and one p-value; the smallest p-value, adjusted for the
-//! number of levels, is the test's. Coarse levels see what is wrong on the whole, fine ones what is
-//! wrong in places; no level need be chosen. Where the p-values come from ([`Critical`]) and how the
-//! error is shared ([`Sharing`]) are choices; the default, exact moments and the joint law of the
-//! levels, redraws nothing and has a level nearer to α, so more power, than the paper's procedure.
+//! Each level gives one debiased estimate T_d and one p-value; the smallest p-value, adjusted for
+//! the number of levels, is the test's. Coarse levels see what is wrong on the whole, fine ones
+//! what is wrong in places; no level need be chosen. Where the p-values come from ([`Critical`])
+//! and how the error is shared ([`Sharing`]) are choices; the default, exact moments and the joint
+//! law of the levels, redraws nothing and has a level nearer to α, so more power, than the paper's
+//! procedure.
 //!
-//! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value 1;
-//! the same pyramid and options give the same answer.
-//! Cost: one fused pass over each level's occupied cells, about 60 µs at 12 levels of up to 4096 cells,
-//! and some 30 µs for the joint law. Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
+//! Always: `p_value` ≤ α exactly when `reject`; a level with no two events in one cell has p-value
+//! 1; the same levels and options give the same answer. Cost: one fused pass over each level's
+//! occupied cells, about 60 µs at 12 levels of up to 4096 cells, and some 30 µs for the joint law.
+//! Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
 
 use super::estimator::pairs_u;
 use super::joint;
+use super::levels::{Level, Levels};
 use super::monte_carlo::{self, Plan};
 use super::null::{Moments, third_of, variance_of};
-use super::pyramid::{Level, Pyramid};
 
 /// Where the critical values of a level come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Critical {
     /// The bound of T-Cal Theorem 3.1: valid always, conservative.
     Theorem,
@@ -33,6 +36,8 @@ pub enum Critical {
 
 /// How the error α is shared over the levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Sharing {
     /// α/B each, as the paper does.
     Bonferroni,
@@ -42,6 +47,7 @@ pub enum Sharing {
 
 /// Options of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TCalOptions {
     /// Level of the test, in (0, 1).
     pub alpha: f64,
@@ -55,6 +61,7 @@ pub struct TCalOptions {
 
 /// One level's part in the test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LevelResult {
     /// m, the number of cells.
     pub cells: u64,
@@ -74,6 +81,7 @@ pub struct LevelResult {
 
 /// Outcome of the adaptive test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TCal {
     /// Calibration is rejected at α.
     pub reject: bool,
@@ -86,8 +94,8 @@ pub struct TCal {
     /// Position in `levels` of the one with the smallest p-value, when the test rejects; of equal
     /// ones that with the largest T_d in null deviations.
     pub rejecting_level: Option<usize>,
-    /// The decision hung by less than the Monte Carlo noise after all rounds, and the p-values of the
-    /// exact moments made it.
+    /// The decision hung by less than the Monte Carlo noise after all rounds, and the p-values of
+    /// the exact moments made it.
     pub borderline: bool,
 }
 
@@ -113,22 +121,22 @@ pub fn scales(n: f64) -> u32 {
     (2.0 * (n / n.ln().sqrt()).log2()).ceil().max(1.0) as u32
 }
 
-/// Adaptive T-Cal over levels 1 to min(L, B) of the pyramid.
+/// Adaptive T-Cal over levels 1 to min(L, B) of the levels.
 ///
 /// Rejects when the smallest p-value of a level, adjusted for the number of levels, is at most α.
 /// Needs two events in one cell to say anything; with fewer than two events nothing is tested
-/// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error is
-/// shared by Bonferroni whatever was asked. \[T-Cal §4\]
-pub fn tcal(p: &Pyramid, o: &TCalOptions) -> TCal {
-    let depth = (scales(p.n()) as usize).min(p.levels().len());
+/// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error
+/// is shared by Bonferroni whatever was asked. \[T-Cal §4\]
+pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
+    let depth = (scales(p.n()) as usize).min(p.as_slice().len());
     if p.n() < 2.0 || depth == 0 {
         return TCal::silent();
     }
-    test(&p.levels()[..depth], p.finest(), o)
+    test(&p.as_slice()[..depth], p.finest(), o)
 }
 
-/// Non-adaptive T-Cal: one level of m* = ⌊n^{2/(4s+1)}⌋ cells, for a known Hölder smoothness s > 0 of
-/// the calibration curve. Scores in [0, 1]. \[T-Cal, Algorithm 1, K = 2\]
+/// Non-adaptive T-Cal: one level of m* = ⌊n^{2/(4s+1)}⌋ cells, for a known Hölder smoothness s > 0
+/// of the calibration curve. Scores in [0, 1]. \[T-Cal, Algorithm 1, K = 2\]
 pub fn tcal_fixed(sample: &[(f64, bool)], smoothness: f64, o: &TCalOptions) -> TCal {
     if sample.len() < 2 {
         return TCal::silent();
@@ -248,8 +256,9 @@ struct Summary {
 }
 
 impl Summary {
-    /// One fused pass, one division a cell and one a parent: the estimators, the null moments and the correlation with
-    /// the coarser level. The functions of `estimator` and `null` say what each sum is.
+    /// One fused pass, one division a cell and one a parent: the estimators, the null moments and
+    /// the correlation with the coarser level. The functions of `estimator` and `null` say what
+    /// each sum is.
     fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
         let ratio = parent.map_or(1, |(p, _)| level.cells / p.cells);
         let mut parents = parent.map_or(&[][..], |(p, _)| &p.occupied).iter();
@@ -361,16 +370,16 @@ mod tests {
 
     #[test]
     fn the_fused_pass_equals_the_separate_functions() {
-        let p = Pyramid::from_scores(&sample(3, 2000, |z| z), 12);
+        let p = Levels::from_scores(&sample(3, 2000, |z| z), 12);
         let t = tcal(&p, &options(Critical::Moments, Sharing::Joint));
-        for (b, (level, got)) in p.levels().iter().zip(&t.levels).enumerate() {
+        for (b, (level, got)) in p.as_slice().iter().zip(&t.levels).enumerate() {
             let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * got.plug_in;
             assert!(near(got.plug_in, estimator::plug_in(level)));
             assert!(near(got.debiased, estimator::debiased(level)));
             let sd = Moments::of_debiased(level).sd();
             assert!((got.null_sd - sd).abs() <= 1e-12 * sd);
             if b > 0 {
-                let parent = &p.levels()[b - 1];
+                let parent = &p.as_slice()[b - 1];
                 let above = Summary::of(parent, None);
                 let fused = Summary::of(level, Some((parent, &above))).correlation_with_parent;
                 assert!((fused - null::correlation(parent, level)).abs() < 1e-12);
@@ -385,7 +394,7 @@ mod tests {
             20_000,
             |z| if (0.5..0.6).contains(&z) { 0.95 } else { z },
         );
-        let p = Pyramid::from_scores(&data, 12);
+        let p = Levels::from_scores(&data, 12);
         for critical in [
             Critical::Theorem,
             Critical::Moments,
@@ -404,7 +413,7 @@ mod tests {
 
     #[test]
     fn calibrated_scores_are_accepted_and_nothing_is_said_of_too_little() {
-        let p = Pyramid::from_scores(&sample(5, 3000, |z| z), 12);
+        let p = Levels::from_scores(&sample(5, 3000, |z| z), 12);
         for critical in [Critical::Theorem, Critical::Moments] {
             let t = tcal(&p, &options(critical, Sharing::Joint));
             assert!(!t.reject && t.rejecting_level.is_none());
@@ -412,7 +421,7 @@ mod tests {
         }
         for data in [vec![], vec![(0.5, true)]] {
             let t = tcal(
-                &Pyramid::from_scores(&data, 3),
+                &Levels::from_scores(&data, 3),
                 &options(Critical::Moments, Sharing::Joint),
             );
             assert!(!t.reject && t.p_value == 1.0);
@@ -422,10 +431,10 @@ mod tests {
     #[test]
     fn a_certain_score_that_fails_is_rejected_without_any_variance() {
         let data = vec![(1.0, false); 20];
-        let p = Pyramid::from_scores(&data, 4);
+        let p = Levels::from_scores(&data, 4);
         let t = tcal(&p, &options(Critical::Moments, Sharing::Joint));
         assert!(t.reject && t.p_value == 0.0 && t.rejecting_level.is_some());
-        let held = Pyramid::from_scores(&[(1.0, true); 20], 4);
+        let held = Levels::from_scores(&[(1.0, true); 20], 4);
         assert!(!tcal(&held, &options(Critical::Moments, Sharing::Joint)).reject);
     }
 
@@ -442,7 +451,7 @@ mod tests {
     #[test]
     fn moments_and_redrawn_outcomes_give_the_same_p_values() {
         for (seed, n) in [(7, 300), (8, 5000)] {
-            let p = Pyramid::from_scores(&sample(seed, n, |z| z), 12);
+            let p = Levels::from_scores(&sample(seed, n, |z| z), 12);
             let a = tcal(&p, &options(Critical::Moments, Sharing::Joint));
             let drawn = Critical::MonteCarlo { replicates: 20_000 };
             let b = tcal(&p, &options(drawn, Sharing::Joint));

@@ -1,28 +1,27 @@
 //! Views: what of an observation is tested.
 //!
-//! An observation is a prediction and its outcome. A scalar view makes of it a score z and whether the
-//! event happened, y: `binary` the score of the positive class, `top_label` the largest probability
-//! and whether its class was right, `class:k` one class against the rest. All statistics work on the
-//! pair, so a view is all that they need to know of classes.
+//! An observation is a prediction and its outcome. A scalar view makes of it a score z and whether
+//! the event happened, y: `binary` the score of the positive class, `top_label` the largest
+//! probability and whether its class was right, `class:k` one class against the rest. All
+//! statistics work on the pair, so a view is all that they need to know of classes.
 //!
-//! A vector of probabilities is checked before any view is taken: each entry a score, the sum within
-//! [`SUM_TOLERANCE`] of 1. A smaller offset, as an f32 softmax leaves, is divided out (the observation is
-//! then *renormalised*, which the collector counts). Nothing is clamped.
+//! A vector of probabilities is checked before any view is taken: each entry a score, the sum
+//! within [`SUM_TOLERANCE`] of 1. A smaller offset, as an f32 softmax leaves, is divided out (the
+//! observation is then *renormalised*, which the collector counts). Nothing is clamped.
 
 use super::fixed::{Score, ScoreError};
-use super::multiclass::VectorView;
 use std::fmt;
 use std::str::FromStr;
 
-/// Largest distance of a vector's sum from 1 that is divided out rather than refused: far above what
-/// f32 or f16 softmax leave, far below any real fault.
+/// Largest distance of a vector's sum from 1 that is divided out rather than refused: far above
+/// what f32 or f16 softmax leave, far below any real fault.
 pub const SUM_TOLERANCE: f64 = 1e-3;
 
 /// Offsets below this are the rounding of f64 addition and left alone.
 const SUM_NOISE: f64 = 1e-9;
 
-/// A view of an observation: scalar ones, which project to a score and an outcome, and vector views, which
-/// [`super::multiclass`] and [`super::kernel`] test.
+/// A view of an observation: scalar ones, which project to a score and an outcome, and vector
+/// views, which [`super::multiclass`] and [`super::kernel`] test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum View {
     /// z = score of the positive class; y = it happened.
@@ -54,6 +53,26 @@ impl View {
             View::TopK(k) => Some(VectorView::TopK(k as usize)),
             View::Full => Some(VectorView::Full),
             View::Binary | View::TopLabel | View::Class(_) | View::Kernel => None,
+        }
+    }
+}
+
+/// Which vector of the prediction is tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum VectorView {
+    /// The whole vector.
+    Full,
+    /// The k largest probabilities, 1 ≤ k ≤ K.
+    TopK(usize),
+}
+
+impl std::fmt::Display for VectorView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            VectorView::Full => f.write_str("full"),
+            VectorView::TopK(k) => write!(f, "top_k:{k}"),
         }
     }
 }
@@ -158,8 +177,9 @@ impl<'a> Checked<'a> {
 }
 
 impl Checked<'_> {
-    /// The score that `view` tests, and the class that makes its outcome true: for outcomes that are not
-    /// known yet. Of a binary outcome the classes are 0 and 1.
+    /// The score that `view` tests, and the class that makes its outcome true: for outcomes that
+    /// are not known yet. Of a binary outcome the classes are 0 and 1.
+    #[inline]
     pub fn expect(&self, view: View) -> Result<(Score, u32), ViewError> {
         match (*self, view) {
             (Checked::Score(z), View::Binary) => Ok((z, 1)),

@@ -1,16 +1,24 @@
 //! Importance weights of records, and integers wide enough for their powers.
 //!
-//! Where records were sampled with unequal chances, a weight w > 0 proportional to the inverse of a record's
-//! chance makes the sample speak for the population that it was drawn from (Horvitz and Thompson, JASA 47,
-//! 1952). Sums of weighted events must be as exact as all others, so a weight is fixed point: rounded once to a
-//! multiple of 2⁻¹⁶, below 2¹⁶. A weight of 1 is then 1 to the bit, weights around 1 are off by at most 10⁻⁵ of
-//! themselves, and only their ratios matter: weights that lie far from 1 should be divided by their mean. What
-//! rounds to 0, and what is too large, is refused; nothing is clamped.
+//! Where records were sampled with unequal chances, a weight w > 0 proportional to the inverse of a
+//! record's chance makes the sample speak for the population that it was drawn from (Horvitz and
+//! Thompson, JASA 47, 1952). Sums of weighted events must be as exact as all others, so a weight is
+//! fixed point: rounded once to a multiple of 2⁻¹⁶, below 2¹⁶. A weight of 1 is then 1 to the bit,
+//! weights around 1 are off by at most 10⁻⁵ of themselves, and only their ratios matter: weights
+//! that lie far from 1 should be divided by their mean. What rounds to 0, and what is too large, is
+//! refused; nothing is clamped.
 //!
 //! The null's third cumulant needs Σw⁶, 2²²³ at the bound on events: [`Wide`] has 256 bits.
 
 /// One, in units of 2⁻¹⁶.
 pub const WEIGHT_ONE: u64 = 1 << 16;
+
+/// Units of sums of weights and of their products with scores, as floats.
+pub(crate) const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
+pub(crate) const UNIT_32: f64 = UNIT_16 * UNIT_16;
+pub(crate) const UNIT_48: f64 = UNIT_32 * UNIT_16;
+pub(crate) const UNIT_64: f64 = UNIT_32 * UNIT_32;
+pub(crate) const UNIT_96: f64 = UNIT_64 * UNIT_32;
 
 /// Weights are below this.
 pub const WEIGHT_LIMIT: f64 = 65536.0;
@@ -69,6 +77,7 @@ impl Weight {
     }
 
     /// In units of 2⁻¹⁶, at least 1.
+    #[inline]
     pub fn fixed(self) -> u32 {
         self.0
     }
@@ -86,6 +95,7 @@ impl Weight {
 
 /// An unsigned integer of 256 bits, in limbs of 64, the low one first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Wide(pub [u64; 4]);
 
 impl Wide {

@@ -1,49 +1,54 @@
 //! Sums of weighted events, and what the estimators make of them.
 //!
-//! Record a has a weight w_a > 0, known when its prediction was made; records were drawn with chances
-//! proportional to 1/w. With U = y − z, V = z(1 − z), μ₃ = V(1 − 2z), W_i = Σw over cell i, W over all:
+//! Record a has a weight w_a > 0, known when its prediction was made; records were drawn with
+//! chances proportional to 1/w. With U = y − z, V = z(1 − z), μ₃ = V(1 − 2z), W_i = Σw over cell i,
+//! W over all:
 //!
-//! * The target is the population that the weights restore: the mean residual of a cell is ΣwU/W_i, the squared
-//!   ℓ2-ECE Σ(W_i/W)(ΣwU/W_i)². These are ratio (Hájek) estimators; scaling all weights changes nothing.
-//! * **Debiased** T_d = (1/W) Σ_i [(ΣwU)² − Σw²U²]/W_i, the sum over pairs of different events. Each wU has mean 0
-//!   under the null and events are independent, so T_d has mean 0, exactly, as without weights.
-//! * **Null**, given scores and weights: wU has variance w²V and third moment w³μ₃, so the formulas of
-//!   [`super::null`] hold with V → w²V, μ₃ → w³μ₃ and 1/N → 1/W: variance (1/W²) Σ 2[(Σw²V)² − Σw⁴V²]/W_i², third
-//!   cumulant (1/W³) Σ {8[(Σw²V)³ − 3Σw²V·Σw⁴V² + 2Σw⁶V³] + 4[(Σw³μ₃)² − Σw⁶μ₃²]}/W_i³, and the covariance of two
-//!   levels likewise.
-//! * **Unbiased** T = (1/W) Σ_i [(ΣwU)² − Σw²U²]/(W_i − Σw²/W_i): with one residual e for the cell the pairs
-//!   have the mean e²(W_i² − Σw²). N − 1 is this for weights of 1.
-//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by
-//!   ψ = [2e_i·wU − w(e_i² + θ)]/w̄ with e_i = ΣwU/W_i and θ = Σ(W_i/W)e_i², whose mean is 0; so n·var T → Eψ²,
-//!   estimated by σ̂₁² = (n/W²) Σ_i [4e_i²Σw²U² − 4e_i(e_i² + θ)Σw²U + (e_i² + θ)²Σw²]. For weights of 1 it is
-//!   equation (7) of the interval paper.
-//! * Where a number of events chooses something (cells of the interval, levels of the test), it is the effective
-//!   one, (Σw)²/Σw² (Kish, *Survey sampling*, 1965, §11.7).
+//! * The target is the population that the weights restore: the mean residual of a cell is ΣwU/W_i,
+//!   the squared ℓ2-ECE Σ(W_i/W)(ΣwU/W_i)². These are ratio (Hájek) estimators; scaling all weights
+//!   changes nothing.
+//! * **Debiased** T_d = (1/W) Σ_i [(ΣwU)² − Σw²U²]/W_i, the sum over pairs of different events.
+//!   Each wU has mean 0 under the null and events are independent, so T_d has mean 0, exactly, as
+//!   without weights.
+//! * **Null**, given scores and weights: wU has variance w²V and third moment w³μ₃, so the formulas
+//!   of [`super::null`] hold with V → w²V, μ₃ → w³μ₃ and 1/N → 1/W: variance (1/W²) Σ 2[(Σw²V)² −
+//!   Σw⁴V²]/W_i², third cumulant (1/W³) Σ {8[(Σw²V)³ − 3Σw²V·Σw⁴V² + 2Σw⁶V³] + 4[(Σw³μ₃)² −
+//!   Σw⁶μ₃²]}/W_i³, and the covariance of two levels likewise.
+//! * **Unbiased** T = (1/W) Σ_i [(ΣwU)² − Σw²U²]/(W_i − Σw²/W_i): with one residual e for the cell
+//!   the pairs have the mean e²(W_i² − Σw²). N − 1 is this for weights of 1.
+//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by ψ =
+//!   [2e_i·wU − w(e_i² + θ)]/w̄ with e_i = ΣwU/W_i and θ = Σ(W_i/W)e_i², whose mean is 0; so n·var
+//!   T → Eψ², estimated by σ̂₁² = (n/W²) Σ_i [4e_i²Σw²U² − 4e_i(e_i² + θ)Σw²U + (e_i² + θ)²Σw²].
+//!   For weights of 1 it is equation (7) of the interval paper.
+//! * Where a number of events chooses something (cells of the interval, levels of the test), it is
+//!   the effective one, (Σw)²/Σw² (Kish, *Survey sampling*, 1965, §11.7).
 //!
-//! What the null assumes: given its score, an outcome does not depend on the weight, P(y = 1 | z, w) = z. That holds
-//! where the chance of being kept was a function of the score or had nothing to do with the outcome. If it was a
-//! function of a feature on which calibration depends, T_d keeps its mean of 0 for a population that is calibrated
-//! as a whole, but its spread is then not exactly the null's.
+//! What the null assumes: given its score, an outcome does not depend on the weight, P(y = 1 | z,
+//! w) = z. That holds where the chance of being kept was a function of the score or had nothing to
+//! do with the outcome. If it was a function of a feature on which calibration depends, T_d keeps
+//! its mean of 0 for a population that is calibrated as a whole, but its spread is then not exactly
+//! the null's.
 //!
-//! **Exactness.** Weights and scores are integers ([`super::weight`], [`super::fixed`]), z² and V² rounded once as in
-//! a [`Cell`], and all products of weights exact. So sums merge and part to the last bit, and events whose weights
-//! are all 1 give the bits that they give without weights. No field can leave its integer with fewer than
-//! [`EVENTS_MAX`] events.
+//! **Exactness.** Weights and scores are integers ([`super::weight`], [`super::fixed`]), z² and V²
+//! rounded once as in a [`Cell`], and all products of weights exact. So sums merge and part to the
+//! last bit, and events whose weights are all 1 give the bits that they give without weights. No
+//! field can leave its integer with fewer than [`EVENTS_MAX`] events.
 //!
-//! **Cost.** 256 bytes a cell against 48, in a map and not an array; only models that use weights pay it.
+//! **Cost.** 256 bytes a cell against 48, in a map and not an array; only models that use weights
+//! pay it.
 
 use super::algebra::{Merge, Overflow, Retract};
 use super::axis::Grid;
-use super::companions::Totals;
+use super::cell::{Cell, EVENTS_MAX};
 use super::fixed::{ONE, Score};
-use super::pyramid::{Extra, Level, LevelCell};
-use super::sums::{Cell, EVENTS_MAX};
+use super::logs::log_terms;
 use super::weight::{Weight, Wide};
 use std::collections::BTreeMap;
 
-/// Sums of one cell of weighted events. Weights are in units of 2⁻¹⁶, scores and what is made of them in units of
-/// 2⁻³², products in the product of the units.
+/// Sums of one cell of weighted events. Weights are in units of 2⁻¹⁶, scores and what is made of
+/// them in units of 2⁻³², products in the product of the units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WeightedCell {
     /// Number of events.
     pub n: u64,
@@ -190,46 +195,8 @@ impl WeightedCell {
     }
 
     /// Whether all its weights are 1: then Σw = N and Σw² = N, and by Cauchy and Schwarz only then.
-    fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.w == self.n << 16 && self.w2 == u128::from(self.n) << 32
-    }
-
-    /// Σw²U, in units of 2⁻⁶⁴.
-    fn w2u(&self) -> i128 {
-        (self.w2y << 32).wrapping_sub(self.w2z) as i128
-    }
-
-    fn level_cell(&self, index: u32) -> (LevelCell, Extra) {
-        // Differences wrap on the way and end in range.
-        let u = (u128::from(self.wy) << 32).wrapping_sub(self.wz) as i128;
-        let u2 = (self.w2y << 32)
-            .wrapping_sub(self.w2yz << 1)
-            .wrapping_add(self.w2z2) as i128;
-        let v = self.w2z.wrapping_sub(self.w2z2) as i128;
-        let (w, z) = (self.w as f64 * UNIT_16, self.wz as f64 * UNIT_48);
-        let mean = z / w;
-        let mean_v = mean * (1.0 - mean);
-        let mean_mu3 = mean_v * (1.0 - 2.0 * mean);
-        let (w3, w6) = (self.w3 as f64 * UNIT_48, self.w6.value() * UNIT_96);
-        let cell = LevelCell {
-            index: u64::from(index),
-            n: w,
-            count: self.n as f64,
-            y: self.wy as f64 * UNIT_16,
-            z,
-            u: u as f64 * UNIT_48,
-            u2: u2 as f64 * UNIT_64,
-            v: v as f64 * UNIT_64,
-            v2: self.w4v2.value() * UNIT_96,
-            v3: w6 * mean_v * mean_v * mean_v,
-            mu3: w3 * mean_mu3,
-            mu3_2: w6 * mean_mu3 * mean_mu3,
-        };
-        let extra = Extra {
-            w2: self.w2 as f64 * UNIT_32,
-            w2u: self.w2u() as f64 * UNIT_64,
-        };
-        (cell, extra)
     }
 }
 
@@ -253,14 +220,10 @@ impl Retract for WeightedCell {
     }
 }
 
-const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
-const UNIT_32: f64 = UNIT_16 * UNIT_16;
-const UNIT_48: f64 = UNIT_32 * UNIT_16;
-const UNIT_64: f64 = UNIT_32 * UNIT_32;
-const UNIT_96: f64 = UNIT_64 * UNIT_32;
-
-/// The sums that need a logarithm, as in [`super::sums::LogSums`], times the weight's integer or its square.
+/// The sums that need a logarithm, as in [`super::logs::LogSums`], times the weight's integer or
+/// its square.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WeightedLogs {
     /// −Σw[y log z + (1−y) log(1−z)].
     pub loss: i128,
@@ -274,7 +237,7 @@ pub struct WeightedLogs {
 
 impl WeightedLogs {
     fn of(score: Score, outcome: bool, weight: Weight) -> WeightedLogs {
-        let one = super::sums::log_terms(score, outcome);
+        let one = log_terms(score, outcome);
         let w = i128::from(weight.fixed());
         WeightedLogs {
             loss: w * one.loss,
@@ -360,50 +323,6 @@ impl WeightedSums {
         Ok(())
     }
 
-    /// The finest level.
-    pub fn level(&self, grid: &Grid) -> Level {
-        let both = self.cells().map(|(index, cell)| cell.level_cell(index));
-        let (occupied, extra) = both.unzip();
-        let plain = self.cells.values().all(WeightedCell::is_plain);
-        Level {
-            cells: u64::from(grid.cells()),
-            occupied,
-            extra: if plain { Vec::new() } else { extra },
-        }
-    }
-
-    /// Sums over all cells, for the companions.
-    pub fn totals(&self) -> Result<Totals, Overflow> {
-        let mut all = WeightedCell::default();
-        for cell in self.cells.values() {
-            all.merge(cell)?;
-        }
-        let (one, extra) = all.level_cell(0);
-        let wu2 = (u128::from(all.wy) << 32)
-            .wrapping_sub(all.wyz << 1)
-            .wrapping_add(all.wz2) as i128;
-        let logs = &self.logs;
-        Ok(Totals {
-            n: one.n,
-            count: one.count,
-            positives: all.y as f64,
-            w2: extra.w2,
-            y: one.y,
-            z: one.z,
-            u: one.u,
-            u2: wu2 as f64 * UNIT_48,
-            v_mean: all.wz.wrapping_sub(all.wz2) as i128 as f64 * UNIT_48,
-            v: one.v,
-            v2: all.w2v2 as f64 * UNIT_64,
-            loss: logs.loss as f64 * UNIT_48,
-            u_clipped: one.u,
-            v_clipped: one.v,
-            u_logit: logs.u_logit as f64 * UNIT_48,
-            v_logit: logs.v_logit as f64 * UNIT_64,
-            v_logit2: logs.v_logit2 as f64 * UNIT_64,
-        })
-    }
-
     /// Heap bytes held: a node of a B-tree holds up to 11 entries and is at least half full.
     pub fn bytes(&self) -> usize {
         size_of::<WeightedSums>()
@@ -436,79 +355,3 @@ impl Retract for WeightedSums {
 
 /// A raw event: score in [0, 1], outcome, weight above 0.
 pub type WeightedEvent = (f64, bool, f64);
-
-impl Level {
-    /// Cuts raw weighted events into `m` equal cells of [0, 1], the last closed, in double precision. With all
-    /// weights 1 it is [`Level::from_scores`], to the bit.
-    pub fn from_weighted(sample: &[WeightedEvent], m: u64) -> Level {
-        let mut order = sample.to_vec();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut level = Level {
-            cells: m,
-            occupied: Vec::new(),
-            extra: Vec::new(),
-        };
-        for (z, y, w) in order {
-            let index = ((z * m as f64) as u64).min(m - 1);
-            let y = f64::from(u8::from(y));
-            let (u, v, w2) = (y - z, z * (1.0 - z), w * w);
-            let mu3 = v * (1.0 - 2.0 * z);
-            let (w3, w6) = (w2 * w, w2 * w2 * w2);
-            let one = LevelCell {
-                index,
-                n: w,
-                count: 1.0,
-                y: w * y,
-                z: w * z,
-                u: w * u,
-                u2: w2 * (u * u),
-                v: w2 * v,
-                v2: w2 * w2 * (v * v),
-                v3: w6 * (v * v * v),
-                mu3: w3 * mu3,
-                mu3_2: w6 * (mu3 * mu3),
-            };
-            level.push(one, Extra { w2, w2u: w2 * u });
-        }
-        if sample.iter().all(|&(_, _, w)| w == 1.0) {
-            level.extra.clear();
-        }
-        level
-    }
-}
-
-impl Totals {
-    /// The totals of raw weighted events.
-    pub fn from_weighted(sample: &[WeightedEvent]) -> Totals {
-        const CLIP: f64 = 1.0 / ONE as f64;
-        let mut t = Totals::default();
-        for &(z, y, w) in sample {
-            let w2 = w * w;
-            let (u, v) = (f64::from(u8::from(y)) - z, z * (1.0 - z));
-            t.n += w;
-            t.count += 1.0;
-            t.w2 += w2;
-            t.z += w * z;
-            t.u += w * u;
-            t.u2 += w * u * u;
-            t.v_mean += w * v;
-            t.v += w2 * v;
-            t.v2 += w2 * v * v;
-            if y {
-                t.y += w;
-                t.positives += 1.0;
-            }
-            let z = z.clamp(CLIP, 1.0 - CLIP);
-            let (a, b) = (z.ln(), (1.0 - z).ln());
-            let (l, v) = ((z / (1.0 - z)).ln(), z * (1.0 - z));
-            let u = if y { 1.0 - z } else { -z };
-            t.loss -= w * if y { a } else { b };
-            t.u_clipped += w * u;
-            t.v_clipped += w2 * v;
-            t.u_logit += w * u * l;
-            t.v_logit += w2 * v * l;
-            t.v_logit2 += w2 * v * l * l;
-        }
-        t
-    }
-}

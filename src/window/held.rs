@@ -5,7 +5,7 @@
 
 use crate::stats::algebra::Merge;
 use crate::stats::kernel::features::{BlockSums, FeatureParts};
-use crate::stats::kernel::kept::{Keeping, Kept, KernelParts, KernelSums, TOPS};
+use crate::stats::kernel::sums::{KernelOptions, KernelParts, KernelSums, SampleRow, TOPS};
 use crate::stats::multiclass::sums::{Rows, Shape};
 use crate::stats::multiclass::{Ranked, VectorSums};
 use crate::stats::weight::Weight;
@@ -21,7 +21,7 @@ pub enum HeldShape {
         /// K.
         classes: usize,
         /// How.
-        keeping: Keeping,
+        keeping: KernelOptions,
     },
 }
 
@@ -287,7 +287,7 @@ impl Held {
                 VectorSums::from_rows(ours.shape(), rows, refused).map(Held::Cells)
             }
             (Held::Kernel(ours), HeldState::Kernel(state)) => {
-                let keeping = ours.keeping();
+                let keeping = ours.options();
                 let parts = (state.keeping() == keeping).then(|| state.parts())?;
                 let sums = ours.with_parts(parts)?;
                 Some(Held::Kernel(Box::new(sums)))
@@ -308,7 +308,7 @@ impl Held {
 impl KernelState {
     /// Of sums.
     pub fn of(sums: &KernelSums) -> KernelState {
-        let (keeping, parts) = (sums.keeping(), sums.parts());
+        let (keeping, parts) = (sums.options(), sums.parts());
         // Within 63 bits, by the cap on events.
         let narrow = |x: i128| x as i64;
         let features = parts.features.unwrap_or(FeatureParts {
@@ -341,8 +341,8 @@ impl KernelState {
     }
 
     /// How it was kept.
-    pub fn keeping(&self) -> Keeping {
-        Keeping {
+    pub fn keeping(&self) -> KernelOptions {
+        KernelOptions {
             sample: self.most as usize,
             nu: self.nu.map(f64::from_bits),
             features: self.features as usize,
@@ -352,7 +352,7 @@ impl KernelState {
 
     /// As parts.
     pub fn parts(self) -> KernelParts {
-        let kept = |(rank, class, row): (u64, u32, Vec<f64>)| Kept {
+        let kept = |(rank, class, row): (u64, u32, Vec<f64>)| SampleRow {
             rank,
             class,
             row: row.into_boxed_slice(),

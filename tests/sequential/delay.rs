@@ -5,7 +5,7 @@
 use crate::streams::{LAWS, each, expit, grid, pane, runs};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;
-use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, Watch, fleet};
+use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector, multiple_testing};
 
 const PANE: usize = 50;
 const CHANGE: usize = 20_000;
@@ -38,8 +38,8 @@ fn rules(events: f64) -> Rules {
 }
 
 /// A watch that alarmed after the change, with the events it took.
-fn found(odds: &Odds, law: usize, change: Change, seed: u64) -> Option<(usize, Watch)> {
-    let (mut rng, mut watch) = (Rng::new(5000 + seed), Watch::default());
+fn found(odds: &Odds, law: usize, change: Change, seed: u64) -> Option<(usize, StreamDetector)> {
+    let (mut rng, mut watch) = (Rng::new(5000 + seed), StreamDetector::default());
     let mut seen = 0;
     while seen < CHANGE + MOST {
         let truth = |z| if seen < CHANGE { z } else { change.truth(z) };
@@ -106,7 +106,7 @@ fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
         ),
     ] {
         let all = each(runs, |seed| found(&odds, law, change, seed));
-        let all: Vec<(usize, Watch)> = all.into_iter().flatten().collect();
+        let all: Vec<(usize, StreamDetector)> = all.into_iter().flatten().collect();
         let n = all.len() as f64;
         let mean = all.iter().map(|a| a.0 as f64).sum::<f64>() / n;
         let spread = all.iter().map(|a| (a.0 as f64 - mean).powi(2)).sum::<f64>();
@@ -121,7 +121,7 @@ fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
 }
 
 /// Kind and onset, for most runs.
-fn told(all: &[(usize, Watch)], name: &str, kind: Direction, delay: f64) {
+fn told(all: &[(usize, StreamDetector)], name: &str, kind: Direction, delay: f64) {
     let (mut right, mut near) = (0, 0);
     for (_, watch) in all {
         let Some(alarm) = watch.alarm() else { continue };
@@ -149,7 +149,7 @@ fn told(all: &[(usize, Watch)], name: &str, kind: Direction, delay: f64) {
 fn what_is_mended_clears_and_what_is_not_alarms_again() {
     let odds = Odds::new(grid(), 0.05);
     for mended in [true, false] {
-        let (mut rng, mut watch) = (Rng::new(77), Watch::default());
+        let (mut rng, mut watch) = (Rng::new(77), StreamDetector::default());
         let (mut alarms, mut clears) = (0, 0);
         for t in 0..1000i64 {
             let bad = (40..if mended { 60 } else { 1000 }).contains(&t);
@@ -191,7 +191,7 @@ fn of_a_fleet_the_bad_streams_are_called_and_hardly_any_other() {
                 detector.observe(&odds.likelihoods(&sums), 100.0, 0.0);
             }
             let worths: Vec<f64> = detectors.iter().map(|d| d.log_worth()).collect();
-            for i in fleet::called(&worths, 1e6f64.ln()) {
+            for i in multiple_testing::called(&worths, 1e6f64.ln()) {
                 called_at[i].get_or_insert((t + 1) * 100);
             }
         }

@@ -6,9 +6,9 @@ use std::path::Path;
 use trueline::stats::sequential::budget::Budget;
 use trueline::stats::sequential::detector::Detector;
 use trueline::stats::sequential::evidence::Evidence;
-use trueline::stats::sequential::fleet;
 use trueline::stats::sequential::likelihood::Likelihoods;
 use trueline::stats::sequential::mixture::{COMPONENTS, Scale, weight};
+use trueline::stats::sequential::multiple_testing;
 use trueline::stats::sequential::radius::radius;
 use trueline::stats::sequential::sequences::{
     Gain, SCALES, binned_upper, correction, ece2_lower, mean,
@@ -223,14 +223,14 @@ fn the_shared_fleets_are_called_alike() {
     for case in reference["e_bh"].as_array().unwrap() {
         let log_a = case["A"].as_f64().unwrap().ln();
         assert_eq!(
-            fleet::called(&logs(&case["M"]), log_a),
+            multiple_testing::called(&logs(&case["M"]), log_a),
             indices(&case["rejected"])
         );
     }
     for case in reference["online_e_bh"].as_array().unwrap() {
         let (gamma, alpha) = (numbers(&case["gamma"]), case["alpha"].as_f64().unwrap());
         assert_eq!(
-            fleet::online(&logs(&case["E"]), &gamma, alpha),
+            multiple_testing::online(&logs(&case["E"]), &gamma, alpha),
             indices(&case["rejected"])
         );
     }

@@ -9,8 +9,8 @@ use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::detector::{Detector, Parts};
 use trueline::stats::sequential::mixture::{COMPONENTS, DIRECTED};
-use trueline::stats::sequential::watch::WatchParts;
-use trueline::stats::sequential::{Budget, Odds, Rules, Watch};
+use trueline::stats::sequential::stream::StreamDetectorParts;
+use trueline::stats::sequential::{Budget, Odds, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
 
 const TOLERANCES: [f64; 3] = [0.0, 0.05, 0.3];
@@ -242,7 +242,7 @@ fn a_watch_that_is_put_back_goes_on_with_the_same_bits() {
         budget: Budget::RunLength { events: 1e4 },
         ..Rules::default()
     };
-    let (mut rng, mut whole) = (Rng::new(6), Watch::default());
+    let (mut rng, mut whole) = (Rng::new(6), StreamDetector::default());
     let mut broken = whole.clone();
     let mut alarms = 0;
     for t in 0..400i64 {
@@ -257,15 +257,15 @@ fn a_watch_that_is_put_back_goes_on_with_the_same_bits() {
             1_700_000_010_000 + 10_000 * t,
         );
         let seen = whole.observe(&odds, &rules, &sums, ms);
-        broken = Watch::from_parts(broken.parts()).unwrap();
+        broken = StreamDetector::from_parts(broken.parts()).unwrap();
         assert_eq!(broken.observe(&odds, &rules, &sums, ms), seen);
         assert_eq!(broken, whole);
         alarms = whole.alarms();
     }
     assert!(alarms > 1, "the stream is bad enough to alarm anew");
-    let mut foreign: WatchParts = whole.parts();
+    let mut foreign: StreamDetectorParts = whole.parts();
     foreign.detector.signs[3][1] = f64::NAN;
-    assert!(Watch::from_parts(foreign).is_err());
+    assert!(StreamDetector::from_parts(foreign).is_err());
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn panes_of_any_size_and_grids_of_any_kind_leave_the_worth_a_number() {
         ),
     ] {
         let odds = Odds::new(grid, 0.05);
-        let mut watch = Watch::default();
+        let mut watch = StreamDetector::default();
         let mut rng = Rng::new(2);
         for t in 0..20 {
             let mut sums = Sums::new(grid);

@@ -8,7 +8,7 @@ use crate::streams::{LAWS, Law, each, grid, pane, runs};
 use trueline::stats::algebra::Merge;
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate};
 use trueline::stats::rng::Rng;
-use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, Watch};
+use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
 
 const EVENTS: u64 = 100_000;
 const PANE: usize = 500;
@@ -16,7 +16,7 @@ const PANE: usize = 500;
 /// Whether each budget raised an alarm.
 fn alarms(odds: &Odds, budgets: &[Budget], seed: u64, law: impl Fn(u64) -> Law) -> Vec<bool> {
     let mut rng = Rng::new(1000 + seed);
-    let mut watches = vec![Watch::default(); budgets.len()];
+    let mut watches = vec![StreamDetector::default(); budgets.len()];
     let panes = EVENTS / PANE as u64;
     for t in 0..panes {
         let sums = pane(&mut rng, PANE, law(t * 2 / panes), |z| z);

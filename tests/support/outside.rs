@@ -21,7 +21,7 @@ use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
 use trueline::stats::kernel::window::{
-    Keeping, KernelSums, WindowEvaluation, evaluate as evaluate_kernel,
+    KernelOptions, KernelSums, WindowEvaluation, evaluate as evaluate_kernel,
 };
 use trueline::stats::sequential::{Budget, Pair, Paired};
 use trueline::stats::sums::Sums;
@@ -237,7 +237,7 @@ fn mended() -> Arc<Mending> {
 
 /// A kernel test of vectors that say less of the third class than happens.
 fn kernel() -> WindowEvaluation {
-    let mut sums = KernelSums::new(3, Keeping::default()).expect("three classes");
+    let mut sums = KernelSums::new(3, KernelOptions::default()).expect("three classes");
     for i in 0..600_u32 {
         let a = f64::from(i % 97) / 100.0;
         let rank = u64::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15);

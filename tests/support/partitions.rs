@@ -7,7 +7,7 @@ use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
 use trueline::judge::vector::VectorState;
 use trueline::stats::axis::{Axis, Grid};
-use trueline::stats::kernel::window::Keeping;
+use trueline::stats::kernel::window::KernelOptions;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::sparse::SparseSlot;
@@ -45,9 +45,9 @@ pub fn plan() -> Plan {
             judge: JudgeOptions {
                 min_events: 10,
                 // Fewer than a window holds.
-                kernel: Keeping {
+                kernel: KernelOptions {
                     sample: 24,
-                    ..Keeping::default()
+                    ..KernelOptions::default()
                 },
                 ..JudgeOptions::default()
             },

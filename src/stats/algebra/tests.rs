@@ -1,17 +1,17 @@
 //! The laws of [`Merge`] and [`Retract`], checked once for every kind of sums on generated events.
 
 use super::{Merge, Overflow, Retract};
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::fixed::Score;
-use crate::stats::kernel::Kernel;
-use crate::stats::kernel::features::{BlockSums, Features};
-use crate::stats::kernel::kept::{Keeping, KernelSums};
-use crate::stats::kernel::{Vectors, conditional::draw};
-use crate::stats::multiclass::{VectorView, sums::Shape, sums::VectorSums};
-use crate::stats::rng::Rng;
-use crate::stats::sums::{Cell, Sums};
-use crate::stats::weight::Weight;
-use crate::stats::weighted::{WeightedCell, WeightedSums};
+use crate::axis::{Axis, Grid};
+use crate::fixed::Score;
+use crate::kernel::Kernel;
+use crate::kernel::features::{BlockSums, Features};
+use crate::kernel::sums::{KernelOptions, KernelSums};
+use crate::kernel::{Vectors, conditional::draw};
+use crate::multiclass::{VectorView, sums::Shape, sums::VectorSums};
+use crate::rng::Rng;
+use crate::sums::{Cell, Sums};
+use crate::weight::Weight;
+use crate::weighted::{WeightedCell, WeightedSums};
 use std::fmt::Debug;
 
 const SEEDS: u64 = 40;
@@ -184,14 +184,14 @@ fn kernel_features_are_a_group_and_blocks_a_monoid() {
 
 #[test]
 fn kernel_sums_are_a_monoid_also_where_their_sample_is_full() {
-    let keeping = Keeping {
+    let options = KernelOptions {
         sample: 25,
         nu: Some(0.5),
         features: 4,
         seed: 1,
     };
     is_monoid(|rng, n| {
-        let mut sums = KernelSums::new(3, keeping).expect("sound options");
+        let mut sums = KernelSums::new(3, options).expect("sound options");
         for (row, y) in vectors(rng, n).events() {
             let rank = (rng.uniform() * 1e9) as u64;
             assert!(sums.observe(rank, row, 1.0, y));

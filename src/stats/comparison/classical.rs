@@ -1,15 +1,16 @@
-//! The debiased estimator of Kumar, Liang and Ma, and the consistency resampling test of the ℓ1-ECE.
+//! The debiased estimator of Kumar, Liang and Ma, and the consistency resampling test of the
+//! ℓ1-ECE.
 
-use crate::stats::estimator::ece_l1;
-use crate::stats::pyramid::Level;
-use crate::stats::rng::Rng;
+use crate::estimator::ece_l1;
+use crate::levels::Level;
+use crate::rng::Rng;
 
-/// Debiased squared ℓ2 error of binned scores: Σ(N/n)[(s − ȳ)² − ȳ(1−ȳ)/(N−1)], s the mean score of a cell
-/// (Kumar, Liang, Ma, *Verified uncertainty calibration*, 2019, Definition 3.4).
+/// Debiased squared ℓ2 error of binned scores: Σ(N/n)[(s − ȳ)² − ȳ(1−ȳ)/(N−1)], s the mean score of
+/// a cell (Kumar, Liang, Ma, *Verified uncertainty calibration*, 2019, Definition 3.4).
 ///
 /// Mean 0 over calibrated samples of discrete scores, may be negative. It differs from
-/// [`crate::stats::estimator::unbiased`] by treating the scores of a cell as one, so it is for calibrators that
-/// output few values. Cells of one event are left out; 0 when there are no others.
+/// [`crate::estimator::unbiased`] by treating the scores of a cell as one, so it is for calibrators
+/// that output few values. Cells of one event are left out; 0 when there are no others.
 ///
 /// Four events of score 0.5, three positive: (0.0625 − 0.1875/3) = 0.
 pub fn debiased_l2(level: &Level) -> f64 {
@@ -24,11 +25,12 @@ pub fn debiased_l2(level: &Level) -> f64 {
     if n > 0.0 { sum / n } else { 0.0 }
 }
 
-/// Consistency resampling (Bröcker, Smith 2007; Vaicenavicius et al. 2019): p-value of the ℓ1-ECE over `cells`
-/// equal cells by redrawing scores with replacement and outcomes from them, (1 + #{ECE* ≥ ECE})/(1 + R).
+/// Consistency resampling (Bröcker, Smith 2007; Vaicenavicius et al. 2019): p-value of the ℓ1-ECE
+/// over `cells` equal cells by redrawing scores with replacement and outcomes from them, (1 +
+/// #{ECE* ≥ ECE})/(1 + R).
 ///
-/// Scores are redrawn too, so the test is not conditional; the bias of the ℓ1-ECE is in both. `None` without
-/// events. It is one level of what T-Cal tests over all.
+/// Scores are redrawn too, so the test is not conditional; the bias of the ℓ1-ECE is in both.
+/// `None` without events. It is one level of what T-Cal tests over all.
 pub fn consistency_p_value(
     sample: &[(f64, bool)],
     cells: u64,

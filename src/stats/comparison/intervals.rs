@@ -1,21 +1,24 @@
 //! Intervals for the ℓ2-ECE by resampling: bootstrap, subsampling, HulC.
 //!
-//! All take T, the unbiased estimator at m cells (Sun, Chaudhari, Barnett, Dobriban 2024, (4)), for a black box and
-//! draw from the sample; the paper's Figure 4 shows why its own interval is needed.
+//! All take T, the unbiased estimator at m cells (Sun, Chaudhari, Barnett, Dobriban 2024, (4)), for
+//! a black box and draw from the sample; the paper's Figure 4 shows why its own interval is needed.
 //!
-//! * Bootstrap: quantiles of T over samples drawn with replacement. An event drawn twice pairs with itself and adds
-//!   U² to the cross products, so T* is off by about (cells/n)·mean U² and the interval sits too high.
-//! * Subsampling (Politis, Romano 1994): √b(T_b − T) over subsets of b = ⌊√n⌋ stands for √n(T − ECE²). At b = 31 and
-//!   50 cells hardly two events share a cell.
-//! * HulC (Kuchibhotla, Balakrishnan, Wasserman 2024): the range of T over B disjoint parts, B from the median bias
-//!   Δ of T, estimated by subsampling: ((½−Δ)^B + (½+Δ)^B) ≤ α, drawn between B − 1 and B so as to be exact.
+//! * Bootstrap: quantiles of T over samples drawn with replacement. An event drawn twice pairs with
+//!   itself and adds U² to the cross products, so T* is off by about (cells/n)·mean U² and the
+//!   interval sits too high.
+//! * Subsampling (Politis, Romano 1994): √b(T_b − T) over subsets of b = ⌊√n⌋ stands for √n(T −
+//!   ECE²). At b = 31 and 50 cells hardly two events share a cell.
+//! * HulC (Kuchibhotla, Balakrishnan, Wasserman 2024): the range of T over B disjoint parts, B from
+//!   the median bias Δ of T, estimated by subsampling: ((½−Δ)^B + (½+Δ)^B) ≤ α, drawn between B − 1
+//!   and B so as to be exact.
 //!
 //! Ends are on the ℓ2-ECE scale, roots of ends cut at 0. Cost: replicates times n, no sorting.
 
-use crate::stats::rng::Rng;
+use crate::rng::Rng;
 
 /// An interval on the ℓ2-ECE scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Ends {
     /// Lower end.
     pub lower: f64,
@@ -39,6 +42,7 @@ impl Ends {
 
 /// The three intervals of one sample, beside its estimate.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Compared {
     /// m.
     pub cells: u32,
@@ -56,8 +60,9 @@ pub struct Compared {
     pub hulc: Ends,
 }
 
-/// The three intervals at `cells` cells, drawn by the seed; `None` with fewer than two events. The parts of HulC are of a
-/// shuffled sample: a file is often sorted, by time or by class, and its parts would differ.
+/// The three intervals at `cells` cells, drawn by the seed; `None` with fewer than two events. The
+/// parts of HulC are of a shuffled sample: a file is often sorted, by time or by class, and its
+/// parts would differ.
 pub fn compare(
     sample: &[(f64, bool)],
     cells: u32,
@@ -92,7 +97,8 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Cuts scores in [0, 1] into `m` ≥ 1 equal cells, the last closed. At least two events, or `None`.
+    /// Cuts scores in [0, 1] into `m` ≥ 1 equal cells, the last closed. At least two events, or
+    /// `None`.
     pub fn new(sample: &[(f64, bool)], m: u32) -> Option<Cut> {
         let cell = |z: f64| ((z * f64::from(m)) as u32).min(m - 1);
         (sample.len() >= 2).then(|| Cut {
@@ -185,8 +191,8 @@ impl Cut {
     }
 }
 
-/// Number of parts for median bias `bias` < ½: the least B with (½−Δ)^B + (½+Δ)^B ≤ α, or with a chance that makes
-/// the error α on average, B − 1.
+/// Number of parts for median bias `bias` < ½: the least B with (½−Δ)^B + (½+Δ)^B ≤ α, or with a
+/// chance that makes the error α on average, B − 1.
 pub fn hulc_parts(bias: f64, alpha: f64, uniform: f64) -> usize {
     let miss = |b: i32| (0.5 - bias).powi(b) + (0.5 + bias).powi(b);
     let mut parts = 1;
@@ -218,8 +224,8 @@ fn quantiles(drawn: &mut [f64], confidence: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::estimator::unbiased;
-    use crate::stats::pyramid::Level;
+    use crate::estimator::unbiased;
+    use crate::levels::Level;
 
     fn sample(n: usize, push: f64, rng: &mut Rng) -> Vec<(f64, bool)> {
         let mut one = || {

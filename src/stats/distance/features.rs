@@ -1,20 +1,23 @@
 //! Additive estimators of the Laplace kernel error: random Fourier, random binning, cosine series.
 //!
-//! Each writes kCE² as a sum of squares of linear statistics ΣU·f(z), so the statistic of a union of panes is
-//! the sum of theirs. The window has the exact value from its cells at less cost ([`super::laplace`]); these
-//! are for who keeps nothing but a handful of numbers, and for the checks against the paper's algorithms.
-//! All at a general scale ν of the kernel e^{−|z−z′|/ν}; functions of the points at fixed draws.
+//! Each writes kCE² as a sum of squares of linear statistics ΣU·f(z), so the statistic of a union
+//! of panes is the sum of theirs. The window has the exact value from its cells at less cost
+//! ([`super::laplace`]); these are for who keeps nothing but a handful of numbers, and for the
+//! checks against the paper's algorithms. All at a general scale ν of the kernel e^{−|z−z′|/ν};
+//! functions of the points at fixed draws.
 //!
-//! * Fourier (Błasiok, Gopalan, Hu, Nakkiran 2023, Algorithm 1): ω from the Cauchy law of scale 1/ν,
+//! * Fourier (Błasiok, Gopalan, Hu, Nakkiran 2023, Algorithm 1): ω from the Cauchy law of scale
+//!   1/ν,
 //!   |ΣU e^{−iωz}|²/n², unbiased for the empirical kCE². (The paper's (8.11) lacks the 1/π of the density.)
-//! * Binning (Algorithm 2): width δ from Gamma(2, ν), edge τ uniform on (0, δ), n⁻²Σ_bins(ΣU)², unbiased. (The
-//!   algorithm's last line lacks the n⁻² that its theorem has; δ above 1 is harmless.)
+//! * Binning (Algorithm 2): width δ from Gamma(2, ν), edge τ uniform on (0, δ), n⁻²Σ_bins(ΣU)²,
+//!   unbiased. (The algorithm's last line lacks the n⁻² that its theorem has; δ above 1 is
+//!   harmless.)
 //! * Cosine series (derived): e^{−x/ν} = Σ c_k cos πkx on [0, 1] with all c_k > 0, so
 //!   kCE² = n⁻²Σ c_k[(ΣU cos πkz)² + (ΣU sin πkz)²]; cut off after k = `last` it is low by at most
 //!   0.2772/`last`·(mean|U|)² at ν = 1. No randomness at all.
 
 use super::points::Points;
-use crate::stats::rng::Rng;
+use crate::rng::Rng;
 use std::f64::consts::PI;
 
 /// |ΣU e^{−iωz}|²/n² at one frequency.

@@ -1,29 +1,34 @@
 //! Interval calibration error: the binned error of the best partition, widths included.
 //!
 //! intCE = min over partitions of [0, 1] into intervals I of Σ_I |E[(y−z)1(z∈I)]| + P(z∈I)·width(I)
-//! (Błasiok, Gopalan, Hu, Nakkiran 2023, Definition 6.1; their section 2.3 has the largest width in place of
-//! the average one, and Theorem 6.2's first sentence leaves the width out). The width is what makes a binned
-//! error honest: without it finer cells always look worse and coarser ones always better. It bounds the
-//! distance of any calibrated map of the scores from above: upper distance ≤ intCE ≤ 4√lower distance.
+//! (Błasiok, Gopalan, Hu, Nakkiran 2023, Definition 6.1; their section 2.3 has the largest width in
+//! place of the average one, and Theorem 6.2's first sentence leaves the width out). The width is
+//! what makes a binned error honest: without it finer cells always look worse and coarser ones
+//! always better. It bounds the distance of any calibrated map of the scores from above: upper
+//! distance ≤ intCE ≤ 4√lower distance.
 //!
-//! Exact (derived; the paper only estimates it): an interval may be shrunk to its data and empty ones are
-//! free, so over sorted points F_j = min_{i≤j} F_{i−1} + |R_{i..j}| + p_{i..j}·(high_j − low_i), R residual
-//! mass, p mass. From cells, low and high are the cell's edges, so that each partition considered is one of
-//! [0, 1] with its full widths: the result is at least intCE of the raw scores, a certificate with no error
-//! term. There is no bound the other way (Lemma 6.9: intCE jumps when scores are rounded).
+//! Exact (derived; the paper only estimates it): an interval may be shrunk to its data and empty
+//! ones are free, so over sorted points F_j = min_{i≤j} F_{i−1} + |R_{i..j}| + p_{i..j}·(high_j −
+//! low_i), R residual mass, p mass. From cells, low and high are the cell's edges, so that each
+//! partition considered is one of [0, 1] with its full widths: the result is at least intCE of the
+//! raw scores, a certificate with no error term. There is no bound the other way (Lemma 6.9: intCE
+//! jumps when scores are rounded).
 //!
-//! Cost: m²/2 terms at worst. F_{i−1} + |R_{i..j}| ≥ |R_{1..j}|, and p·width grows as i falls, so a row ends
-//! as soon as |R_{1..j}| + p·width exceeds the best so far; that leaves a fifth or less of the terms.
+//! Cost: m²/2 terms at worst. F_{i−1} + |R_{i..j}| ≥ |R_{1..j}|, and p·width grows as i falls, so a
+//! row ends as soon as |R_{1..j}| + p·width exceeds the best so far; that leaves a fifth or less of
+//! the terms.
 
 use super::points::Points;
 
 /// intCE of raw scores; from cells, an upper bound of it.
 ///
-/// Two events, 0.3 with y = 1 and 0.5 with y = 0: one interval costs |0.1| + 0.2 = 0.3, two cost 0.6.
+/// Two events, 0.3 with y = 1 and 0.5 with y = 0: one interval costs |0.1| + 0.2 = 0.3, two cost
+/// 0.6.
 pub fn interval(points: &Points) -> f64 {
     let (atoms, n) = (points.atoms(), points.n());
     let m = atoms.len();
-    // Prefix sums before each point, and the lower edge at which an interval beginning there begins.
+    // Prefix sums before each point, and the lower edge at which an interval beginning there
+    // begins.
     let (mut mass, mut residual) = (vec![0.0; m + 1], vec![0.0; m + 1]);
     for (i, a) in atoms.iter().enumerate() {
         mass[i + 1] = mass[i] + a.n / n;
@@ -67,8 +72,8 @@ struct Row {
 const LANES: usize = 4;
 
 impl Row {
-    /// min of F + |r − s| + (p − q)·(high − l) over equally long columns; in lanes, because a minimum over
-    /// floats in order is not turned into vectors.
+    /// min of F + |r − s| + (p − q)·(high − l) over equally long columns; in lanes, because a
+    /// minimum over floats in order is not turned into vectors.
     fn least(&self, f: &[f64], s: &[f64], q: &[f64], l: &[f64]) -> f64 {
         let cost = |f: f64, s: f64, q: f64, l: f64| {
             f + (self.r - s).abs() + (self.p - q) * (self.high - l)
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn no_partition_of_a_small_sample_is_better() {
-        let mut rng = crate::stats::rng::Rng::new(2);
+        let mut rng = crate::rng::Rng::new(2);
         for _ in 0..50 {
             let mut draw = || (rng.uniform(), rng.uniform() < 0.5);
             let sample: Vec<_> = (0..9).map(|_| draw()).collect();

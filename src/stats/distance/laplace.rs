@@ -1,22 +1,25 @@
 //! The Laplace kernel calibration error and its exact null law.
 //!
-//! kCE² = E[U U′ e^{−|z−z′|/ν}] over two independent copies (Kumar, Sarawagi, Jain 2018; Błasiok et al.
-//! 2023, section 8, ν = 1); its empirical form n⁻² ΣΣ U_i U_j e^{−|z_i−z_j|/ν}, diagonal included, is the
-//! scalar SKCE_b of Widmann, Lindsten, Zachariah (2019). The Laplace kernel is sound, ⅓·smCE ≤ kCE
-//! (Theorem 8.5); the Gaussian one is not (Theorem 8.6) and is not offered as a distance.
+//! kCE² = E[U U′ e^{−|z−z′|/ν}] over two independent copies (Kumar, Sarawagi, Jain 2018; Błasiok et
+//! al. 2023, section 8, ν = 1); its empirical form n⁻² ΣΣ U_i U_j e^{−|z_i−z_j|/ν}, diagonal
+//! included, is the scalar SKCE_b of Widmann, Lindsten, Zachariah (2019). The Laplace kernel is
+//! sound, ⅓·smCE ≤ kCE (Theorem 8.5); the Gaussian one is not (Theorem 8.6) and is not offered as a
+//! distance.
 //!
-//! The double sum costs O(n²) as written. On sorted scores it is a recursion, because the exponential of
-//! a sum of gaps is a product: A ← (A + ΣU_prev)·e^{−gap/ν}, total = Σ(ΣU)² + 2ΣΣU·A. Every exponent is
-//! at most 0, so nothing overflows. O(m) after sorting. The paper has O(n²).
+//! The double sum costs O(n²) as written. On sorted scores it is a recursion, because the
+//! exponential of a sum of gaps is a product: A ← (A + ΣU_prev)·e^{−gap/ν}, total = Σ(ΣU)² +
+//! 2ΣΣU·A. Every exponent is at most 0, so nothing overflows. O(m) after sorting. The paper has
+//! O(n²).
 //!
-//! Given the scores, under the null the U are independent with variance V = z(1−z), so n²·kCE² has mean
-//! ΣV and variance Σ V(1−2z)² + 2ΣΣ_{i≠j} e^{−2|z−z′|/ν} V V′: the same recursion at ν/2. A gamma law with
-//! these two moments gives p-values; McDiarmid's inequality gives one that holds at any n.
+//! Given the scores, under the null the U are independent with variance V = z(1−z), so n²·kCE² has
+//! mean ΣV and variance Σ V(1−2z)² + 2ΣΣ_{i≠j} e^{−2|z−z′|/ν} V V′: the same recursion at ν/2. A
+//! gamma law with these two moments gives p-values; McDiarmid's inequality gives one that holds at
+//! any n.
 //!
-//! Constants that the paper leaves out or has looser (derived): smCE ≤ √2·kCE and lower distance
-//! ≤ √3.5·kCE, because the norm of the kernel's space is ½[w(0)² + w(1)² + ∫(w² + w′²)]; the paper's Fact 8.4
-//! omits the ½. Its proof of kCE ≤ √lower (Lemma 8.7) gives √lower times 2√2; what is proved is
-//! kCE ≤ √(1.5·lower).
+//! Constants that the paper leaves out or has looser (derived): smCE ≤ √2·kCE and lower distance ≤
+//! √3.5·kCE, because the norm of the kernel's space is ½[w(0)² + w(1)² + ∫(w² + w′²)]; the paper's
+//! Fact 8.4 omits the ½. Its proof of kCE ≤ √lower (Lemma 8.7) gives √lower times 2√2; what is
+//! proved is kCE ≤ √(1.5·lower).
 
 use super::points::Points;
 use statrs::function::gamma::checked_gamma_ur;
@@ -37,12 +40,14 @@ pub fn exponential_sum(z: impl Iterator<Item = (f64, f64)>, nu: f64) -> f64 {
 
 /// The Laplace kernel calibration error with its null law.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Laplace {
     /// ν, the kernel's scale, on the scale of scores.
     pub nu: f64,
     /// kCE², biased upwards by about ΣV/n² when calibrated; at least 0.
     pub squared: f64,
-    /// Without the diagonal (SKCE_uq): mean 0 when calibrated, may be negative. `None` for one event.
+    /// Without the diagonal (SKCE_uq): mean 0 when calibrated, may be negative. `None` for one
+    /// event.
     pub unbiased: Option<f64>,
     /// How far `squared` may be off that of the raw scores; 0 from raw scores.
     pub squared_error: f64,
@@ -50,10 +55,11 @@ pub struct Laplace {
     pub null_mean: f64,
     /// Variance of `squared` under the null given the scores.
     pub null_variance: f64,
-    /// P(kCE² ≥ observed) under the null given the scores, by the gamma law of its two moments; `None`
-    /// without null variance.
+    /// P(kCE² ≥ observed) under the null given the scores, by the gamma law of its two moments;
+    /// `None` without null variance.
     pub p_value: Option<f64>,
-    /// The same by McDiarmid's inequality: exp(−2n t²), t = kCE − √ΣV/n where positive. Valid at any n.
+    /// The same by McDiarmid's inequality: exp(−2n t²), t = kCE − √ΣV/n where positive. Valid at
+    /// any n.
     pub p_value_bound: f64,
 }
 
@@ -72,8 +78,8 @@ impl Laplace {
 
 /// The error of the points at scale `nu` > 0; the distance of the paper has ν = 1.
 ///
-/// From cells: pairs move by |z − z̄| + |z′ − z̄′| at most and e^{−x/ν} is 1/ν-Lipschitz, so kCE² is off by
-/// at most 2·mean|U|·[`Points::spread`]/ν.
+/// From cells: pairs move by |z − z̄| + |z′ − z̄′| at most and e^{−x/ν} is 1/ν-Lipschitz, so kCE²
+/// is off by at most 2·mean|U|·[`Points::spread`]/ν.
 ///
 /// Two events, 0.3 with y = 1 and 0.5 with y = 0: (0.49 + 0.25 − 2·0.35·e^{−0.2})/4.
 pub fn laplace(points: &Points, nu: f64) -> Laplace {
@@ -110,8 +116,8 @@ pub fn gamma_p_value(x: f64, mean: f64, variance: f64) -> Option<f64> {
     checked_gamma_ur(mean * mean / variance, x * mean / variance).ok()
 }
 
-/// Block of an ordered sample from which the kernel sum of any union of neighbouring blocks follows:
-/// the exact, mergeable form for a sliding window kept as a balanced tree over scores.
+/// Block of an ordered sample from which the kernel sum of any union of neighbouring blocks
+/// follows: the exact, mergeable form for a sliding window kept as a balanced tree over scores.
 ///
 /// With lo, hi the block's outermost scores: M = ΣU e^{−(z−lo)/ν}, P = ΣU e^{−(hi−z)/ν} and
 /// Q = ΣΣ U U′ e^{−|z−z′|/ν}. All exponents are at most 0. Joining is associative up to rounding.
@@ -160,7 +166,7 @@ mod tests {
     use super::*;
 
     fn sample(n: usize, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = crate::stats::rng::Rng::new(seed);
+        let mut rng = crate::rng::Rng::new(seed);
         let mut draw = || ((rng.uniform() * 64.0).floor() / 64.0, rng.uniform() < 0.4);
         (0..n).map(|_| draw()).collect()
     }
@@ -197,7 +203,7 @@ mod tests {
 
     #[test]
     fn p_values_are_uniform_enough_when_calibrated() {
-        let mut rng = crate::stats::rng::Rng::new(11);
+        let mut rng = crate::rng::Rng::new(11);
         let mut below = 0;
         for _ in 0..400 {
             let mut draw = || {

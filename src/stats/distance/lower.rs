@@ -1,27 +1,31 @@
 //! The lower distance to calibration: the least change of the scores that could make them true.
 //!
-//! inf over couplings (u, z, y), (z, y) as observed and E[y | u] = u, of E|u − z| (Błasiok, Gopalan, Hu,
-//! Nakkiran 2023, section 5). It is the largest distance that scores and outcomes alone can prove: the true
-//! distance, which sees the features, is at least this and at most 6√ of this (Theorems 5.2 and 6.2).
+//! inf over couplings (u, z, y), (z, y) as observed and E[y | u] = u, of E|u − z| (Błasiok,
+//! Gopalan, Hu, Nakkiran 2023, section 5). It is the largest distance that scores and outcomes
+//! alone can prove: the true distance, which sees the features, is at least this and at most 6√ of
+//! this (Theorems 5.2 and 6.2).
 //!
-//! Its dual is a linear programme over functions of all u in [0, 1]; [`super::program`] solves it on finite
-//! nodes. Nodes that contain every score, 0 and 1 give a value at least the true one and, with h the largest
-//! gap between them, at most h²/2 above (derived: a mass inside a gap is sent to the gap's ends with
-//! probabilities that keep E[y|u] = u, at a mean cost of at most 2λ(1−λ)h²; the paper has 2h). But the bound
-//! need not be trusted either. Between nodes a and b the least function that the Lipschitz bound allows is
-//! max(r(a) − (u−a), r(b) − (b−u)); the constraint (1−u)r₀ + u·r₁ of these is piecewise quadratic, so its
-//! largest value q in the gap is known in closed form, and r − q is feasible everywhere. Hence a certificate
-//! value − q on the continuum, and a better node: cutting planes add the worst u of every violated gap until
-//! q is negligible, one to twenty rounds.
+//! Its dual is a linear programme over functions of all u in [0, 1]; [`super::program`] solves it
+//! on finite nodes. Nodes that contain every score, 0 and 1 give a value at least the true one and,
+//! with h the largest gap between them, at most h²/2 above (derived: a mass inside a gap is sent to
+//! the gap's ends with probabilities that keep E[y|u] = u, at a mean cost of at most 2λ(1−λ)h²; the
+//! paper has 2h). But the bound need not be trusted either. Between nodes a and b the least
+//! function that the Lipschitz bound allows is max(r(a) − (u−a), r(b) − (b−u)); the constraint
+//! (1−u)r₀ + u·r₁ of these is piecewise quadratic, so its largest value q in the gap is known in
+//! closed form, and r − q is feasible everywhere. Hence a certificate value − q on the continuum,
+//! and a better node: cutting planes add the worst u of every violated gap until q is negligible,
+//! one to twenty rounds.
 //!
-//! Always: low ≤ the lower distance of the points ≤ high. Cost: O(nodes) per Newton step, some twenty steps a
-//! round. From cells the distance is off by at most [`Points::shift`] (compose the couplings).
+//! Always: low ≤ the lower distance of the points ≤ high. Cost: O(nodes) per Newton step, some
+//! twenty steps a round. From cells the distance is off by at most [`Points::shift`] (compose the
+//! couplings).
 
 use super::points::Points;
 use super::program::{self, Pair, Solution};
 
 /// How near to come.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Effort {
     /// Gap between the proved bounds that is good enough.
     pub tolerance: f64,
@@ -38,8 +42,8 @@ impl Effort {
         rounds_max: 60,
         gap_max: 1.0,
     };
-    /// For a window: the cells' own error is some 10⁻⁵ to 10⁻⁴, so 4·10⁻⁶ is enough, and nodes 2⁻⁹ apart make the
-    /// first round nearly always the last (h²/2 = 2·10⁻⁶).
+    /// For a window: the cells' own error is some 10⁻⁵ to 10⁻⁴, so 4·10⁻⁶ is enough, and nodes 2⁻⁹
+    /// apart make the first round nearly always the last (h²/2 = 2·10⁻⁶).
     pub const WINDOW: Effort = Effort {
         tolerance: 4e-6,
         rounds_max: 3,
@@ -49,6 +53,7 @@ impl Effort {
 
 /// The lower distance with proved bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Lower {
     /// The value on the last round's nodes; between the bounds.
     pub value: f64,
@@ -130,7 +135,8 @@ fn masses(points: &Points, nodes: &[f64]) -> Vec<Pair> {
 /// Nodes nearer than this are one: scores are multiples of 2⁻³² at best.
 const NODE_GAP: f64 = 1e-13;
 
-/// The largest value of the constraint anywhere, and a new node in every gap where it is above `tolerance`.
+/// The largest value of the constraint anywhere, and a new node in every gap where it is above
+/// `tolerance`.
 fn violations(nodes: &[f64], r: &[Pair], tolerance: f64) -> (f64, Vec<f64>) {
     let (mut worst, mut cuts) = (0f64, Vec::new());
     for (u, r) in nodes.windows(2).zip(r.windows(2)) {
@@ -143,10 +149,11 @@ fn violations(nodes: &[f64], r: &[Pair], tolerance: f64) -> (f64, Vec<f64>) {
     (worst, cuts)
 }
 
-/// Maximum over u in [a, b] of (1−u)·s₀(u) + u·s₁(u), s_y(u) = max(r_y(a) − (u−a), r_y(b) − (b−u)), and where.
+/// Maximum over u in [a, b] of (1−u)·s₀(u) + u·s₁(u), s_y(u) = max(r_y(a) − (u−a), r_y(b) − (b−u)),
+/// and where.
 ///
-/// Each s_y has one kink; the function is convex-free only between the kinks, where the slopes differ and a
-/// parabola may peak; elsewhere the ends of the pieces decide.
+/// Each s_y has one kink; the function is convex-free only between the kinks, where the slopes
+/// differ and a parabola may peak; elsewhere the ends of the pieces decide.
 fn worst_in_gap(a: f64, b: f64, left: Pair, right: Pair) -> (f64, f64) {
     let kink = |y: usize| (0.5 * (a + b + left[y] - right[y])).clamp(a, b);
     let least = |u: f64, y: usize| (left[y] - (u - a)).max(right[y] - (b - u));
@@ -207,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_closed_form_of_a_gap_is_its_maximum_on_a_fine_lattice() {
-        let mut rng = crate::stats::rng::Rng::new(9);
+        let mut rng = crate::rng::Rng::new(9);
         for _ in 0..500 {
             let (a, d) = (rng.uniform() * 0.8, 0.01 + rng.uniform() * 0.19);
             let mut pair = || [rng.uniform() - 0.5, rng.uniform() - 0.5];

@@ -1,8 +1,10 @@
-//! Distances from calibration: how far the scores are from true ones, in ways that no choice of cells decides.
+//! Distances from calibration: how far the scores are from true ones, in ways that no choice of
+//! cells decides.
 //!
-//! The binned errors depend on where edges fall; a score that crosses one can change them by anything. The
-//! measures here are continuous in the scores, or say what they leave open. Source: Błasiok, Gopalan, Hu,
-//! Nakkiran, *A unifying theory of distance from calibration* (2023), and for smECE Błasiok, Nakkiran (2024).
+//! The binned errors depend on where edges fall; a score that crosses one can change them by
+//! anything. The measures here are continuous in the scores, or say what they leave open. Source:
+//! Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of distance from calibration* (2023), and for
+//! smECE Błasiok, Nakkiran (2024).
 //!
 //! | measure | function | exact from raw scores | from m cells |
 //! |---|---|---|---|
@@ -15,10 +17,11 @@
 //! | upper and true distance | [`mod@upper`] | at most 14 scores | bounds ([`sandwich`]) |
 //! | random features | [`features`] | unbiased | |
 //!
-//! [`of_scores`] and [`of_cells`] give them all. They read the same [`Points`], and none is kept up while
-//! events arrive: at query time they are functions of the sums that a window holds anyway, so no event pays
-//! for them. Cost for 4096 occupied cells on one core: smooth, interval and Laplace error together 1 to 2.5 ms,
-//! lower distance 6 to 30 ms, smECE 2 ms (`cargo bench --bench distance`).
+//! [`of_scores`] and [`of_cells`] give them all. They read the same [`Points`], and none is kept up
+//! while events arrive: at query time they are functions of the sums that a window holds anyway, so
+//! no event pays for them. Cost for 4096 occupied cells on one core: smooth, interval and Laplace
+//! error together 1 to 2.5 ms, lower distance 6 to 30 ms, smECE 2 ms (`cargo bench --bench
+//! distance`).
 
 pub mod features;
 pub mod interval;
@@ -38,30 +41,35 @@ pub use points::{Atom, Points};
 pub use sandwich::Bounds;
 pub use smooth_ece::SmoothEce;
 
-use super::pyramid::Level;
+use super::levels::Level;
 
 /// Scale ν of the Laplace kernel: that of the paper, for which the bounds are proved.
 const NU: f64 = 1.0;
 
-/// Up to this many distinct scores everything is computed from them exactly; beyond, those measures whose cost
-/// is more than proportional are computed from this many cells, and say so by their errors.
+/// Up to this many distinct scores everything is computed from them exactly; beyond, those measures
+/// whose cost is more than proportional are computed from this many cells, and say so by their
+/// errors.
 pub const EXACT_MAX: usize = 4096;
 
 /// Which distances are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Extent {
     /// None.
     Off,
-    /// Those that cost about as much as the test: smooth, Laplace kernel and surrogate interval error. With
-    /// 4096 occupied cells 0.3 to 0.6 ms.
+    /// Those that cost about as much as the test: smooth, Laplace kernel and surrogate interval
+    /// error. With 4096 occupied cells 0.3 to 0.6 ms.
     Cheap,
-    /// Also interval error, lower distance, smECE and, of few scores, the upper distance: 10 to 35 ms.
+    /// Also interval error, lower distance, smECE and, of few scores, the upper distance: 10 to 35
+    /// ms.
     All,
 }
 
-/// The distances of one sample, each on the scale of scores, with how far it may be off that of the raw scores;
-/// `None` what the extent leaves out.
+/// The distances of one sample, each on the scale of scores, with how far it may be off that of the
+/// raw scores; `None` what the extent leaves out.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Distances {
     /// Smooth calibration error.
     pub smooth: f64,
@@ -115,9 +123,9 @@ pub fn of_scores(sample: &[(f64, bool)], extent: Extent) -> Option<Distances> {
 /// k beyond which 2^−k is below what the surrogate error of any sample can use.
 const SURROGATE_LAST: u32 = 12;
 
-/// The distances of a window, from the cells of its finest level; `edges` gives the scores between which cell
-/// `index` lies, `linear` says that they are equal cells of [0, 1]. `None` without events or with nothing
-/// wanted.
+/// The distances of a window, from the cells of its finest level; `edges` gives the scores between
+/// which cell `index` lies, `linear` says that they are equal cells of [0, 1]. `None` without
+/// events or with nothing wanted.
 pub fn of_cells(
     level: &Level,
     edges: impl Fn(u64) -> (f64, f64),
@@ -137,8 +145,9 @@ pub fn of_cells(
     Some(gather(&cells, coarse, surrogate))
 }
 
-/// An upper bound of the raw scores' surrogate error from cells that do not nest in 2^−k: each term moves by
-/// 2^(k+1)·spread at most (a residual changes bins with probability 2^k times its way, at 2|U|).
+/// An upper bound of the raw scores' surrogate error from cells that do not nest in 2^−k: each term
+/// moves by 2^(k+1)·spread at most (a residual changes bins with probability 2^k times its way, at
+/// 2|U|).
 fn surrogate_with_error(cells: &Points) -> f64 {
     let term = |k: u32| {
         let scale = f64::from(1u32 << k);

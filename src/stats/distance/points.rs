@@ -3,20 +3,20 @@
 //! [`Points`] lists distinct scores in ascending order, each with its count, its positives and its
 //! residual. From raw scores nothing is lost: equal scores are pooled, and no distance tells them
 //! apart. From the cells of a window each cell becomes one point at the *mean* of its scores. The
-//! obvious other place is the cell's centre; the mean is better twice: the point's residual
-//! ΣU = Σy − Nz̄ is then that of a genuine law of (z, y), so every inequality between distances holds
-//! for the values reported too, and the scores move less.
+//! obvious other place is the cell's centre; the mean is better twice: the point's residual ΣU = Σy
+//! − Nz̄ is then that of a genuine law of (z, y), so every inequality between distances holds for
+//! the values reported too, and the scores move less.
 //!
-//! What the move can change is known, from the cell's sums alone. With x = |z − z̄|, by Cauchy–Schwarz,
-//! Σ|U|x ≤ √(ΣU²·Σx²) and Σx ≤ √(N·Σx²), where Σx² = Σz² − (Σz)²/N is at most N(width/2)²
-//! (Popoviciu 1935). The sums over cells, divided by n, are [`Points::spread`] and [`Points::shift`];
-//! each distance states its error bar by them. Both are 0 for raw scores.
+//! What the move can change is known, from the cell's sums alone. With x = |z − z̄|, by
+//! Cauchy–Schwarz, Σ|U|x ≤ √(ΣU²·Σx²) and Σx ≤ √(N·Σx²), where Σx² = Σz² − (Σz)²/N is at most
+//! N(width/2)² (Popoviciu 1935). The sums over cells, divided by n, are [`Points::spread`] and
+//! [`Points::shift`]; each distance states its error bar by them. Both are 0 for raw scores.
 //!
-//! Always: scores ascend strictly, counts are positive, |ΣU| ≤ N. Cost: one pass over a level, or one
-//! sort of the scores. Error bars: Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of distance from
-//! calibration* (2023), for the Lipschitz properties; the cell bars are derived here.
+//! Always: scores ascend strictly, counts are positive, |ΣU| ≤ N. Cost: one pass over a level, or
+//! one sort of the scores. Error bars: Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of
+//! distance from calibration* (2023), for the Lipschitz properties; the cell bars are derived here.
 
-use crate::stats::pyramid::Level;
+use crate::levels::Level;
 
 /// One distinct score, or one cell at the mean of its scores.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -76,8 +76,8 @@ pub struct Points {
     shift: f64,
 }
 
-/// Rounding of scores to 2⁻³² moves each by at most 2⁻³³ and its residual as much; both bars carry this
-/// for laws that come from sums.
+/// Rounding of scores to 2⁻³² moves each by at most 2⁻³³ and its residual as much; both bars carry
+/// this for laws that come from sums.
 const ROUNDING: f64 = 1.0 / (1u64 << 31) as f64;
 
 impl Points {
@@ -104,7 +104,8 @@ impl Points {
         for c in &level.occupied {
             let (low, high) = edges(c.index);
             let z = (c.z / c.n).clamp(low, high);
-            // Σz² = Σz − ΣV; the sums of a narrow cell cancel, and Popoviciu's bound caps what they lose.
+            // Σz² = Σz − ΣV; the sums of a narrow cell cancel, and Popoviciu's bound caps what they
+            // lose.
             let half = (z - low).max(high - z).min(high - low);
             let deviation = (c.z - c.v - c.z * z + c.n * ROUNDING).clamp(0.0, c.n * half * half);
             spread += (c.u2.max(0.0) * deviation).sqrt();

@@ -1,27 +1,29 @@
-//! The linear programme of the lower distance to calibration on given nodes, by an interior point method.
+//! The linear programme of the lower distance to calibration on given nodes, by an interior point
+//! method.
 //!
-//! Nodes u_1 < … < u_m contain every score and 0 and 1; mass g_y(u) = share of events with score u and
-//! outcome y. The programme is the dual (21) of Błasiok, Gopalan, Hu, Nakkiran (2023) with its third
-//! function eliminated (r₀ ≤ −u·s and r₁ ≤ (1−u)·s hold for some s exactly if (1−u)r₀ + u·r₁ ≤ 0):
+//! Nodes u_1 < … < u_m contain every score and 0 and 1; mass g_y(u) = share of events with score u
+//! and outcome y. The programme is the dual (21) of Błasiok, Gopalan, Hu, Nakkiran (2023) with its
+//! third function eliminated (r₀ ≤ −u·s and r₁ ≤ (1−u)·s hold for some s exactly if (1−u)r₀ + u·r₁
+//! ≤ 0):
 //!
 //! maximise Σ g₀(u) r₀(u) + g₁(u) r₁(u)
 //! subject to |r_y(u_{i+1}) − r_y(u_i)| ≤ u_{i+1} − u_i and (1−u) r₀(u) + u·r₁(u) ≤ 0.
 //!
-//! A general solver would do, at seconds for thousands of nodes. Here each row touches one node or two
-//! neighbours, so the normal equations AᵀDA are block tridiagonal with 2×2 blocks and a Newton step costs
-//! O(m). Mehrotra's predictor and corrector (SIAM J. Optim. 2, 1992) needs 15 to 30 steps; a plain log
-//! barrier took 90.
+//! A general solver would do, at seconds for thousands of nodes. Here each row touches one node or
+//! two neighbours, so the normal equations AᵀDA are block tridiagonal with 2×2 blocks and a Newton
+//! step costs O(m). Mehrotra's predictor and corrector (SIAM J. Optim. 2, 1992) needs 15 to 30
+//! steps; a plain log barrier took 90.
 //!
-//! Always: the primal point is feasible (it starts strictly inside, at r ≡ −¼, and steps keep the slacks
-//! positive); so its value is a lower bound. The multipliers λ ≥ 0 give an upper bound even while they miss
-//! Aᵀλ = g by some e: λᵀb + Σ|e|, since an optimal r lies in [−1, 1]. The two bounds are what is returned;
-//! nothing about the method need be believed.
+//! Always: the primal point is feasible (it starts strictly inside, at r ≡ −¼, and steps keep the
+//! slacks positive); so its value is a lower bound. The multipliers λ ≥ 0 give an upper bound even
+//! while they miss Aᵀλ = g by some e: λᵀb + Σ|e|, since an optimal r lies in [−1, 1]. The two
+//! bounds are what is returned; nothing about the method need be believed.
 
 /// One node's two functions r₀, r₁.
 pub type Pair = [f64; 2];
 
-/// One node's rows: r₀ up, r₁ up, r₀ down, r₁ down towards the next node, and the node's own mean row. The
-/// last node has only the last.
+/// One node's rows: r₀ up, r₁ up, r₀ down, r₁ down towards the next node, and the node's own mean
+/// row. The last node has only the last.
 type Rows = [f64; 5];
 
 /// An optimum with its certificate.
@@ -46,8 +48,8 @@ const STEPS_IDLE: u32 = 8;
 /// Share of the way to the boundary that a step takes.
 const NEAR: f64 = 0.995;
 
-/// Solves to a gap of `tolerance` between the bounds, or as near as double precision comes. `nodes` must
-/// ascend strictly from 0 to 1, with the masses of both outcomes at each.
+/// Solves to a gap of `tolerance` between the bounds, or as near as double precision comes. `nodes`
+/// must ascend strictly from 0 to 1, with the masses of both outcomes at each.
 pub fn solve(nodes: &[f64], mass: &[Pair], tolerance: f64) -> Solution {
     let mut p = Point::start(nodes, mass);
     let mut best = p.solution(0);
@@ -197,8 +199,9 @@ impl<'a> Point<'a> {
         let (far, far_dual) = self.reach(&predictor);
         let ahead = self.complementarity(Some((&predictor, far, far_dual)));
         let centre = mu * (ahead / mu).powi(3);
-        // Short predictors promise too much: their second order is taken only as far as they reach. Without
-        // this the steps shrink near the optimum of a calibrated sample, and it takes half as many again.
+        // Short predictors promise too much: their second order is taken only as far as they reach.
+        // Without this the steps shrink near the optimum of a calibrated sample, and it takes half
+        // as many again.
         let weight = far * far_dual;
         let corrected = |i: usize, k: usize| {
             centre
@@ -293,10 +296,11 @@ struct Direction {
 /// AᵀDA, D = λ/s, factored by elimination from the first node to the last.
 ///
 /// Near the optimum rows that hold with equality weigh 10¹⁵ times those that do not, and the plain
-/// elimination C ← D_i − H·C⁻¹·H subtracts such numbers from each other. Two changes leave no subtraction.
-/// First, coordinates (α, β), r₀ = α − uβ and r₁ = α + (1−u)β: the mean row weighs α alone, and from node to
-/// node they change by the shear α ← α + gap·β, which keeps determinants. Second, what node i leaves to the
-/// next is the parallel sum S∥H = (S⁻¹ + H⁻¹)⁻¹, which for 2×2 blocks is (|H|·S + |S|·H)/|S + H|.
+/// elimination C ← D_i − H·C⁻¹·H subtracts such numbers from each other. Two changes leave no
+/// subtraction. First, coordinates (α, β), r₀ = α − uβ and r₁ = α + (1−u)β: the mean row weighs α
+/// alone, and from node to node they change by the shear α ← α + gap·β, which keeps determinants.
+/// Second, what node i leaves to the next is the parallel sum S∥H = (S⁻¹ + H⁻¹)⁻¹, which for 2×2
+/// blocks is (|H|·S + |S|·H)/|S + H|.
 struct Factor {
     /// Per node: C = S + H as (αα, αβ/αα, |C|/αα), that is LDLᵀ.
     pivots: Vec<[f64; 3]>,

@@ -1,23 +1,24 @@
 //! Random-interval calibration error, and the surrogate interval error made of it.
 //!
-//! RintCE(ε) = E over a shift t uniform on [0, ε) of Σ_j |E[(y−z)1(z ∈ [t+jε, t+(j+1)ε))]|: the binned error
-//! averaged over where the edges fall (Błasiok, Gopalan, Hu, Nakkiran 2023, section 6). SintCE = inf over
-//! k ≥ 0 of RintCE(2^−k) + 2^−k; lower distance ≤ intCE ≤ SintCE ≤ 6√lower distance (Theorems 6.2, 6.5), and
-//! unlike intCE it can be estimated from a sample.
+//! RintCE(ε) = E over a shift t uniform on [0, ε) of Σ_j |E[(y−z)1(z ∈ [t+jε, t+(j+1)ε))]|: the
+//! binned error averaged over where the edges fall (Błasiok, Gopalan, Hu, Nakkiran 2023, section
+//! 6). SintCE = inf over k ≥ 0 of RintCE(2^−k) + 2^−k; lower distance ≤ intCE ≤ SintCE ≤ 6√lower
+//! distance (Theorems 6.2, 6.5), and unlike intCE it can be estimated from a sample.
 //!
-//! The paper draws shifts. It need not: the integrand is piecewise constant in t and changes only where an
-//! edge passes a score, so one sweep over the fractional parts of z/ε in sorted order gives the expectation
-//! exactly, O(m log m) (derived). For ε = 2^−k fractions are exact in binary.
+//! The paper draws shifts. It need not: the integrand is piecewise constant in t and changes only
+//! where an edge passes a score, so one sweep over the fractional parts of z/ε in sorted order
+//! gives the expectation exactly, O(m log m) (derived). For ε = 2^−k fractions are exact in binary.
 //!
-//! From dyadic cells of width h ≤ ε the same expectation over the ε/h shifts that keep edges on cells is
-//! O(m) by prefix sums ([`aligned`]). It is within 2^(k+1)·mean|U||z − centre| of RintCE, and since each
-//! aligned partition is a real one, its surrogate is at least intCE of the raw scores without any error term.
+//! From dyadic cells of width h ≤ ε the same expectation over the ε/h shifts that keep edges on
+//! cells is O(m) by prefix sums ([`aligned`]). It is within 2^(k+1)·mean|U||z − centre| of RintCE,
+//! and since each aligned partition is a real one, its surrogate is at least intCE of the raw
+//! scores without any error term.
 //!
-//! RintCE(2ε) ≤ RintCE(ε) (Claim B.1), so the infimum over k is settled at the first k with RintCE(2^−k) above
-//! the best so far; as k → ∞ it tends to the error of the level sets.
+//! RintCE(2ε) ≤ RintCE(ε) (Claim B.1), so the infimum over k is settled at the first k with
+//! RintCE(2^−k) above the best so far; as k → ∞ it tends to the error of the level sets.
 
 use super::points::Points;
-use crate::stats::pyramid::Level;
+use crate::levels::Level;
 
 /// RintCE(2^−k) of the points, exactly; `k` at most 52.
 ///
@@ -63,8 +64,8 @@ pub fn random_interval(points: &Points, k: u32) -> f64 {
     area + total * (1.0 - before)
 }
 
-/// RintCE(2^−k) over shifts that keep edges on cells, for k = 0, 1, … to the level's own; `level` must have
-/// 2^b equal cells of [0, 1].
+/// RintCE(2^−k) over shifts that keep edges on cells, for k = 0, 1, … to the level's own; `level`
+/// must have 2^b equal cells of [0, 1].
 pub fn aligned(level: &Level) -> Vec<f64> {
     let m = level.cells as usize;
     let n: f64 = level.occupied.iter().map(|c| c.n).sum();
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     fn sample(n: usize, seed: u64) -> Vec<(f64, bool)> {
-        let mut rng = crate::stats::rng::Rng::new(seed);
+        let mut rng = crate::rng::Rng::new(seed);
         let mut draw = || (rng.uniform(), rng.uniform() < 0.3);
         (0..n).map(|_| draw()).collect()
     }

@@ -1,32 +1,33 @@
 //! The smooth calibration error: how much a Lipschitz bettor would win.
 //!
-//! smCE = sup { E[(y − z) w(z)] : |w| ≤ 1, w 1-Lipschitz } (Kakade, Foster 2008; Błasiok, Gopalan, Hu,
-//! Nakkiran 2023, section 7). It is a sound measure of distance from calibration: half the lower distance
-//! ≤ smCE ≤ twice the lower distance (Theorem 7.3), and both factors are needed; it is small exactly when
-//! a small change of the scores makes them true. The binned errors have no such property: they jump when
-//! a score crosses an edge.
+//! smCE = sup { E[(y − z) w(z)] : |w| ≤ 1, w 1-Lipschitz } (Kakade, Foster 2008; Błasiok, Gopalan,
+//! Hu, Nakkiran 2023, section 7). It is a sound measure of distance from calibration: half the
+//! lower distance ≤ smCE ≤ twice the lower distance (Theorem 7.3), and both factors are needed; it
+//! is small exactly when a small change of the scores makes them true. The binned errors have no
+//! such property: they jump when a score crosses an edge.
 //!
 //! On sorted distinct scores z_1 < … < z_m with residual masses R_k = ΣU/n the supremum is a linear
-//! programme in w_k = w(z_k), |w_k| ≤ 1, |w_{k+1} − w_k| ≤ z_{k+1} − z_k (neighbours suffice, Theorem 7.14).
-//! It is solved exactly, without a solver: let F_k(w) be the best value of the first k terms with w_k = w.
-//! F_k is concave and piecewise linear on [−1, 1]; adding R_k·w shifts its slope, stepping over a gap d
-//! is a sup-convolution with [−d, d], which moves the part left of the maximum by −d and the part right
-//! of it by +d. So F is kept as two queues of breakpoints around its maximum, each with one offset for
-//! all (the "slope trick"); a step costs the breakpoints it moves. A walk back through the recorded maxima
-//! gives w and the value ΣR_k w_k, free of the queues' rounding.
+//! programme in w_k = w(z_k), |w_k| ≤ 1, |w_{k+1} − w_k| ≤ z_{k+1} − z_k (neighbours suffice,
+//! Theorem 7.14). It is solved exactly, without a solver: let F_k(w) be the best value of the first
+//! k terms with w_k = w. F_k is concave and piecewise linear on [−1, 1]; adding R_k·w shifts its
+//! slope, stepping over a gap d is a sup-convolution with [−d, d], which moves the part left of the
+//! maximum by −d and the part right of it by +d. So F is kept as two queues of breakpoints around
+//! its maximum, each with one offset for all (the "slope trick"); a step costs the breakpoints it
+//! moves. A walk back through the recorded maxima gives w and the value ΣR_k w_k, free of the
+//! queues' rounding.
 //!
 //! Always: 0 ≤ smCE ≤ 1; smCE ≥ |mean residual| (w ≡ ±1). Cost: O(m) memory, O(m) time in practice
-//! (each breakpoint is moved rarely), O(m²) at worst. Ties are pooled by [`Points`]; scores of exactly 0
-//! and 1 are ordinary. Error from cells: at most [`Points::spread`], because moving a residual by t
-//! changes its term by |U|·t at most.
+//! (each breakpoint is moved rarely), O(m²) at worst. Ties are pooled by [`Points`]; scores of
+//! exactly 0 and 1 are ordinary. Error from cells: at most [`Points::spread`], because moving a
+//! residual by t changes its term by |U|·t at most.
 
 use super::points::Points;
 use std::collections::VecDeque;
 
 /// smCE of the points, in [0, 1]; off that of the scores by at most [`Points::spread`].
 ///
-/// One event z = 0.3, y = 1: w ≡ 1 wins 0.7. Two events, 0.3 with y = 1 and 0.5 with y = 0: R = 0.35 and
-/// −0.25, w = (1, 0.8), smCE = 0.15.
+/// One event z = 0.3, y = 1: w ≡ 1 wins 0.7. Two events, 0.3 with y = 1 and 0.5 with y = 0: R =
+/// 0.35 and −0.25, w = (1, 0.8), smCE = 0.15.
 pub fn smooth(points: &Points) -> f64 {
     let n = points.n();
     let scores: Vec<f64> = points.atoms().iter().map(|a| a.z).collect();
@@ -60,8 +61,9 @@ pub fn witness(scores: &[f64], masses: &[f64]) -> Vec<f64> {
     w
 }
 
-/// A concave piecewise linear function on [−1, 1], by its breakpoints on either side of its maximum,
-/// each (position less the side's offset, drop of slope). The ends ±1 are breakpoints of infinite drop.
+/// A concave piecewise linear function on [−1, 1], by its breakpoints on either side of its
+/// maximum, each (position less the side's offset, drop of slope). The ends ±1 are breakpoints of
+/// infinite drop.
 struct Concave {
     left: VecDeque<(f64, f64)>,
     right: VecDeque<(f64, f64)>,
@@ -173,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_slope_trick_finds_what_a_search_over_a_lattice_finds() {
-        let mut rng = crate::stats::rng::Rng::new(5);
+        let mut rng = crate::rng::Rng::new(5);
         for _ in 0..200 {
             let m = 1 + (rng.uniform() * 20.0) as usize;
             let mut at: Vec<i32> = (0..m).map(|_| (rng.uniform() * 40.0) as i32).collect();

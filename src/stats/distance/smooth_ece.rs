@@ -1,21 +1,23 @@
 //! smECE: the calibration error of residuals smoothed at the scale that the sample itself asks for.
 //!
-//! smECE_σ = ∫₀¹ |E[(y−z) K_σ(z, t)]| dt with K_σ the Gaussian of deviation σ reflected at 0 and 1; it falls
-//! as σ grows. smECE is its value at the σ* with smECE_σ* = σ* (Błasiok, Nakkiran, *Smooth ECE: principled
-//! reliability diagrams via kernel smoothing*, 2024, section 3): errors finer than their own size are not seen.
-//! It is within constant factors of the smooth calibration error: smECE²/const ≤ smCE ≤ smECE·const.
+//! smECE_σ = ∫₀¹ |E[(y−z) K_σ(z, t)]| dt with K_σ the Gaussian of deviation σ reflected at 0 and 1;
+//! it falls as σ grows. smECE is its value at the σ* with smECE_σ* = σ* (Błasiok, Nakkiran, *Smooth
+//! ECE: principled reliability diagrams via kernel smoothing*, 2024, section 3): errors finer than
+//! their own size are not seen. It is within constant factors of the smooth calibration error:
+//! smECE²/const ≤ smCE ≤ smECE·const.
 //!
-//! The reflected Gaussian is the heat kernel of [0, 1], 1 + 2Σ e^{−π²k²σ²/2} cos πks cos πkt, so smoothing at
-//! any σ is one multiplication of cosine coefficients: residuals go to a grid of [`GRID`] midpoints, each
-//! split linearly between its neighbours, one transform there and one back for each σ tried, and bisection
-//! on the falling smECE_σ − σ. The obvious way, n kernels at each σ, costs n·[`GRID`] each time. The authors'
-//! program (`relplot`) also splits on a grid, but cuts the Gaussian at ±½, reflects once and stops at σ within
-//! 2⁻¹⁰ or below 0.001; ours differs from it by up to a thousandth for that.
+//! The reflected Gaussian is the heat kernel of [0, 1], 1 + 2Σ e^{−π²k²σ²/2} cos πks cos πkt, so
+//! smoothing at any σ is one multiplication of cosine coefficients: residuals go to a grid of
+//! [`GRID`] midpoints, each split linearly between its neighbours, one transform there and one back
+//! for each σ tried, and bisection on the falling smECE_σ − σ. The obvious way, n kernels at each
+//! σ, costs n·[`GRID`] each time. The authors' program (`relplot`) also splits on a grid, but cuts
+//! the Gaussian at ±½, reflects once and stops at σ within 2⁻¹⁰ or below 0.001; ours differs from
+//! it by up to a thousandth for that.
 //!
-//! Always: 0 ≤ smECE ≤ 1 (it is at most mean |U|). Cost: some twenty transforms of [`GRID`]·2 points, about
-//! two milliseconds, whatever n. Error: moving a residual by x moves its kernel by at most √(2/π)·x/σ in
-//! mean, so with c = √(2/π)·[`Points::spread`] the fixed point moves by at most c/σ*; the grid adds
-//! width²/(8σ*²) of mean |U|.
+//! Always: 0 ≤ smECE ≤ 1 (it is at most mean |U|). Cost: some twenty transforms of [`GRID`]·2
+//! points, about two milliseconds, whatever n. Error: moving a residual by x moves its kernel by at
+//! most √(2/π)·x/σ in mean, so with c = √(2/π)·[`Points::spread`] the fixed point moves by at most
+//! c/σ*; the grid adds width²/(8σ*²) of mean |U|.
 
 use super::points::Points;
 use std::f64::consts::{FRAC_2_PI, PI};
@@ -25,17 +27,19 @@ pub const GRID: usize = 2048;
 
 /// smECE at its own bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SmoothEce {
     /// smECE = σ*, both in one.
     pub value: f64,
-    /// How far the value may be off that of the raw scores on no grid; large where `value` is near the
-    /// grid's width.
+    /// How far the value may be off that of the raw scores on no grid; large where `value` is near
+    /// the grid's width.
     pub error: f64,
 }
 
 /// smECE of the points with the automatic bandwidth.
 ///
-/// One event z = 0.3, y = 1: the smoothed residual keeps one sign, so smECE_σ = 0.7 at any σ, and smECE = 0.7.
+/// One event z = 0.3, y = 1: the smoothed residual keeps one sign, so smECE_σ = 0.7 at any σ, and
+/// smECE = 0.7.
 pub fn smooth_ece(points: &Points) -> SmoothEce {
     let coefficients = coefficients(points);
     let (mut low, mut high) = (0.0, 1.0);
@@ -155,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_transform_smooths_as_the_sum_over_reflected_images_does() {
-        let mut rng = crate::stats::rng::Rng::new(31);
+        let mut rng = crate::rng::Rng::new(31);
         let mut draw = || (rng.uniform(), rng.uniform() < 0.4);
         let sample: Vec<_> = (0..30).map(|_| draw()).collect();
         let p = Points::from_scores(&sample).unwrap();

@@ -1,11 +1,11 @@
 //! The laws between the measures, and windows against raw scores.
 
 use super::*;
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::fixed::Score;
-use crate::stats::pyramid::Pyramid;
-use crate::stats::rng::Rng;
-use crate::stats::sums::Sums;
+use crate::axis::{Axis, Grid};
+use crate::fixed::Score;
+use crate::levels::Levels;
+use crate::rng::Rng;
+use crate::sums::Sums;
 
 /// Scores and outcomes of several kinds: calibrated, overconfident, rare, few values, constant.
 fn samples(n: usize) -> Vec<Vec<(f64, bool)>> {
@@ -67,11 +67,11 @@ fn window(sample: &[(f64, bool)], axis: Axis) -> Whole {
     for &(z, y) in sample {
         sums.observe(Score::new(z).unwrap(), y).unwrap();
     }
-    let pyramid = Pyramid::from_sums(&sums);
+    let levels = Levels::from_sums(&sums);
     let edges = |i: u64| grid.edges(12, i as u32);
     let linear = axis == Axis::Linear;
-    let cheap = of_cells(pyramid.finest(), edges, linear, Extent::Cheap).unwrap();
-    let got = whole(of_cells(pyramid.finest(), edges, linear, Extent::All));
+    let cheap = of_cells(levels.finest(), edges, linear, Extent::Cheap).unwrap();
+    let got = whole(of_cells(levels.finest(), edges, linear, Extent::All));
     // The cheap ones are the same, and their bounds hold the sharper ones.
     assert!(cheap.smooth == got.smooth && cheap.lower.is_none());
     assert!(cheap.distance.low <= got.distance.high && got.distance.low <= cheap.distance.high);

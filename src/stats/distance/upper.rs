@@ -1,12 +1,12 @@
-//! The upper distance to calibration of a few distinct scores, and the true distance when features tell all
-//! events apart.
+//! The upper distance to calibration of a few distinct scores, and the true distance when features
+//! tell all events apart.
 //!
-//! Upper distance: the least E|z − κ(z)| over maps κ of scores to scores that make them true; κ groups
-//! distinct scores and sends each group to its rate. With every event told apart by its features the true
-//! distance is the same problem over single events. (Błasiok, Gopalan, Hu, Nakkiran 2023, section 4.) Both are
-//! minima over partitions of a set, found here over subsets in 3^m steps; no fast way is known, so beyond
-//! [`ATOMS_MAX`] points the answer is `None` and intCE stands for it from above, the lower distance from
-//! below.
+//! Upper distance: the least E|z − κ(z)| over maps κ of scores to scores that make them true; κ
+//! groups distinct scores and sends each group to its rate. If features distinguish every event,
+//! the true distance is the same problem over single events. (Błasiok, Gopalan, Hu, Nakkiran 2023,
+//! section 4.) Both are minima over partitions of a set, found here over subsets in 3^m steps; no
+//! fast way is known, so beyond [`ATOMS_MAX`] points the answer is `None` and intCE stands for it
+//! from above, the lower distance from below.
 
 use super::points::{Atom, Points};
 
@@ -15,12 +15,14 @@ pub const ATOMS_MAX: usize = 14;
 
 /// The upper distance of raw scores; `None` with more than [`ATOMS_MAX`] distinct ones.
 ///
-/// Two events, 0.3 with y = 1 and 0.5 with y = 0: together they go to 0.5 at a cost of 0.1; apart 0.6.
+/// Two events, 0.3 with y = 1 and 0.5 with y = 0: together they go to 0.5 at a cost of 0.1; apart
+/// 0.6.
 pub fn upper(points: &Points) -> Option<f64> {
     least_partition(points.atoms(), points.n())
 }
 
-/// The true distance where every event has features of its own; `None` with more than [`ATOMS_MAX`] events.
+/// The true distance where every event has features of its own; `None` with more than [`ATOMS_MAX`]
+/// events.
 pub fn distance_of_events(sample: &[(f64, bool)]) -> Option<f64> {
     let event = |&(z, y): &(f64, bool)| Atom {
         z,

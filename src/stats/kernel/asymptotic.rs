@@ -1,22 +1,23 @@
 //! Tests of calibration by limit laws: of block means, and of the quadratic form by resampling.
 //!
-//! Widmann, Lindsten, Zachariah (2019), section 5 and appendix G. The linear and block estimators are means of
-//! independent terms, so z = √L·mean/σ̂ is normal in the limit; with few blocks it is not: at n = 8 it gave
-//! p = 1.7·10⁻⁷ where the exact conditional p-value is 0.52. The quadratic estimator is degenerate under the
-//! null; its limit Σλ(Z² − 1) is resampled by Arcones and Giné's bootstrap.
+//! Widmann, Lindsten, Zachariah (2019), section 5 and appendix G. The linear and block estimators
+//! are means of independent terms, so z = √L·mean/σ̂ is normal in the limit; with few blocks it is
+//! not: at n = 8 it gave p = 1.7·10⁻⁷ where the exact conditional p-value is 0.52. The quadratic
+//! estimator is degenerate under the null; its limit Σλ(Z² − 1) is resampled by Arcones and Giné's
+//! bootstrap.
 //!
-//! The published p-values of the linear test divide by L, the current program by L − 1; `lost` chooses. Theorem
-//! G.1 writes the variance ζ₁ off the null with E[e_Y − g | g] in its first factor; it needs e_Y − g itself, else
-//! the label noise is left out.
+//! The published p-values of the linear test divide by L, the current program by L − 1; `lost`
+//! chooses. Theorem G.1 writes the variance ζ₁ off the null with E[e_Y − g | g] in its first
+//! factor; it needs e_Y − g itself, else the label noise is left out.
 
 use super::phi::Kernel;
 use super::skce::{Blocks, pair};
 use super::vectors::Vectors;
-use crate::stats::null::normal_survival;
-use crate::stats::rng::Rng;
+use crate::null::normal_survival;
+use crate::rng::Rng;
 
-/// z and upper p-value of the blocks' mean, σ̂ with L − `lost` degrees of freedom; `None` where σ̂ is 0 or
-/// undefined.
+/// z and upper p-value of the blocks' mean, σ̂ with L − `lost` degrees of freedom; `None` where σ̂
+/// is 0 or undefined.
 pub fn block_test(blocks: &Blocks, lost: f64) -> Option<(f64, f64)> {
     let z = blocks.count.sqrt() * blocks.estimate()? / blocks.deviation(lost)?;
     Some((z, normal_survival(z)))
@@ -78,8 +79,8 @@ impl Matrix {
         (n / (n - 1.0) * (square - diagonal) - 2.0 * linear) / (n * n)
     }
 
-    /// Upper p-value of the quadratic estimator, (1 + #{T′ ≥ S})/(1 + replicates); `None` for one event. n² steps a
-    /// replicate.
+    /// Upper p-value of the quadratic estimator, (1 + #{T′ ≥ S})/(1 + replicates); `None` for one
+    /// event. n² steps a replicate.
     pub fn p_value(&self, replicates: u32, seed: u64) -> Option<f64> {
         let observed = self.statistic()?;
         let mut rng = Rng::new(seed);

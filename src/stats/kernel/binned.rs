@@ -1,16 +1,19 @@
 //! The binned calibration error of vectors, as the kernel papers report it beside their own.
 //!
-//! ECE = Σ_bins (N/n)·TV(mean prediction, class frequencies). Two partitions (`CalibrationErrors.jl`):
+//! ECE = Σ_bins (N/n)·TV(mean prediction, class frequencies). Two partitions
+//! (`CalibrationErrors.jl`):
 //!
-//! * uniform: class-wise index ⌈m·p⌉, right-closed, index 1 for p = 0; the product partition over classes, of
-//!   which at most n bins are occupied. Additive over panes: (N, Σg, counts) a bin.
-//! * by median and variance: the set with the largest sample variance of some class is halved at the median of
-//!   that class, while both halves keep `least` events. Depends on the data, so not additive.
+//! * uniform: class-wise index ⌈m·p⌉, right-closed, index 1 for p = 0; the product partition over
+//!   classes, of which at most n bins are occupied. Additive over panes: (N, Σg, counts) a bin.
+//! * by median and variance: the set with the largest sample variance of some class is halved at
+//!   the median of that class, while both halves keep `least` events. Depends on the data, so not
+//!   additive.
 //!
-//! Both are biased upwards, the more the more bins are occupied: on calibrated samples of n = 250 and 10 classes
-//! the uniform one is 0.44 on average. Resampling the predictions and outcomes does not mend it (the published
-//! consistency test then rejects nearly always), conditioning does ([`super::conditional::redrawn_p_value`]).
-//! The program's docstring says that bins are averaged; its code weights them by N/n, as here.
+//! Both are biased upwards, the more the more bins are occupied: on calibrated samples of n = 250
+//! and 10 classes the uniform one is 0.44 on average. Resampling the predictions and outcomes does
+//! not mend it (the published consistency test then rejects nearly always), conditioning does
+//! ([`super::conditional::redrawn_p_value`]). The program's docstring says that bins are averaged;
+//! its code weights them by N/n, as here.
 
 use super::vectors::Vectors;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -1,25 +1,27 @@
 //! Tests of calibration given the predictions: the product's own.
 //!
-//! Under the null and given the predictions, outcomes are independent draws from them. So the moments of every
-//! estimator are known exactly, without limits and without bounds on h (derived; numbers from [`super::skce`]):
+//! Under the null and given the predictions, outcomes are independent draws from them. So the
+//! moments of every estimator are known exactly, without limits and without bounds on h (derived;
+//! numbers from [`super::skce`]):
 //!
-//! * E(SKCE_b) = n⁻²Σ(1 − ‖g‖²), Var(n²SKCE_b) = ΣVar h_ii + 2Σ_{i≠j}φ² tr(S_i S_j); cross terms are odd in some
-//!   independent residual of mean 0 and vanish;
+//! * E(SKCE_b) = n⁻²Σ(1 − ‖g‖²), Var(n²SKCE_b) = ΣVar h_ii + 2Σ_{i≠j}φ² tr(S_i S_j); cross terms
+//!   are odd in some independent residual of mean 0 and vanish;
 //! * E(SKCE_uq) = 0, Var = 2Σ_{i≠j}φ² tr(S_i S_j)/(n(n−1))²; blocks likewise.
 //!
-//! n²SKCE_b is a positive quadratic form, close to a gamma law with these two moments: at n = 250 it rejects 4.5 %
-//! of calibrated samples at 5 %, and all samples of the paper's models M2 and M3, where the distribution-free
-//! tests reject two in three or none. [`biased_bound`] holds at any n: changing one outcome moves √SKCE_b by at
-//! most √2/n, and McDiarmid's inequality then has four times the exponent of Theorem H.2. [`redrawn_p_value`]
-//! is exact for any statistic whatever.
+//! n²SKCE_b is a positive quadratic form, close to a gamma law with these two moments: at n = 250
+//! it rejects 4.5 % of calibrated samples at 5 %, and all samples of the paper's models M2 and M3,
+//! where the distribution-free tests reject two in three or none. [`biased_bound`] holds at any n:
+//! changing one outcome moves √SKCE_b by at most √2/n, and McDiarmid's inequality then has four
+//! times the exponent of Theorem H.2. [`redrawn_p_value`] is exact for any statistic whatever.
 //!
-//! A bandwidth computed from the predictions is a constant here, so the median heuristic costs no validity.
+//! A bandwidth computed from the predictions is a constant here, so the median heuristic costs no
+//! validity.
 
 use super::skce::{Blocks, Quadratic};
 use super::vectors::Vectors;
-use crate::stats::distance::laplace::gamma_p_value;
-use crate::stats::null::normal_survival;
-use crate::stats::rng::Rng;
+use crate::distance::laplace::gamma_p_value;
+use crate::null::normal_survival;
+use crate::rng::Rng;
 
 /// Mean and variance of n²·SKCE_b.
 pub fn biased_moments(q: &Quadratic) -> (f64, f64) {
@@ -39,14 +41,15 @@ pub fn unbiased_variance(q: &Quadratic) -> f64 {
     }
 }
 
-/// Upper p-value of SKCE_b by the gamma law of its two moments; `None` without null variance (all predictions are
-/// certain).
+/// Upper p-value of SKCE_b by the gamma law of its two moments; `None` without null variance (all
+/// predictions are certain).
 pub fn biased_p_value(q: &Quadratic) -> Option<f64> {
     let (mean, variance) = biased_moments(q);
     gamma_p_value((q.off + q.diagonal).max(0.0), mean, variance)
 }
 
-/// Upper p-value of SKCE_b that holds at any n: exp(−n·t²), t = √SKCE_b − √Σ(1−‖g‖²)/n where positive.
+/// Upper p-value of SKCE_b that holds at any n: exp(−n·t²), t = √SKCE_b − √Σ(1−‖g‖²)/n where
+/// positive.
 pub fn biased_bound(q: &Quadratic) -> f64 {
     let total = (q.off + q.diagonal).max(0.0);
     let excess = (total.sqrt() - q.null_diagonal.sqrt()).max(0.0) / q.n;
@@ -59,8 +62,8 @@ pub fn block_p_value(blocks: &Blocks) -> Option<f64> {
     (deviation > 0.0).then(|| normal_survival(blocks.sum / deviation))
 }
 
-/// Exact p-value of any statistic that is large off the null: outcomes are redrawn from the predictions,
-/// (1 + #{T* ≥ T})/(1 + replicates).
+/// Exact p-value of any statistic that is large off the null: outcomes are redrawn from the
+/// predictions, (1 + #{T* ≥ T})/(1 + replicates).
 pub fn redrawn_p_value(
     sample: &Vectors,
     replicates: u32,
@@ -80,7 +83,8 @@ pub fn redrawn_p_value(
     (1.0 + f64::from(above)) / (1.0 + f64::from(replicates))
 }
 
-/// The class at `uniform` in [0, 1) of the cumulative probabilities; the last class where rounding leaves none.
+/// The class at `uniform` in [0, 1) of the cumulative probabilities; the last class where rounding
+/// leaves none.
 pub fn draw(p: &[f64], uniform: f64) -> u32 {
     let mut sum = 0.0;
     for (class, p) in (0..).zip(p) {

@@ -1,20 +1,23 @@
 //! Random Fourier features of the total variation kernel: the streaming form of the kernel error.
 //!
-//! exp(−TV(g, g′)/ν) is a product over classes of e^{−|g_c − g′_c|/(2ν)}, so its frequencies are independent Cauchy
-//! draws of scale 1/(2ν), one a class (Rahimi, Recht 2007; Błasiok et al. 2023, Algorithm 1, for scalars). With
-//! D frequencies ω, R_d = Σ δ e^{−iω_d·g} in C^K: the mean of ‖R_d‖²/n² over d is unbiased for SKCE_b, off by about
-//! SKCE_b/√D. The diagonal ‖δ‖² is a sum of its own, so the unbiased form follows.
+//! exp(−TV(g, g′)/ν) is a product over classes of e^{−|g_c − g′_c|/(2ν)}, so its frequencies are
+//! independent Cauchy draws of scale 1/(2ν), one a class (Rahimi, Recht 2007; Błasiok et al. 2023,
+//! Algorithm 1, for scalars). With D frequencies ω, R_d = Σ δ e^{−iω_d·g} in C^K: the mean of
+//! ‖R_d‖²/n² over d is unbiased for SKCE_b, off by about SKCE_b/√D. The diagonal ‖δ‖² is a sum of
+//! its own, so the unbiased form follows.
 //!
-//! The same numbers are exact for another kernel, φ_D(g, g′) = mean over d of cos ω_d·(g − g′): positive, 1 where g = g′. So
-//! what is known of SKCE_b under the null given the predictions holds of them as it is ([`super::window`] tests so).
+//! The same numbers are exact for another kernel, φ_D(g, g′) = mean over d of cos ω_d·(g − g′):
+//! positive, 1 where g = g′. So what is known of SKCE_b under the null given the predictions holds
+//! of them as it is ([`super::window`] tests so).
 //!
-//! Sums are integers in units of 2⁻³², as all sums of the product are: a merge of panes is exact and has no
-//! order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event, 16·D·K bytes a pane.
+//! Sums are integers in units of 2⁻³², as all sums of the product are: a merge of panes is exact
+//! and has no order. The draws are fixed once for a monitor by their seed. Cost: O(DK) an event,
+//! 16·D·K bytes a pane.
 
 use super::vectors::Vectors;
-use crate::stats::algebra::{Merge, Overflow, Retract};
-use crate::stats::fixed::{from_fixed, to_fixed};
-use crate::stats::rng::Rng;
+use crate::algebra::{Merge, Overflow, Retract};
+use crate::fixed::{from_fixed, to_fixed};
+use crate::rng::Rng;
 use std::f64::consts::PI;
 use std::sync::Arc;
 
@@ -35,6 +38,7 @@ pub struct Features {
 
 /// The sums of [`Features`] as they stand, to be kept elsewhere.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FeatureParts {
     /// Re and Im of R, frequency by frequency, class by class.
     pub sums: Vec<(i128, i128)>,
@@ -219,10 +223,12 @@ impl Retract for Features {
     }
 }
 
-/// Sums of the unbiased estimates of disjoint blocks, their squares and known null variances, in units of 2⁻³²: what a window adds
-/// up over its panes, exactly and in any order. Each pane's blocks are of neighbours in an order of its own that no
-/// arrival has a say in; what is left at its end is not used.
+/// Sums of the unbiased estimates of disjoint blocks, their squares and known null variances, in
+/// units of 2⁻³²: what a window adds up over its panes, exactly and in any order. Each pane's
+/// blocks are of neighbours in an order of its own that no arrival has a say in; what is left at
+/// its end is not used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BlockSums {
     /// Number of blocks.
     pub count: u64,
@@ -272,8 +278,9 @@ impl Merge for BlockSums {
     }
 }
 
-/// `count` of n indices without repetition, ascending, from the seed: the bounded part of a window on which the
-/// quadratic form is computed. All of them where `count` ≥ n. (Floyd's algorithm, Bentley 1987.)
+/// `count` of n indices without repetition, ascending, from the seed: the bounded part of a window
+/// on which the quadratic form is computed. All of them where `count` ≥ n. (Floyd's algorithm,
+/// Bentley 1987.)
 pub fn bounded(n: usize, count: usize, seed: u64) -> Vec<usize> {
     if count >= n {
         return (0..n).collect();

@@ -1,9 +1,10 @@
 //! The test at fixed locations: a χ² test of residuals weighted by closeness to chosen predictions.
 //!
-//! Widmann, Lindsten, Zachariah, *Calibration tests beyond classification* (2021), and `CalibrationTests.jl`
-//! (UCME). With J locations (t_j, class c_j), d_j = (1{y = c_j} − g_{c_j})·φ(g, t_j): the estimate is the mean of
-//! squared means d̄_j², and n·d̄ᵀS⁻¹d̄, S the sample covariance, is χ² with J degrees in the limit under the null.
-//! Its sums (n, Σd, Σddᵀ) are additive, so it is the cheapest streaming test for vectors: O(JK) an event.
+//! Widmann, Lindsten, Zachariah, *Calibration tests beyond classification* (2021), and
+//! `CalibrationTests.jl` (UCME). With J locations (t_j, class c_j), d_j = (1{y = c_j} −
+//! g_{c_j})·φ(g, t_j): the estimate is the mean of squared means d̄_j², and n·d̄ᵀS⁻¹d̄, S the
+//! sample covariance, is χ² with J degrees in the limit under the null. Its sums (n, Σd, Σddᵀ) are
+//! additive, so it is the cheapest streaming test for vectors: O(JK) an event.
 
 use super::phi::Kernel;
 use super::vectors::Vectors;

@@ -1,8 +1,8 @@
 //! Kernel tests of calibration for whole probability vectors.
 //!
-//! A binned test of K classes needs cells in K − 1 dimensions; a kernel needs none. Source: Widmann, Lindsten,
-//! Zachariah, *Calibration tests in multi-class classification* (2019), with its programs `CalibrationErrors.jl`
-//! and `CalibrationTests.jl`.
+//! A binned test of K classes needs cells in K − 1 dimensions; a kernel needs none. Source:
+//! Widmann, Lindsten, Zachariah, *Calibration tests in multi-class classification* (2019), with its
+//! programs `CalibrationErrors.jl` and `CalibrationTests.jl`.
 //!
 //! | part | holds |
 //! |---|---|
@@ -12,23 +12,24 @@
 //! | [`conditional`] | null laws given the predictions: the tests that decide |
 //! | [`distribution_free`], [`asymptotic`] | the paper's tests |
 //! | [`features`] | streaming sums: random features, pairs, a bounded part of the window |
-//! | [`kept`] | what a pane of a stream keeps for the test |
+//! | [`sums`] | what a pane of a stream keeps for the test |
 //! | [`window`] | why so, and the test of a window |
 //! | [`locations`] | the χ² test at chosen predictions |
 //! | [`binned`] | the binned errors that papers report beside |
 //!
-//! [`evaluate`] gathers them. Cost: the quadratic form has n(n−1)/2 kernel values of O(K), 2 million at n = 2000;
-//! above [`Options::quadratic_max`] events it is computed on a seeded part of the sample, the linear one on all.
+//! [`evaluate`] gathers them. Cost: the quadratic form has n(n−1)/2 kernel values of O(K), 2
+//! million at n = 2000; above [`Options::quadratic_max`] events it is computed on a seeded part of
+//! the sample, the linear one on all.
 
 pub mod asymptotic;
 pub mod binned;
 pub mod conditional;
 pub mod distribution_free;
 pub mod features;
-pub mod kept;
 pub mod locations;
 pub mod phi;
 pub mod skce;
+pub mod sums;
 pub mod vectors;
 pub mod window;
 
@@ -38,6 +39,7 @@ pub use vectors::Vectors;
 
 /// What to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
     /// Level of the test.
     pub alpha: f64,
@@ -66,6 +68,7 @@ impl Default for Options {
 
 /// Upper p-values of one estimator; `None` where undefined.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PValues {
     /// Given the predictions.
     pub conditional: Option<f64>,
@@ -77,6 +80,7 @@ pub struct PValues {
 
 /// The kernel test of one sample.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
     /// Events in all.
     pub n: usize,
@@ -170,7 +174,8 @@ pub fn evaluate(sample: &Vectors, o: &Options) -> Option<Evaluation> {
         block_size,
         block: blocks.estimate(),
         block_p: block_p(&blocks, sample.len(), block_size),
-        // Predictions that are certain and still wrong have no null variance and cannot be calibrated.
+        // Predictions that are certain and still wrong have no null variance and cannot be
+        // calibrated.
         reject: conditional.map_or(q.biased() > 0.0, |p| p <= o.alpha),
         alpha: o.alpha,
     })

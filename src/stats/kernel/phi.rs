@@ -1,17 +1,19 @@
 //! Scalar kernels φ on probability vectors, and their bandwidth.
 //!
-//! The matrix kernel of a test is φ·I over classes; it is universal, so its calibration error is 0 only for
-//! a calibrated model, exactly if φ is (Widmann, Lindsten, Zachariah 2019, Lemma D.3). All φ here are: 1 where the
-//! vectors are equal, positive, at most 1.
+//! The matrix kernel of a test is φ·I over classes; it is universal, so its calibration error is 0
+//! only for a calibrated model, exactly if φ is (Widmann, Lindsten, Zachariah 2019, Lemma D.3). All
+//! φ here are: 1 where the vectors are equal, positive, at most 1.
 //!
-//! The bandwidth by the median heuristic is a function of the predictions alone, so tests that condition on
-//! them stay exact with it; the distribution-free and asymptotic ones do not allow for it. A monitor fixes ν from
-//! a reference window.
+//! The bandwidth by the median heuristic is a function of the predictions alone, so tests that
+//! condition on them stay exact with it; the distribution-free and asymptotic ones do not allow for
+//! it. A monitor fixes ν from a reference window.
 
 use super::vectors::Vectors;
 
 /// A kernel φ(p, q).
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Kernel {
     /// exp(−TV(p, q)/ν), TV = ½Σ|p_c − q_c|: the kernel of the paper's experiments.
     TotalVariation {
@@ -46,12 +48,12 @@ pub fn total_variation(p: &[f64], q: &[f64]) -> f64 {
     0.5 * p.iter().zip(q).map(|(p, q)| (p - q).abs()).sum::<f64>()
 }
 
-/// The median heuristic of the paper's program: the median of the *full* n×n matrix of distances, its zero
-/// diagonal and both triangles included (a little under the usual median over pairs). `None` where it is 0 (no
-/// bandwidth then) or without a pair.
+/// The median heuristic of the paper's program: the median of the *full* n×n matrix of distances,
+/// its zero diagonal and both triangles included (a little under the usual median over pairs).
+/// `None` where it is 0 (no bandwidth then) or without a pair.
 ///
-/// The n² distances are not kept: a first pass counts them in [`BUCKETS`] buckets, a second sorts the one or two
-/// that hold the middle. O(n²K) steps, O(n) memory at usual spreads.
+/// The n² distances are not kept: a first pass counts them in [`BUCKETS`] buckets, a second sorts
+/// the one or two that hold the middle. O(n²K) steps, O(n) memory at usual spreads.
 pub fn median_bandwidth(sample: &Vectors) -> Option<f64> {
     let n = sample.len();
     if n < 2 {
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_median_is_that_of_the_whole_matrix() {
-        let mut rng = crate::stats::rng::Rng::new(8);
+        let mut rng = crate::rng::Rng::new(8);
         for n in [2, 3, 4, 7, 30, 31] {
             let mut draw = || ((rng.uniform() * 10.0).floor() / 10.0, true);
             let sample: Vec<_> = (0..n).map(|_| draw()).collect();

@@ -1,9 +1,10 @@
 //! Estimators of the squared kernel calibration error, SKCE.
 //!
 //! With δ = e_y − g the residual vector of a prediction g and outcome y, and independent copies,
-//! SKCE = E[φ(g, g′) δ·δ′] (Widmann, Lindsten, Zachariah 2019, section 4): the largest squared correlation of
-//! residuals with a function in the unit ball of the kernel's space; 0 exactly for a calibrated model. Written
-//! out, h_ij = φ_ij·(1{y_i = y_j} − g_i(y_j) − g_j(y_i) + g_i·g_j), and (Table 1)
+//! SKCE = E[φ(g, g′) δ·δ′] (Widmann, Lindsten, Zachariah 2019, section 4): the largest squared
+//! correlation of residuals with a function in the unit ball of the kernel's space; 0 exactly for a
+//! calibrated model. Written out, h_ij = φ_ij·(1{y_i = y_j} − g_i(y_j) − g_j(y_i) + g_i·g_j), and
+//! (Table 1)
 //!
 //! | estimator | formula | bias | cost |
 //! |---|---|---|---|
@@ -12,9 +13,9 @@
 //! | block | mean over ⌊n/B⌋ blocks of the former | none | nBK |
 //! | linear | the same with B = 2: pairs of neighbours | none | nK |
 //!
-//! One pass over pairs also gives what the null laws need, at hardly more cost, since φ is the dear part: given
-//! the predictions and under the null, outcomes are independent with Cov(δ_i) = S_i = diag(g_i) − g_i g_iᵀ, and
-//! E h_ij² = φ_ij² tr(S_i S_j).
+//! One pass over pairs also gives what the null laws need, at hardly more cost, since φ is the dear
+//! part: given the predictions and under the null, outcomes are independent with Cov(δ_i) = S_i =
+//! diag(g_i) − g_i g_iᵀ, and E h_ij² = φ_ij² tr(S_i S_j).
 
 use super::phi::Kernel;
 use super::vectors::Vectors;
@@ -114,8 +115,8 @@ impl Quadratic {
         self.null_diagonal_variance += p.iter().map(spread).sum::<f64>();
     }
 
-    /// SKCE_b, the biased estimator: n⁻²Σ h_ij, at least 0 up to rounding. Its mean under the null is
-    /// Σ(1 − ‖g‖²)/n².
+    /// SKCE_b, the biased estimator: n⁻²Σ h_ij, at least 0 up to rounding. Its mean under the null
+    /// is Σ(1 − ‖g‖²)/n².
     pub fn biased(&self) -> f64 {
         (self.off + self.diagonal) / (self.n * self.n)
     }
@@ -126,7 +127,8 @@ impl Quadratic {
     }
 }
 
-/// Sums of the unbiased estimates of disjoint blocks of neighbours; of pairs when blocks have two events.
+/// Sums of the unbiased estimates of disjoint blocks of neighbours; of pairs when blocks have two
+/// events.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Blocks {
     /// Number of blocks L.
@@ -140,7 +142,8 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// The ⌊n/size⌋ whole blocks of `size` ≥ 2 neighbours, in the order of the sample; what is left is not used.
+    /// The ⌊n/size⌋ whole blocks of `size` ≥ 2 neighbours, in the order of the sample; what is left
+    /// is not used.
     pub fn of(sample: &Vectors, kernel: Kernel, size: usize) -> Blocks {
         let mut all = Blocks::default();
         for block in 0..sample.len() / size {
@@ -184,8 +187,8 @@ impl Blocks {
         (self.count > 0.0).then(|| self.sum / self.count)
     }
 
-    /// Standard deviation of the blocks' estimates, divided by L − `lost` degrees of freedom; `None` where that is
-    /// not positive.
+    /// Standard deviation of the blocks' estimates, divided by L − `lost` degrees of freedom;
+    /// `None` where that is not positive.
     pub fn deviation(&self, lost: f64) -> Option<f64> {
         let mean = self.estimate()?;
         let freedom = self.count - lost;
@@ -198,7 +201,8 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    /// Two events on the corners of two classes; the constants stand in the unit tests of `CalibrationErrors.jl`.
+    /// Two events on the corners of two classes; the constants stand in the unit tests of
+    /// `CalibrationErrors.jl`.
     #[test]
     fn two_corners_give_the_numbers_of_the_reference_program() {
         let kernel = Kernel::Gaussian { nu: 1.0 };

@@ -1,10 +1,11 @@
 //! Laws of the estimators and the level and power of the tests.
 
 use super::*;
-use crate::stats::algebra::{Merge, Retract};
-use crate::stats::rng::Rng;
+use crate::algebra::{Merge, Retract};
+use crate::rng::Rng;
 
-/// Symmetric Dirichlet predictions with the outcomes of the paper's models: calibrated, half of class 0 (M2).
+/// Symmetric Dirichlet predictions with the outcomes of the paper's models: calibrated, half of
+/// class 0 (M2).
 fn sample(n: usize, classes: usize, pushed: f64, rng: &mut Rng) -> Vectors {
     let mut all = Vectors::new(classes);
     while all.len() < n {

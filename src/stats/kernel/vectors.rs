@@ -1,11 +1,12 @@
 //! A sample of probability vectors with the classes that happened.
 //!
-//! Rows lie in one array, because every kernel statistic walks pairs of rows. A row is checked once, when it
-//! comes: entries are scores, the sum is 1 within the tolerance of a view, the outcome is one of the classes.
-//! Rows are kept as they came; [`Vectors::normalise`] divides small offs of the sum out, as the views of the
-//! daemon do. Published estimates are of rows as their program read them, so the step is apart.
+//! Rows lie in one array, because every kernel statistic walks pairs of rows. A row is checked
+//! once, when it comes: entries are scores, the sum is 1 within the tolerance of a view, the
+//! outcome is one of the classes. Rows are kept as they came; [`Vectors::normalise`] divides small
+//! offs of the sum out, as the views of the daemon do. Published estimates are of rows as their
+//! program read them, so the step is apart.
 
-use crate::stats::view::{Checked, Outcome, Prediction, View, ViewError};
+use crate::view::{Checked, Outcome, Prediction, View, ViewError};
 
 /// n vectors over K classes, with outcomes.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +26,9 @@ impl Vectors {
         }
     }
 
-    /// Two classes of a scalar score z = P(y = 1): the rows are (1−z, z). Total variation is then |z − z′| and
-    /// every h is twice that of the scalar form r·r′·φ, as its bound is, so p-values agree.
+    /// Two classes of a scalar score z = P(y = 1): the rows are (1−z, z). Total variation is
+    /// then |z − z′| and every h is twice that of the scalar form r·r′·φ, as its bound is, so
+    /// p-values agree.
     pub fn of_scores(sample: &[(f64, bool)]) -> Result<Vectors, ViewError> {
         let mut all = Vectors::new(2);
         for &(z, y) in sample {
@@ -46,7 +48,8 @@ impl Vectors {
         Ok(())
     }
 
-    /// Divides every row by its sum where that is off 1 by more than rounding; returns how many were.
+    /// Divides every row by its sum where that is off 1 by more than rounding; returns how many
+    /// were.
     pub fn normalise(&mut self) -> usize {
         let mut changed = 0;
         for row in self.rows.chunks_exact_mut(self.classes) {

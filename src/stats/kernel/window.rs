@@ -1,42 +1,50 @@
 //! What a window of a stream keeps for the kernel test, and the test of it.
 //!
-//! The quadratic estimator needs pairs of events, so no finite sum of events gives it. Two things are kept instead:
+//! The quadratic estimator needs pairs of events, so no finite sum of events gives it. Two things
+//! are kept instead:
 //!
-//! * a *bounded sample*: the events of lowest rank, where a rank is a hash of what an event is called, drawn by a seed.
-//!   The lowest of a union are the lowest of the lowest of its parts, so panes merge exactly, and which events are
-//!   kept depends on no order, split or repeat. Ranks know nothing of outcomes: given the predictions, outcomes of the sample are as
-//!   independent as those of all, so the tests given the predictions hold on it.
-//! * where asked for, *random features* ([`super::features`]): sums over all events, exact for a kernel of their own. What
-//!   they add is power: the noise of SKCE falls as 1/n.
+//! * a *bounded sample*: the events of lowest rank, where a rank is a hash of what an event is
+//!   called, drawn by a seed. The lowest of a union are the lowest of the lowest of its parts, so
+//!   panes merge exactly, and which events are kept depends on no order, split or repeat. Ranks
+//!   know nothing of outcomes: given the predictions, outcomes of the sample are as independent as
+//!   those of all, so the tests given the predictions hold on it.
+//! * where asked for, *random features* ([`super::features`]): sums over all events, exact for a
+//!   kernel of their own. What they add is power: the noise of SKCE falls as 1/n.
 //!
-//! * where ν is fixed, *linear and block sums* ([`BlockSums`]): when a base pane is sealed, pairs and blocks of neighbours by rank in its
-//!   own sample, in integers that add up over panes. Together they are of up to as many events a pane as the sample holds.
+//! * where ν is fixed, *linear and block sums* ([`BlockSums`]): when a base pane is sealed, pairs
+//!   and blocks of neighbours by rank in its own sample, in integers that add up over panes.
+//!   Together they are of up to as many events a pane as the sample holds.
 //!
-//! [`evaluate`] of a window's sums is [`super::evaluate`] of its sample, in the order of ranks, with the linear and block
-//! estimators over it; and of features beside. A pairing of all events by arrival, as the paper streams it,
-//! would depend on the order in which partitions are read; hence the pairing by rank.
+//! [`evaluate`] of a window's sums is [`super::evaluate`] of its sample, in the order of ranks,
+//! with the linear and block estimators over it; and of features beside. A pairing of all events by
+//! arrival, as the paper streams it, would depend on the order in which partitions are read; hence
+//! the pairing by rank.
 //!
-//! Features decide where they have seen more than the sample holds, else the sample. Their null variance has
-//! Σ_{i≠j}φ_D² tr(S_i S_j), which is no sum over events: it is taken over the pairs of the sample, times how many more pairs there are.
+//! Features decide where they have seen more than the sample holds, else the sample. Their null
+//! variance has Σ_{i≠j}φ_D² tr(S_i S_j), which is no sum over events: it is taken over the pairs of
+//! the sample, times how many more pairs there are.
 //!
-//! KCE is at most the ℓ2-ECE of the whole vector (φ ≤ 1), so a lower end of it is one of that (derived): given the predictions,
-//! KCE_b = ‖n⁻¹Σφ(g_i)δ_i‖ moves by at most √2/n with one outcome, and its noise has mean norm at most √((1 − 1/K)/n); hence
-//! KCE ≥ KCE_b − √((1 − 1/K)/n) − √(ln(1/α)/n) with probability 1 − α (McDiarmid). It is far from sharp, and needs no limit.
+//! KCE is at most the ℓ2-ECE of the whole vector (φ ≤ 1), so a lower end of it is one of that
+//! (derived): given the predictions, KCE_b = ‖n⁻¹Σφ(g_i)δ_i‖ moves by at most √2/n with one
+//! outcome, and its noise has mean norm at most √((1 − 1/K)/n); hence KCE ≥ KCE_b − √((1 − 1/K)/n)
+//! − √(ln(1/α)/n) with probability 1 − α (McDiarmid). It is far from sharp, and needs no limit.
 //!
 //! Linear and block sums never decide: their noise falls as 1/√n only.
 //!
-//! Cost: an event is a hash and mostly one comparison, of D features 2DK + D sines; a pane m·(8K + 40) + 32·DK bytes
-//! for a sample of m; a test m²/2 kernel values of O(K), twice that again where the bandwidth is the median.
+//! Cost: an event is a hash and mostly one comparison, of D features 2DK + D sines; a pane
+//! m·(8K + 40) + 32·DK bytes for a sample of m; a test m²/2 kernel values of O(K), twice that again where
+//! the bandwidth is the median.
 
 use super::features::{BlockSums, Features};
 use super::skce::traces;
 use super::{Evaluation, Options, PValues, Vectors, block_p};
-use crate::stats::distance::laplace::gamma_p_value;
+use crate::distance::laplace::gamma_p_value;
 
-pub use super::kept::{BLOCKS, EVENTS_MAX, Keeping, Kept, KernelParts, KernelSums};
+pub use super::sums::{BLOCKS, EVENTS_MAX, KernelOptions, KernelParts, KernelSums, SampleRow};
 
 /// The test of random features over all events of a window.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FeatureTest {
     /// D.
     pub count: usize,
@@ -56,6 +64,7 @@ pub struct FeatureTest {
 
 /// The test of blocks over all panes of a window.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BlockTest {
     /// Events of a block; 2 for the linear estimator.
     pub size: usize,
@@ -69,6 +78,7 @@ pub struct BlockTest {
 
 /// The kernel test of a window.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct WindowEvaluation {
     /// Events of the window.
     pub n: u64,
@@ -90,7 +100,8 @@ pub struct WindowEvaluation {
     pub reject: bool,
     /// √SKCE_b of what decides.
     pub kce: f64,
-    /// Lower end of KCE, hence of the ℓ2-ECE of the whole vector, at `confidence` for a two-sided one.
+    /// Lower end of KCE, hence of the ℓ2-ECE of the whole vector, at `confidence` for a two-sided
+    /// one.
     pub lower: f64,
     /// Confidence.
     pub confidence: f64,
@@ -101,10 +112,10 @@ pub fn evaluate(sums: &KernelSums, alpha: f64, confidence: f64) -> Option<Window
     let part = sums.vectors();
     let options = Options {
         alpha,
-        nu: sums.keeping().nu,
+        nu: sums.options().nu,
         quadratic_max: usize::MAX,
         replicates: 0,
-        seed: sums.keeping().seed,
+        seed: sums.options().seed,
     };
     let sample = super::evaluate(&part, &options)?;
     let features = sums.features().and_then(|f| feature_test(f, &part));
@@ -154,13 +165,14 @@ fn block_tests(sums: &KernelSums) -> Vec<BlockTest> {
         .collect()
 }
 
-/// Least number of events alike in 1 − ‖g‖² that a sample must be worth for its null variance to be trusted:
-/// of less the variance itself is known to a quarter at best.
+/// Least number of events alike in 1 − ‖g‖² that a sample must be worth for its null variance to be
+/// trusted: of less the variance itself is known to a quarter at best.
 const WORTH_MIN: f64 = 30.0;
 
-/// The test of features. Its null mean is that of all events; its null variance is the sample's, scaled by the
-/// ratio of their 1 − ‖g‖². Where nearly all predictions are certain, a sample may hold few of the others or none: it is
-/// worth (Σd)²/Σd² events (Kish 1965) with d = 1 − ‖g‖², and below [`WORTH_MIN`] the p-value is the distribution-free bound.
+/// The test of features. Its null mean is that of all events; its null variance is the sample's,
+/// scaled by the ratio of their 1 − ‖g‖². Where nearly all predictions are certain, a sample may
+/// hold few of the others or none: it is worth (Σd)²/Σd² events (Kish 1965) with d = 1 − ‖g‖², and
+/// below [`WORTH_MIN`] the p-value is the distribution-free bound.
 fn feature_test(features: &Features, part: &Vectors) -> Option<FeatureTest> {
     let (biased, unbiased) = features.estimates()?;
     let (total, mean) = features.total();

@@ -1,16 +1,18 @@
 //! Every class against the rest, with one error for all.
 //!
-//! K scalar tests of one sample are dependent in ways that depend on the predictions; Holm's step-down (1979) keeps
-//! the chance of any false rejection at α whatever the dependence: p-values in ascending order are multiplied by
-//! K, K − 1, … and made to ascend. The smallest adjusted p-value is Bonferroni's and tests all classes at once.
+//! K scalar tests of one sample are dependent in ways that depend on the predictions; Holm's
+//! step-down (1979) keeps the chance of any false rejection at α whatever the dependence: p-values
+//! in ascending order are multiplied by K, K − 1, … and made to ascend. The smallest adjusted
+//! p-value is Bonferroni's and tests all classes at once.
 
-use crate::stats::kernel::Vectors;
-use crate::stats::pyramid::Pyramid;
-use crate::stats::tcal::{TCalOptions, tcal};
-use crate::stats::view::{View, ViewError};
+use crate::kernel::Vectors;
+use crate::levels::Levels;
+use crate::tcal::{TCalOptions, tcal};
+use crate::view::{View, ViewError};
 
 /// One class.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassResult {
     /// Index of the class.
     pub class: u32,
@@ -26,6 +28,7 @@ pub struct ClassResult {
 
 /// All classes.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Classwise {
     /// p-value of the hypothesis that every class is calibrated.
     pub p_value: f64,
@@ -44,7 +47,7 @@ pub fn classwise(sample: &Vectors, o: &TCalOptions) -> Result<Classwise, ViewErr
     for class in 0..sample.classes() as u32 {
         let one = sample.project(View::Class(class))?;
         let residual: f64 = one.iter().map(|&(z, y)| f64::from(u8::from(y)) - z).sum();
-        let test = tcal(&Pyramid::from_scores(&one, LEVEL), o);
+        let test = tcal(&Levels::from_scores(&one, LEVEL), o);
         classes.push(ClassResult {
             class,
             p_value: test.p_value,

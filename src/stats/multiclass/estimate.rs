@@ -1,13 +1,15 @@
-//! Estimators of the squared ℓ2-ECE of vectors at one level, with their null law given the predictions.
+//! Estimators of the squared ℓ2-ECE of vectors at one level, with their null law given the
+//! predictions.
 //!
-//! As for scalars ([`crate::stats::estimator`]) with ‖·‖² for squares: plug-in T_b = (1/n)Σ‖ΣU‖²/N, debiased
-//! T_d = (1/n)Σ[‖ΣU‖² − Σ‖U‖²]/N, unbiased T = (1/n)Σ_{N≥2}[…]/(N − 1). For two classes the `full` view's are twice
-//! the scalar ones. Null moments: mean 0, variance (1/n²)Σ 2Σ_{a≠b}tr(S_a S_b)/N², third cumulant
-//! (1/n³)Σ{8Σ tr(S_a S_b S_c) + 4ΣE(U_a·U_b)³}/N³; N − 1 for N in the unbiased one. Of weighted events
-//! [`super::weighted`] has the same with N = Σw, and N − Σw²/N for N − 1.
+//! As for scalars ([`crate::estimator`]) with ‖·‖² for squares: plug-in T_b = (1/n)Σ‖ΣU‖²/N,
+//! debiased T_d = (1/n)Σ[‖ΣU‖² − Σ‖U‖²]/N, unbiased T = (1/n)Σ_{N≥2}[…]/(N − 1). For two classes
+//! the `full` view's are twice the scalar ones. Null moments: mean 0, variance (1/n²)Σ
+//! 2Σ_{a≠b}tr(S_a S_b)/N², third cumulant (1/n³)Σ{8Σ tr(S_a S_b S_c) + 4ΣE(U_a·U_b)³}/N³; N − 1 for
+//! N in the unbiased one. Of weighted events [`super::weighted`] has the same with N = Σw, and N −
+//! Σw²/N for N − 1.
 
 use super::level::{VectorCell, VectorLevel};
-use crate::stats::null::Moments;
+use crate::null::Moments;
 
 /// Plug-in estimate; biased upwards, never negative.
 pub fn plug_in(level: &VectorLevel) -> f64 {
@@ -29,7 +31,8 @@ pub fn unbiased(level: &VectorLevel) -> f64 {
     cells.map(|c| c.pairs_u() / rest(c)).sum::<f64>() / level.n
 }
 
-/// ℓ1-ECE in total variation: (1/n)Σ½‖ΣU‖₁ (with the label that did not happen left out for `top_k`).
+/// ℓ1-ECE in total variation: (1/n)Σ½‖ΣU‖₁ (with the label that did not happen left out for
+/// `top_k`).
 pub fn ece_l1(level: &VectorLevel) -> f64 {
     let cell = level
         .cells

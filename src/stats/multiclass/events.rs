@@ -1,29 +1,13 @@
 //! Events as a vector view sees them: a point z in R^k and which of its k labels happened, if any.
 //!
-//! `full`: z is the whole probability vector, k = K, and some label always happened. `top_k:k`: z holds the k
-//! largest probabilities in descending order and the labels are those k classes, so none may have happened
-//! (Sun, Chaudhari, Barnett, Dobriban 2024, section 2.1). In both u = e_y − z (−z where none happened), and given
-//! z under the null Cov u = S = diag(z) − zzᵀ. A tie is broken for the class that comes first.
+//! `full`: z is the whole probability vector, k = K, and some label always happened. `top_k:k`: z
+//! holds the k largest probabilities in descending order and the labels are those k classes, so
+//! none may have happened (Sun, Chaudhari, Barnett, Dobriban 2024, section 2.1). In both u = e_y −
+//! z (−z where none happened), and given z under the null Cov u = S = diag(z) − zzᵀ. A tie is
+//! broken for the class that comes first.
 
-use crate::stats::kernel::Vectors;
-
-/// Which vector of the prediction is tested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VectorView {
-    /// The whole vector.
-    Full,
-    /// The k largest probabilities, 1 ≤ k ≤ K.
-    TopK(usize),
-}
-
-impl std::fmt::Display for VectorView {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            VectorView::Full => f.write_str("full"),
-            VectorView::TopK(k) => write!(f, "top_k:{k}"),
-        }
-    }
-}
+use crate::kernel::Vectors;
+pub use crate::view::VectorView;
 
 /// No label happened.
 pub const NONE: u32 = u32::MAX;
@@ -130,7 +114,8 @@ impl Events {
         self.labels[i]
     }
 
-    /// d, the dimension that cells divide: k for cubes, K − 1 for simplices, whose points lie in a plane.
+    /// d, the dimension that cells divide: k for cubes, K − 1 for simplices, whose points lie in a
+    /// plane.
     pub fn free_dimension(&self) -> usize {
         match self.view {
             VectorView::Full => (self.dimension - 1).max(1),

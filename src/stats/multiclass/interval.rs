@@ -1,23 +1,26 @@
 //! The interval for the ℓ2-ECE of vectors, with covariances.
 //!
-//! Sun, Chaudhari, Barnett, Dobriban (2024), Algorithm 1, as [`crate::stats::interval`] has it for scalars. With e
-//! the mean and C the covariance of U in a cell,
-//! σ̂₁² = Σ(N/n)‖e‖⁴ − (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed.
+//! Sun, Chaudhari, Barnett, Dobriban (2024), Algorithm 1, as [`crate::interval`] has it for
+//! scalars. With e the mean and C the covariance of U in a cell, σ̂₁² = Σ(N/n)‖e‖⁴ −
+//! (Σ(N/n)‖e‖²)² + 4Σ(N/n)eᵀCe; eᵀCe = (1/N)Σ(e·U)² − ‖e‖⁴, so no matrix is formed.
 //!
-//! The paper's null has σ₀² = 2∫_{Δ(K,k)}(‖z‖² − 2‖z‖₃³ + ‖z‖⁴)dz over the truncated chamber z_1 ≥ … ≥ z_k,
-//! 0 ≤ 1 − Σz ≤ (K − k)z_k. For k = 1 that is an integral from 1/K to 1; for k = 2, 3 it is nested, its inner limits
-//! linear and its integrand a polynomial of degree 4, so Gauss–Legendre on each smooth piece is exact
-//! ([`sigma0_squared`]); beyond, only the conditional null is offered. It assumes points that fill the chamber.
+//! The paper's null has σ₀² = 2∫_{Δ(K,k)}(‖z‖² − 2‖z‖₃³ + ‖z‖⁴)dz over the truncated chamber z_1 ≥
+//! … ≥ z_k, 0 ≤ 1 − Σz ≤ (K − k)z_k. For k = 1 that is an integral from 1/K to 1; for k = 2, 3 it
+//! is nested, its inner limits linear and its integrand a polynomial of degree 4, so Gauss–Legendre
+//! on each smooth piece is exact ([`sigma0_squared`]); beyond, only the conditional null is
+//! offered. It assumes points that fill the chamber.
 //!
-//! Valid for n^(1/4s) ≪ m ≪ n^(1/min(k, K−1)) slices: `median_count` under 5 says that cells are too fine.
+//! Valid for n^(1/4s) ≪ m ≪ n^(1/min(k, K−1)) slices: `median_count` under 5 says that cells are
+//! too fine.
 
 use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
-use crate::stats::interval::{Estimate, squared_ends};
+use crate::interval::{Estimate, squared_ends};
 
 /// The interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorInterval {
     /// m, slices of an axis.
     pub slices: u32,
@@ -37,8 +40,8 @@ pub struct VectorInterval {
     pub median_count: f64,
 }
 
-/// Slices by default: the largest power of two not above max(2, n^(2/(4+d))), at which binning error and noise
-/// balance for a Lipschitz curve; at most what a name can hold.
+/// Slices by default: the largest power of two not above max(2, n^(2/(4+d))), at which binning
+/// error and noise balance for a Lipschitz curve; at most what a name can hold.
 pub fn default_slices(n: usize, d: usize) -> u32 {
     let target = (n as f64).powf(2.0 / (4.0 + d as f64)).clamp(2.0, 32_768.0);
     1 << target.log2().floor() as u32
@@ -119,9 +122,10 @@ pub fn sigma0_squared(classes: usize, k: usize) -> Option<f64> {
 
 /// Integral over the next coordinate, z_i from its least to its largest value given those before.
 ///
-/// With r left of the unit and j coordinates to come including this, the others (K − i + 1 classes from here) are at
-/// most z_i each, so z_i ≥ r/(K − i + 1); and z_i ≤ min(z_{i−1}, r). The pieces join where the minimum or a later
-/// one changes sides: z_i = r/j for the later upper limits to meet.
+/// With r left of the unit and j coordinates to come including this, the others (K − i + 1 classes
+/// from here) are at most z_i each, so z_i ≥ r/(K − i + 1); and z_i ≤ min(z_{i−1}, r). The pieces
+/// join where the minimum or a later one changes sides: z_i = r/j for the later upper limits to
+/// meet.
 fn chamber(z: &mut Vec<f64>, classes: f64, k: usize) -> f64 {
     if z.len() == k {
         let power = |p: i32| z.iter().map(|z| z.powi(p)).sum::<f64>();
@@ -132,7 +136,8 @@ fn chamber(z: &mut Vec<f64>, classes: f64, k: usize) -> f64 {
     let to_come = (k - z.len()) as f64;
     let low = left / (classes - z.len() as f64);
     let high = z.last().map_or(left, |&before| before.min(left));
-    // Kinks of the inner integral, as a function of this coordinate: where min(z_i, left − z_i) changes.
+    // Kinks of the inner integral, as a function of this coordinate: where min(z_i, left − z_i)
+    // changes.
     let kinks = [left / 2.0, left / to_come, left / 3.0];
     let mut cuts: Vec<f64> = kinks
         .into_iter()
@@ -154,7 +159,8 @@ fn chamber(z: &mut Vec<f64>, classes: f64, k: usize) -> f64 {
     sum
 }
 
-/// Gauss–Legendre nodes and weights of eight points on [−1, 1], the positive half: exact to degree 15.
+/// Gauss–Legendre nodes and weights of eight points on [−1, 1], the positive half: exact to
+/// degree 15.
 const GAUSS: [(f64, f64); 4] = [
     (0.183_434_642_495_649_8, 0.362_683_783_378_362),
     (0.525_532_409_916_329, 0.313_706_645_877_887_3),

@@ -1,12 +1,13 @@
 //! One level of a vector view: its occupied cells with the sums that estimators and null laws need.
 //!
-//! Per cell, N events with points z and residuals u in R^k: ΣU, Σ‖U‖², Σz, and Σ_{a≠b} tr(S_a S_b), the null
-//! variance of Σ_{a≠b} U_a·U_b over 2 (S = diag(z) − zzᵀ). The last is a sum over pairs or a matrix: with
-//! A = Σz, Q = Σz² and M = Σzzᵀ, Σ_{a,b} tr(S_a S_b) = ‖A‖² − 2A·Q + ‖M‖², and the cheaper of N²k and Nk² is taken;
-//! beyond [`EXACT_STEPS`] steps the cell's mean vector stands for each z.
+//! Per cell, N events with points z and residuals u in R^k: ΣU, Σ‖U‖², Σz, and Σ_{a≠b} tr(S_a S_b),
+//! the null variance of Σ_{a≠b} U_a·U_b over 2 (S = diag(z) − zzᵀ). The last is a sum over pairs or
+//! a matrix: with A = Σz, Q = Σz² and M = Σzzᵀ, Σ_{a,b} tr(S_a S_b) = ‖A‖² − 2A·Q + ‖M‖², and the
+//! cheaper of N²k and Nk² is taken; beyond [`EXACT_STEPS`] steps the cell's mean vector stands for
+//! each z.
 //!
-//! Cells are sparse: those that events meet, in order of their names. Built from the events, offline; the scalar
-//! views, which are the hot path, have integer sums of their own.
+//! Cells are sparse: those that events meet, in order of their names. Built from the events,
+//! offline; the scalar views, which are the hot path, have integer sums of their own.
 
 use super::cell::Name;
 use super::events::{Events, NONE};
@@ -35,7 +36,8 @@ pub struct VectorCell {
     pub z: Vec<f64>,
     /// Σ_{a≠b} tr(S_a S_b).
     pub pairs: f64,
-    /// Σ_{a≠b≠c} tr(S_a S_b S_c); beyond [`THIRD_EXACT`] coordinates at the cell's mean vector, scaled.
+    /// Σ_{a≠b≠c} tr(S_a S_b S_c); beyond [`THIRD_EXACT`] coordinates at the cell's mean vector,
+    /// scaled.
     pub triples: f64,
     /// Σ_{a≠b} E(U_a·U_b)³ under the null, likewise.
     pub cubes: f64,
@@ -212,8 +214,9 @@ fn pairs(events: &Events, group: &[usize], mean: &Law, tuples: &Tuples) -> f64 {
 /// Coordinates up to which third moments are exact: k³ steps an event.
 pub const THIRD_EXACT: usize = 12;
 
-/// Exact Σ_{a≠b≠c} tr(S_a S_b S_c) = tr(ΣS)³ − 3tr(ΣS·ΣS²) + 2Σtr S³, and Σ_{a≠b} E(U_a·U_b)³ = ‖ΣT‖² − Σ‖T‖², T the
-/// tensor of third central moments: T_ijl = [i=j=l]z_i − [i=j]z_i z_l − [i=l]z_i z_j − [j=l]z_i z_j + 2z_i z_j z_l.
+/// Exact Σ_{a≠b≠c} tr(S_a S_b S_c) = tr(ΣS)³ − 3tr(ΣS·ΣS²) + 2Σtr S³, and Σ_{a≠b} E(U_a·U_b)³ =
+/// ‖ΣT‖² − Σ‖T‖², T the tensor of third central moments: T_ijl = [i=j=l]z_i − [i=j]z_i z_l −
+/// [i=l]z_i z_j − [j=l]z_i z_j + 2z_i z_j z_l.
 fn thirds(events: &Events, group: &[usize]) -> (f64, f64) {
     let k = events.dimension;
     let (mut s, mut s2, mut t) = (vec![0.0; k * k], vec![0.0; k * k], vec![0.0; k * k * k]);
@@ -301,8 +304,9 @@ impl Law {
         }
     }
 
-    /// Σ_{a≠b≠c} tr(S_a S_b S_c) and Σ_{a≠b} E(U_a·U_b)³ of a cell as if its events, of these tuples, were at its mean
-    /// vector `z`, scaled: the pairs are exact and say how much the mean vector overstates.
+    /// Σ_{a≠b≠c} tr(S_a S_b S_c) and Σ_{a≠b} E(U_a·U_b)³ of a cell as if its events, of these
+    /// tuples, were at its mean vector `z`, scaled: the pairs are exact and say how much the mean
+    /// vector overstates.
     pub(super) fn thirds(&self, z: &[f64], tuples: &Tuples, pairs: f64) -> (f64, f64) {
         if tuples.squares <= 0.0 {
             return (0.0, 0.0);
@@ -322,8 +326,8 @@ impl Law {
         self.s3 - 3.0 * self.s4 + 3.0 * self.s2 * self.s3 - self.s2.powi(3)
     }
 
-    /// E(U·U′)³ of two independent residuals at z: U·U′ = 1[y = y′] + a_y + a_y′, a_y = ‖z‖²/2 − z_y, and where
-    /// no label happened a = ‖z‖²/2 and no indicator.
+    /// E(U·U′)³ of two independent residuals at z: U·U′ = 1[y = y′] + a_y + a_y′, a_y = ‖z‖²/2 −
+    /// z_y, and where no label happened a = ‖z‖²/2 and no indicator.
     fn cube(&self, z: &[f64]) -> f64 {
         let a = |p: f64| 0.5 * self.s2 - p;
         let rest = (1.0 - self.s1).max(0.0);

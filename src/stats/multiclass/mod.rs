@@ -10,10 +10,11 @@
 //! | [`weighted`] | the same of events with weights |
 //! | [`sums`], [`ranked`] | the integer sums that a window keeps of a vector view, and what it needs of a prediction |
 //!
-//! Sources: Lee, Huang, Hassani, Dobriban, *T-Cal* (2022), appendix 8.2; Sun, Chaudhari, Barnett, Dobriban (2024).
-//! With K classes there are m^(K−1) cells, so beyond a few classes and fine levels hardly any cell holds two
-//! events and the test loses its power (its rate is n^(−2s/(4s+K−1))): `shared` in the report says how many
-//! do. Prefer `top_k` of a small k, `classwise`, or the kernel tests.
+//! Sources: Lee, Huang, Hassani, Dobriban, *T-Cal* (2022), appendix 8.2; Sun, Chaudhari, Barnett,
+//! Dobriban (2024). With K classes there are m^(K−1) cells, so beyond a few classes and fine levels
+//! hardly any cell holds two events and the test loses its power (its rate is n^(−2s/(4s+K−1))):
+//! `shared` in the report says how many do. Prefer `top_k` of a small k, `classwise`, or the kernel
+//! tests.
 
 pub mod cell;
 pub mod classwise;
@@ -23,6 +24,7 @@ pub mod interval;
 pub mod level;
 mod plain;
 pub mod ranked;
+pub mod shape;
 pub mod sums;
 pub mod tcal;
 pub mod weighted;
@@ -40,6 +42,7 @@ use super::kernel::Vectors;
 
 /// What is said of a vector view.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evaluation {
     /// The view.
     pub view: VectorView,
@@ -100,8 +103,8 @@ pub fn evaluate_events(
     })
 }
 
-/// Evaluates the sums of a window; `None` without events. Levels to the finest that is kept; the interval at its default
-/// slices, or the finest.
+/// Evaluates the sums of a window; `None` without events. Levels to the finest that is kept; the
+/// interval at its default slices, or the finest.
 pub fn evaluate_sums(sums: &VectorSums, alpha: f64, confidence: f64) -> Option<Evaluation> {
     let shape = sums.shape();
     let n = sums.n() as usize;

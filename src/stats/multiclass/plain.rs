@@ -12,7 +12,7 @@
 
 use super::cell::Name;
 use super::level::{Law, Tuples, VectorCell};
-use crate::stats::fixed::{from_fixed, to_fixed};
+use crate::fixed::{from_fixed, to_fixed};
 
 /// Integers of a cell.
 pub(super) fn width(k: usize) -> usize {

@@ -1,13 +1,16 @@
-//! The largest entries of a vector, with their classes: what vector views need of a prediction whose outcome is to come.
+//! The largest entries of a vector, with their classes: what vector views need of a prediction
+//! whose outcome is to come.
 //!
-//! `top_k:k` needs the k largest in falling order, `full` all of them; where there are several views the longest list
-//! serves all. Ranked before they are divided by their sum, equal ones in the order of classes, and divided once: so what
-//! is kept gives the same sums to the bit as the vector itself.
+//! `top_k:k` needs the k largest in falling order, `full` all of them; where there are several
+//! views the longest list serves all. Ranked before they are divided by their sum, equal ones in
+//! the order of classes, and divided once: so what is kept gives the same sums to the bit as the
+//! vector itself.
 
 use super::events::VectorView;
-use super::sums::Shape;
+use super::shape::Shape;
 
-/// The class of an entry that is not there: the prediction was no vector, or came before the view was asked for.
+/// The class of an entry that is not there: the prediction was no vector, or came before the view
+/// was asked for.
 pub const ABSENT: u32 = u32::MAX;
 
 /// See the module.
@@ -41,7 +44,8 @@ pub fn by_rank(entries: &[f64], order: &mut Vec<u32>) {
     order.sort_by(|&a, &b| entries[b as usize].total_cmp(&entries[a as usize]));
 }
 
-/// The `depth` largest entries of a vector, to be divided by `sum`, each with its class; absent ones behind.
+/// The `depth` largest entries of a vector, to be divided by `sum`, each with its class; absent
+/// ones behind.
 pub fn ranked<'a>(
     entries: &'a [f64],
     sum: f64,

@@ -1,117 +1,39 @@
 //! Integer sums of a vector view over sparse cells: what a window keeps of events.
 //!
-//! As for scalars ([`crate::stats::sums`]) every sum is of integers in units of 2⁻³², so that the sums of a window are
-//! those of its panes and the same to the last bit in whatever order events came. The sums that a cell keeps are
-//! those of [`super::plain`], and where events are weighted those of [`super::weighted`].
+//! As for scalars ([`crate::sums`]) every sum is of integers in units of 2⁻³², so that the sums of
+//! a window are those of its panes and the same to the last bit in whatever order events came. The
+//! sums that a cell keeps are those of [`super::plain`], and where events are weighted those of
+//! [`super::weighted`].
 //!
-//! Third cumulants would need k³ sums; they are taken at the cell's mean vector and scaled by the exact pairs, as the
-//! offline form does beyond [`super::level::THIRD_EXACT`] coordinates. All else is what the offline form computes.
+//! Third cumulants would need k³ sums; they are taken at the cell's mean vector and scaled by the
+//! exact pairs, as the offline form does beyond [`super::level::THIRD_EXACT`] coordinates. All else
+//! is what the offline form computes.
 //!
-//! Cells are those of one finest level; coarser levels are merges by [`Name::parent`]. With d free dimensions there
-//! are 2^L slices an axis, L = max(1, ⌊12/d⌋), so at most 4096 cells up to d = 12, which is also the most that is taken
-//! ([`DIMENSION_MAX`]): beyond, hardly any two events share a cell, and `class:k`, `top_k` of fewer, or the kernel tests see more.
+//! Cells are those of one finest level; coarser levels are merges by [`Name::parent`]. With d free
+//! dimensions there are 2^L slices an axis, L = max(1, ⌊12/d⌋), so at most 4096 cells up to d = 12,
+//! which is also the most that is taken ([`DIMENSION_MAX`]): beyond, hardly any two events share a
+//! cell, and `class:k`, `top_k` of fewer, or the kernel tests see more.
 //!
-//! Cells are capped, and an event that would begin one too many is refused and counted. What is refused depends on the
-//! order of events, all else does not; a window with refusals gets no verdict. So are events beyond [`EVENTS_MAX`], where
-//! integers would end.
+//! Cells are capped, and an event that would begin one too many is refused and counted. What is
+//! refused depends on the order of events, all else does not; a window with refusals gets no
+//! verdict. So are events beyond [`EVENTS_MAX`], where integers would end.
 //!
-//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a cell: 104 for k = 2; of
-//! weighted events two to four times that.
+//! Cost: k² additions an event and a search among the cells; 8·(2 + 2k + k² + k(k+1)/2) bytes a
+//! cell: 104 for k = 2; of weighted events two to four times that.
 
 use super::cell::Name;
 use super::events::{NONE, VectorView};
 use super::level::VectorLevel;
 use super::ranked::{Ranked, by_rank};
 use super::{plain, weighted};
-use crate::stats::algebra::{Merge, Overflow, Retract};
-use crate::stats::weight::Weight;
+use crate::algebra::{Merge, Overflow, Retract};
+use crate::weight::Weight;
 use std::collections::BTreeMap;
 
-/// Most coordinates of a view that is kept live.
-pub const DIMENSION_MAX: usize = 12;
+pub use super::shape::{DIMENSION_MAX, Shape};
 
 /// Most events: Σz in units of 2⁻³² stays within 63 bits.
 pub const EVENTS_MAX: u64 = (1 << 31) - 1;
-
-/// What is kept of which view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// The view.
-    pub view: VectorView,
-    /// K.
-    pub classes: usize,
-    /// Most cells; more are refused.
-    pub cells_max: usize,
-    /// Whether its events have weights.
-    pub weighted: bool,
-}
-
-impl Shape {
-    /// k; `None` where a view needs more than [`DIMENSION_MAX`], more than there are classes, or fewer than two classes.
-    pub fn dimension(&self) -> Option<usize> {
-        let k = match self.view {
-            VectorView::Full => self.classes,
-            VectorView::TopK(k) => k,
-        };
-        let fits = (1..=DIMENSION_MAX).contains(&k) && k <= self.classes && self.classes >= 2;
-        fits.then_some(k)
-    }
-
-    /// Most cells that can be occupied: the cap, or all there are.
-    pub fn cells_most(&self) -> usize {
-        let free = match self.view {
-            VectorView::Full => self.classes.saturating_sub(1),
-            VectorView::TopK(k) => k,
-        };
-        let all = 1usize.checked_shl(self.level().saturating_mul(free as u32));
-        all.unwrap_or(usize::MAX).min(self.cells_max)
-    }
-
-    /// Heap bytes of a cell: a tree keeps its entries between half and wholly full nodes.
-    pub fn cell_bytes(&self) -> usize {
-        let k = self.dimension().unwrap_or(0);
-        let words = match self.view {
-            VectorView::TopK(_) => k,
-            VectorView::Full => 2 * k.saturating_sub(1),
-        };
-        let entry = size_of::<Name>() + size_of::<Vec<i64>>();
-        2 * entry + 2 * words + 8 * self.width()
-    }
-
-    /// Words of a cell.
-    fn width(&self) -> usize {
-        let k = self.dimension().unwrap_or(0);
-        match self.weighted {
-            true => weighted::width(k),
-            false => plain::width(k),
-        }
-    }
-
-    /// How the sums of two cells become one's.
-    fn merge(&self) -> fn(&mut [i64], &[i64]) {
-        match self.weighted {
-            true => weighted::merge,
-            false => plain::merge,
-        }
-    }
-
-    /// How the sums of one cell are taken out of another's.
-    fn retract(&self) -> fn(&mut [i64], &[i64]) {
-        match self.weighted {
-            true => weighted::retract,
-            false => plain::retract,
-        }
-    }
-
-    /// L: the finest level has 2^L slices.
-    pub fn level(&self) -> u32 {
-        let free = match self.view {
-            VectorView::Full => self.classes.saturating_sub(1),
-            VectorView::TopK(k) => k,
-        };
-        (12 / free.max(1) as u32).max(1)
-    }
-}
 
 /// The sums.
 #[derive(Debug, Clone)]
@@ -188,9 +110,10 @@ impl VectorSums {
         self.cells.len()
     }
 
-    /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that happened. It is an error to
-    /// call this with another number of entries or an unknown class; such an event is refused. So is one without a weight
-    /// where events have weights. Answers whether it was taken.
+    /// Adds an event: a vector of K probabilities, to be divided by `sum`, and the class that
+    /// happened. It is an error to call this with another number of entries or an unknown class;
+    /// such an event is refused. So is one without a weight where events have weights. Answers
+    /// whether it was taken.
     pub fn observe(
         &mut self,
         entries: &[f64],
@@ -207,8 +130,8 @@ impl VectorSums {
         self.land(label, weight)
     }
 
-    /// Adds an event of which the largest entries are known, as many as [`Shape::dimension`] says; one of which they are
-    /// not is none of this view, and left out.
+    /// Adds an event whose largest entries are known, as many as [`Shape::dimension`] says. An
+    /// event with fewer does not belong to this view and is left out.
     pub fn observe_ranked(
         &mut self,
         ranked: Ranked<'_>,
@@ -225,9 +148,10 @@ impl VectorSums {
         self.land(label, weight)
     }
 
-    /// Gives an event another class than it was counted with, or any where it was not counted: to the bit what it
-    /// would have been in the first place. Where events were refused it is not known whether this was one of them; there
-    /// nothing changes, for such sums get no verdict. Answers whether there was a cell for it.
+    /// Gives an event another class than it was counted with, or any where it was not counted: to
+    /// the bit what it would have been in the first place. Where events were refused it is not
+    /// known whether this was one of them; there nothing changes, for such sums get no verdict.
+    /// Answers whether there was a cell for it.
     pub fn revise(
         &mut self,
         ranked: Ranked<'_>,
@@ -318,7 +242,7 @@ impl VectorSums {
         place.map_or(NONE, |p| p as u32)
     }
 
-    /// The same of an event of which the largest entries are known; `None` where not enough are.
+    /// The same of an event whose largest entries are known; `None` if too few are.
     fn place_ranked(&mut self, ranked: Ranked<'_>, class: u32) -> Option<u32> {
         let values = ranked.values.get(..self.k)?;
         let classes = ranked.classes.get(..self.k)?;
@@ -339,7 +263,8 @@ impl VectorSums {
         Some(place.map_or(NONE, |p| p as u32))
     }
 
-    /// For each cell the mean of its events' largest coordinate, to within the cell, and their number.
+    /// For each cell the mean of its events' largest coordinate, to within the cell, and their
+    /// number.
     pub fn tops(&self) -> impl Iterator<Item = (f64, u64)> {
         let top = match self.shape.weighted {
             true => weighted::top,
@@ -385,7 +310,8 @@ impl VectorSums {
         }
     }
 
-    /// The cells of the finest level and the `count` − 1 above it at most, coarse to fine: 2, 4, … slices.
+    /// The cells of the finest level and the `count` − 1 above it at most, coarse to fine: 2, 4, …
+    /// slices.
     pub fn levels(&self, count: u32) -> Vec<VectorLevel> {
         let finest = self.shape.level();
         let mut cells = self.cells.clone();
@@ -490,8 +416,8 @@ impl Merge for VectorSums {
         }
     }
 
-    /// Never fails: where the integers would end the events are refused. Cells come in whatever the cap
-    /// says, for totals that are not kept.
+    /// Never fails: where the integers would end the events are refused. Cells come in whatever the
+    /// cap says, for totals that are not kept.
     fn merge(&mut self, other: &VectorSums) -> Result<(), Overflow> {
         self.merge_within(other, usize::MAX);
         Ok(())
@@ -518,161 +444,4 @@ impl Retract for VectorSums {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::{Events, evaluate, evaluate_sums};
-    use super::*;
-    use crate::stats::kernel::Vectors;
-    use crate::stats::kernel::conditional::draw;
-    use crate::stats::rng::Rng;
-
-    const CASES: [(usize, VectorView); 4] = [
-        (3, VectorView::Full),
-        (5, VectorView::TopK(2)),
-        (12, VectorView::TopK(3)),
-        (4, VectorView::Full),
-    ];
-
-    fn shape(classes: usize, view: VectorView) -> Shape {
-        Shape {
-            view,
-            classes,
-            cells_max: 4096,
-            weighted: false,
-        }
-    }
-
-    fn sample(classes: usize, n: usize, pushed: f64, seed: u64) -> Vectors {
-        let mut rng = Rng::new(seed);
-        let mut all = Vectors::new(classes);
-        while all.len() < n {
-            let mut p: Vec<f64> = (0..classes).map(|_| -(1.0 - rng.uniform()).ln()).collect();
-            let sum: f64 = p.iter().sum();
-            p.iter_mut().for_each(|p| *p /= sum);
-            let y = if rng.uniform() < pushed {
-                0
-            } else {
-                draw(&p, rng.uniform())
-            };
-            let _ = all.push(&p, y);
-        }
-        all
-    }
-
-    fn sums(all: &Vectors, view: VectorView) -> VectorSums {
-        let mut sums = VectorSums::new(shape(all.classes(), view)).unwrap();
-        all.events()
-            .for_each(|(row, y)| assert!(sums.observe(row, 1.0, y, None)));
-        sums
-    }
-
-    #[test]
-    fn any_split_and_order_gives_the_same_integers_and_rows_give_them_back() {
-        for (classes, view) in CASES {
-            let all = sample(classes, 500, 0.2, 3);
-            let whole = sums(&all, view);
-            let mut back = VectorSums::new(whole.shape()).unwrap();
-            for part in [all.pick((250..500).rev()), all.pick(0..250)] {
-                back.merge(&sums(&part, view)).unwrap();
-            }
-            assert_eq!((back.rows(), back.n()), (whole.rows(), 500));
-            let again = VectorSums::from_rows(whole.shape(), whole.rows(), 0).unwrap();
-            assert_eq!((again.rows(), again.n()), (whole.rows(), 500));
-            let mut bad = whole.rows();
-            bad[0].0[0] = u16::MAX;
-            assert!(VectorSums::from_rows(whole.shape(), bad, 0).is_none());
-        }
-    }
-
-    #[test]
-    fn the_sums_say_what_the_offline_form_says_of_the_same_events() {
-        for (classes, view) in CASES {
-            let all = sample(classes, 1000, 0.15, 4);
-            let kept = sums(&all, view);
-            let events = Events::of(&all, view);
-            for level in kept.levels(12) {
-                let exact = VectorLevel::of(&events, level.slices);
-                let names =
-                    |l: &VectorLevel| l.cells.iter().map(|c| c.name.clone()).collect::<Vec<_>>();
-                assert_eq!(names(&level), names(&exact));
-                for (a, b) in level.cells.iter().zip(&exact.cells) {
-                    let near = |x: f64, y: f64| (x - y).abs() <= 1e-6 * (1.0 + y.abs());
-                    assert!(
-                        near(a.u2, b.u2) && near(a.along, b.along) && near(a.pairs, b.pairs),
-                        "{a:?} {b:?}"
-                    );
-                    assert!(a.u.iter().zip(&b.u).all(|(x, y)| near(*x, *y)));
-                    if b.n >= 50.0 {
-                        // The third cumulant shifts a p-value by a few hundredths of itself.
-                        assert!(
-                            (a.triples / b.triples - 1.0).abs() < 0.25,
-                            "{} {}",
-                            a.triples,
-                            b.triples
-                        );
-                    }
-                }
-            }
-            let live = evaluate_sums(&kept, 0.05, 0.9).unwrap();
-            let offline = evaluate(&all, view, 0.05, 0.9, Some(live.interval.slices)).unwrap();
-            assert!(
-                (live.interval.estimate_squared - offline.interval.estimate_squared).abs() < 1e-6
-            );
-            assert!((live.interval.upper - offline.interval.upper).abs() < 1e-4);
-            for (a, b) in live.tcal.levels.iter().zip(&offline.tcal.levels) {
-                assert!(
-                    (a.debiased - b.debiased).abs() < 1e-6
-                        && (a.null_sd / b.null_sd - 1.0).abs() < 1e-5
-                );
-                assert!(
-                    (a.p_value - b.p_value).abs() < 0.02,
-                    "{} {}",
-                    a.p_value,
-                    b.p_value
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn the_test_over_sums_keeps_its_level_and_finds_a_pushed_class() {
-        let (mut hits, sets) = (0, 300);
-        for seed in 0..sets {
-            let kept = sums(&sample(3, 300, 0.0, 1000 + seed), VectorView::Full);
-            hits += u32::from(evaluate_sums(&kept, 0.05, 0.9).unwrap().tcal.reject);
-        }
-        let level = f64::from(hits) / sets as f64;
-        // Four binomial errors on both sides of 0.05.
-        assert!(
-            level < 0.05 + 4.0 * (0.0475 / sets as f64).sqrt() && level > 0.005,
-            "{level}"
-        );
-        for (classes, view) in CASES {
-            let kept = sums(&sample(classes, 3000, 0.3, 9), view);
-            assert!(
-                evaluate_sums(&kept, 0.05, 0.9).unwrap().tcal.reject,
-                "{view}"
-            );
-        }
-    }
-
-    #[test]
-    fn cells_beyond_the_cap_and_vectors_of_another_length_are_refused_and_counted() {
-        let mut few = VectorSums::new(Shape {
-            cells_max: 2,
-            ..shape(3, VectorView::Full)
-        })
-        .unwrap();
-        let all = sample(3, 200, 0.0, 5);
-        let taken = all
-            .events()
-            .filter(|(row, y)| few.observe(row, 1.0, *y, None));
-        assert_eq!(taken.count() as u64, few.n());
-        assert_eq!((few.cells(), few.n() + few.refused()), (2, 200));
-        assert!(few.refused() > 0);
-        few.observe(&[0.5, 0.5], 1.0, 0, None);
-        few.observe(&[0.5, 0.2, 0.3], 1.0, 3, None);
-        assert_eq!(few.n() + few.refused(), 202);
-        assert!(VectorSums::new(shape(13, VectorView::Full)).is_none());
-        assert!(VectorSums::new(shape(3, VectorView::TopK(4))).is_none());
-    }
-}
+mod tests;

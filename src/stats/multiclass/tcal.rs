@@ -1,26 +1,28 @@
 //! Adaptive T-Cal for vectors.
 //!
-//! Levels of 2, 4, … slices, B = ⌈(2/d)·log₂(n/√ln n)⌉ of them, d the dimension that is cut: K − 1 for `full`
-//! (Lee, Huang, Hassani, Dobriban 2022, section 4), k for `top_k`. Each level's p-value is the Pearson type III
-//! tail with its three null cumulants; the smallest is adjusted by the joint law of the levels' chain, as for
-//! scalars. Covariance of two levels: (1/n²)Σ 2Σ_{a≠b}tr(S_a S_b)/(N·N_parent) over the finer level's cells.
+//! Levels of 2, 4, … slices, B = ⌈(2/d)·log₂(n/√ln n)⌉ of them, d the dimension that is cut: K − 1
+//! for `full` (Lee, Huang, Hassani, Dobriban 2022, section 4), k for `top_k`. Each level's p-value
+//! is the Pearson type III tail with its three null cumulants; the smallest is adjusted by the
+//! joint law of the levels' chain, as for scalars. Covariance of two levels: (1/n²)Σ 2Σ_{a≠b}tr(S_a
+//! S_b)/(N·N_parent) over the finer level's cells.
 //!
-//! Beside it the bound of Theorem 3.1, valid always: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ = α/B. (The
-//! paper's statement has m^(−d) for the second; the variance it bounds, 2K²·min(m^d/n², m^(−d)), is under the root,
-//! as its Remark 3 has it.)
+//! Beside it the bound of Theorem 3.1, valid always: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ =
+//! α/B. (The paper's statement has m^(−d) for the second; the variance it bounds, 2K²·min(m^d/n²,
+//! m^(−d)), is under the root, as its Remark 3 has it.)
 //!
-//! A level on which no cell holds two events has p-value 1. In many dimensions that is nearly every level, and
-//! the test says nothing: kernels do better there.
+//! A level on which no cell holds two events has p-value 1. In many dimensions that is nearly every
+//! level, and the test says nothing: kernels do better there.
 
 use super::estimate;
 use super::events::Events;
 use super::level::VectorLevel;
-use crate::stats::joint::min_p_value;
-use crate::stats::null::Moments;
+use crate::joint::min_p_value;
+use crate::null::Moments;
 use std::collections::BTreeMap;
 
 /// One level's part.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorLevelResult {
     /// m, slices of an axis.
     pub slices: u32,
@@ -42,6 +44,7 @@ pub struct VectorLevelResult {
 
 /// The adaptive test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorTCal {
     /// Adjusted p-value.
     pub p_value: f64,
@@ -78,8 +81,8 @@ pub fn tcal(events: &Events, alpha: f64) -> VectorTCal {
     of_levels(&levels, &Shape::of(events), alpha)
 }
 
-/// Non-adaptive T-Cal: one level of `slices` slices an axis, ⌊n^{2/(4s+K−1)}⌋ for a known smoothness s.
-/// \[T-Cal, Algorithm 1\]
+/// Non-adaptive T-Cal: one level of `slices` slices an axis, ⌊n^{2/(4s+K−1)}⌋ for a known
+/// smoothness s. \[T-Cal, Algorithm 1\]
 pub fn tcal_fixed(events: &Events, slices: u32, alpha: f64) -> VectorTCal {
     let levels = if events.len() >= 2 {
         vec![VectorLevel::of(events, slices)]
@@ -151,7 +154,8 @@ fn result(shape: &Shape, level: &VectorLevel, m: &Moments, share: f64) -> Vector
     }
 }
 
-/// Correlations of neighbouring levels that have variance; a level without says nothing and is left out.
+/// Correlations of neighbouring levels that have variance; a level without says nothing and is left
+/// out.
 fn chain(levels: &[VectorLevel], moments: &[Moments]) -> Vec<f64> {
     let mut correlations = Vec::new();
     for (pair, m) in levels.windows(2).zip(moments.windows(2)) {

@@ -1,12 +1,13 @@
-//! Equal volume, one cell for every vector, nesting; two classes against the scalar view; level and power.
+//! Equal volume, one cell for every vector, nesting; two classes against the scalar view; level and
+//! power.
 
 use super::cell::Name;
 use super::*;
-use crate::stats::interval::sigma0_paper;
-use crate::stats::kernel::conditional::draw;
-use crate::stats::null::Moments;
-use crate::stats::pyramid::Level;
-use crate::stats::rng::Rng;
+use crate::interval::sigma0_paper;
+use crate::kernel::conditional::draw;
+use crate::levels::Level;
+use crate::null::Moments;
+use crate::rng::Rng;
 use std::collections::BTreeMap;
 
 /// Uniform on the simplex; now and then on a face, a corner or a tie.
@@ -181,7 +182,7 @@ fn two_classes_are_the_scalar_view_but_for_the_factor_two() {
             Level::from_scores(&scalar, u64::from(m)),
         );
         let twice = |v: f64, s: f64| assert!((v - 2.0 * s).abs() < 1e-12, "{v} {s}");
-        use crate::stats::estimator;
+        use crate::estimator;
         twice(estimate::plug_in(&vector), estimator::plug_in(&one));
         twice(estimate::debiased(&vector), estimator::debiased(&one));
         twice(estimate::unbiased(&vector), estimator::unbiased(&one));
@@ -197,18 +198,18 @@ fn two_classes_are_the_scalar_view_but_for_the_factor_two() {
             s.third
         );
         let vector = interval(&events, m, 0.9).unwrap();
-        let e = crate::stats::interval::Estimate::of(&one, 300.0);
+        let e = crate::interval::Estimate::of(&one, 300.0);
         assert!((vector.sigma1_squared / e.sigma1_squared - 4.0).abs() < 1e-9);
     }
     let top = Events::of(&all, VectorView::TopK(1));
-    let confident = all.project(crate::stats::view::View::TopLabel).unwrap();
+    let confident = all.project(crate::view::View::TopLabel).unwrap();
     let (vector, one) = (
         VectorLevel::of(&top, 16),
         Level::from_scores(&confident, 16),
     );
     let (v, s) = (
         estimate::debiased(&vector),
-        crate::stats::estimator::debiased(&one),
+        crate::estimator::debiased(&one),
     );
     assert!((v - s).abs() < 1e-13, "{v} {s}");
 }
@@ -287,7 +288,7 @@ fn sigma_zero_is_the_closed_form_for_one_and_monte_carlo_for_two_and_three_coord
 #[test]
 fn classes_are_tested_together_and_the_bad_one_is_named() {
     let mut rng = Rng::new(9);
-    let o = crate::stats::evaluation::Options::default().tcal;
+    let o = crate::evaluation::Options::default().tcal;
     let found = classwise(&sample(1000, 4, 0.4, &mut rng), &o).unwrap();
     assert!(found.reject && found.classes[0].reject && found.classes[0].mean_residual > 0.0);
     let found = classwise(&sample(1000, 4, 0.0, &mut rng), &o).unwrap();

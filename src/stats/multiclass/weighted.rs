@@ -1,43 +1,50 @@
 //! Vector events with weights: the estimators and their null, and the integers of a cell.
 //!
-//! Record a has a weight w_a > 0, known when its prediction was made. What [`crate::stats::weighted`] says of scores holds of
-//! vectors with the same steps, squares being squared norms; U = e_y − z in R^k, S = Cov U = diag(z) − zzᵀ given z,
-//! W_i = Σw over cell i, W over all:
+//! Record a has a weight w_a > 0, known when its prediction was made. What [`crate::weighted`] says
+//! of scores holds of vectors with the same steps, squares being squared norms; U = e_y − z in R^k,
+//! S = Cov U = diag(z) − zzᵀ given z, W_i = Σw over cell i, W over all:
 //!
-//! * **Debiased** T_d = (1/W) Σ_i [‖ΣwU‖² − Σw²‖U‖²]/W_i, the sum over pairs of different events of w_a w_b U_a·U_b; under the
-//!   null each wU has mean 0 and events are independent, so T_d has mean 0, exactly.
-//! * **Null**, given predictions and weights. E(wU·w′U′)² = w²w′² tr(SS′), so the formulas of [`super::estimate`] hold with
-//!   S → w²S and 1/N → 1/W: variance (1/W²) Σ_i 2 Σ_{a≠b} w_a²w_b² tr(S_aS_b)/W_i². With A = Σw²z and M = Σw²zzᵀ,
-//!   Σw²S = diag(A) − M, hence the pairs are tr((Σw²S)²) − Σw⁴ tr S² = ‖A‖² − 2Σ_c A_c M_cc + ‖M‖² − Σw⁴ tr S², exactly. Third
-//!   cumulant (1/W³) Σ_i {8 Σ_{a≠b≠c} w_a²w_b²w_c² tr(S_aS_bS_c) + 4 Σ_{a≠b} w_a³w_b³ E(U_a·U_b)³}/W_i³, in sums at the cell's
-//!   mean vector A/Σw², scaled by the exact pairs, with the weights' own [`Tuples`]. Two levels have the covariance
-//!   (1/W²) Σ 2 pairs/(W_i W_parent) over the finer one's cells.
-//! * **Unbiased** T = (1/W) Σ_i [‖ΣwU‖² − Σw²‖U‖²]/(W_i − Σw²/W_i): with one residual e for the cell the pairs have the mean
-//!   ‖e‖²(W_i² − Σw²).
-//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by ψ = [2w e_i·U − w(‖e_i‖² + θ)]/w̄,
-//!   e_i = ΣwU/W_i, θ = Σ(W_i/W)‖e_i‖²; σ̂₁² = (n/W²) Σ_i [4Σw²(e_i·U)² − 4(‖e_i‖² + θ)Σw²e_i·U + (‖e_i‖² + θ)²Σw²]. For weights
-//!   of 1 it is that of [`super::interval`](mod@super::interval).
-//! * Where a number of events chooses something (levels, cells of the interval) it is the effective one, (Σw)²/Σw²
-//!   (Kish 1965, §11.7). The bound of T-Cal's Theorem 3.1 is of events that count alike and is not said.
+//! * **Debiased** T_d = (1/W) Σ_i [‖ΣwU‖² − Σw²‖U‖²]/W_i, the sum over pairs of different events of
+//!   w_a w_b U_a·U_b; under the null each wU has mean 0 and events are independent, so T_d has mean
+//!   0, exactly.
+//! * **Null**, given predictions and weights. E(wU·w′U′)² = w²w′² tr(SS′), so the formulas of
+//!   [`super::estimate`] hold with S → w²S and 1/N → 1/W: variance (1/W²) Σ_i 2 Σ_{a≠b} w_a²w_b²
+//!   tr(S_aS_b)/W_i². With A = Σw²z and M = Σw²zzᵀ, Σw²S = diag(A) − M, hence the pairs are
+//!   tr((Σw²S)²) − Σw⁴ tr S² = ‖A‖² − 2Σ_c A_c M_cc + ‖M‖² − Σw⁴ tr S², exactly. Third cumulant
+//!   (1/W³) Σ_i {8 Σ_{a≠b≠c} w_a²w_b²w_c² tr(S_aS_bS_c) + 4 Σ_{a≠b} w_a³w_b³ E(U_a·U_b)³}/W_i³, in
+//!   sums at the cell's mean vector A/Σw², scaled by the exact pairs, with the weights' own
+//!   [`Tuples`]. Two levels have the covariance (1/W²) Σ 2 pairs/(W_i W_parent) over the finer
+//!   one's cells.
+//! * **Unbiased** T = (1/W) Σ_i [‖ΣwU‖² − Σw²‖U‖²]/(W_i − Σw²/W_i): with one residual e for the
+//!   cell the pairs have the mean ‖e‖²(W_i² − Σw²).
+//! * **Off the null**, by the delta method on the ratios, an event of cell i moves T by ψ = [2w
+//!   e_i·U − w(‖e_i‖² + θ)]/w̄, e_i = ΣwU/W_i, θ = Σ(W_i/W)‖e_i‖²; σ̂₁² = (n/W²) Σ_i [4Σw²(e_i·U)²
+//!   − 4(‖e_i‖² + θ)Σw²e_i·U + (‖e_i‖² + θ)²Σw²]. For weights of 1 it is that of
+//!   [`super::interval`](mod@super::interval).
+//! * Where a number of events chooses something (levels, cells of the interval) it is the effective
+//!   one, (Σw)²/Σw² (Kish 1965, §11.7). The bound of T-Cal's Theorem 3.1 is of events that count
+//!   alike and is not said.
 //!
-//! The null assumes that given the prediction an outcome does not depend on the weight, as for scores. Scaling all weights
-//! changes nothing, and weights that are all equal give what no weights give, but for rounding in the third cumulants.
+//! The null assumes that given the prediction an outcome does not depend on the weight, as for
+//! scores. Scaling all weights changes nothing, and weights that are all equal give what no weights
+//! give, but for rounding in the third cumulants.
 //!
-//! **A cell** has words of 64 bits, those of wider numbers with the low one first; w in units of 2⁻¹⁶, z and its
-//! products in units of 2⁻³²:
+//! **A cell** has words of 64 bits, those of wider numbers with the low one first; w in units of
+//! 2⁻¹⁶, z and its products in units of 2⁻³²:
 //!
 //! ```text
 //! n │ Σw │ two words each: Σw² │ Σw³ │ Σwe_y k │ Σwz k │ Σw²e_y k │ Σw²z k │ Σw²e_y zᵀ k² │ Σw²zzᵀ k(k+1)/2
 //!        │ four words each: Σw⁴ │ Σw⁴ tr S² │ Σw⁶
 //! ```
-//! With w < 2³² and below [`EVENTS_MAX`](super::sums::EVENTS_MAX) events Σw²zzᵀ stays under 2¹²⁷ and Σw⁶ under 2²²³, so nothing overflows; merging and taking
-//! back are exact. 384 bytes for k = 2 where [`plain`](super::plain) has 104.
+//! With w < 2³² and below [`EVENTS_MAX`](super::sums::EVENTS_MAX) events Σw²zzᵀ stays under 2¹²⁷
+//! and Σw⁶ under 2²²³, so nothing overflows; merging and taking back are exact. 384 bytes for k = 2
+//! where [`plain`](super::plain) has 104.
 
 use super::cell::Name;
 use super::level::{Law, Tuples, VectorCell};
 use super::plain::pair;
-use crate::stats::fixed::to_fixed;
-use crate::stats::weight::{Weight, Wide};
+use crate::fixed::to_fixed;
+use crate::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96, Weight, Wide};
 
 /// Where the two-word numbers of a cell of k coordinates are.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +97,7 @@ impl Places {
     }
 }
 
-/// Words of a cell.
+/// CompactCell of a cell.
 pub(super) fn width(k: usize) -> usize {
     Places { k }.wide(3)
 }
@@ -282,9 +289,3 @@ pub(super) fn cell(name: &Name, c: &[i64], k: usize) -> VectorCell {
         cubes,
     }
 }
-
-const UNIT_16: f64 = 1.0 / (1u64 << 16) as f64;
-const UNIT_32: f64 = UNIT_16 * UNIT_16;
-const UNIT_48: f64 = UNIT_32 * UNIT_16;
-const UNIT_64: f64 = UNIT_32 * UNIT_32;
-const UNIT_96: f64 = UNIT_64 * UNIT_32;

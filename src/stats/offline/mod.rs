@@ -1,18 +1,19 @@
-//! Tests of calibration that only `trueline evaluate --test` runs: what the T-Cal paper has beside its adaptive
-//! test.
+//! Tests of calibration that only `trueline evaluate --test` runs: what the T-Cal paper has beside
+//! its adaptive test.
 //!
 //! | test | module | null | decides by |
 //! |---|---|---|---|
-//! | known smoothness | [`crate::stats::tcal::tcal_fixed`], [`crate::stats::multiclass::tcal_fixed`] | calibrated | T_d at m\* = ⌊n^{2/(4s+K−1)}⌋ cells an axis (Algorithm 1) |
+//! | known smoothness | [`crate::tcal::tcal_fixed`], [`crate::multiclass::tcal_fixed`] | calibrated | T_d at m\* = ⌊n^{2/(4s+K−1)}⌋ cells an axis (Algorithm 1) |
 //! | composite | [`composite`](mod@composite) | ℓ2-ECE at most τ | T_d against a threshold that τ raises (Remark 3) |
 //! | splitting, its adaptive form | [`splitting`](mod@splitting) | calibrated | a two-sample test of scores by outcome (Algorithm 3, section 6) |
-//! | consistency | [`crate::stats::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, redrawn |
+//! | consistency | [`crate::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, redrawn |
 //!
-//! They stay out of the live report because they are weaker than the adaptive test (`trueline reproduce tcal` has
-//! the figures): the first two must be told a smoothness that nobody knows, splitting throws information away, and
-//! one level sees one scale.
+//! They stay out of the live report because they are weaker than the adaptive test (`trueline
+//! reproduce tcal` has the figures): the first two need a smoothness that is never known, splitting
+//! throws information away, and one level sees one scale.
 //!
-//! Source: Lee, Huang, Hassani, Dobriban, *T-Cal: An optimal test for the calibration of predictive models* (2022).
+//! Source: Lee, Huang, Hassani, Dobriban, *T-Cal: An optimal test for the calibration of predictive
+//! models* (2022).
 
 pub mod composite;
 pub mod splitting;
@@ -23,12 +24,14 @@ pub use splitting::{Splitting, TwoSample};
 use super::comparison::classical;
 use super::estimator;
 use super::kernel::Vectors;
+use super::levels::Level;
 use super::multiclass::{self, Events, VectorLevel, VectorView};
-use super::pyramid::Level;
 use super::tcal::{TCalOptions, tcal_fixed};
 
 /// Which test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Test {
     /// One level, chosen by the smoothness.
     KnownSmoothness,
@@ -55,8 +58,9 @@ impl Test {
     }
 }
 
-/// What the tests are told.
+/// Options of the tests.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
     /// Level and seed, and how critical values are made where there is a choice.
     pub tcal: TCalOptions,
@@ -68,6 +72,7 @@ pub struct Options {
 
 /// One level's estimate and p-value.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct OneLevel {
     /// m\*, cells of an axis.
     pub slices: u64,
@@ -79,6 +84,8 @@ pub struct OneLevel {
 
 /// What was found, by test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Detail {
     /// Of the known smoothness.
     OneLevel(OneLevel),
@@ -97,6 +104,7 @@ pub enum Detail {
 
 /// A test's outcome.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Outcome {
     /// Which test.
     pub test: Test,
@@ -165,8 +173,8 @@ pub fn scores(test: Test, sample: &[(f64, bool)], o: &Options) -> Option<Outcome
     Some(outcome(test, n, 2, o, p_value, detail))
 }
 
-/// Runs a test on whole vectors; `None` with fewer than two events, and for consistency resampling, which is of
-/// scores.
+/// Runs a test on whole vectors; `None` with fewer than two events, and for consistency resampling,
+/// which is of scores.
 pub fn vectors(test: Test, sample: &Vectors, o: &Options) -> Option<Outcome> {
     let (n, k) = (sample.len(), sample.classes());
     if n < 2 {

@@ -1,37 +1,41 @@
 //! Testing calibration by a two-sample test: T-Cal Algorithm 3 and section 6.
 //!
-//! Half of the events keep their outcomes, the other half get pseudo-outcomes ỹ ~ Cat(z). If the model is
-//! calibrated, then for each class k the predictions V_k of the first half whose outcome is k, and W_k of the second
-//! half whose pseudo-outcome is k, have one law: density z_k·p(z)/E z_k. If not, either the laws differ or the rates do.
-//! So three tests a class, each at α/(3K):
+//! Half of the events keep their outcomes, the other half get pseudo-outcomes ỹ ~ Cat(z). If the
+//! model is calibrated, then for each class k the predictions V_k of the first half whose outcome
+//! is k, and W_k of the second half whose pseudo-outcome is k, have one law: density z_k·p(z)/E
+//! z_k. If not, either the laws differ or the rates do. So three tests a class, each at α/(3K):
 //!
-//! * T1: |mean y_k − mean z_k| over the first half, T2: |mean y_k of the first − mean ỹ_k of the second half|, each
-//!   rejected from √(3K/(αn)) on. Both have mean 0 and variance at most 1/n (1/(2n) and 1/4·(2/n + 2/n)), so this is
-//!   Chebyshev's inequality with p-value 1/(n·T²).
-//! * T3: a two-sample test of V_k against W_k, by permutations, so that its level is exact whatever the law:
-//!   [`TwoSample::ChiSquared`] at one level of m cells, Σ(√(b/a)·A − √(a/b)·B)²/(A + B) over cells with A of the a events of V
-//!   and B of the b of W (Arias-Castro, Pelletier, Saligrama 2018); or [`TwoSample::MultiScale`] over dyadic levels,
-//!   Σ\[A(A−1)/(a(a−1)) + B(B−1)/(b(b−1)) − 2AB/(ab)\] (Kim, Balakrishnan, Wasserman 2022), the smallest p-value of a level
-//!   compared with the smallest of each permutation: exact too, where Bonferroni would be conservative.
+//! * T1: |mean y_k − mean z_k| over the first half, T2: |mean y_k of the first − mean ỹ_k of the
+//!   second half|, each rejected from √(3K/(αn)) on. Both have mean 0 and variance at most 1/n
+//!   (1/(2n) and 1/4·(2/n + 2/n)), so this is Chebyshev's inequality with p-value 1/(n·T²).
+//! * T3: a two-sample test of V_k against W_k, by permutations, so that its level is exact whatever
+//!   the law: [`TwoSample::ChiSquared`] at one level of m cells, Σ(√(b/a)·A − √(a/b)·B)²/(A + B)
+//!   over cells with A of the a events of V and B of the b of W (Arias-Castro, Pelletier, Saligrama
+//!   2018); or [`TwoSample::MultiScale`] over dyadic levels, Σ\[A(A−1)/(a(a−1)) + B(B−1)/(b(b−1)) −
+//!   2AB/(ab)\] (Kim, Balakrishnan, Wasserman 2022), the smallest p-value of a level compared with
+//!   the smallest of each permutation: exact too, where Bonferroni would be conservative.
 //!
-//! The whole test's p-value is the smallest of all 3K times 3K. Permutations are as many as let T3 reach α/(3K) twice
-//! over, at least 999.
+//! The whole test's p-value is the smallest of all 3K times 3K. Permutations are as many as let T3
+//! reach α/(3K) twice over, at least 999.
 //!
-//! It wastes half of the events, and the noise of pseudo-outcomes comes on top: at equal n its power is far below
-//! T-Cal's (paper's Figure of both tests: `trueline reproduce tcal`). Which event goes to which half, the
-//! pseudo-outcomes and the permutations come from the seed; rows stand for event ids, so the answer depends on their order.
+//! It wastes half of the events, and the noise of pseudo-outcomes comes on top: at equal n its
+//! power is far below T-Cal's (paper's Figure of both tests: `trueline reproduce tcal`). Which
+//! event goes to which half, the pseudo-outcomes and the permutations come from the seed; rows
+//! stand for event ids, so the answer depends on their order.
 //!
 //! Cost: replicates × levels × n/2 additions.
 
-use crate::stats::kernel::Vectors;
-use crate::stats::kernel::conditional::draw;
-use crate::stats::multiclass::cell::Name;
-use crate::stats::multiclass::tcal::scales;
-use crate::stats::rng::Rng;
+use crate::kernel::Vectors;
+use crate::kernel::conditional::draw;
+use crate::multiclass::cell::Name;
+use crate::multiclass::tcal::scales;
+use crate::rng::Rng;
 use std::collections::BTreeMap;
 
 /// Which two-sample test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum TwoSample {
     /// χ² at one level.
     ChiSquared {
@@ -44,6 +48,7 @@ pub enum TwoSample {
 
 /// One class's part.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ClassSplit {
     /// Index of the class.
     pub class: u32,
@@ -67,6 +72,7 @@ pub struct ClassSplit {
 
 /// The test.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Splitting {
     /// Smallest p-value of the 3K tests, times 3K.
     pub p_value: f64,
@@ -254,9 +260,9 @@ fn choose(order: &mut [usize], count: usize, rng: &mut Rng) {
     }
 }
 
-/// The min-p combination: `drawn[level][0]` is what was seen, the others are permutations. Each becomes its rank from
-/// above at its level (equal ones the worse), the smallest over levels its statistic; its p-value is the share of all
-/// whose smallest is as small.
+/// The min-p combination: `drawn[level][0]` is what was seen, the others are permutations. Each
+/// becomes its rank from above at its level (equal ones the worse), the smallest over levels its
+/// statistic; its p-value is the share of all whose smallest is as small.
 fn smallest_rank(drawn: &[Vec<f64>]) -> (f64, usize) {
     let count = drawn.first().map_or(0, Vec::len);
     let mut smallest = vec![usize::MAX; count];

@@ -1,9 +1,10 @@
-//! Each test keeps its level on calibrated data and finds a miscalibration that is named. Seeds are fixed.
+//! Each test keeps its level on calibrated data and finds a miscalibration that is named. Seeds are
+//! fixed.
 
 use super::*;
-use crate::stats::evaluation::Options as Evaluation;
-use crate::stats::kernel::conditional::draw;
-use crate::stats::rng::Rng;
+use crate::evaluation::Options as Evaluation;
+use crate::kernel::conditional::draw;
+use crate::rng::Rng;
 
 fn options(alpha: f64, tolerance: f64, seed: u64) -> Options {
     Options {
@@ -188,7 +189,8 @@ fn the_composite_test_keeps_its_level_at_the_edge_and_finds_what_is_far_beyond_i
 
 #[test]
 fn the_papers_composite_threshold_is_below_the_mean_for_a_large_constant() {
-    // c₀ = 10 at n = 5000, s = 0.6: τ = c₀·n^{−2s/(4s+1)}; scores up to ½ and a truth that is off by τ.
+    // c₀ = 10 at n = 5000, s = 0.6: τ = c₀·n^{−2s/(4s+1)}; scores up to ½ and a truth that is off
+    // by τ.
     let (n, s) = (5000, 0.6f64);
     let tau = 10.0 * (n as f64).powf(-2.0 * s / (4.0 * s + 1.0));
     let m = slices(n, s, 2);
@@ -219,8 +221,9 @@ fn the_threshold_and_the_p_value_of_the_composite_test_agree() {
 
 #[test]
 fn the_theorems_second_term_holds_the_level_only_under_the_root() {
-    // T-Cal Theorem 3.1 with K = 2: √(8/α)·min(√m/n, 1/√m). With 1/m for 1/√m the threshold falls below the value of a
-    // single pair in one cell, and pairs are on the same side half of the time.
+    // T-Cal Theorem 3.1 with K = 2: √(8/α)·min(√m/n, 1/√m). With 1/m for 1/√m the threshold falls
+    // below the value of a single pair in one cell, and pairs are on the same side half of the
+    // time.
     let (n, m, sets) = (1000, 1u64 << 20, 400);
     let mut rng = Rng::new(31);
     let root = (8.0f64 / 0.05).sqrt();

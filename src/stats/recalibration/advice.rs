@@ -1,19 +1,19 @@
 //! Which map to apply, or why none.
 //!
-//! A map is *eligible* when both windows have at least [`EACH_MIN`] events of each outcome (Vergouwe et al.,
-//! J. Clin. Epidemiol. 58 (2005): below 100 of each, a validation cannot tell), the isotonic one when the
-//! window it was fitted to has also [`ISOTONIC_MIN`] events (Niculescu-Mizil & Caruana, ICML 2005: with fewer
-//! it overfits). It is *worth it* when log loss on the following window falls by more than [`ERRORS_MIN`]
-//! standard errors. Of these the stiffest is advised that is no more than one standard error of the paired
-//! difference behind the best (the one-standard-error rule of Breiman et al., 1984): what two parameters
-//! mend needs no 256.
+//! A map is *eligible* when both windows have at least [`EACH_MIN`] events of each outcome
+//! (Vergouwe et al., J. Clin. Epidemiol. 58 (2005): below 100 of each, a validation cannot tell),
+//! the isotonic one when the window it was fitted to has also [`ISOTONIC_MIN`] events
+//! (Niculescu-Mizil & Caruana, ICML 2005: with fewer it overfits). It is *worth it* when log loss
+//! on the following window falls by more than [`ERRORS_MIN`] standard errors. Of these the stiffest
+//! is advised that is no more than one standard error of the paired difference behind the best (the
+//! one-standard-error rule of Breiman et al., 1984): what two parameters mend needs no 256.
 //!
-//! Log loss decides because it is proper and feels every score; an ECE can fall because a map says the
-//! same for everyone. Choosing among three raises the chance of advising a map that brings nothing from
-//! 2.3 % at most to three times that; such a map costs nothing but the trouble.
+//! Log loss decides because it is proper and feels every score; an ECE can fall because a map says
+//! the same for everyone. Choosing among three raises the chance of advising a map that brings
+//! nothing from 2.3 % at most to three times that; such a map costs nothing but the trouble.
 
 use super::map::{Fits, Method};
-use super::trial::{Gain, Trial};
+use super::measures::{Gain, Trial};
 
 /// Fewest events of each outcome, in each of both windows.
 pub const EACH_MIN: u64 = 100;
@@ -26,6 +26,8 @@ pub const ERRORS_MIN: f64 = 2.0;
 
 /// Which map to apply, or why none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Advice {
     /// This one.
     Apply(Method),
@@ -40,8 +42,8 @@ pub enum Advice {
 }
 
 impl Advice {
-    /// `judged` are the events on trial and their positives; `against` is the gain of the freer of two
-    /// maps over the stiffer.
+    /// `judged` are the events on trial and their positives; `against` is the gain of the freer of
+    /// two maps over the stiffer.
     pub(super) fn of(
         fits: &Fits,
         (n, positives): (u64, u64),
@@ -115,8 +117,8 @@ impl Advice {
 mod tests {
     use super::super::measures::Measures;
     use super::*;
-    use crate::stats::recalibration::map::Map;
-    use crate::stats::recalibration::{logistic::Logistic, map::Unfit};
+    use crate::recalibration::map::Map;
+    use crate::recalibration::{Unfit, logistic::Logistic};
 
     fn fits(n: u64, positives: u64) -> Fits {
         let map = Map::Logistic(Logistic {

@@ -4,17 +4,19 @@
 //! logit q = a·ln z − b·ln(1−z) + c,    a, b ≥ 0;    a = b: the logistic map
 //! ```
 //!
-//! A logistic regression on (ln z, −ln(1−z)). Where a coefficient comes out negative it is set to 0 and the
-//! other fitted anew, as the authors do, so that the map rises. It bends the two ends of the scale apart,
-//! which a logistic map cannot. Source: Kull, Silva Filho, Flach, *Beyond sigmoids: how to obtain
-//! well-calibrated probabilities from binary classifiers with beta calibration*, EJS 11 (2017), §3 and §4.
+//! A logistic regression on (ln z, −ln(1−z)). Where a coefficient comes out negative it is set to 0
+//! and the other fitted again, as the authors do, so that the map rises. It bends the two ends of
+//! the scale apart, which a logistic map cannot. Source: Kull, Silva Filho, Flach, *Beyond
+//! sigmoids: how to obtain well-calibrated probabilities from binary classifiers with beta
+//! calibration*, EJS 11 (2017), §3 and §4.
 
-use super::map::Unfit;
 use super::newton::{Row, maximise};
 use super::point::{Point, logs, mixed};
+use super::unfit::Unfit;
 
 /// logit P(y=1) = a·ln z − b·ln(1−z) + c.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Beta {
     /// Weight of ln z, at least 0.
     pub a: f64,

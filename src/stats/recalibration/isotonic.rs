@@ -1,25 +1,27 @@
 //! Isotonic recalibration: the rising function that fits best.
 //!
-//! Pool adjacent violators: from left to right, a point whose rate is not above that of the block before
-//! joins it, until rates rise. This is the maximum of the likelihood, and the minimum of the Brier score,
-//! over all rising functions (Barlow, Bartholomew, Bremner, Brunk, *Statistical inference under order
-//! restrictions*, 1972, §1.2 and §1.5). The map is a block's rate over the block's scores, and straight
-//! between blocks, as scikit-learn has it; beyond the outermost it is theirs.
+//! Pool adjacent violators: from left to right, a point whose rate is not above that of the block
+//! before joins it, until rates rise. This is the maximum of the likelihood, and the minimum of the
+//! Brier score, over all rising functions (Barlow, Bartholomew, Bremner, Brunk, *Statistical
+//! inference under order restrictions*, 1972, §1.2 and §1.5). The map is a block's rate over the
+//! block's scores, and straight between blocks, as scikit-learn has it; beyond the outermost it is
+//! theirs.
 //!
-//! Two things are added. A block of n events that never (or always) happened does not say 0 (or 1), whose
-//! log loss is without bound at the first surprise, but (y + ½)/(n + 1), or the next block's rate where that
-//! is nearer, so that the map still rises. And at most [`BLOCKS_MAX`] blocks are kept, by merging the
-//! neighbours whose rates differ least, so that a map has a bound in bytes: with 256 blocks such
-//! neighbours differ by less than the rates' own errors.
+//! Two things are added. A block of n events that never (or always) happened does not say 0 (or 1),
+//! whose log loss is without bound at the first surprise, but (y + ½)/(n + 1), or the next block's
+//! rate where that is nearer, so that the map still rises. And at most [`BLOCKS_MAX`] blocks are
+//! kept, by merging the neighbours whose rates differ least, so that a map has a bound in bytes:
+//! with 256 blocks such neighbours differ by less than the rates' own errors.
 
-use super::map::Unfit;
 use super::point::Point;
+use super::unfit::Unfit;
 
 /// Most blocks of a map: 6 KiB.
 pub const BLOCKS_MAX: usize = 256;
 
 /// Neighbouring points with one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Block {
     /// Least score.
     pub low: f64,
@@ -31,6 +33,7 @@ pub struct Block {
 
 /// A rising function of the score.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Isotonic {
     /// Blocks by rising score and rate; at least one.
     pub blocks: Vec<Block>,

@@ -4,18 +4,20 @@
 //! logit q = a + b·logit z          a = 0, b = 1: the scores are true
 //! ```
 //!
-//! a above 0 says that scores are too low, b below 1 that they are over-confident (1/b is the temperature of
-//! Guo et al., ICML 2017, where a = 0). Maximum likelihood, without Platt's smoothed targets: with the
-//! hundred outcomes of each kind that are asked for they change nothing that can be seen, and without them
-//! Σq = Σy on the fitted events. Sources: Cox, *Two further applications of a model for binary regression*,
-//! Biometrika 45 (1958); Platt, *Probabilistic outputs for support vector machines* (1999).
+//! a above 0 says that scores are too low, b below 1 that they are over-confident (1/b is the
+//! temperature of Guo et al., ICML 2017, where a = 0). Maximum likelihood, without Platt's smoothed
+//! targets: with the hundred outcomes of each kind that are asked for they change nothing that can
+//! be seen, and without them Σq = Σy on the fitted events. Sources: Cox, *Two further applications
+//! of a model for binary regression*, Biometrika 45 (1958); Platt, *Probabilistic outputs for
+//! support vector machines* (1999).
 
-use super::map::Unfit;
 use super::newton::{Row, maximise};
 use super::point::{Point, logs, mixed};
+use super::unfit::Unfit;
 
 /// logit P(y=1) = a + b·logit z.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Logistic {
     /// a; 0 when calibrated, above 0 when the scores are too low.
     pub intercept: f64,

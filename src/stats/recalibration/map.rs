@@ -1,12 +1,15 @@
-//! A fitted map, whatever its family, and why there may be none.
+//! A fitted map, whatever its family.
 
 use super::beta::Beta;
 use super::isotonic::{Block, Isotonic};
 use super::logistic::Logistic;
 use super::point::Point;
+use super::unfit::Unfit;
 
 /// The families, from stiff to free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Method {
     /// Intercept and slope on the log-odds.
     Logistic,
@@ -30,56 +33,10 @@ impl Method {
     }
 }
 
-/// Why a map could not be fitted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unfit {
-    /// All outcomes are alike.
-    OneOutcome,
-    /// The scores vary too little to tell the parameters apart.
-    Alike,
-    /// A threshold parts the outcomes: the likelihood has no maximum.
-    Parted,
-    /// Newton's method did not settle.
-    Unsettled,
-    /// The best map falls: higher scores saw no more events.
-    Reversed,
-}
-
-impl Unfit {
-    /// All reasons.
-    pub const ALL: [Unfit; 5] = [
-        Unfit::OneOutcome,
-        Unfit::Alike,
-        Unfit::Parted,
-        Unfit::Unsettled,
-        Unfit::Reversed,
-    ];
-
-    /// Its name, as in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Unfit::OneOutcome => "one_outcome",
-            Unfit::Alike => "alike",
-            Unfit::Parted => "parted",
-            Unfit::Unsettled => "unsettled",
-            Unfit::Reversed => "reversed",
-        }
-    }
-
-    /// The reason in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Unfit::OneOutcome => "all outcomes are alike",
-            Unfit::Alike => "the scores vary too little",
-            Unfit::Parted => "a threshold parts the outcomes",
-            Unfit::Unsettled => "the likelihood has no maximum that could be found",
-            Unfit::Reversed => "higher scores saw no more events",
-        }
-    }
-}
-
 /// A fitted map.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Map {
     /// Intercept and slope on the log-odds.
     Logistic(Logistic),
@@ -158,6 +115,7 @@ impl Map {
 
 /// All three families, fitted to the same events.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Fits {
     /// Number of events.
     pub n: u64,

@@ -1,17 +1,18 @@
 //! How true scores are, in the few measures by which maps are compared.
 //!
-//! Mended scores lie elsewhere than the scores they were made of, so they are cut into cells anew, on the
-//! axis of the window ([`Cut::Grid`]) or on the linear one ([`Cut::Scores`]), and then measured by the same
-//! estimators as any sample: the debiased ℓ2-ECE with its interval, the ℓ1-ECE, T-Cal. The scores as they
-//! were are measured in the same way at the same points, so that a difference is the map's doing.
+//! Mended scores lie elsewhere than the scores they were made of, so they are cut into cells again,
+//! on the axis of the window ([`Cut::Grid`]) or on the linear one ([`Cut::Scores`]), and then
+//! measured by the same estimators as any sample: the debiased ℓ2-ECE with its interval, the
+//! ℓ1-ECE, T-Cal. The scores as they were are measured in the same way at the same points, so that
+//! a difference is the map's doing.
 
 use super::point::{Point, logs};
-use crate::stats::axis::Grid;
-use crate::stats::companions;
-use crate::stats::evaluation::Options;
-use crate::stats::interval::{self, interval};
-use crate::stats::pyramid::{Level, LevelCell, Pyramid};
-use crate::stats::tcal::tcal;
+use crate::axis::Grid;
+use crate::classical;
+use crate::evaluation::Options;
+use crate::interval::{self, interval};
+use crate::levels::{Level, LevelCell, Levels};
+use crate::tcal::tcal;
 
 /// Level of the ℓ1-ECE on a grid: 16 cells, the dyadic number nearest to 15.
 const ECE_LEVEL: u32 = 4;
@@ -58,7 +59,7 @@ impl Cut {
         Level {
             cells: m,
             occupied,
-            extra: Vec::new(),
+            weights: Vec::new(),
         }
     }
 }
@@ -86,6 +87,7 @@ fn cell(p: &Point, index: u64) -> LevelCell {
 
 /// How true the scores of a sample are.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Measures {
     /// Mean log loss in nats, scores clipped at 2⁻³².
     pub log_loss: f64,
@@ -113,7 +115,7 @@ impl Measures {
         // Rounding may swap neighbours that a map puts on one score.
         points.sort_by(|a, b| a.z.total_cmp(&b.z));
         let n: f64 = points.iter().map(|p| p.n).sum();
-        let pyramid = Pyramid::above(cut.level(&points, 1 << cut.finest()), cut.finest());
+        let levels = Levels::above(cut.level(&points, 1 << cut.finest()), cut.finest());
         let wanted = o
             .interval_cells
             .unwrap_or(interval::default_cells(n as u64));
@@ -134,11 +136,11 @@ impl Measures {
         Measures {
             log_loss: loss / n,
             brier: square / n,
-            ece_l1: companions::ece_l1(&cut.level(&points, ece), n),
+            ece_l1: classical::ece_l1(&cut.level(&points, ece), n),
             ece_l2_squared: found.estimate_squared,
             lower: found.lower,
             upper: found.upper,
-            p_value: tcal(&pyramid, &o.tcal).p_value,
+            p_value: tcal(&levels, &o.tcal).p_value,
         }
     }
 
@@ -198,4 +200,26 @@ impl Costs {
             square: [z * z, (1.0 - z) * (1.0 - z)],
         }
     }
+}
+
+/// A mean of paired differences, positive where the second is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Gain {
+    /// The mean.
+    pub mean: f64,
+    /// Its standard error; 0 below two events.
+    pub standard_error: f64,
+}
+
+/// One map on trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Trial {
+    /// How true the mended scores are.
+    pub mended: Measures,
+    /// By how much log loss falls.
+    pub log_loss: Gain,
+    /// By how much the Brier score falls.
+    pub brier: Gain,
 }

@@ -1,12 +1,13 @@
 //! Newton's method for the likelihood of a logistic model of few parameters.
 //!
-//! The log-likelihood L(θ) = Σ [y·η − n·ln(1+e^η)], η = x·θ, is concave, so Newton's step (by Cholesky) is
-//! uphill; where it overshoots it is halved until L no longer falls. Convergence: the Newton decrement
-//! gᵀH⁻¹g, twice what L can still gain, is at most [`DECREMENT`]; the parameters are then within
-//! √DECREMENT, a millionth, of their standard errors, and the step that showed it is still taken.
-//! A likelihood without maximum (outcomes that a threshold parts) is refused before (`point::mixed`).
+//! The log-likelihood L(θ) = Σ [y·η − n·ln(1+e^η)], η = x·θ, is concave, so Newton's step (by
+//! Cholesky) is uphill; where it overshoots it is halved until L no longer falls. Convergence: the
+//! Newton decrement gᵀH⁻¹g, twice what L can still gain, is at most [`DECREMENT`]; the parameters
+//! are then within √DECREMENT, a millionth, of their standard errors, and the step that showed it
+//! is still taken. A likelihood without maximum (outcomes that a threshold parts) is refused before
+//! (`point::mixed`).
 
-use super::map::Unfit;
+use super::unfit::Unfit;
 
 /// Twice the gain in log-likelihood that may be left.
 const DECREMENT: f64 = 1e-12;
@@ -17,8 +18,8 @@ const STEPS_MAX: u32 = 60;
 /// Halvings of a step before it counts as none.
 const HALVINGS_MAX: u32 = 40;
 
-/// Least share of its column that a pivot may keep. Below it two parameters cannot be told apart: log-odds
-/// of constant scores differ by rounding alone.
+/// Least share of its column that a pivot may keep. Below it two parameters cannot be separated:
+/// log-odds of constant scores differ by rounding alone.
 const PIVOT_MIN: f64 = 1e-8;
 
 /// Events with the same regressors.

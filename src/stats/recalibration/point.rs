@@ -1,7 +1,7 @@
 //! What maps are fitted to: events that share a score, or the cell around it.
 
-use super::map::Unfit;
-use crate::stats::pyramid::Level;
+use super::unfit::Unfit;
+use crate::levels::Level;
 
 /// Scores enter a logarithm no nearer to 0 and 1 than this, as in the log sums.
 pub const CLIP: f64 = 1.0 / (1u64 << 32) as f64;
@@ -60,8 +60,8 @@ pub fn logs(z: f64) -> (f64, f64) {
     (z.ln(), (-z).ln_1p())
 }
 
-/// Refuses points whose likelihood has no maximum: a threshold parts events from non-events, either way
-/// round, so that at most one point has both.
+/// Refuses points whose likelihood has no maximum: a threshold parts events from non-events, either
+/// way round, so that at most one point has both.
 pub(super) fn mixed(points: &[Point]) -> Result<(), Unfit> {
     if points.len() < 2 {
         return Err(Unfit::Alike);

@@ -8,10 +8,11 @@
 //! …
 //! ```
 //!
-//! Rows are the edges of 256 equal cells; where logarithms matter, near 0 and 1, steps of a quarter in
-//! log-odds between 2⁻³² and its mirror; and the corners of an isotonic map. So a straight line between
-//! rows is exact for an isotonic map and within 10⁻³ for the others (a test measures it); who wants these
-//! exactly takes the parameters from the first line, written so that they read back to the bit.
+//! Rows are the edges of 256 equal cells; where logarithms matter, near 0 and 1, steps of a quarter
+//! in log-odds between 2⁻³² and its mirror; and the corners of an isotonic map. So a straight line
+//! between rows is exact for an isotonic map and within 10⁻³ for the others (a test measures it);
+//! who wants these exactly takes the parameters from the first line, written so that they read back
+//! to the bit.
 
 use super::map::Map;
 use super::point::CLIP;

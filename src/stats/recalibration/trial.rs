@@ -1,37 +1,19 @@
 //! Maps on trial: what they bring on events that they were not fitted to.
 //!
-//! The gain of a map is the mean of what each event's log loss falls by, and has the standard error of that
-//! mean: differences are paired, so what all maps share (how hard the events are) cancels. From cells the
-//! paired differences take two values a cell, one an outcome, and their sums are had from N and Σy.
+//! The gain of a map is the mean of what each event's log loss falls by, and has the standard error
+//! of that mean: differences are paired, so what all maps share (how hard the events are) cancels.
+//! From cells the paired differences take two values a cell, one an outcome, and their sums are had
+//! from N and Σy.
 
 use super::advice::Advice;
 use super::map::{Fits, Method};
-use super::measures::{Costs, Cut, MEASURES, Measures};
+use super::measures::{Costs, Cut, Gain, MEASURES, Measures, Trial};
 use super::point::Point;
-use crate::stats::evaluation::Options;
-
-/// A mean of paired differences, positive where the second is better.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gain {
-    /// The mean.
-    pub mean: f64,
-    /// Its standard error; 0 below two events.
-    pub standard_error: f64,
-}
-
-/// One map on trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
-    /// How true the mended scores are.
-    pub mended: Measures,
-    /// By how much log loss falls.
-    pub log_loss: Gain,
-    /// By how much the Brier score falls.
-    pub brier: Gain,
-}
+use crate::evaluation::Options;
 
 /// All maps on trial over the same events.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Judgement {
     /// Number of events.
     pub n: u64,

@@ -1,7 +1,8 @@
-//! How many false alarms are allowed, as people say it, and what that makes of stakes and threshold.
+//! How many false alarms are allowed, as people say it, and what that makes of stakes and
+//! threshold.
 //!
-//! The detector guarantees: expected false alarms ≤ capital staked / A, at any time. A budget is a clock that
-//! hands out capital and the A that goes with it.
+//! The detector guarantees: expected false alarms ≤ capital staked / A, at any time. A budget is a
+//! clock that hands out capital and the A that goes with it.
 //!
 //! | said | stake | A | reads |
 //! |---|---|---|---|
@@ -9,24 +10,27 @@
 //! | `2000000 events` | 1 an event | 2 000 000 | average run length of at least two million events; P(false alarm within n) ≤ n/2 000 000 |
 //! | `5% ever` | S/((t+S−1)(t+S)) for event t, 1 in all | 20 | P(ever a false alarm) ≤ 5 % |
 //!
-//! A share s of the budget multiplies every stake by s: streams whose shares sum to 1 together keep the budget,
-//! however they depend on one another, since expectations add.
+//! A share s of the budget multiplies every stake by s: streams whose shares sum to 1 together keep
+//! the budget, however they depend on one another, since expectations add.
 //!
-//! Time is that of the panes that hold events: a quiet night stakes nothing, which only makes alarms rarer, and no
-//! outage can raise one. After an alarm under `ever`, t runs on: all alarms together still cost 5 %, but
-//! what is left to stake shrinks like S/t, so such a stream should be given a new budget.
+//! Time is that of the panes that hold events: a quiet night stakes nothing, which only makes
+//! alarms rarer, and no outage can raise one. After an alarm under `ever`, t runs on: all alarms
+//! together still cost 5 %, but what is left to stake shrinks like S/t, so such a stream should be
+//! given a new budget.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// S: capital of `ever` is half spent after this many events. Ten thousand is some times the delay at which
-/// errors of practical size are found.
+/// S: capital of `ever` is half spent after this many events. Ten thousand is some times the delay
+/// at which errors of practical size are found.
 const HALF_SPENT: f64 = 1e4;
 
 const DAY_S: f64 = 86_400.0;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Budget {
     /// At most so many false alarms in a time.
     PerTime {
@@ -67,8 +71,8 @@ impl Budget {
         }
     }
 
-    /// Capital to stake on a pane of `n` events that spans `seconds`, `before` events having come since the stream
-    /// began.
+    /// Capital to stake on a pane of `n` events that spans `seconds`, `before` events having come
+    /// since the stream began.
     pub fn capital(&self, n: u64, before: u64, seconds: f64) -> f64 {
         let (n, t) = (n as f64, before as f64 + HALF_SPENT);
         match self {

@@ -1,30 +1,35 @@
 //! The Shiryaev-Roberts e-detector over the mixture of bets.
 //!
-//! Every component c keeps M_c, the sum over all possible moments of change s of what a stake a_s, placed then and
-//! left to grow, would be worth now. A pane with likelihood ratios e_c and injected capital a moves it to
+//! Every component c keeps M_c, the sum over all possible moments of change s of what a stake a_s,
+//! placed then and left to grow, would be worth now. A pane with likelihood ratios e_c and injected
+//! capital a moves it to
 //!
 //! ```text
-//!   M_c ← e_c·(M_c + a),     M = Σ weight_c·M_c,     alarm when M ≥ A, then all begins anew
+//!   M_c ← e_c·(M_c + a),     M = Σ weight_c·M_c,     alarm when M ≥ A, then M restarts from 0
 //! ```
 //!
-//! **Guarantee.** If scores are right (within the tolerance), E[e_c | past] ≤ 1, so A·(alarms) + M less the
-//! capital injected is a supermartingale: the expected number of false alarms up to *any* stopping time is at
-//! most the capital injected by then, divided by A. Nothing is assumed of the scores, which may drift; looks cost
-//! nothing. With one unit an event, the average run length to a false alarm is at least A events. Proof:
-//! `sequential.md` §2. SR is never below the CUSUM of the same bets, which has the same guarantee.
+//! **Guarantee.** If scores are right (within the tolerance), E[e_c | past] ≤ 1, so A·(alarms) + M
+//! less the capital injected is a supermartingale: the expected number of false alarms up to *any*
+//! stopping time is at most the capital injected by then, divided by A. Nothing is assumed of the
+//! scores, which may drift; looks cost nothing. With one unit an event, the average run length to a
+//! false alarm is at least A events ([the module](super) proves it). SR is never below the CUSUM of
+//! the same bets, which has the same guarantee.
 //!
-//! *Signs.* A cell of a scale bets +c with probability w and −c with 1 − w: e = w·e₊ + (1 − w)·e₋, and then w
-//! moves to the posterior, drawn back to ½ by ρ = min(½, c²·Σz(1−z)/H): it forgets in time measured by
-//! information, so the noise of a calibrated year does not lock it in. w is used before it learns.
+//! *Signs.* A cell of a scale bets +c with probability w and −c with 1 − w: e = w·e₊ + (1 − w)·e₋,
+//! and then w moves to the posterior, drawn back to ½ by ρ = min(½, c²·Σz(1−z)/H): it forgets in
+//! time measured by information, so the noise of a calibrated year does not lock it in. w is used
+//! before it learns.
 //!
-//! *Onset.* Beside M_c stands o_c, the mean moment of the stakes in it, each weighted by its worth: the posterior
-//! mean of the change under a flat prior. A stake placed now moves it by a/(M_c + a) of the way; e_c
-//! multiplies old and new alike and drops out. (The spec keeps N_c = M_c·o_c; the ratio does not grow with the
-//! size of the numbers, so a time in milliseconds keeps its digits.)
+//! *Onset.* Beside M_c stands o_c, the mean moment of the stakes in it, each weighted by its worth:
+//! the posterior mean of the change under a flat prior. A stake placed now moves it by a/(M_c + a)
+//! of the way; e_c multiplies old and new alike and drops out. (KernelOptions N_c = M_c·o_c would
+//! do too; the ratio does not grow with the size of the numbers, so a time in milliseconds keeps
+//! its digits.)
 //!
-//! Always: M_c is kept as its logarithm, −∞ before the first stake, so no pane is too large; state is a function of
-//! the panes and stakes since the last restart, to the last bit on one machine, and [`Parts`] is all of it.
-//! It is an error to feed an outcome twice, or panes in an order that depends on outcomes.
+//! Always: M_c is kept as its logarithm, −∞ before the first stake, so no pane is too large; state
+//! is a function of the panes and stakes since the last restart, to the last bit on one machine,
+//! and [`Parts`] is all of it. It is an error to feed an outcome twice, or panes in an order that
+//! depends on outcomes.
 //!
 //! Cost: 76·3 + 572·4 numbers, 20 kB a stream; about 2300 exponentials and logarithms a pane.
 
@@ -44,6 +49,7 @@ const LOG_MAX: f64 = 644.0;
 
 /// Where a stake is placed in the stream: the coordinates in which the onset is estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Place {
     /// Event number, from 1 for the first event after a restart.
     pub event: f64,
@@ -63,6 +69,7 @@ impl Place {
 
 /// What a component is worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Component {
     /// log M_c, −∞ before the first stake.
     pub log_worth: f64,
@@ -72,6 +79,7 @@ pub struct Component {
 
 /// All state of a [`Detector`], for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Parts {
     /// The components, [`COMPONENTS`] of them.
     pub components: Vec<Component>,

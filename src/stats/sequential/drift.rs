@@ -1,32 +1,37 @@
-//! How far a sum of weighted residuals may stray from its mean at any time, when the weights are known beforehand.
+//! How far a sum of weighted residuals may stray from its mean at any time, when the weights are
+//! known beforehand.
 //!
-//! Let y ∈ {0, 1} be the outcome of an event, and g and m ∈ [0, 1] be known before it (both scores are, and what was
-//! learnt from earlier panes). The increment is x = 2g(y − m). A score difference of two versions is of this form
-//! ([`super::paired`]), and so is every linear contrast of a binary outcome. Two penalties make
-//! exp(λ(x − E[x|past]) − penalty) a supermartingale factor:
+//! Let y ∈ {0, 1} be the outcome of an event, and g and m ∈ [0, 1] be known before it (both scores
+//! are, and what was learnt from earlier panes). The increment is x = 2g(y − m). A score difference
+//! of two versions is of this form ([`super::paired`]), and so is every linear contrast of a binary
+//! outcome. Two penalties make exp(λ(x − E[x|past]) − penalty) a supermartingale factor:
 //!
-//! * λ²g²/2: x takes two values 2g apart (Hoeffding 1963, lemma 1). Right for outcomes near ½, for every λ;
-//! * ψ_c(λ)x², for x ≥ −c and λ < 1/c ([`super::radius`]; Fan, Grama, Liu 2015): learns the variance from the outcomes
-//!   themselves, which for events of rate 0.01 is a twenty-fifth of the first.
+//! * λ²g²/2: x takes two values 2g apart (Hoeffding 1963, lemma 1). Right for outcomes near ½, for
+//!   every λ;
+//! * ψ_c(λ)x², for x ≥ −c and λ < 1/c ([`super::radius`]; Fan, Grama, Liu 2015): learns the
+//!   variance from the outcomes themselves, which for events of rate 0.01 is a twenty-fifth of the
+//!   first.
 //!
-//! Versions that agree almost everywhere have tiny g, and a bound that only knew |x| ≤ 1 would wait for n·|difference| of
-//! about 13. So Σg² and Σx² are kept apart by size of g: class k holds 2⁻⁽ᵏ⁺¹⁾ < |g| ≤ 2⁻ᵏ, for which c = 2¹⁻ᵏ, and
-//! 1 at most. Which penalty a class pays at λ depends on k and λ alone, hence on the past, so the product over events is
-//! a supermartingale whatever the order of sizes. The mixture is over λ = 2⁸, 2⁷, …, 2⁻¹⁴ with two ways of paying each: the
+//! Versions that agree almost everywhere have tiny g, and a bound that only knew |x| ≤ 1 would wait
+//! for n·|difference| of about 13. So Σg² and Σx² are kept apart by size of g: class k holds
+//! 2⁻⁽ᵏ⁺¹⁾ < |g| ≤ 2⁻ᵏ, for which c = 2¹⁻ᵏ, and 1 at most. Which penalty a class pays at λ depends
+//! on k and λ alone, hence on the past, so the product over events is a supermartingale whatever
+//! the order of sizes. The mixture is over λ = 2⁸, 2⁷, …, 2⁻¹⁴ with two ways of paying each: the
 //! first throughout; the second in classes with cλ ≤ ½. By Ville's inequality
 //!
 //! ```text
 //!   P(Σx − ΣE[x|past] ≥ r(α) at any time ever) ≤ α,      mean over the 46 of exp(λ·r − Σ penalties) = 1/α.
 //! ```
 //!
-//! This is a confidence sequence of Howard, Ramdas, McAuliffe, Sekhon (2021, discrete mixtures) for the average score
-//! difference of Choe, Ramdas, *Comparing sequential forecasters* (2024), with a range that is known event by event.
-//! No independence, no constant mean.
+//! This is a confidence sequence of Howard, Ramdas, McAuliffe, Sekhon (2021, discrete mixtures) for
+//! the average score difference of Choe, Ramdas, *Comparing sequential forecasters* (2024), with a
+//! range that is known event by event. No independence, no constant mean.
 //!
-//! Always: sums are integers in units of 2⁻⁶⁴; squares are rounded up, so the radius is never too small for it.
+//! Always: sums are integers in units of 2⁻⁶⁴; squares are rounded up, so the radius is never too
+//! small for it.
 
 use super::radius::{crossing, psi};
-use crate::stats::fixed::ONE;
+use crate::fixed::ONE;
 
 /// Classes of |g|: the last holds all of 2⁻¹⁹ and below.
 pub const CLASSES: usize = 20;
@@ -37,11 +42,13 @@ const LAMBDAS: usize = 23;
 /// Binary logarithm of the largest λ.
 const TOP: f64 = 8.0;
 
-/// The second penalty is paid where cλ is at most this: beyond, ψ is more than half again the first.
+/// The second penalty is paid where cλ is at most this: beyond, ψ is more than half again the
+/// first.
 const REACH: f64 = 0.5;
 
 /// Σg² and Σx² of one class, in units of 2⁻⁶⁴.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Squares {
     /// Σg².
     pub weight: u128,
@@ -51,6 +58,7 @@ pub struct Squares {
 
 /// See the module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Drift {
     /// By class.
     pub classes: [Squares; CLASSES],
@@ -136,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_radius_is_near_the_law_of_the_iterated_logarithm_at_every_scale() {
-        // n events of weight g at m = y's mean: between the radius of one look and three times that.
+        // n events of weight g at m = y's mean: between the radius of one look and three times
+        // that.
         for shift in [1, 6, 12] {
             for n in [1_000u64, 100_000, 10_000_000] {
                 let g = (UNIT >> shift) as u128;

@@ -1,25 +1,28 @@
 //! What the evidence of a detector says: how strong, of what kind, about which scores, since when.
 //!
-//! Every component holds a share weight_c·M_c/M of the evidence. Added up by family and sign they tell the kind: an
-//! intercept that is off, a slope, or cells that go their own ways. The signs of the scale with the largest share
-//! tell which scores are off and to which side: a cell's *lean* is 2w − 1, by worth over amplitudes, +1 where
-//! outcomes are surely more frequent than the scores say.
+//! Every component holds a share weight_c·M_c/M of the evidence. Added up by family and sign they
+//! tell the kind: an intercept that is off, a slope, or cells that go their own ways. The signs of
+//! the scale with the largest share tell which scores are off and to which side: a cell's *lean* is
+//! 2w − 1, by worth over amplitudes, +1 where outcomes are surely more frequent than the scores
+//! say.
 //!
-//! Shares sum to 1 from the first pane on; before an alarm they say little, since without evidence the mixture's weights
-//! show through. The direction is the largest share's, so it is a description, not a test.
+//! Shares sum to 1 from the first pane on; before an alarm they say little, since without evidence
+//! the mixture's weights show through. The direction is the largest share's, so it is a
+//! description, not a test.
 
 use super::detector::{Detector, Place};
 use super::mixture::{DIRECTED, LEARNT, SCALES, Scale, component};
-use crate::stats::direction::Direction;
+use crate::direction::Direction;
 
-/// Cells told at most.
+/// Cells reported at most.
 const CELLS_MAX: usize = 3;
 
-/// A cell is told from this lean on: odds of three to one for its sign.
+/// A cell is reported from this lean on: odds of three to one for its sign.
 const LEAN_MIN: f64 = 0.5;
 
 /// Shares of the evidence, 1 in all.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Shares {
     /// Intercept up: outcomes more frequent than all scores say.
     pub intercept_up: f64,
@@ -55,6 +58,7 @@ impl Shares {
 
 /// A range of scores whose outcomes go one way.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Leaning {
     /// Least score.
     pub low: f64,
@@ -66,6 +70,7 @@ pub struct Leaning {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Evidence {
     /// log M; an alarm when it reaches log A.
     pub log_worth: f64,

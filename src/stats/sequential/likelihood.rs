@@ -1,7 +1,7 @@
 //! Log-likelihood ratios of one pane under every bet: what the detector is fed.
 //!
-//! They add over events, panes, partitions and workers, so the order inside a pane is irrelevant and a pane is one
-//! event of the sequence ("super-event", `sequential.md` §6).
+//! They add over events, panes, partitions and workers, so the order inside a pane is irrelevant
+//! and a pane is one event of the sequence ([the module](super) says why).
 
 use super::mixture::{CELLS, DIRECTED, LEARNT, SCALES, Scale};
 

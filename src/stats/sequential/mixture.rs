@@ -1,8 +1,8 @@
 //! The fixed mixture of bets: what is bet on, with what weight, and where each component stands.
 //!
-//! A *bet* of log-odds β on an outcome y of probability p multiplies its stake by
-//! L = e^(βy)/(1 − p + p·e^β), the likelihood ratio of "the odds are e^β times what the score says". Its mean is
-//! 1 where the score is right, so no score law can make it grow by calibrated outcomes.
+//! A *bet* of log-odds β on an outcome y of probability p multiplies its stake by L = e^(βy)/(1 −
+//! p + p·e^β), the likelihood ratio of "the odds are e^β times what the score says". Its mean is 1
+//! where the score is right, so no score law can make it grow by calibrated outcomes.
 //!
 //! | components | bet | number | weight in all |
 //! |---|---|---|---|
@@ -11,15 +11,16 @@
 //! | cells of z, 2, 4, …, 256 | ±c with a sign learnt by each cell | 8 × 4 | ¼ |
 //! | cells of expit(logit(z)/3), 2, …, 32 | the same | 5 × 4 | ¼ |
 //!
-//! Why so: amplitudes by factors of 2 lose at most 17 % of the growth of the best one; the common amplitude with
-//! a sign for each cell is the prior of T-Cal's lower bound, so m weak cells add up like √m; the second axis
-//! resolves scores of 10⁻⁵ that share the first cell of z. Nothing is tuned to a stream, and nothing but the signs
-//! is learnt. An error below 1/64 in log-odds, or narrower than 1/256 of z, is not seen.
+//! Why so: amplitudes by factors of 2 lose at most 17 % of the growth of the best one; the common
+//! amplitude with a sign for each cell is the prior of T-Cal's lower bound, so m weak cells add up
+//! like √m; the second axis resolves scores of 10⁻⁵ that share the first cell of z. Nothing is
+//! tuned to a stream, and nothing but the signs is learnt. An error below 1/64 in log-odds, or
+//! narrower than 1/256 of z, is not seen.
 //!
-//! Source: `sequential.md` §3; e-detectors: Shin, Ramdas, Rinaldo, *E-detectors: a nonparametric framework for
-//! sequential change detection* (2023).
+//! [The module](super) derives the bets. Source: Shin, Ramdas, Rinaldo, *E-detectors: a
+//! nonparametric framework for sequential change detection* (2023).
 
-use crate::stats::axis::logit;
+use crate::axis::logit;
 
 /// b, amplitudes of the one-parameter bets.
 pub const AMPLITUDES: [f64; 6] = [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0];
@@ -27,7 +28,8 @@ pub const AMPLITUDES: [f64; 6] = [0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0];
 /// c, amplitudes of the bets of cells: the second to the fifth of [`AMPLITUDES`].
 pub const CELL_AMPLITUDES: [f64; 4] = [0.0625, 0.125, 0.25, 0.5];
 
-/// One-parameter bets of one family: each amplitude with either sign, `2j` for + and `2j + 1` for −.
+/// One-parameter bets of one family: each amplitude with either sign, `2j` for + and `2j + 1` for
+/// −.
 pub const DIRECTED: usize = 2 * AMPLITUDES.len();
 
 /// Amplitudes of cell bets.
@@ -141,8 +143,9 @@ pub fn weight(component: usize) -> f64 {
     FAMILY_WEIGHT / of as f64
 }
 
-/// Variance after which a cell of a scale of `cells` has forgotten, in units of 1/c²: about three times
-/// what detecting the smallest error of that scale takes, so that noise before a change is not locked in.
+/// Variance after which a cell of a scale of `cells` has forgotten, in units of 1/c²: about three
+/// times what detecting the smallest error of that scale takes, so that noise before a change is
+/// not locked in.
 pub fn horizon(cells: usize) -> f64 {
     let m = cells as f64;
     3.0 * (16.0 + 4.0 * m.sqrt()) / m

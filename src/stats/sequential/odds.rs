@@ -1,38 +1,40 @@
 //! The bets on the cells of a grid, as numbers to multiply cell sums by.
 //!
-//! A pane keeps n, Σy and Σz for each finest cell, not its events. Every bet is therefore made constant within a
-//! finest cell (the slope bets take the log-odds of its centre), and its log-likelihood ratio is bounded from
-//! *below* by what the sums give. With f(z) = ln(1 + (e^β − 1)·p(z)), the exact one is Σ(βy − f(z)).
+//! A pane keeps n, Σy and Σz for each finest cell, not its events. Every bet is therefore made
+//! constant within a finest cell (the slope bets take the log-odds of its centre), and its
+//! log-likelihood ratio is bounded from *below* by what the sums give. With f(z) = ln(1 + (e^β −
+//! 1)·p(z)), the exact one is Σ(βy − f(z)).
 //!
 //! ```text
 //!            f is concave, so its tangent at the centre z₀ of the cell lies above it:
 //!            Σ(βy − f(z)) ≥ β·Σy − n·(f(z₀) − f′(z₀)·z₀) − f′(z₀)·Σz
 //! ```
 //!
-//! A lower bound of a fair bet is an unfavourable one, so no guarantee is touched, whatever the scores within a
-//! cell. `sequential.md` §12 puts the mean score of the cell into f (Jensen), which is a little tighter but takes
-//! a logarithm for each bet, cell and pane; the tangent takes two products by numbers known beforehand, which is
-//! what brings 4096 cells below 200 µs. Both lose about n·f″w²/24 for scores spread over a cell of width w.
+//! A lower bound of a fair bet is an unfavourable one, so no guarantee is touched, whatever the
+//! scores within a cell. Jensen's inequality puts the mean score of the cell into f, which is a
+//! little tighter but takes a logarithm for each bet, cell and pane; the tangent takes two products
+//! by numbers known beforehand, which is what brings 4096 cells below 200 µs. Both lose about
+//! n·f″w²/24 for scores spread over a cell of width w.
 //!
-//! With a tolerance τ in log-odds a score is right if the odds are within e^±τ of its own; then p(z) = hi(z), the
-//! highest such probability, for β > 0, and lo(z) for β < 0. 1 + (e^β − 1)·p is a ratio A/D of two lines,
-//! A = 1 + (e^(β±τ) − 1)z and D = 1 + (e^(±τ) − 1)z. f is concave here too, since hi is concave, lo is convex, and
-//! the logarithm of a concave function is concave.
+//! With a tolerance τ in log-odds a score is right if the odds are within e^±τ of its own; then
+//! p(z) = hi(z), the highest such probability, for β > 0, and lo(z) for β < 0. 1 + (e^β − 1)·p is a
+//! ratio A/D of two lines, A = 1 + (e^(β±τ) − 1)z and D = 1 + (e^(±τ) − 1)z. f is concave here too,
+//! since hi is concave, lo is convex, and the logarithm of a concave function is concave.
 //!
-//! Where a slope bet is so steep against the scores that the tangent would lose more than 10⁻⁶ an event (the
-//! largest amplitude, z below 0.006 or above 0.994 on 4096 equal cells), its β is cut. Any β that does not
-//! look at outcomes is a fair bet; the mixture holds neighbours that are not cut. So for every stream
-//! and every bet the log-likelihood ratio from sums is at most the exact one and within 10⁻⁶ an event
-//! of it, where cells are no wider than 1/4096.
+//! Where a slope bet is so steep against the scores that the tangent would lose more than 10⁻⁶ an
+//! event (the largest amplitude, z below 0.006 or above 0.994 on 4096 equal cells), its β is cut.
+//! Any β that does not look at outcomes is a fair bet; the mixture holds neighbours that are not
+//! cut. So for every stream and every bet the log-likelihood ratio from sums is at most the exact
+//! one and within 10⁻⁶ an event of it, where cells are no wider than 1/4096.
 //!
-//! Cost: 496 bytes a cell, 2 MB for 4096 cells, for all streams of a grid and tolerance together; finer grids are folded
-//! to 4096 cells first. Source: `sequential.md` §§4 (N1), 12.
+//! Cost: 496 bytes a cell, 2 MB for 4096 cells, for all streams of a grid and tolerance together;
+//! finer grids are folded to 4096 cells first. [The module](super) says why.
 
 use super::likelihood::{CellLikelihood, Likelihoods};
 use super::mixture::{AMPLITUDES, DIRECTED, LEARNT, Scale, U_SCALES, Z_SCALES, logit_clipped};
-use crate::stats::axis::Grid;
-use crate::stats::fixed::{ONE, from_fixed};
-use crate::stats::sums::{Cell, Sums};
+use crate::axis::Grid;
+use crate::fixed::{ONE, from_fixed};
+use crate::sums::{Cell, Sums};
 
 /// Finest level that bets look at.
 const LEVEL_MAX: u32 = 12;
@@ -92,8 +94,8 @@ pub struct Odds {
 }
 
 impl Odds {
-    /// Bets on the cells of `grid` against scores that are right up to `tolerance` in log-odds. It is an error
-    /// to call this with a tolerance that is negative or not finite.
+    /// Bets on the cells of `grid` against scores that are right up to `tolerance` in log-odds. It
+    /// is an error to call this with a tolerance that is negative or not finite.
     pub fn new(grid: Grid, tolerance: f64) -> Odds {
         assert!(
             tolerance >= 0.0 && tolerance.is_finite(),
@@ -129,7 +131,8 @@ impl Odds {
         size_of_val::<[Row]>(&self.rows)
     }
 
-    /// The intercept bet `i` and the slope bet `i` of the grid's cell `index`, `i` below [`DIRECTED`].
+    /// The intercept bet `i` and the slope bet `i` of the grid's cell `index`, `i` below
+    /// [`DIRECTED`].
     pub fn bets(&self, index: u32, i: usize) -> [Bet; 2] {
         let row = &self.rows[(index >> self.fold) as usize];
         [
@@ -146,8 +149,8 @@ impl Odds {
         ]
     }
 
-    /// Log-likelihood ratios of a pane, none above the exact ones. It is an error to call this with sums of
-    /// another grid.
+    /// Log-likelihood ratios of a pane, none above the exact ones. It is an error to call this with
+    /// sums of another grid.
     pub fn likelihoods(&self, sums: &Sums) -> Likelihoods {
         assert_eq!(self.grid, sums.grid(), "bets on the cells of another grid");
         let mut all = Likelihoods::default();
@@ -185,9 +188,11 @@ fn row(edges: (f64, f64), tolerance: f64) -> Row {
     }
 }
 
-/// β, or the steepest of its sign with which the tangent loses at most [`LOSS_MAX`] anywhere in the cell.
+/// β, or the steepest of its sign with which the tangent loses at most [`LOSS_MAX`] anywhere in the
+/// cell.
 ///
-/// The loss at the edges is at most ½·max|f″|·(w/2)², and |f″| ≤ (A′/A)² with A = 1 + az, a = e^(β±τ) − 1. So
+/// The loss at the edges is at most ½·max|f″|·(w/2)², and |f″| ≤ (A′/A)² with A = 1 + az, a =
+/// e^(β±τ) − 1. So
 /// |a|/A ≤ g = √(8·loss)/w at the edge where A is least, which solves to a bound of a.
 fn cut(beta: f64, tolerance: f64, (low, high): (f64, f64)) -> f64 {
     let g = (8.0 * LOSS_MAX).sqrt() / (high - low).min(WIDTH);
@@ -253,7 +258,7 @@ const AMPLITUDE: [f64; DIRECTED] = {
 mod tests {
     use super::super::mixture::CELL_AMPLITUDES;
     use super::*;
-    use crate::stats::axis::Axis;
+    use crate::axis::Axis;
 
     #[test]
     fn cell_bets_are_intercept_bets_of_the_same_amplitude() {

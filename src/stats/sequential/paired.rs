@@ -1,36 +1,45 @@
-//! Two versions on the same events: the difference of Brier score and of calibration, valid at all times.
+//! Two versions on the same events: the difference of Brier score and of calibration, valid at all
+//! times.
 //!
-//! A champion said c and a challenger s of the same event, whose outcome is y. Because both are paired with the same outcome,
-//! what the outcome's own chance adds cancels, and a difference shows after far fewer events than two separate scores
-//! would need. Three differences, all challenger − champion (below 0: the challenger is better), and each an average over
-//! the pairs so far of what is *expected given the past and both scores*:
+//! A champion said c and a challenger s of the same event, whose outcome is y. Because both are
+//! paired with the same outcome, what the outcome's own chance adds cancels, and a difference shows
+//! after far fewer events than two separate scores would need. Three differences, all challenger −
+//! champion (below 0: the challenger is better), and each an average over the pairs so far of what
+//! is *expected given the past and both scores*:
 //!
-//! * **Brier score**: (1/n)Σ E[(y − s)² − (y − c)²]. The summand is (c − s)(2y − c − s), the form 2g(y − m) of
-//!   [`super::drift`] with g = c − s and m the mean of both scores. This is Δ_n of Choe, Ramdas (2024), with its guarantee.
-//! * **Calibration in the large**: |p̄ − s̄| − |p̄ − c̄|, p̄ = (1/n)ΣE[y|past]. Both residuals share p̄, and their difference c̄ − s̄
-//!   is known without error; the expression is monotone in p̄, so an interval of p̄ (g = ½) carries over. Errors of either sign cancel
-//!   within each version, hence:
-//! * **Calibration**: the difference of what recalibration would win. An online recalibrator moves the scores of a version
-//!   in each of 16 cells by D = Σresidual/(n + 20) of the cell, learnt from *earlier panes only*; its gain in Brier score is
-//!   W = 2D(y − z) − D². The interval is of (1/n)Σ E[W_challenger − W_champion]: g = D_s − D_c. In expectation W is at most (E[y|past] − z)², so no gain
-//!   exceeds the squared calibration error, and with D near a cell's true error, after some hundred events a cell, it *is* the
-//!   squared calibration error binned into these cells (the reliability part of the Brier score's decomposition), less about
-//!   16·p(1 − p)·ln(n)/n for what was being learnt. Errors of opposite sign in different cells do not cancel.
+//! * **Brier score**: (1/n)Σ E[(y − s)² − (y − c)²]. The summand is (c − s)(2y − c − s), the form
+//!   2g(y − m) of [`super::drift`] with g = c − s and m the mean of both scores. This is Δ_n of
+//!   Choe, Ramdas (2024), with its guarantee.
+//! * **Calibration in the large**: |p̄ − s̄| − |p̄ − c̄|, p̄ = (1/n)ΣE[y|past]. Both residuals
+//!   share p̄, and their difference c̄ − s̄ is known without error; the expression is monotone in
+//!   p̄, so an interval of p̄ (g = ½) carries over. Errors of either sign cancel within each
+//!   version, hence:
+//! * **Calibration**: the difference of what recalibration would win. An online recalibrator moves
+//!   the scores of a version in each of 16 cells by D = Σresidual/(n + 20) of the cell, learnt from
+//!   *earlier panes only*; its gain in Brier score is W = 2D(y − z) − D². The interval is of (1/n)Σ
+//!   E[W_challenger − W_champion]: g = D_s − D_c. In expectation W is at most (E[y|past] − z)², so
+//!   no gain exceeds the squared calibration error, and with D near a cell's true error, after some
+//!   hundred events a cell, it *is* the squared calibration error binned into these cells (the
+//!   reliability part of the Brier score's decomposition), less about 16·p(1 − p)·ln(n)/n for what
+//!   was being learnt. Errors of opposite sign in different cells do not cancel.
 //!
-//! Guarantee: for each of the three, with probability at least 1 − α the interval never once misses, however often one looks and
-//! whatever the scores do. Needed is only that no pair is chosen by its outcome. Not promised: anything about the three
-//! together, or about another stretch than from the first pair to now.
+//! Guarantee: for each of the three, with probability at least 1 − α the interval never once
+//! misses, however often one looks and whatever the scores do. Needed is only that no pair is
+//! chosen by its outcome. Not promised: anything about the three together, or about another stretch
+//! than from the first pair to now.
 //!
-//! Sums add up over streams of pairs that each learnt by themselves ([`Paired::merge`]): D of a pair is then learnt of earlier
-//! panes of its own stream, which is known beforehand as well, so the guarantee is the same.
+//! Sums add up over streams of pairs that each learnt by themselves ([`Paired::merge`]): D of a
+//! pair is then learnt of earlier panes of its own stream, which is known beforehand as well, so
+//! the guarantee is the same.
 //!
-//! Always: sums are integers, D is rounded to 2⁻³² before it is used; so the same panes of pairs give the same bits in whatever
-//! order the pairs of a pane came. 3 kB. Cost: 30 ns a pair, 20 µs an interval.
+//! Always: sums are integers, D is rounded to 2⁻³² before it is used; so the same panes of pairs
+//! give the same bits in whatever order the pairs of a pane came. 3 kB. Cost: 30 ns a pair, 20 µs
+//! an interval.
 
 use super::drift::Drift;
 use super::sequences::correction;
-use crate::stats::axis::Grid;
-use crate::stats::fixed::{ONE, from_fixed, to_fixed};
+use crate::axis::Grid;
+use crate::fixed::{ONE, from_fixed, to_fixed};
 
 /// Binary logarithm of the number of cells.
 const LEVEL: u32 = 4;
@@ -42,6 +51,7 @@ const UNIT: i64 = ONE as i64;
 
 /// Two scores of one event, in units of 2⁻³².
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Pair {
     /// What the champion said.
     pub champion: u64,
@@ -53,6 +63,7 @@ pub struct Pair {
 
 /// What is known of one version.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Side {
     /// Σz, in units of 2⁻³².
     pub score: u128,
@@ -66,6 +77,7 @@ pub struct Side {
 
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Paired {
     /// Number of pairs.
     pub n: u64,
@@ -94,6 +106,7 @@ impl Default for Side {
 
 /// A quantity of both versions, and its difference with an interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Difference {
     /// The champion's.
     pub champion: f64,
@@ -109,6 +122,7 @@ pub struct Difference {
 
 /// What can be said of a pair of versions.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Compared {
     /// Number of pairs.
     pub n: u64,
@@ -250,8 +264,8 @@ impl Paired {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::axis::Axis;
-    use crate::stats::rng::Rng;
+    use crate::axis::Axis;
+    use crate::rng::Rng;
 
     fn grid() -> Grid {
         Grid::new(Axis::Linear, 12)

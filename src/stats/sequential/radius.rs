@@ -1,22 +1,24 @@
 //! The radius of a confidence sequence: how far a sum may stray from its mean at any time.
 //!
-//! For x ≥ −c and λ < 1/c, exp(λx − ψ(λ)x²) ≤ 1 + λx with ψ(λ) = (−ln(1 − cλ) − cλ)/c² (Fan, Grama, Liu, 2015), so
-//! exp(λ(S − ΣE[x|past]) − ψ(λ)V), with S = Σx and V = Σx², is a supermartingale from 1. A mixture over λ is one
-//! too, and by Ville's inequality exceeds 1/α at any time ever with probability at most α. Solving
+//! For x ≥ −c and λ < 1/c, exp(λx − ψ(λ)x²) ≤ 1 + λx with ψ(λ) = (−ln(1 − cλ) − cλ)/c² (Fan, Grama,
+//! Liu, 2015), so exp(λ(S − ΣE[x|past]) − ψ(λ)V), with S = Σx and V = Σx², is a supermartingale
+//! from 1. A mixture over λ is one too, and by Ville's inequality exceeds 1/α at any time ever with
+//! probability at most α. Solving
 //!
 //! ```text
 //!   (1/16) Σ_g exp(λ_g·r − ψ(λ_g)·V) = 1/α,     λ_g = (½/c)·2⁻ᵍ, g = 0 … 15
 //! ```
 //!
-//! for r gives P(S − ΣE[x|past] ≥ r(V, α) at any time) ≤ α. No independence, no common mean; nothing to choose but α.
-//! About 1.8 to 2.5 times the radius of the normal law at one fixed n: the price of looking always.
-//! Source: `sequential.md` §5; Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform, nonparametric, nonasymptotic
-//! confidence sequences* (2021).
+//! for r gives P(S − ΣE[x|past] ≥ r(V, α) at any time) ≤ α. No independence, no common mean;
+//! nothing to choose but α. About 1.8 to 2.5 times the radius of the normal law at one fixed n: the
+//! price of looking always. Source: Howard, Ramdas, McAuliffe, Sekhon, *Time-uniform,
+//! nonparametric, nonasymptotic confidence sequences* (2021).
 
 /// Number of λ in the mixture: down to 2⁻¹⁶/c it serves V up to 10⁹.
 const MIXTURE: usize = 16;
 
-/// Newton's steps at most; it converges quadratically from the right of a convex function, in under ten.
+/// Newton's steps at most; it converges quadratically from the right of a convex function, in under
+/// ten.
 const STEPS: usize = 60;
 
 /// r(V, α) for increments of at least −`c`.

@@ -1,30 +1,35 @@
 //! Confidence sequences: intervals that hold at all times together, from sums.
 //!
-//! With probability at least 1 − α they never once miss, however often one looks, and whatever the scores do. Three
-//! quantities, each an average over the events since the last restart, none needing independence or a constant mean:
+//! With probability at least 1 − α they never once miss, however often one looks, and whatever the
+//! scores do. Three quantities, each an average over the events since the last restart, none
+//! needing independence or a constant mean:
 //!
-//! * calibration in the large, (1/n)Σ(E[y|past] − z): (S ± r(V, α/2))/n with S = Σ(y − z), V = Σ(y − z)²;
+//! * calibration in the large, (1/n)Σ(E[y|past] − z): (S ± r(V, α/2))/n with S = Σ(y − z), V = Σ(y
+//!   − z)²;
 //! * the same in each of 16 bins, at α/16 each;
-//! * a lower bound of ECE², (1/n)Σ(p − z)² with p = E[y|past, z] of every single event: no smoothness is assumed,
-//!   and no bin hides an error. An online recalibrator corrects the scores of a cell by D = S_c/(n_c + 20), within ±¼, taken
-//!   from earlier panes; its gain in Brier score W = 2(y − z)D − D² has a mean of at most (p − z)². Seven scales
-//!   of 1 to 64 cells; the best one counts, at α/7 each.
+//! * a lower bound of ECE², (1/n)Σ(p − z)² with p = E[y|past, z] of every single event: no
+//!   smoothness is assumed, and no bin hides an error. An online recalibrator corrects the scores
+//!   of a cell by D = S_c/(n_c + 20), within ±¼, taken from earlier panes; its gain in Brier score
+//!   W = 2(y − z)D − D² has a mean of at most (p − z)². Seven scales of 1 to 64 cells; the best one
+//!   counts, at α/7 each.
 //!
-//! There is no upper bound of ECE² without smoothness; [`binned_upper`] is one for the error of the binned scores.
+//! There is no upper bound of ECE² without smoothness; [`binned_upper`] is one for the error of the
+//! binned scores.
 //!
-//! Within a pane D is constant in a cell, so ΣW = 2D·S − nD² and ΣW² = 4D²·V − 4D³·S + nD⁴ come from the pane's cell
-//! sums; D is cut to what no score of the cell can make leave [0, 1] rather than each event's own, which keeps the bound
-//! and costs next to nothing.
+//! Within a pane D is constant in a cell, so ΣW = 2D·S − nD² and ΣW² = 4D²·V − 4D³·S + nD⁴ come
+//! from the pane's cell sums; D is cut to what no score of the cell can make leave [0, 1] rather
+//! than each event's own, which keeps the bound and costs next to nothing.
 //!
-//! Averages over all times go stale: they begin anew at each alarm, and the k-th time with α·6/(π²k²), which sums to α.
+//! Averages over all times go stale: they restart at each alarm, the k-th time with α·6/(π²k²),
+//! which sums to α.
 //!
-//! Always: sums are integers in units of 2⁻³² as in [`crate::stats::sums`], gains are floats added pane by pane in order;
-//! [`Sequences`] is all the state, 3 kB. Source: `sequential.md` §5.
+//! Always: sums are integers in units of 2⁻³² as in [`crate::sums`], gains are floats added pane by
+//! pane in order; [`Sequences`] is all the state, 3 kB. [The module](super) derives the bounds.
 
 use super::radius::radius;
-use crate::stats::axis::Grid;
-use crate::stats::fixed::{ONE, from_fixed};
-use crate::stats::sums::{Cell, Sums};
+use crate::axis::Grid;
+use crate::fixed::{ONE, from_fixed};
+use crate::sums::{Cell, Sums};
 use std::f64::consts::PI;
 
 /// Scales of the lower bound of ECE²: 1, 2, …, 64 cells.
@@ -47,6 +52,7 @@ const GAIN_MIN: f64 = 2.0 * CORRECTION_MAX + CORRECTION_MAX * CORRECTION_MAX;
 
 /// Sums of one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bin {
     /// Number of events.
     pub n: u64,
@@ -88,6 +94,7 @@ impl Bin {
 
 /// The gain of corrected scores at one scale.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Gain {
     /// ΣW.
     pub sum: f64,
@@ -109,7 +116,8 @@ pub fn correction(u: f64, n: f64, low: f64, high: f64) -> f64 {
     d.max(-high).min(1.0 - low)
 }
 
-/// The lower bound of ECE² from the gains of all scales after `n` events, at confidence 1 − α; 0 where none is shown.
+/// The lower bound of ECE² from the gains of all scales after `n` events, at confidence 1 − α; 0
+/// where none is shown.
 pub fn ece2_lower(gains: &[Gain; SCALES], n: u64, alpha: f64) -> f64 {
     let share = alpha / SCALES as f64;
     let bound = |g: &Gain| (g.sum - radius(g.square, share, GAIN_MIN)) / n.max(1) as f64;
@@ -125,8 +133,8 @@ pub fn mean(s: f64, v: f64, n: u64, alpha: f64) -> (f64, f64) {
     (((s - r) / n).max(-1.0), ((s + r) / n).min(1.0))
 }
 
-/// An upper bound of Σ(n_c/n)Δ_c², Δ_c the mean error of bin c, from (S, V, n) of every bin; empty bins count
-/// among those that share α.
+/// An upper bound of Σ(n_c/n)Δ_c², Δ_c the mean error of bin c, from (S, V, n) of every bin; empty
+/// bins count among those that share α.
 pub fn binned_upper(bins: &[(f64, f64, u64)], alpha: f64) -> f64 {
     let n: u64 = bins.iter().map(|b| b.2).sum();
     let share = 0.5 * alpha / bins.len() as f64;
@@ -139,6 +147,7 @@ pub fn binned_upper(bins: &[(f64, f64, u64)], alpha: f64) -> f64 {
 
 /// The state; all of it public for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sequences {
     /// Sums of the grid's cells folded to 64.
     pub bins: Vec<Bin>,
@@ -160,6 +169,7 @@ impl Default for Sequences {
 
 /// The interval of one bin.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BinBounds {
     /// Least score.
     pub low: f64,
@@ -175,6 +185,7 @@ pub struct BinBounds {
 
 /// What the sequences say now.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Bounds {
     /// Events since they began.
     pub n: u64,
@@ -220,7 +231,7 @@ impl Sequences {
         }
     }
 
-    /// Begins anew.
+    /// Restarts with the next share of α.
     pub fn restart(&mut self) {
         *self = Sequences {
             epoch: self.epoch + 1,
@@ -266,8 +277,8 @@ impl Sequences {
         }
     }
 
-    /// Mean residuals that scores right up to `tolerance` in log-odds may have: of the scores seen, by their
-    /// means in 64 cells.
+    /// Mean residuals that scores right up to `tolerance` in log-odds may have: of the scores seen,
+    /// by their means in 64 cells.
     pub fn tolerated(&self, tolerance: f64) -> (f64, f64) {
         let (mut n, mut below, mut above) = (0.0, 0.0, 0.0);
         for bin in self.bins.iter().filter(|b| b.n > 0) {

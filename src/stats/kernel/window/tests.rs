@@ -1,9 +1,9 @@
 use super::super::{Blocks, Kernel, Quadratic, conditional, evaluate as offline};
 use super::*;
-use crate::stats::algebra::Merge;
-use crate::stats::rng::Rng;
+use crate::algebra::Merge;
+use crate::rng::Rng;
 
-const KEEPING: Keeping = Keeping {
+const OPTIONS: KernelOptions = KernelOptions {
     sample: 60,
     nu: Some(0.4),
     features: 16,
@@ -31,8 +31,8 @@ fn ranks(n: usize, seed: u64) -> Vec<u64> {
     (0..n).map(|_| rng.bits()).collect()
 }
 
-fn sums(all: &Vectors, ranks: &[u64], keeping: Keeping, order: &[usize]) -> KernelSums {
-    let mut sums = KernelSums::new(all.classes(), keeping).unwrap();
+fn sums(all: &Vectors, ranks: &[u64], kernel: KernelOptions, order: &[usize]) -> KernelSums {
+    let mut sums = KernelSums::new(all.classes(), kernel).unwrap();
     for &i in order {
         assert!(sums.observe(ranks[i], all.row(i), 1.0, all.outcome(i)));
     }
@@ -43,15 +43,15 @@ fn sums(all: &Vectors, ranks: &[u64], keeping: Keeping, order: &[usize]) -> Kern
 fn any_order_and_split_keeps_the_events_of_lowest_rank_and_parts_give_them_back() {
     let (all, ranks) = (events(500, 4, 0.2, 3), ranks(500, 4));
     let order: Vec<usize> = (0..500).collect();
-    let whole = sums(&all, &ranks, KEEPING, &order);
+    let whole = sums(&all, &ranks, OPTIONS, &order);
     let mut want = order.clone();
     want.sort_by_key(|&i| ranks[i]);
     assert_eq!(whole.vectors(), all.pick(want[..60].iter().copied()));
     let parts = [&order[..10], &order[10..200], &order[200..]];
-    let mut merged = KernelSums::new(4, KEEPING).unwrap();
+    let mut merged = KernelSums::new(4, OPTIONS).unwrap();
     for part in parts.iter().rev() {
         let backwards: Vec<usize> = part.iter().rev().copied().collect();
-        let pane = sums(&all, &ranks, KEEPING, &backwards);
+        let pane = sums(&all, &ranks, OPTIONS, &backwards);
         let again = whole.with_parts(pane.parts()).unwrap();
         merged.merge(&again).unwrap();
     }
@@ -69,11 +69,11 @@ fn any_order_and_split_keeps_the_events_of_lowest_rank_and_parts_give_them_back(
 fn blocks_by_rank_add_up_over_panes_to_the_offline_ones_of_each_pane() {
     let (all, ranks) = (events(600, 4, 0.4, 12), ranks(600, 13));
     let kernel = Kernel::TotalVariation { nu: 0.4 };
-    let mut total = KernelSums::new(4, KEEPING).unwrap();
+    let mut total = KernelSums::new(4, OPTIONS).unwrap();
     let mut want = [Blocks::default(); 2];
     for pane in 0..6 {
         let mut order: Vec<usize> = (pane * 100..pane * 100 + 100).rev().collect();
-        let mut sums = sums(&all, &ranks, KEEPING, &order);
+        let mut sums = sums(&all, &ranks, OPTIONS, &order);
         sums.close();
         // Once is enough.
         sums.close();
@@ -93,7 +93,7 @@ fn blocks_by_rank_add_up_over_panes_to_the_offline_ones_of_each_pane() {
         near(got.p.conditional.unwrap(), p);
     }
     // Without a fixed width there are none.
-    let mut free = sums(&all, &ranks, Keeping::default(), &[0, 1, 2, 3]);
+    let mut free = sums(&all, &ranks, KernelOptions::default(), &[0, 1, 2, 3]);
     free.close();
     assert!(evaluate(&free, 0.05, 0.9).unwrap().blocks.is_empty());
     assert_eq!(total.with_parts(total.parts()).as_ref(), Some(&total));
@@ -102,16 +102,16 @@ fn blocks_by_rank_add_up_over_panes_to_the_offline_ones_of_each_pane() {
 #[test]
 fn equal_ranks_have_one_order() {
     let all = events(40, 3, 0.0, 5);
-    let keeping = Keeping {
+    let kernel = KernelOptions {
         sample: 10,
-        ..KEEPING
+        ..OPTIONS
     };
     let forth: Vec<usize> = (0..40).collect();
     let back: Vec<usize> = (0..40).rev().collect();
     let same = [1; 40];
     let (a, b) = (
-        sums(&all, &same, keeping, &forth),
-        sums(&all, &same, keeping, &back),
+        sums(&all, &same, kernel, &forth),
+        sums(&all, &same, kernel, &back),
     );
     assert_eq!(a, b);
 }
@@ -120,17 +120,17 @@ fn equal_ranks_have_one_order() {
 fn a_window_says_what_its_sample_says_offline() {
     let (all, ranks) = (events(300, 5, 0.3, 6), ranks(300, 8));
     let order: Vec<usize> = (0..300).collect();
-    for keeping in [
-        Keeping::default(),
-        Keeping {
+    for kernel in [
+        KernelOptions::default(),
+        KernelOptions {
             sample: 100,
-            ..Keeping::default()
+            ..KernelOptions::default()
         },
     ] {
-        let window = evaluate(&sums(&all, &ranks, keeping, &order), 0.05, 0.9).unwrap();
+        let window = evaluate(&sums(&all, &ranks, kernel, &order), 0.05, 0.9).unwrap();
         let mut by_rank = order.clone();
         by_rank.sort_by_key(|&i| ranks[i]);
-        let part = all.pick(by_rank.into_iter().take(keeping.sample));
+        let part = all.pick(by_rank.into_iter().take(kernel.sample));
         let options = Options {
             quadratic_max: usize::MAX,
             ..Options::default()
@@ -146,7 +146,7 @@ fn features_are_the_quadratic_form_of_their_own_kernel_and_its_null_moments() {
     let (all, ranks) = (events(60, 3, 0.3, 9), ranks(60, 1));
     let order: Vec<usize> = (0..60).collect();
     // The sample holds every event, so that the null variance is exact.
-    let kept = sums(&all, &ranks, KEEPING, &order);
+    let kept = sums(&all, &ranks, OPTIONS, &order);
     let f = evaluate(&kept, 0.05, 0.9).unwrap().features.unwrap();
     let waves: Vec<Vec<f64>> = all
         .events()
@@ -176,16 +176,17 @@ fn features_are_the_quadratic_form_of_their_own_kernel_and_its_null_moments() {
 
 #[test]
 fn the_lower_end_is_seldom_above_the_error_and_at_last_above_nothing() {
-    // Outcomes of class 0 with probability ½ whatever is said of three classes: ‖E(δ | g)‖ is ½‖e_0 − g‖.
+    // Outcomes of class 0 with probability ½ whatever is said of three classes: ‖E(δ | g)‖ is ½‖e_0
+    // − g‖.
     let mut above = 0;
     for seed in 0..50 {
         let all = events(4000, 3, 0.5, 100 + seed);
         let order: Vec<usize> = (0..4000).collect();
-        let keeping = Keeping {
+        let kernel = KernelOptions {
             sample: 400,
-            ..KEEPING
+            ..OPTIONS
         };
-        let kept = sums(&all, &ranks(4000, seed), keeping, &order);
+        let kept = sums(&all, &ranks(4000, seed), kernel, &order);
         let e = evaluate(&kept, 0.05, 0.9).unwrap();
         let size = |g: &[f64]| {
             let rest: f64 = g[1..].iter().map(|p| p * p).sum();
@@ -205,7 +206,7 @@ fn both_tests_keep_their_levels_and_features_find_what_the_sample_does_not() {
         for set in 0..sets {
             let all = events(2000, 3, pushed, 500 + set);
             let order: Vec<usize> = (0..2000).collect();
-            let kept = sums(&all, &ranks(2000, set), KEEPING, &order);
+            let kept = sums(&all, &ranks(2000, set), OPTIONS, &order);
             let e = evaluate(&kept, 0.05, 0.9).unwrap();
             hits[0] += u32::from(e.sample.reject);
             hits[1] += u32::from(e.reject);
@@ -238,7 +239,7 @@ fn of_predictions_that_are_nearly_all_certain_the_level_is_kept_too() {
             assert!(all.push(&g, y).is_ok());
         }
         let order: Vec<usize> = (0..2000).collect();
-        let kept = sums(&all, &ranks(2000, set), KEEPING, &order);
+        let kept = sums(&all, &ranks(2000, set), OPTIONS, &order);
         let e = evaluate(&kept, 0.05, 0.9).unwrap();
         assert!(e.by_features);
         (e.reject, e.sample.biased_p.conditional.is_some())
@@ -254,17 +255,17 @@ fn of_predictions_that_are_nearly_all_certain_the_level_is_kept_too() {
 
 #[test]
 fn what_cannot_be_kept_is_refused() {
-    let none = |keeping| KernelSums::new(3, keeping).is_none();
-    assert!(none(Keeping {
+    let none = |kernel| KernelSums::new(3, kernel).is_none();
+    assert!(none(KernelOptions {
         nu: None,
-        ..KEEPING
+        ..OPTIONS
     }));
-    assert!(none(Keeping {
+    assert!(none(KernelOptions {
         sample: 1,
-        ..KEEPING
+        ..OPTIONS
     }));
-    assert!(KernelSums::new(1, KEEPING).is_none());
-    let mut sums = KernelSums::new(3, KEEPING).unwrap();
+    assert!(KernelSums::new(1, OPTIONS).is_none());
+    let mut sums = KernelSums::new(3, OPTIONS).unwrap();
     assert!(!sums.observe(1, &[0.5, 0.5], 1.0, 0));
     assert!(!sums.observe(1, &[0.5, 0.2, 0.3], 1.0, 3));
     sums.admit(false);

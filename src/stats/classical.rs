@@ -1,117 +1,21 @@
-//! Companions of the test: the classical measures, each from additive sums.
+//! The classical measures: calibration in the large, Brier score, Spiegelhalter's and Cox's tests,
+//! binned ECE.
 //!
-//! They need no level of their own. Two identities save sums: (y−z)(1−2z) = U² − V and (1−2z)² = 1 − 4V,
-//! so Spiegelhalter's statistic comes from ΣU², ΣV, ΣV². Everything else is in [`Totals`].
-//!
-//! The log sums use scores clipped to [2⁻³², 1−2⁻³²]; the offline totals clip every sum that meets a
-//! logarithm, the window's totals the log sums alone (ΣU and ΣV then differ by 2⁻³² an event at most).
+//! Each comes from additive sums, [`Totals`], and the cells of a [`Level`].
 
-use super::pyramid::{Extra, Level, LevelCell};
-use super::recalibration::Point;
-use super::sums::{LogSums, Sums};
+pub use super::totals::Totals;
 
 /// The recalibration that fits best.
 pub use super::recalibration::logistic::Logistic as Recalibration;
 
+use super::level::{Level, LevelCell, WeightMoments};
+use super::recalibration::point::Point;
+use super::totals::CLIP;
 use statrs::distribution::{ContinuousCDF, Normal};
-
-/// Sums over a whole sample that the companions need. Of weighted events those say in brackets what the weight
-/// does; see [`super::weighted`].
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Totals {
-    /// Number of events (Σw).
-    pub n: f64,
-    /// Number of events, weighted or not.
-    pub count: f64,
-    /// Number of positive outcomes, weighted or not.
-    pub positives: f64,
-    /// Number of events (Σw²).
-    pub w2: f64,
-    /// Σy (times w).
-    pub y: f64,
-    /// Σz (times w).
-    pub z: f64,
-    /// ΣU, U = y − z (times w).
-    pub u: f64,
-    /// ΣU² (times w).
-    pub u2: f64,
-    /// ΣV, V = z(1−z) (times w).
-    pub v_mean: f64,
-    /// ΣV (times w²: the variance of `u` under the null).
-    pub v: f64,
-    /// ΣV² (times w²).
-    pub v2: f64,
-    /// Log loss, summed, in nats (times w).
-    pub loss: f64,
-    /// ΣU of clipped scores (times w).
-    pub u_clipped: f64,
-    /// ΣV of clipped scores (times w²).
-    pub v_clipped: f64,
-    /// ΣUℓ, ℓ the log-odds of the clipped score (times w).
-    pub u_logit: f64,
-    /// ΣVℓ (times w²).
-    pub v_logit: f64,
-    /// ΣVℓ² (times w²).
-    pub v_logit2: f64,
-}
-
-const CLIP: f64 = 1.0 / (1u64 << 32) as f64;
-
-impl Totals {
-    /// The totals of a window, from the cells of any of its levels and its log sums.
-    pub fn from_sums(sums: &Sums, level: &Level) -> Totals {
-        let mut t = Totals::of_cells(level);
-        let LogSums {
-            loss,
-            u_logit,
-            v_logit,
-            v_logit2,
-        } = *sums.logs();
-        t.u_clipped = t.u;
-        t.v_clipped = t.v;
-        t.loss = super::fixed::from_fixed(loss);
-        t.u_logit = super::fixed::from_fixed(u_logit);
-        t.v_logit = super::fixed::from_fixed(v_logit);
-        t.v_logit2 = super::fixed::from_fixed(v_logit2);
-        t
-    }
-
-    /// The totals of raw scores in [0, 1].
-    pub fn from_scores(sample: &[(f64, bool)], level: &Level) -> Totals {
-        let mut t = Totals::of_cells(level);
-        for &(z, y) in sample {
-            let z = z.clamp(CLIP, 1.0 - CLIP);
-            let (a, b) = (z.ln(), (1.0 - z).ln());
-            let (l, v) = ((z / (1.0 - z)).ln(), z * (1.0 - z));
-            let u = if y { 1.0 - z } else { -z };
-            t.loss -= if y { a } else { b };
-            t.u_clipped += u;
-            t.v_clipped += v;
-            t.u_logit += u * l;
-            t.v_logit += v * l;
-            t.v_logit2 += v * l * l;
-        }
-        t
-    }
-
-    fn of_cells(level: &Level) -> Totals {
-        let mut t = Totals::default();
-        for c in &level.occupied {
-            t.n += c.n;
-            t.y += c.y;
-            t.z += c.z;
-            t.u += c.u;
-            t.u2 += c.u2;
-            t.v += c.v;
-            t.v2 += c.v2;
-        }
-        (t.count, t.positives, t.w2, t.v_mean) = (t.n, t.y, t.n, t.v);
-        t
-    }
-}
 
 /// Calibration in the large: the mean residual.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct InTheLarge {
     /// (1/n) ΣU; positive: the model says too little.
     pub mean_residual: f64,
@@ -135,6 +39,7 @@ pub fn in_the_large(t: &Totals) -> InTheLarge {
 ///
 /// score = reliability − resolution + uncertainty, but for the spread of scores within cells.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Brier {
     /// (1/n) Σ(y−z)².
     pub score: f64,
@@ -163,8 +68,10 @@ pub fn brier(t: &Totals, level: &Level) -> Brier {
     }
 }
 
-/// Spiegelhalter's test, *Probabilistic prediction in patient management and clinical trials* (1986).
+/// Spiegelhalter's test, *Probabilistic prediction in patient management and clinical trials*
+/// (1986).
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Spiegelhalter {
     /// Standard normal under the null.
     pub z: f64,
@@ -172,7 +79,8 @@ pub struct Spiegelhalter {
     pub p_value: f64,
 }
 
-/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V (the first sum times w, the second times w²); `None` where every score is 0, ½ or 1.
+/// z = Σ(y−z)(1−2z)/√Σ(1−2z)²V (the first sum times w, the second times w²); `None` where every
+/// score is 0, ½ or 1.
 pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
     let variance = t.v - 4.0 * t.v2;
     // Scores of ½ leave a rounding remainder; it is no variance.
@@ -188,6 +96,7 @@ pub fn spiegelhalter(t: &Totals) -> Option<Spiegelhalter> {
 
 /// Score test of intercept 0 and slope 1 in Cox's recalibration model, Biometrika 45 (1958).
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Cox {
     /// χ² with 2 degrees of freedom under the null.
     pub score: f64,
@@ -197,11 +106,12 @@ pub struct Cox {
     pub fit: Option<Recalibration>,
 }
 
-/// Least share of ΣVℓ² that the spread of the log-odds must have. Below it the two parameters cannot be
-/// told apart: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
+/// Least share of ΣVℓ² that the spread of the log-odds must have. Below it the two parameters
+/// cannot be separated: log-odds are kept to 2⁻³², so constant scores leave about 10⁻⁹ by rounding.
 const SPREAD_MIN: f64 = 1e-7;
 
-/// The score test, with the fit at `level`; `None` where the scores do not vary enough to tell slope from intercept.
+/// The score test, with the fit at `level`; `None` where the scores do not vary enough to tell
+/// slope from intercept.
 pub fn cox(t: &Totals, level: &Level) -> Option<Cox> {
     let (a, b, d) = (t.v_clipped, t.v_logit, t.v_logit2);
     let det = a * d - b * b;
@@ -225,6 +135,7 @@ pub fn ece_l1(level: &Level, n: f64) -> f64 {
 
 /// Maximum calibration error, with the cell it comes from.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Mce {
     /// |mean residual| of the cell.
     pub value: f64,
@@ -232,14 +143,15 @@ pub struct Mce {
     pub n: u64,
 }
 
-/// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly noise.
+/// Fewest events of a cell that may be the worst: a rate from fewer than ten outcomes is mostly
+/// noise.
 pub const MCE_COUNT_MIN: f64 = 10.0;
 
-/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events, effective ones where they are
-/// weighted.
+/// Largest |mean residual| over the cells with at least [`MCE_COUNT_MIN`] events, effective ones
+/// where they are weighted.
 pub fn mce(level: &Level) -> Option<Mce> {
-    let effective = |c: &LevelCell, extra: Extra| c.n * (c.n / extra.w2);
-    let fit = (level.squares()).filter(|(c, extra)| effective(c, *extra) >= MCE_COUNT_MIN);
+    let effective = |c: &LevelCell, w: WeightMoments| c.n * (c.n / w.w2);
+    let fit = (level.squares()).filter(|(c, w)| effective(c, *w) >= MCE_COUNT_MIN);
     fit.map(|(c, _)| Mce {
         value: (c.u / c.n).abs(),
         n: c.count as u64,

@@ -1,4 +1,4 @@
-//! The watch over one stream: detector, budget, alarm, all-clear and confidence sequences.
+//! The detector of one stream: mixture, budget, alarm, all-clear and confidence sequences.
 //!
 //! ```text
 //!             M ≥ A                     M ≥ A (a second alarm confirms)
@@ -9,23 +9,24 @@
 //!       surely lies within the tolerance; or four times as many, and it may lie there
 //! ```
 //!
-//! At an alarm the evidence is told, and detector and sequences begin anew; the guarantee covers any rule
-//! of restarting. If nothing was mended the next alarm comes after about the same delay, so four times that
-//! without one is a sign that something was. The clearing rule is a heuristic and has no error rate of its own.
-//! "Surely": the confidence sequence of the mean lies inside the tolerated means, as `sequential.md` §7 asks. With a
-//! tolerance of 0 that never happens, and for click rates not within millions of events, so after four times the
-//! wait it is enough that the two meet: by then sixteen delays have passed without an alarm.
+//! At an alarm the evidence is recorded, and detector and sequences restart; the guarantee covers
+//! any rule of restarting. If nothing was mended the next alarm comes after about the same delay,
+//! so four times that without one is a sign that something was. The clearing rule is a heuristic
+//! and has no error rate of its own. "Surely": the confidence sequence of the mean lies inside the
+//! tolerated means. With a tolerance of 0 that never happens, and for click rates not within
+//! millions of events, so after four times the wait it is enough that the two meet: by then sixteen
+//! delays have passed without an alarm.
 //!
-//! It is an error to feed corrections of a pane that has been taken: an outcome that comes late joins
-//! reports, never the detector. Always: state is a function of budget, tolerance and the panes taken, in order.
-//! [`Watch::from_parts`] goes on with the same bits.
+//! It is an error to feed corrections of a pane that has been taken: an outcome that comes late
+//! joins reports, never the detector. Always: state is a function of budget, tolerance and the
+//! panes taken, in order. [`StreamDetector::from_parts`] continues with the same bits.
 
 use super::budget::Budget;
 use super::detector::{Detector, NotADetector, Parts};
 use super::evidence::Evidence;
 use super::odds::Odds;
 use super::sequences::{Bounds, Sequences};
-use crate::stats::sums::Sums;
+use crate::sums::Sums;
 
 /// No all-clear before this many events.
 const CLEAR_EVENTS_MIN: u64 = 10_000;
@@ -36,12 +37,14 @@ const CLEAR_DELAYS: f64 = 4.0;
 /// After so many times that wait it is enough that the mean residual may lie within the tolerance.
 const CLEAR_PATIENCE: f64 = 4.0;
 
-/// What a watch is told.
+/// Rules of a stream's detector.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Rules {
     /// False alarms that are allowed.
     pub budget: Budget,
-    /// Share of the budget, above 0 and at most 1; those of all streams that share a budget sum to 1.
+    /// Share of the budget, above 0 and at most 1; those of all streams that share a budget sum
+    /// to 1.
     pub share: f64,
     /// 1 − confidence of each of the sequences.
     pub alpha: f64,
@@ -60,12 +63,14 @@ impl Default for Rules {
 
 /// The latest alarm, as long as the stream is not clear again.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Alarm {
     /// End of the pane that raised it.
     pub at_ms: i64,
     /// End of the pane that raised the first one since the stream was clear.
     pub since_ms: i64,
-    /// When it began, as the first of them estimated: a later one knows only what came after the one before it.
+    /// When it began, as the first of them estimated: a later one knows only what came after the
+    /// one before it.
     pub onset_ms: f64,
     /// Alarms since the stream was clear; a second one confirms.
     pub times: u64,
@@ -77,18 +82,21 @@ pub struct Alarm {
 
 /// What a pane led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Outcome {
     /// Nothing new.
     Quiet,
-    /// An alarm, see [`Watch::alarm`].
+    /// An alarm, see [`StreamDetector::alarm`].
     Alarm,
     /// The alarm is over.
     Clear,
 }
 
-/// All state of a [`Watch`], for a snapshot.
+/// All state of a [`StreamDetector`], for a snapshot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WatchParts {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct StreamDetectorParts {
     /// Of the detector.
     pub detector: Parts,
     /// The sequences.
@@ -105,7 +113,7 @@ pub struct WatchParts {
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Watch {
+pub struct StreamDetector {
     detector: Detector,
     sequences: Sequences,
     events: u64,
@@ -114,15 +122,15 @@ pub struct Watch {
     alarm: Option<Alarm>,
 }
 
-impl Watch {
-    /// Puts back what [`Watch::parts`] gave.
-    pub fn from_parts(parts: WatchParts) -> Result<Watch, NotADetector> {
+impl StreamDetector {
+    /// Puts back what [`StreamDetector::parts`] gave.
+    pub fn from_parts(parts: StreamDetectorParts) -> Result<StreamDetector, NotADetector> {
         if parts.sequences.bins.len() != Sequences::default().bins.len()
             || parts.sequences.epoch == 0
         {
             return Err(NotADetector);
         }
-        Ok(Watch {
+        Ok(StreamDetector {
             detector: Detector::from_parts(parts.detector)?,
             sequences: parts.sequences,
             events: parts.events,
@@ -133,8 +141,8 @@ impl Watch {
     }
 
     /// All of its state.
-    pub fn parts(&self) -> WatchParts {
-        WatchParts {
+    pub fn parts(&self) -> StreamDetectorParts {
+        StreamDetectorParts {
             detector: self.detector.parts().clone(),
             sequences: self.sequences.clone(),
             events: self.events,

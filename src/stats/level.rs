@@ -1,16 +1,18 @@
-//! The pyramid: one sample cut into 2, 4, 8, … cells, as floats, ready for the estimators.
+//! One level: a sample cut into cells, as floats, ready for the estimators.
 //!
-//! Floating point begins here. A [`Level`] lists its occupied cells in ascending order as columns;
-//! level b is the pairwise sum of level b + 1, so everything comes from the finest level. A pyramid is
-//! made from the integer [`Sums`] of a window, or offline from raw scores in double precision (then to
-//! any depth, and with any number of cells through [`Level::from_scores`]), so that the same estimators
-//! serve the daemon and the checks against published values.
+//! Floating point begins here. A [`Level`] lists its occupied cells in ascending order as columns.
+//! It is made from the integer [`Sums`] of a window, or offline from raw scores in double precision
+//! with any number of cells, so that the same estimators serve the daemon and the checks against
+//! published values.
 
-use super::sums::{Cell, EVENTS_MAX, Sums};
-use super::weighted::WeightedEvent;
+use super::cell::{Cell, EVENTS_MAX};
+use super::sums::Sums;
+use super::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96};
+use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
 
-/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of weighted events
-/// (see [`super::weighted`]) y, z, U come times w, U² and V times w², μ₃ times w³, V² times w⁴, V³ and μ₃² times w⁶.
+/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of
+/// weighted events (see [`super::weighted`]) y, z, U come times w, U² and V times w², μ₃ times w³,
+/// V² times w⁴, V³ and μ₃² times w⁶.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LevelCell {
     /// Index of the cell in its level.
@@ -75,6 +77,39 @@ impl LevelCell {
         }
     }
 
+    /// The cell of weighted integer sums, with what more there is to know of it.
+    pub(super) fn of_weighted(index: u32, c: &WeightedCell) -> (LevelCell, WeightMoments) {
+        // Differences wrap on the way and end in range.
+        let u = (u128::from(c.wy) << 32).wrapping_sub(c.wz) as i128;
+        let u2 = (c.w2y << 32).wrapping_sub(c.w2yz << 1).wrapping_add(c.w2z2) as i128;
+        let v = c.w2z.wrapping_sub(c.w2z2) as i128;
+        let w2u = (c.w2y << 32).wrapping_sub(c.w2z) as i128;
+        let (w, z) = (c.w as f64 * UNIT_16, c.wz as f64 * UNIT_48);
+        let mean = z / w;
+        let mean_v = mean * (1.0 - mean);
+        let mean_mu3 = mean_v * (1.0 - 2.0 * mean);
+        let (w3, w6) = (c.w3 as f64 * UNIT_48, c.w6.value() * UNIT_96);
+        let cell = LevelCell {
+            index: u64::from(index),
+            n: w,
+            count: c.n as f64,
+            y: c.wy as f64 * UNIT_16,
+            z,
+            u: u as f64 * UNIT_48,
+            u2: u2 as f64 * UNIT_64,
+            v: v as f64 * UNIT_64,
+            v2: c.w4v2.value() * UNIT_96,
+            v3: w6 * mean_v * mean_v * mean_v,
+            mu3: w3 * mean_mu3,
+            mu3_2: w6 * mean_mu3 * mean_mu3,
+        };
+        let weights = WeightMoments {
+            w2: c.w2 as f64 * UNIT_32,
+            w2u: w2u as f64 * UNIT_64,
+        };
+        (cell, weights)
+    }
+
     /// Adds another.
     #[inline]
     pub(super) fn add(&mut self, o: &LevelCell) {
@@ -94,15 +129,15 @@ impl LevelCell {
 
 /// What more there is to know of a cell of weighted events.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Extra {
+pub struct WeightMoments {
     /// Σw².
     pub w2: f64,
     /// Σw²U.
     pub w2u: f64,
 }
 
-impl Extra {
-    fn add(&mut self, o: &Extra) {
+impl WeightMoments {
+    fn add(&mut self, o: &WeightMoments) {
         self.w2 += o.w2;
         self.w2u += o.w2u;
     }
@@ -116,70 +151,84 @@ pub struct Level {
     /// Occupied cells, ascending by index.
     pub occupied: Vec<LevelCell>,
     /// One for each of them where events are weighted; empty where they are not, or all by 1.
-    pub extra: Vec<Extra>,
+    pub weights: Vec<WeightMoments>,
 }
 
 impl Level {
     /// Cuts raw scores into `m` equal cells of [0, 1], the last closed; `m` need not be dyadic.
     /// Scores must lie in [0, 1].
     pub fn from_scores(sample: &[(f64, bool)], m: u64) -> Level {
-        let cell = |z: f64| ((z * m as f64) as u64).min(m - 1);
-        let mut order: Vec<(f64, bool)> = sample.to_vec();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut occupied: Vec<LevelCell> = Vec::new();
-        for (z, y) in order {
-            let (index, y) = (cell(z), f64::from(u8::from(y)));
-            let (u, v) = (y - z, z * (1.0 - z));
+        Level::cut(sample.iter().map(|&(z, y)| (z, y, 1.0)).collect(), m)
+    }
+
+    /// The same of raw weighted events. With all weights 1 it is [`Level::from_scores`], to the
+    /// bit.
+    pub fn from_weighted(sample: &[WeightedEvent], m: u64) -> Level {
+        Level::cut(sample.to_vec(), m)
+    }
+
+    fn cut(mut events: Vec<WeightedEvent>, m: u64) -> Level {
+        events.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let plain = events.iter().all(|&(_, _, w)| w == 1.0);
+        let mut level = Level {
+            cells: m,
+            ..Level::default()
+        };
+        for (z, y, w) in events {
+            let index = ((z * m as f64) as u64).min(m - 1);
+            let y = f64::from(u8::from(y));
+            let (u, v, w2) = (y - z, z * (1.0 - z), w * w);
             let mu3 = v * (1.0 - 2.0 * z);
+            let (w3, w6) = (w2 * w, w2 * w2 * w2);
             let one = LevelCell {
                 index,
-                n: 1.0,
+                n: w,
                 count: 1.0,
-                y,
-                z,
-                u,
-                u2: u * u,
-                v,
-                v2: v * v,
-                v3: v * v * v,
-                mu3,
-                mu3_2: mu3 * mu3,
+                y: w * y,
+                z: w * z,
+                u: w * u,
+                u2: w2 * (u * u),
+                v: w2 * v,
+                v2: w2 * w2 * (v * v),
+                v3: w6 * (v * v * v),
+                mu3: w3 * mu3,
+                mu3_2: w6 * (mu3 * mu3),
             };
-            push(&mut occupied, one);
+            if plain {
+                push(&mut level.occupied, one);
+            } else {
+                level.push(one, WeightMoments { w2, w2u: w2 * u });
+            }
         }
-        Level {
-            cells: m,
-            occupied,
-            extra: Vec::new(),
-        }
+        level
     }
 
     /// Whether events are weighted, and not all by 1.
     pub fn is_weighted(&self) -> bool {
-        !self.extra.is_empty()
+        !self.weights.is_empty()
     }
 
     /// Occupied cells with Σw² and Σw²U, which without weights are N and ΣU.
-    pub fn squares(&self) -> impl Iterator<Item = (&LevelCell, Extra)> {
-        let plain = |c: &LevelCell| Extra { w2: c.n, w2u: c.u };
+    pub fn squares(&self) -> impl Iterator<Item = (&LevelCell, WeightMoments)> {
+        let plain = |c: &LevelCell| WeightMoments { w2: c.n, w2u: c.u };
         let cells = self.occupied.iter().enumerate();
-        cells.map(move |(i, c)| (c, self.extra.get(i).copied().unwrap_or_else(|| plain(c))))
+        cells.map(move |(i, c)| (c, self.weights.get(i).copied().unwrap_or_else(|| plain(c))))
     }
 
     /// Adds a cell of weighted events to the last one where the index is the same, else appends it.
-    pub(super) fn push(&mut self, cell: LevelCell, extra: Extra) {
+    pub(super) fn push(&mut self, cell: LevelCell, weights: WeightMoments) {
         let before = self.occupied.len();
         push(&mut self.occupied, cell);
-        match self.extra.last_mut() {
-            Some(last) if self.occupied.len() == before => last.add(&extra),
-            _ => self.extra.push(extra),
+        match self.weights.last_mut() {
+            Some(last) if self.occupied.len() == before => last.add(&weights),
+            _ => self.weights.push(weights),
         }
     }
 
     /// The finest cells of a window's sums.
     pub fn from_sums(sums: &Sums) -> Level {
         if let Some(weighted) = sums.weighted() {
-            return weighted.level(&sums.grid());
+            return Level::of_weighted(weighted, u64::from(sums.grid().cells()));
         }
         let mut count = 0;
         sums.each_occupied(|_, _| count += 1);
@@ -188,12 +237,26 @@ impl Level {
         Level {
             cells: u64::from(sums.grid().cells()),
             occupied,
-            extra: Vec::new(),
+            weights: Vec::new(),
         }
     }
 
-    /// The level of half as many cells. Each of its cells has one child or two, which are neighbours.
-    fn parent(&self) -> Level {
+    fn of_weighted(sums: &WeightedSums, cells: u64) -> Level {
+        let both = sums
+            .cells()
+            .map(|(index, c)| LevelCell::of_weighted(index, c));
+        let (occupied, weights) = both.unzip();
+        let plain = sums.cells().all(|(_, c)| c.is_plain());
+        Level {
+            cells,
+            occupied,
+            weights: if plain { Vec::new() } else { weights },
+        }
+    }
+
+    /// The level of half as many cells. Each of its cells has one child or two, which are
+    /// neighbours.
+    pub(super) fn parent(&self) -> Level {
         if self.is_weighted() {
             return self.weighted_parent();
         }
@@ -215,7 +278,7 @@ impl Level {
         Level {
             cells: self.cells / 2,
             occupied,
-            extra: Vec::new(),
+            weights: Vec::new(),
         }
     }
 
@@ -224,10 +287,10 @@ impl Level {
             cells: self.cells / 2,
             ..Level::default()
         };
-        for (cell, extra) in self.squares() {
+        for (cell, weights) in self.squares() {
             let mut cell = *cell;
             cell.index /= 2;
-            parent.push(cell, extra);
+            parent.push(cell, weights);
         }
         parent
     }
@@ -238,62 +301,5 @@ fn push(occupied: &mut Vec<LevelCell>, cell: LevelCell) {
     match occupied.last_mut() {
         Some(last) if last.index == cell.index => last.add(&cell),
         _ => occupied.push(cell),
-    }
-}
-
-/// Levels 1 to B of one sample, coarse to fine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Pyramid {
-    n: f64,
-    levels: Vec<Level>,
-}
-
-impl Pyramid {
-    /// All levels of a window, from 2 cells to those of its grid.
-    pub fn from_sums(sums: &Sums) -> Pyramid {
-        Self::above(Level::from_sums(sums), sums.grid().level())
-    }
-
-    /// Levels 1 to `finest` of raw weighted events, in double precision.
-    pub fn from_weighted(sample: &[WeightedEvent], finest: u32) -> Pyramid {
-        Self::above(Level::from_weighted(sample, 1 << finest), finest)
-    }
-
-    /// Levels 1 to `finest` (at most 52) of raw scores in [0, 1], in double precision.
-    pub fn from_scores(sample: &[(f64, bool)], finest: u32) -> Pyramid {
-        Self::above(Level::from_scores(sample, 1 << finest), finest)
-    }
-
-    /// All levels above one of 2^`depth` cells, and it.
-    pub(super) fn above(finest: Level, depth: u32) -> Pyramid {
-        let mut levels = vec![finest];
-        for _ in 1..depth {
-            let parent = levels[levels.len() - 1].parent();
-            levels.push(parent);
-        }
-        levels.reverse();
-        let (mut n, mut squares) = (0.0, 0.0);
-        for (c, extra) in levels[0].squares() {
-            n += c.n;
-            squares += extra.w2;
-        }
-        // Kish's effective number; n·(n/n) is n, to the bit.
-        let n = if n > 0.0 { n * (n / squares) } else { 0.0 };
-        Pyramid { n, levels }
-    }
-
-    /// n, the number of events; where they are weighted the effective one, (Σw)²/Σw².
-    pub fn n(&self) -> f64 {
-        self.n
-    }
-
-    /// Levels with 2, 4, …, 2^B cells, in this order.
-    pub fn levels(&self) -> &[Level] {
-        &self.levels
-    }
-
-    /// The finest level.
-    pub fn finest(&self) -> &Level {
-        &self.levels[self.levels.len() - 1]
     }
 }

@@ -1,34 +1,39 @@
 //! What a pane keeps of its events for the kernel test: a bounded sample, and sums.
 //!
-//! Why these, and what is tested of them, is said in [`super::window`]. Here is what holds of the keeping: a merge is exact and has
-//! no order; what was refused and what came late is counted; parts give back the same bits.
+//! Why these, and what is tested of them, is said in [`super::window`]. Here is what holds of the
+//! options: a merge is exact and has no order; what was refused and what came late is counted;
+//! parts give back the same bits.
 //!
-//! An outcome that comes after its event was counted, or left out, is put right exactly ([`KernelSums::revise`]): in sums by
-//! taking out the old term and adding the new one, integers both; in the sample because which events are in it does not
-//! depend on what happened, so that an event that is in it gets its class there, and one that was left out is offered as
-//! if it had come in time. Linear and block sums alone are not revised: of a closed pane's blocks it is no longer known which
-//! events were neighbours. They stay those of the outcomes at the time of closing, and how many came after is counted
-//! ([`KernelSums::outdated`]).
+//! An outcome that comes after its event was counted, or left out, is put right exactly
+//! ([`KernelSums::revise`]): in sums by taking out the old term and adding the new one, integers
+//! both; in the sample because which events are in it does not depend on what happened, so that an
+//! event that is in it gets its class there, and one that was left out is offered as if it had come
+//! in time. Linear and block sums alone are not revised: of a closed pane's blocks it is no longer
+//! known which events were neighbours. They stay those of the outcomes at the time of closing, and
+//! how many came after is counted ([`KernelSums::outdated`]).
 
 use super::features::{BlockSums, FeatureParts, Features};
 use super::{Kernel, Vectors};
-use crate::stats::algebra::{Merge, Overflow};
+use crate::algebra::{Merge, Overflow};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Most events: sums of features in units of 2⁻³² stay within 63 bits.
 pub const EVENTS_MAX: u64 = (1 << 31) - 1;
 
-/// Events of the blocks that add up over panes: pairs for the linear estimator, and 16, whose estimator has 1/√15 of
-/// the linear one's null deviation (2/(n(B − 1))·E h²) for 7.5 kernel values an event.
+/// Events of the blocks that add up over panes: pairs for the linear estimator, and 16, whose
+/// estimator has 1/√15 of the linear one's null deviation (2/(n(B − 1))·E h²) for 7.5 kernel values
+/// an event.
 pub const BLOCKS: [usize; 2] = [2, 16];
 
-/// Equal cells of the largest probability in which events are counted, to tell beside predictions without outcome.
+/// Equal cells of the largest probability in which events are counted, to tell beside predictions
+/// without outcome.
 pub const TOPS: usize = 16;
 
 /// How a window is kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Keeping {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct KernelOptions {
     /// Events of the sample at most, at least 2.
     pub sample: usize,
     /// ν; `None`: the median distance of each window's sample, for which there can be no features.
@@ -39,11 +44,11 @@ pub struct Keeping {
     pub seed: u64,
 }
 
-impl Default for Keeping {
-    /// 512 events: 131 thousand pairs a test. Bandwidth by the median; no features, which are the one thing here that
-    /// costs an event more than a hash.
-    fn default() -> Keeping {
-        Keeping {
+impl Default for KernelOptions {
+    /// 512 events: 131 thousand pairs a test. Bandwidth by the median; no features, which are the
+    /// one thing here that costs an event more than a hash.
+    fn default() -> KernelOptions {
+        KernelOptions {
             sample: 512,
             nu: None,
             features: 0,
@@ -52,18 +57,19 @@ impl Default for Keeping {
     }
 }
 
-impl Keeping {
+impl KernelOptions {
     /// Heap bytes of a pane of vectors of `classes`, at most.
     pub fn pane_bytes(&self, classes: usize) -> usize {
-        let event = size_of::<Kept>() + 8 * classes;
+        let event = size_of::<SampleRow>() + 8 * classes;
         // A heap grows by doubling.
-        self.sample * (event + size_of::<Kept>()) + self.features * classes * 32
+        self.sample * (event + size_of::<SampleRow>()) + self.features * classes * 32
     }
 }
 
 /// One event of a sample.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SampleRow {
     /// Its rank.
     pub rank: u64,
     /// The class that happened.
@@ -72,7 +78,7 @@ pub struct Kept {
     pub row: Box<[f64]>,
 }
 
-impl Kept {
+impl SampleRow {
     fn order(&self, rank: u64, class: u32, row: impl Iterator<Item = f64>) -> Ordering {
         // Beyond the rank only so that there is one order at all.
         let rows = || {
@@ -87,16 +93,16 @@ impl Kept {
     }
 }
 
-impl Eq for Kept {}
+impl Eq for SampleRow {}
 
-impl Ord for Kept {
-    fn cmp(&self, other: &Kept) -> Ordering {
+impl Ord for SampleRow {
+    fn cmp(&self, other: &SampleRow) -> Ordering {
         self.order(other.rank, other.class, other.row.iter().copied())
     }
 }
 
-impl PartialOrd for Kept {
-    fn partial_cmp(&self, other: &Kept) -> Option<Ordering> {
+impl PartialOrd for SampleRow {
+    fn partial_cmp(&self, other: &SampleRow) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
@@ -105,7 +111,7 @@ impl PartialOrd for Kept {
 #[derive(Debug, Clone)]
 pub struct KernelSums {
     classes: usize,
-    keeping: Keeping,
+    options: KernelOptions,
     /// Whether events are taken at all.
     room: bool,
     /// Whether blocks were added up, here or in what was merged.
@@ -114,7 +120,7 @@ pub struct KernelSums {
     refused: u64,
     late: u64,
     /// The highest rank on top.
-    sample: BinaryHeap<Kept>,
+    sample: BinaryHeap<SampleRow>,
     features: Option<Features>,
     /// Sums of the blocks of [`BLOCKS`] over the panes that were closed.
     blocks: [BlockSums; 2],
@@ -128,8 +134,8 @@ pub struct KernelSums {
 
 impl PartialEq for KernelSums {
     fn eq(&self, other: &KernelSums) -> bool {
-        (self.classes, self.keeping, self.counts())
-            == (other.classes, other.keeping, other.counts())
+        (self.classes, self.options, self.counts())
+            == (other.classes, other.options, other.counts())
             && self.ranked() == other.ranked()
             && self.features == other.features
             && (self.blocks, self.outdated, self.tops) == (other.blocks, other.outdated, other.tops)
@@ -138,13 +144,14 @@ impl PartialEq for KernelSums {
 
 /// Sums as they stand, to be kept elsewhere.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct KernelParts {
     /// n.
     pub n: u64,
     /// Events that were refused.
     pub refused: u64,
     /// The sample, by rank.
-    pub sample: Vec<Kept>,
+    pub sample: Vec<SampleRow>,
     /// Sums of features, where there are any.
     pub features: Option<FeatureParts>,
     /// Whether blocks were added up.
@@ -158,17 +165,18 @@ pub struct KernelParts {
 }
 
 impl KernelSums {
-    /// No events; `None` for fewer than two classes, a sample of fewer than two, or features without a bandwidth.
-    pub fn new(classes: usize, keeping: Keeping) -> Option<KernelSums> {
-        let sound = classes >= 2 && keeping.sample >= 2 && keeping.nu.is_none_or(|nu| nu > 0.0);
-        let features = match (keeping.features, keeping.nu) {
+    /// No events; `None` for fewer than two classes, a sample of fewer than two, or features
+    /// without a bandwidth.
+    pub fn new(classes: usize, options: KernelOptions) -> Option<KernelSums> {
+        let sound = classes >= 2 && options.sample >= 2 && options.nu.is_none_or(|nu| nu > 0.0);
+        let features = match (options.features, options.nu) {
             (0, _) => None,
-            (count, Some(nu)) => Some(Features::new(classes, nu, count, keeping.seed)),
+            (count, Some(nu)) => Some(Features::new(classes, nu, count, options.seed)),
             (_, None) => return None,
         };
         sound.then(|| KernelSums {
             classes,
-            keeping,
+            options,
             room: true,
             closed: false,
             n: 0,
@@ -239,13 +247,14 @@ impl KernelSums {
     }
 
     /// How it is kept.
-    pub fn keeping(&self) -> Keeping {
-        self.keeping
+    pub fn options(&self) -> KernelOptions {
+        self.options
     }
 
-    /// Adds an event: a vector of K probabilities, to be divided by `sum`, the class that happened, and its rank, which
-    /// must not depend on the class. It is an error to call this with another number of entries or an unknown
-    /// class; such an event is refused. Answers whether it was taken.
+    /// Adds an event: a vector of K probabilities, to be divided by `sum`, the class that happened,
+    /// and its rank, which must not depend on the class. It is an error to call this with another
+    /// number of entries or an unknown class; such an event is refused. Answers whether it was
+    /// taken.
     pub fn observe(&mut self, rank: u64, entries: &[f64], sum: f64, class: u32) -> bool {
         let fits = entries.len() == self.classes && (class as usize) < entries.len();
         if !fits || !self.room || self.n >= EVENTS_MAX {
@@ -264,15 +273,15 @@ impl KernelSums {
         true
     }
 
-    /// Gives an event, named as in [`KernelSums::observe`], another class than it was counted with, or any where it was
-    /// not counted: but for blocks, to the bit what it would have been in the first place. Where events were refused it
-    /// is not known whether this was one of them; there nothing changes, for such sums get no verdict. Answers whether
-    /// there was room for it.
+    /// Gives an event, named as in [`KernelSums::observe`], another class than it was counted with,
+    /// or any where it was not counted: but for blocks, to the bit what it would have been in the
+    /// first place. Where events were refused it is not known whether this was one of them; there
+    /// nothing changes, for such sums get no verdict. Answers whether there was room for it.
     pub fn revise(&mut self, rank: u64, row: &[f64], before: Option<u32>, now: u32) -> bool {
         if self.refused > 0 {
             return true;
         }
-        let blocks = self.closed && self.keeping.nu.is_some();
+        let blocks = self.closed && self.options.nu.is_some();
         self.outdated += u64::from(blocks && before != Some(now));
         let Some(before) = before else {
             return self.observe(rank, row, 1.0, now);
@@ -284,7 +293,7 @@ impl KernelSums {
         if let Some(features) = &mut self.features {
             features.revise(row, before, now);
         }
-        let is = |kept: &Kept| {
+        let is = |kept: &SampleRow| {
             let same = || kept.row.iter().eq(row.iter());
             (kept.rank, kept.class) == (rank, before) && same()
         };
@@ -306,9 +315,9 @@ impl KernelSums {
 
     /// Keeps an event if its rank is low enough.
     fn offer(&mut self, rank: u64, class: u32, row: impl Iterator<Item = f64> + Clone) {
-        if self.sample.len() < self.keeping.sample {
+        if self.sample.len() < self.options.sample {
             let row = row.collect();
-            self.sample.push(Kept { rank, class, row });
+            self.sample.push(SampleRow { rank, class, row });
             return;
         }
         let Some(mut last) = self.sample.peek_mut() else {
@@ -321,11 +330,12 @@ impl KernelSums {
         }
     }
 
-    /// Adds up the blocks of a base pane, which takes no more events, before it is merged with others. Nothing without a
-    /// fixed ν, and nothing where that was done already, here or in what was merged: panes of lanes that a union takes, so that where partitions move blocks
-    /// are of each one's events.
+    /// Adds up the blocks of a base pane, which takes no more events, before it is merged with
+    /// others. Nothing without a fixed ν, and nothing where that was done already, here or in what
+    /// was merged: panes of lanes that a union takes, so that where partitions move blocks are of
+    /// each one's events.
     pub fn close(&mut self) {
-        let Some(nu) = self.keeping.nu.filter(|_| !self.closed) else {
+        let Some(nu) = self.options.nu.filter(|_| !self.closed) else {
             return;
         };
         self.closed = true;
@@ -335,8 +345,8 @@ impl KernelSums {
         }
     }
 
-    fn ranked(&self) -> Vec<&Kept> {
-        let mut all: Vec<&Kept> = self.sample.iter().collect();
+    fn ranked(&self) -> Vec<&SampleRow> {
+        let mut all: Vec<&SampleRow> = self.sample.iter().collect();
         all.sort_unstable();
         all
     }
@@ -383,7 +393,7 @@ impl KernelSums {
             tops: parts.tops,
             ..self.clone()
         };
-        let most = (self.keeping.sample as u64).min(parts.n);
+        let most = (self.options.sample as u64).min(parts.n);
         let counted = parts.tops.iter().try_fold(0u64, |a, n| a.checked_add(*n));
         if parts.sample.len() as u64 != most || parts.n > EVENTS_MAX || counted != Some(parts.n) {
             return None;
@@ -403,7 +413,7 @@ impl KernelSums {
 
     /// Heap bytes held, without the frequencies of features, which panes share.
     pub fn bytes(&self) -> usize {
-        self.sample.capacity() * size_of::<Kept>()
+        self.sample.capacity() * size_of::<SampleRow>()
             + self.sample.len() * 8 * self.classes
             + self.features.as_ref().map_or(0, Features::bytes)
     }
@@ -426,8 +436,8 @@ impl Merge for KernelSums {
         }
     }
 
-    /// Adds the sums of other events, kept alike. Never fails: where the integers would end the events are
-    /// refused.
+    /// Adds the sums of other events, kept alike. Never fails: where the integers would end the
+    /// events are refused.
     fn merge(&mut self, other: &KernelSums) -> Result<(), Overflow> {
         self.add_late(other.late);
         self.refused = self.refused.saturating_add(other.refused);
@@ -455,6 +465,7 @@ impl Merge for KernelSums {
 }
 
 /// An entry as it is kept: divided by the sum of its vector; −0.0 is 0, as in scores.
+#[inline]
 pub fn value_of(sum: f64) -> impl Fn(&f64) -> f64 + Copy {
     move |z| (z / sum).min(1.0) + 0.0
 }

@@ -1,8 +1,8 @@
 //! Cells that take events: four words instead of six.
 //!
-//! With a thousand streams an event's cell is in no cache, and what an event costs is the line of 64 bytes
-//! that must come from memory and go back. A [`Cell`] of 48 bytes lies across two lines as often as in
-//! one; the same sums fit 32 bytes, two to a line:
+//! With a thousand streams an event's cell is in no cache, and what an event costs is the line of
+//! 64 bytes that must come from memory and go back. A [`Cell`] of 48 bytes lies across two lines as
+//! often as in one; the same sums fit 32 bytes, two to a line:
 //!
 //! ```text
 //! word 0   n << 48 | Σz          z ≤ 2³², so 2¹⁶ − 1 events fit below bit 48
@@ -11,19 +11,21 @@
 //! word 3   ΣV²
 //! ```
 //!
-//! An event adds its words to those of its cell. Before a batch is added all its cells are looked at, which
-//! costs little more than nothing and brings them into the cache side by side instead of one after the other;
-//! a cell that has half of its 2¹⁶ events then goes over to the wide sums, and begins anew.
+//! An event adds its words to those of its cell. Before a batch is added all its cells are looked
+//! at, which costs little more than nothing and brings them into the cache side by side instead of
+//! one after the other; a cell that has half of its 2¹⁶ events then goes over to the full sums, and
+//! starts from 0.
 //!
-//! Always: no cell holds more than [`SPILL`] + [`BATCH_MAX`] events; narrow and wide sums together are those
-//! of the events one by one, to the last bit. V is z(1−z) rounded, and so is z − z²: they would differ
-//! where z(1−z) lies in the middle of two units, z² ≡ 2³¹ mod 2³², which no integer's square is.
+//! Always: no cell holds more than [`SPILL`] + [`BATCH_MAX`] events; compact and full sums together
+//! are those of the events one by one, to the last bit. V is z(1−z) rounded, and so is z − z²: they
+//! would differ where z(1−z) lies in the middle of two units, z² ≡ 2³¹ mod 2³², which no integer's
+//! square is.
 
 use super::axis::Grid;
+use super::cell::Cell;
 use super::fixed::{ONE, Scored};
-use super::sums::Cell;
 
-/// Events of a cell at which it goes over to the wide sums.
+/// Events of a cell at which it goes over to the full sums.
 const SPILL: u64 = 1 << 15;
 
 /// Events that are added between two looks at their cells.
@@ -35,34 +37,34 @@ const SUM: u64 = (1 << COUNT_BIT) - 1;
 /// The sums of one cell. Aligned, so that none lies across two lines.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(32))]
-struct Words([u64; 4]);
+struct CompactCell([u64; 4]);
 
-impl Words {
+impl CompactCell {
     #[inline]
-    fn of(one: Scored) -> Words {
+    fn of(one: Scored) -> CompactCell {
         const HALF: u64 = 1 << 31;
         let z = one.score().fixed();
         let counted = z | 1 << COUNT_BIT;
         let positive = u64::from(one.outcome()).wrapping_neg();
         let v = z.wrapping_mul(ONE.wrapping_sub(z)).wrapping_add(HALF) >> 32;
         let v2 = v.wrapping_mul(v).wrapping_add(HALF) >> 32;
-        Words([counted, counted & positive, v, v2])
+        CompactCell([counted, counted & positive, v, v2])
     }
 
     #[inline]
-    fn add(&mut self, o: Words) {
+    fn add(&mut self, o: CompactCell) {
         for (ours, theirs) in self.0.iter_mut().zip(o.0) {
             *ours = ours.wrapping_add(theirs);
         }
     }
 
     /// The words of a cell of fewer than [`SPILL`] events.
-    fn from_cell(c: &Cell) -> Option<Words> {
+    fn from_cell(c: &Cell) -> Option<CompactCell> {
         let counted = |n: u64, sum: u64| n << COUNT_BIT | sum;
         let fits = c.n < SPILL && c.y <= c.n && c.z <= SUM && c.yz <= SUM;
         fits.then(|| {
             let v = c.z.wrapping_sub(c.z2);
-            Words([counted(c.n, c.z), counted(c.y, c.yz), v, c.v2])
+            CompactCell([counted(c.n, c.z), counted(c.y, c.yz), v, c.v2])
         })
     }
 
@@ -82,17 +84,17 @@ impl Words {
 
 /// All cells of a grid. See the module.
 #[derive(Debug, Clone)]
-pub(super) struct Narrow(Box<[Words]>);
+pub(super) struct CompactCells(Box<[CompactCell]>);
 
-impl Narrow {
+impl CompactCells {
     /// No events.
-    pub fn new(grid: &Grid) -> Narrow {
-        Narrow(vec![Words::default(); grid.cells() as usize].into())
+    pub fn new(grid: &Grid) -> CompactCells {
+        CompactCells(vec![CompactCell::default(); grid.cells() as usize].into())
     }
 
     /// Takes over a cell that had no events here; false where it holds too many.
     pub fn take(&mut self, index: u32, cell: &Cell) -> bool {
-        match Words::from_cell(cell) {
+        match CompactCell::from_cell(cell) {
             Some(words) => self.0[index as usize] = words,
             None => return false,
         }
@@ -112,7 +114,7 @@ impl Narrow {
                 self.spill(&cells[..batch.len()], &mut spill);
             }
             for (at, one) in cells.iter().zip(batch) {
-                self.0[*at as usize].add(Words::of(*one));
+                self.0[*at as usize].add(CompactCell::of(*one));
             }
         }
     }
@@ -123,7 +125,7 @@ impl Narrow {
             let words = &mut self.0[at as usize];
             if words.0[0] >> COUNT_BIT >= SPILL {
                 spill(at, &words.cell());
-                *words = Words::default();
+                *words = CompactCell::default();
             }
         }
     }
@@ -135,7 +137,7 @@ impl Narrow {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        size_of_val::<[Words]>(&self.0)
+        size_of_val::<[CompactCell]>(&self.0)
     }
 }
 
@@ -156,9 +158,9 @@ mod tests {
             };
             for y in [false, true] {
                 let score = Score::new(fixed as f64 / ONE as f64).unwrap();
-                let (cell, words) = (Cell::of(fixed, y), Words::of(Scored::new(score, y)));
+                let (cell, words) = (Cell::of(fixed, y), CompactCell::of(Scored::new(score, y)));
                 assert_eq!(words.cell(), cell);
-                assert_eq!(Words::from_cell(&cell).unwrap().0, words.0);
+                assert_eq!(CompactCell::from_cell(&cell).unwrap().0, words.0);
             }
         }
     }
@@ -166,15 +168,15 @@ mod tests {
     #[test]
     fn a_cell_of_ones_never_fills_its_words() {
         let grid = Grid::new(Axis::Linear, 1);
-        let (mut narrow, mut spilled) = (Narrow::new(&grid), Vec::new());
+        let (mut compact, mut spilled) = (CompactCells::new(&grid), Vec::new());
         let one = Scored::new(Score::new(1.0).unwrap(), true);
         let n = 3 * SPILL as usize + 100;
-        narrow.observe(&grid, &vec![one; n], |at, cell| spilled.push((at, *cell)));
+        compact.observe(&grid, &vec![one; n], |at, cell| spilled.push((at, *cell)));
         assert!(spilled.len() == 3 && spilled.iter().all(|(at, _)| *at == 1));
-        let rest = narrow.cells().nth(1).unwrap();
+        let rest = compact.cells().nth(1).unwrap();
         let all = spilled.iter().map(|(_, c)| c).chain([&rest]);
         let (count, sum) = all.fold((0, 0), |(n, z), c| (n + c.n, z + c.yz));
         assert_eq!((count, sum), (n as u64, (n as u64) << 32));
-        assert!(Words::from_cell(&spilled[0].1).is_none());
+        assert!(CompactCell::from_cell(&spilled[0].1).is_none());
     }
 }

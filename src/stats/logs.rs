@@ -1,0 +1,88 @@
+//! The sums that need a logarithm of each score: for log loss and the Cox score test.
+
+use super::algebra::Overflow;
+use super::fixed::{ONE, Score, to_fixed};
+use super::ln::ln;
+
+/// The sums that need ℓ = log(z/(1−z)) of each score, z clipped to [2⁻³², 1−2⁻³²] for these alone;
+/// in units of 2⁻³², rounded per event. For log loss and the Cox score test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct LogSums {
+    /// −Σ[y log z + (1−y) log(1−z)], nats.
+    pub loss: i128,
+    /// Σ(y−z)ℓ.
+    pub u_logit: i128,
+    /// Σvℓ.
+    pub v_logit: i128,
+    /// Σvℓ².
+    pub v_logit2: i128,
+}
+
+impl LogSums {
+    pub(crate) fn zip(
+        &self,
+        o: &LogSums,
+        f: impl Fn(i128, i128) -> Option<i128>,
+    ) -> Result<LogSums, Overflow> {
+        let g = |a, b| f(a, b).ok_or(Overflow);
+        Ok(LogSums {
+            loss: g(self.loss, o.loss)?,
+            u_logit: g(self.u_logit, o.u_logit)?,
+            v_logit: g(self.v_logit, o.v_logit)?,
+            v_logit2: g(self.v_logit2, o.v_logit2)?,
+        })
+    }
+
+    /// Whether `n` events can have these sums.
+    pub(crate) fn is_bounded(&self, n: u64) -> bool {
+        let most = u128::from(n) * u128::from(LOG_TERM_MAX);
+        let parts = [self.loss, self.u_logit, self.v_logit, self.v_logit2];
+        parts.iter().all(|part| part.unsigned_abs() <= most)
+    }
+}
+
+/// Most that one event adds to a log sum: |ℓ| ≤ 32·ln 2 < 23 at the clip.
+const LOG_TERM_MAX: u64 = 23 * ONE;
+
+/// The log sums of at most 2²⁰ events, see [`LOG_TERM_MAX`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LogBatch {
+    loss: i64,
+    u_logit: i64,
+    v_logit: i64,
+    v_logit2: i64,
+}
+
+impl LogBatch {
+    /// Adds an event.
+    #[inline]
+    pub(crate) fn observe(&mut self, score: Score, outcome: bool) {
+        const CLIP: f64 = 1.0 / ONE as f64;
+        let z = score.value().clamp(CLIP, 1.0 - CLIP);
+        let (a, b) = (ln(z), ln(1.0 - z));
+        let (l, v) = (a - b, z * (1.0 - z));
+        let (loss, u) = if outcome { (-a, 1.0 - z) } else { (-b, -z) };
+        self.loss = self.loss.wrapping_add(to_fixed(loss));
+        self.u_logit = self.u_logit.wrapping_add(to_fixed(u * l));
+        self.v_logit = self.v_logit.wrapping_add(to_fixed(v * l));
+        self.v_logit2 = self.v_logit2.wrapping_add(to_fixed(v * l * l));
+    }
+
+    /// What was added.
+    pub(crate) fn sums(self) -> LogSums {
+        LogSums {
+            loss: self.loss.into(),
+            u_logit: self.u_logit.into(),
+            v_logit: self.v_logit.into(),
+            v_logit2: self.v_logit2.into(),
+        }
+    }
+}
+
+/// The log sums of one event.
+pub(crate) fn log_terms(score: Score, outcome: bool) -> LogSums {
+    let mut logs = LogBatch::default();
+    logs.observe(score, outcome);
+    logs.sums()
+}

@@ -1,0 +1,90 @@
+//! What is kept of a vector view: its coordinates, its finest level, and the form of its cells.
+
+use super::cell::Name;
+use super::events::VectorView;
+use super::{plain, weighted};
+
+/// Most coordinates of a view that is kept live.
+pub const DIMENSION_MAX: usize = 12;
+
+/// A vector view and the form in which its sums are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Shape {
+    /// The view.
+    pub view: VectorView,
+    /// K.
+    pub classes: usize,
+    /// Most cells; more are refused.
+    pub cells_max: usize,
+    /// Whether its events have weights.
+    pub weighted: bool,
+}
+
+impl Shape {
+    /// k; `None` where a view needs more than [`DIMENSION_MAX`], more than there are classes, or
+    /// fewer than two classes.
+    pub fn dimension(&self) -> Option<usize> {
+        let k = match self.view {
+            VectorView::Full => self.classes,
+            VectorView::TopK(k) => k,
+        };
+        let fits = (1..=DIMENSION_MAX).contains(&k) && k <= self.classes && self.classes >= 2;
+        fits.then_some(k)
+    }
+
+    /// Most cells that can be occupied: the cap, or all there are.
+    pub fn cells_most(&self) -> usize {
+        let free = match self.view {
+            VectorView::Full => self.classes.saturating_sub(1),
+            VectorView::TopK(k) => k,
+        };
+        let all = 1usize.checked_shl(self.level().saturating_mul(free as u32));
+        all.unwrap_or(usize::MAX).min(self.cells_max)
+    }
+
+    /// Heap bytes of a cell: a tree keeps its entries between half and wholly full nodes.
+    pub fn cell_bytes(&self) -> usize {
+        let k = self.dimension().unwrap_or(0);
+        let words = match self.view {
+            VectorView::TopK(_) => k,
+            VectorView::Full => 2 * k.saturating_sub(1),
+        };
+        let entry = size_of::<Name>() + size_of::<Vec<i64>>();
+        2 * entry + 2 * words + 8 * self.width()
+    }
+
+    /// CompactCell of a cell.
+    pub(super) fn width(&self) -> usize {
+        let k = self.dimension().unwrap_or(0);
+        match self.weighted {
+            true => weighted::width(k),
+            false => plain::width(k),
+        }
+    }
+
+    /// How the sums of two cells become one's.
+    pub(super) fn merge(&self) -> fn(&mut [i64], &[i64]) {
+        match self.weighted {
+            true => weighted::merge,
+            false => plain::merge,
+        }
+    }
+
+    /// How the sums of one cell are taken out of another's.
+    pub(super) fn retract(&self) -> fn(&mut [i64], &[i64]) {
+        match self.weighted {
+            true => weighted::retract,
+            false => plain::retract,
+        }
+    }
+
+    /// L: the finest level has 2^L slices.
+    pub fn level(&self) -> u32 {
+        let free = match self.view {
+            VectorView::Full => self.classes.saturating_sub(1),
+            VectorView::TopK(k) => k,
+        };
+        (12 / free.max(1) as u32).max(1)
+    }
+}
