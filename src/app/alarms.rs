@@ -23,7 +23,7 @@ use crate::notify::notifier::{Firing, links};
 use crate::notify::{Arrival, Carrier, Clerk, Kind, Notice, Notifier, NotifyOptions, SinkOptions};
 use crate::telemetry::Published;
 use crate::telemetry::control::{Asked, Told};
-use crate::telemetry::published::SinkFacts;
+use crate::telemetry::facts::SinkFacts;
 
 /// Time between two comparisons of what fires with what was told.
 const COMPARE: Duration = Duration::from_secs(1);

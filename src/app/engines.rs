@@ -19,7 +19,7 @@ use crate::collect::{
 };
 use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
 use crate::kafka::KafkaError;
-use crate::telemetry::published::Role;
+use crate::telemetry::facts::Role;
 
 /// How long the last batch of parcels may take at the end.
 const LAST: Duration = Duration::from_secs(20);

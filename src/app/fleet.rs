@@ -32,7 +32,7 @@ use super::watch::{Reach, Standing, Watch};
 use crate::judge::Change;
 use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
 use crate::store::parcel::{CHUNK_BYTES, Keyed};
-use crate::telemetry::published::{FleetFacts, Role};
+use crate::telemetry::facts::{JudgeFacts, Role};
 
 /// Pause before what a broker did not answer is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -410,9 +410,9 @@ impl Fleet {
             return Role::Standby;
         }
         let now_ms = clock::now_ms();
-        let mut facts = FleetFacts {
+        let mut facts = JudgeFacts {
             skipped: self.panel.skipped(),
-            ..FleetFacts::default()
+            ..JudgeFacts::default()
         };
         for (_, known, standing) in self.watch.standings(now_ms) {
             facts.partitions[standing as usize] += 1;

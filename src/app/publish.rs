@@ -16,7 +16,7 @@ use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
 use crate::registry::Counts;
 use crate::telemetry::Published;
-use crate::telemetry::published::{EngineFacts, ParcelFacts, PartitionFacts, SourceFacts};
+use crate::telemetry::facts::{CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts};
 
 /// Publishes every stream's report and withdraws those of streams that are gone; and the ledger.
 pub fn reports(published: &Published, engine: &Engines) {
@@ -43,7 +43,7 @@ pub fn comparisons(published: &Published, engine: &Engines) {
 /// Publishes how long evaluations took since the last time.
 pub fn evaluations(published: &Published, engine: &mut Engines) {
     for nanos in engine.take_nanos() {
-        published.evaluated(Duration::from_nanos(nanos));
+        published.record_evaluation(Duration::from_nanos(nanos));
     }
 }
 
@@ -72,18 +72,18 @@ pub fn facts(
     published.update(|facts| {
         facts.sources = sources;
         facts.partitions = partitions;
-        facts.parcels = parcels(engine);
+        facts.checkpoints = parcels(engine);
         facts.role = engine.role();
-        facts.barred = barred;
+        facts.suspended = barred;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
 }
 
 /// What happened to parcels, where partitions move with their state.
-fn parcels(engine: &Engines) -> Option<ParcelFacts> {
+fn parcels(engine: &Engines) -> Option<CheckpointFacts> {
     let (counts, ages) = engine.parcels()?;
     let ages = ages.into_iter();
-    Some(ParcelFacts {
+    Some(CheckpointFacts {
         written: counts.written,
         written_bytes: counts.written_bytes,
         read: counts.read,
@@ -129,7 +129,7 @@ pub fn size(published: &Published, engine: &Engines, spill_bytes: u64) {
         streams_dropped: counters.streams_dropped,
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
-        held: engine.held() as u64,
+        retained: engine.held() as u64,
         spilled: spilled as u64,
         pending_bytes: pending_bytes as u64,
         spill_bytes,
@@ -147,15 +147,15 @@ fn source_facts(engine: &Engines, counters: &Counters, intake: &Intake) -> Vec<S
         .map(|(name, number)| SourceFacts {
             name: name.clone(),
             counters: counters.source(number),
-            brought: engine.moved(number).brought,
-            taken: engine.moved(number).taken,
+            moved_in: engine.moved(number).brought,
+            moved_out: engine.moved(number).taken,
             lost: intake.lost[usize::from(number - intake.base)],
             ..SourceFacts::default()
         })
         .collect();
     if let Some(first) = facts.first_mut() {
         first.dead_letters_delivered = dead.delivered;
-        first.parked = intake.parked.records();
+        first.awaiting_schema = intake.parked.records();
         first.dead_letters_failed = dead.failed + dead.dropped;
     }
     facts

@@ -277,7 +277,7 @@ impl Work {
         }
         leave(std::mem::take(&mut self.feeds));
         self.records.stop(NOTICES);
-        self.published.rest("engine");
+        self.published.end_beat("engine");
         fault.map_or(Ok(()), |error| Err(Fault::Unavailable(error)))
     }
 

@@ -15,7 +15,7 @@ use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::telemetry::Published;
-use crate::telemetry::collector::verdict_words;
+use crate::telemetry::verdict_words;
 
 const STYLE: &str = include_str!("page.css");
 
