@@ -445,7 +445,7 @@ fn sinks_that_were_away_are_told_every_alert_once_and_in_order_and_nothing_waits
 
 /// What the schema says of a notice: these keys, all of them, of these kinds.
 fn fits_schema(value: &Value) {
-    let schema = trueline::notify::notice::schema();
+    let schema = trueline::notify::notification::schema();
     let properties = schema["properties"].as_object().expect("properties");
     let value = value.as_object().expect("an object");
     assert_eq!(

@@ -18,12 +18,14 @@ use crate::alert::{Ack, AlertState};
 use crate::http::page_path;
 use crate::judge::{Change, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};
-use crate::notify::notice::Links;
+use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
-use crate::notify::{Arrival, Carrier, Clerk, Kind, Notice, Notifier, NotifyOptions, SinkOptions};
+use crate::notify::{
+    AlertControl, AlertHandover, Kind, Notification, Notifier, NotifyOptions, SinkOptions,
+    TopicSink,
+};
 use crate::telemetry::Published;
-use crate::telemetry::control::{Asked, Told};
-use crate::telemetry::facts::SinkFacts;
+use crate::telemetry::control::{AlertRequest, AlertResponse};
 
 /// Time between two comparisons of what fires with what was told.
 const COMPARE: Duration = Duration::from_secs(1);
@@ -31,8 +33,8 @@ const COMPARE: Duration = Duration::from_secs(1);
 /// The way to an alerts topic.
 struct Way(Topic);
 
-impl Carrier for Way {
-    fn carry(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
+impl TopicSink for Way {
+    fn write(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
         let (partition, offset) = self.0.write(key, body)?;
         Ok(format!("partition {partition}, offset {offset}"))
     }
@@ -42,7 +44,7 @@ impl Carrier for Way {
 pub fn carrier(
     kafka: Option<&KafkaOptions>,
     sink: &SinkOptions,
-) -> Result<Option<Box<dyn Carrier>>, String> {
+) -> Result<Option<Box<dyn TopicSink>>, String> {
     let (Kind::Kafka, false, Some(kafka)) = (sink.kind, sink.dry_run, kafka) else {
         return Ok(None);
     };
@@ -70,16 +72,16 @@ impl Alarms {
     ) -> Result<Alarms, Fault> {
         // Jitter must differ from process to process, and no more is asked of it.
         let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
-        let carriers = |sink: &SinkOptions| carrier(kafka, sink);
+        let topic_sinks = |sink: &SinkOptions| carrier(kafka, sink);
         let notifier = Notifier::start(
             &options,
             (directory, moving),
-            &carriers,
+            &topic_sinks,
             clock::now_ms,
             seed,
         );
         let notifier = notifier.map_err(|e| Fault::Unavailable(format!("alerts: {e}")))?;
-        speak(&notifier.clerk(), published);
+        speak(&notifier.control(), published);
         Ok(Alarms {
             notifier,
             options,
@@ -91,8 +93,8 @@ impl Alarms {
     /// Takes over other sinks and texts. An error names the sink that cannot be made, and changes nothing.
     pub fn renew(&mut self, options: &NotifyOptions) -> Result<(), String> {
         let kafka = self.kafka.as_ref();
-        let carriers = |sink: &SinkOptions| carrier(kafka, sink);
-        self.notifier.renew(options, &carriers)?;
+        let topic_sinks = |sink: &SinkOptions| carrier(kafka, sink);
+        self.notifier.replace_sinks(options, &topic_sinks)?;
         self.options = options.clone();
         Ok(())
     }
@@ -103,8 +105,8 @@ impl Alarms {
         let left = self.follow(engine);
         // What was judged of a stream just before it left stands in its parcel, and its taker tells it.
         for change in changes.iter().filter(|c| !left.contains(&c.stream)) {
-            if let Some(notice) = Notice::of(change, self.links(&change.stream)) {
-                self.notifier.take(notice, now_ms);
+            if let Some(notice) = Notification::of(change, self.links(&change.stream)) {
+                self.notifier.notify(notice, now_ms);
             }
         }
         if self.compared.elapsed() >= COMPARE {
@@ -112,7 +114,7 @@ impl Alarms {
             self.compare(engine, now_ms);
         }
         if engine.may_move()
-            && let Some(told) = self.notifier.carried()
+            && let Some(told) = self.notifier.transfers()
         {
             engine.carry(told);
         }
@@ -123,12 +125,12 @@ impl Alarms {
     fn follow(&mut self, engine: &mut Engines) -> Vec<StreamId> {
         let moves = engine.moves();
         for id in &moves.left {
-            self.notifier.left(&id.fingerprint());
+            self.notifier.release(&id.fingerprint());
         }
         for memory in moves.came {
-            self.notifier.came(&Arrival {
+            self.notifier.acquire(&AlertHandover {
                 fingerprint: memory.stream.fingerprint(),
-                carried: memory.told,
+                transferred: memory.told,
                 ended_ms: memory.alert.ended_ms,
             });
         }
@@ -151,8 +153,8 @@ impl Alarms {
             {
                 let at_ms = report.alert.bad_ms.unwrap_or(alert.since_ms);
                 let links = self.links(&report.id);
-                let notice = Notice::firing(&report.id, &facts, at_ms, links);
-                self.notifier.take(notice, now_ms);
+                let notice = Notification::firing(&report.id, &facts, at_ms, links);
+                self.notifier.notify(notice, now_ms);
             }
         }
     }
@@ -162,27 +164,15 @@ impl Alarms {
     }
 
     fn publish(&self, published: &Published) {
-        let counts = self.notifier.counts();
-        if counts.is_empty() {
-            return;
+        let sinks = self.notifier.sinks();
+        if !sinks.is_empty() {
+            published.update(|facts| facts.sinks = sinks);
         }
-        let facts = counts.into_iter().map(|sink| SinkFacts {
-            name: sink.name,
-            sent: sink.counts.sent,
-            failed: sink.counts.failed,
-            retried: sink.counts.retried,
-            dropped: sink.counts.dropped,
-            queued: sink.counts.queued,
-            last_success_ms: sink.counts.last_success_ms,
-            trouble: sink.counts.trouble,
-        });
-        let facts: Vec<SinkFacts> = facts.collect();
-        published.update(|all| all.sinks = facts);
     }
 
     /// Lines of the journal that the disk did not take, and notices for which the way there was full.
     pub fn lost(&self) -> (u64, u64) {
-        (self.notifier.faults(), self.notifier.refused())
+        (self.notifier.write_errors(), self.notifier.dropped())
     }
 
     /// Ends within the time; what was not delivered is on disk.
@@ -192,30 +182,30 @@ impl Alarms {
 }
 
 /// Lets people silence and acknowledge.
-fn speak(clerk: &Clerk, published: &Arc<Published>) {
-    let reader = clerk.clone();
+fn speak(control: &AlertControl, published: &Arc<Published>) {
+    let reader = control.clone();
     published.control.on_book(move || reader.book());
-    let clerk = clerk.clone();
+    let control = control.clone();
     // Weak, or the published state would hold itself.
     let reports = Arc::downgrade(published);
-    published.control.on_ask(move |asked| {
+    published.control.on_alert_request(move |asked| {
         let now_ms = clock::now_ms();
         match asked {
-            Asked::Silence {
+            AlertRequest::Silence {
                 matchers,
                 until_ms,
                 by,
                 note,
-            } => match clerk.silence(matchers, (now_ms, until_ms), &by, &note) {
-                Ok(silence) => Told::Silenced(silence),
-                Err(why) => Told::Refused(why),
+            } => match control.silence(matchers, (now_ms, until_ms), &by, &note) {
+                Ok(silence) => AlertResponse::Silenced(silence),
+                Err(why) => AlertResponse::Refused(why),
             },
-            Asked::Lift(id) => match clerk.lift(id) {
-                Ok(true) => Told::Done,
-                Ok(false) => Told::Unknown,
-                Err(why) => Told::Refused(why),
+            AlertRequest::Lift(id) => match control.lift(id) {
+                Ok(true) => AlertResponse::Done,
+                Ok(false) => AlertResponse::Unknown,
+                Err(why) => AlertResponse::Refused(why),
             },
-            Asked::Acknowledge {
+            AlertRequest::Acknowledge {
                 fingerprint,
                 by,
                 note,
@@ -226,7 +216,7 @@ fn speak(clerk: &Clerk, published: &Arc<Published>) {
                 };
                 let Some(since_ms) = reports.iter().find(fires).and_then(|r| r.alert.since_ms)
                 else {
-                    return Told::Unknown;
+                    return AlertResponse::Unknown;
                 };
                 let ack = Ack {
                     by,
@@ -234,9 +224,9 @@ fn speak(clerk: &Clerk, published: &Arc<Published>) {
                     at_ms: now_ms,
                     since_ms,
                 };
-                match clerk.acknowledge(&fingerprint, ack.clone()) {
-                    Ok(()) => Told::Acknowledged(ack),
-                    Err(why) => Told::Refused(why),
+                match control.acknowledge(&fingerprint, ack.clone()) {
+                    Ok(()) => AlertResponse::Acknowledged(ack),
+                    Err(why) => AlertResponse::Refused(why),
                 }
             }
         }

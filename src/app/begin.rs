@@ -52,7 +52,7 @@ fn leads(sources: &[Source]) -> Vec<u16> {
     let mut leads = Vec::new();
     for source in sources {
         let base = leads.len();
-        let own = source.kafka.leads().len().max(1);
+        let own = source.kafka.subscribed().len().max(1);
         leads.extend((0..source.kafka.topics.len()).map(|i| (base + i % own) as u16));
     }
     leads

@@ -188,7 +188,7 @@ impl Depot {
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
         let prefix = parcel::prefix(&group, &topic, partition);
-        let home = self.state.home(partition, topics)?;
+        let home = self.state.state_partition(partition, topics)?;
         let claim: Keyed = (parcel::claim_key(&prefix), Some(self.claimant()));
         let epoch = self.writer.put(&[(home, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();

@@ -174,7 +174,7 @@ impl Fleet {
     /// Finds the topic, makes it where it is missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
         let (kafka, topic) = (&self.options.depot.kafka, &self.options.depot.topic);
-        let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.home(0, &self.topics)?;
+        let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.state_partition(0, &self.topics)?;
         let follower = StateFollower::new(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);
         let group = self.options.depot.groups.first();

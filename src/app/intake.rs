@@ -487,7 +487,7 @@ impl Handler for Lent<'_> {
         offset
     }
 
-    fn bars(&self, partition: Partition) -> bool {
+    fn is_suspended(&self, partition: Partition) -> bool {
         let source = self.intake.base + partition.topic;
         self.engine.bars(source, partition.partition)
     }
@@ -547,7 +547,7 @@ impl Handler for Lent<'_> {
         );
     }
 
-    fn stopped(&mut self, partition: Partition, why: &str) {
+    fn suspended(&mut self, partition: Partition, why: &str) {
         tracing::error!(
             topic = self.intake.name(partition.topic),
             partition = partition.partition,
@@ -564,13 +564,13 @@ impl Handler for Lent<'_> {
         if error.is_fatal() {
             self.intake.fatal = true;
             tracing::error!(%error, "kafka consumer cannot go on and is made anew");
-        } else if error.needs_hand() {
+        } else if error.needs_operator() {
             tracing::error!(%error, "kafka");
         } else {
             tracing::warn!(%error, "kafka");
         }
         let known = self.intake.trouble.as_ref();
-        if !known.is_some_and(KafkaError::needs_hand) || error.needs_hand() {
+        if !known.is_some_and(KafkaError::needs_operator) || error.needs_operator() {
             self.intake.trouble = Some(error);
         }
     }

@@ -128,7 +128,7 @@ impl Reloader {
                 }
             }
         }
-        if let Err(error) = log::filter_by(&config.log.filter) {
+        if let Err(error) = log::set_filter(&config.log.filter) {
             tracing::warn!(%error, "log level not changed");
         }
         self.published.set_series_max(config.http.series_max);

@@ -79,7 +79,7 @@ impl Setup {
         let mut sources: Vec<Source> = config.sources.into_iter().map(Source::from).collect();
         if moving.is_some() {
             for source in &mut sources {
-                source.kafka.followers = source.join.as_ref().map_or(0, |j| j.topics.len());
+                source.kafka.copartitions = source.join.as_ref().map_or(0, |j| j.topics.len());
             }
         }
         let moving = moving.map(|(kafka, topic)| DepotOptions {

@@ -102,7 +102,7 @@ impl Feed {
     fn poll(&mut self, engine: &mut Engines, wait: Duration) -> usize {
         self.intake.with(engine).release();
         if let Some(dead) = &self.intake.dead {
-            dead.tend();
+            dead.rebootstrap();
         }
         if self.intake.fatal {
             self.intake.fatal = false;

@@ -14,7 +14,7 @@ use super::response::{Answer, error, ok};
 use crate::alert::{Ack, AlertState, Book, Matcher, Severity, Silence};
 use crate::judge::{StreamReport, alarm};
 use crate::telemetry::Published;
-use crate::telemetry::control::{Asked, Told};
+use crate::telemetry::control::{AlertRequest, AlertResponse};
 
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -130,28 +130,30 @@ pub fn changes(method: &Method, route: &Route) -> bool {
 pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
     let asked = match route {
         Route::Silences => wanted_silence(body),
-        Route::Silence(id) => Ok(Asked::Lift(*id)),
-        Route::Acknowledge(fingerprint) => parse(body).map(|w: WantedAck| Asked::Acknowledge {
-            fingerprint: fingerprint.clone(),
-            by: w.by,
-            note: w.note,
-        }),
+        Route::Silence(id) => Ok(AlertRequest::Lift(*id)),
+        Route::Acknowledge(fingerprint) => {
+            parse(body).map(|w: WantedAck| AlertRequest::Acknowledge {
+                fingerprint: fingerprint.clone(),
+                by: w.by,
+                note: w.note,
+            })
+        }
         _ => Err("nothing to change here".to_owned()),
     };
     let asked = match asked {
         Ok(asked) => asked,
         Err(why) => return error(StatusCode::BAD_REQUEST, &why, EXAMPLE),
     };
-    match published.control.ask(asked) {
+    match published.control.request(asked) {
         None => {
             let hint = "start it with `trueline run --config FILE`";
             let what = "nobody is told of alerts here";
             error(StatusCode::SERVICE_UNAVAILABLE, what, hint)
         }
-        Some(Told::Silenced(silence)) => ok(&silence_json(&silence)),
-        Some(Told::Acknowledged(ack)) => ok(&ack_json(&ack)),
-        Some(Told::Done) => ok(&json!({ "done": true })),
-        Some(Told::Unknown) => {
+        Some(AlertResponse::Silenced(silence)) => ok(&silence_json(&silence)),
+        Some(AlertResponse::Acknowledged(ack)) => ok(&ack_json(&ack)),
+        Some(AlertResponse::Done) => ok(&json!({ "done": true })),
+        Some(AlertResponse::Unknown) => {
             let hint = "see /api/v1/alerts for alerts that fire, /api/v1/silences for silences";
             error(
                 StatusCode::NOT_FOUND,
@@ -159,14 +161,14 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
                 hint,
             )
         }
-        Some(Told::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
+        Some(AlertResponse::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
     }
 }
 
 const EXAMPLE: &str = "a silence is {\"matchers\": [\"model=fraud\"], \"for\": \"2h\", \"by\": \"ann\", \"note\": \"release\"}; \
                        an acknowledgement {\"by\": \"ann\", \"note\": \"rolling back\"}";
 
-fn wanted_silence(body: &[u8]) -> Result<Asked, String> {
+fn wanted_silence(body: &[u8]) -> Result<AlertRequest, String> {
     let wanted: WantedSilence = parse(body)?;
     let until_ms = match (&wanted.length, wanted.until_ms) {
         (None, Some(until_ms)) => until_ms,
@@ -178,7 +180,7 @@ fn wanted_silence(body: &[u8]) -> Result<Asked, String> {
         }
         _ => return Err("write either `for` or `until_ms`".to_owned()),
     };
-    Ok(Asked::Silence {
+    Ok(AlertRequest::Silence {
         matchers: wanted.matchers,
         until_ms,
         by: wanted.by,

@@ -79,7 +79,9 @@ impl Group {
             Group::Evaluation => {
                 "Per stream and window, withdrawn while the verdict is `undecided`"
             }
-            Group::Cell => "Per cell of the reliability diagram, withdrawn while the verdict is `undecided`",
+            Group::Cell => {
+                "Per cell of the reliability diagram, withdrawn while the verdict is `undecided`"
+            }
             Group::Input => "Input",
             Group::Process => "Process",
         }
