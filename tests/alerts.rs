@@ -347,10 +347,13 @@ fn sinks_that_were_away_are_told_every_alert_once_and_in_order_and_nothing_waits
     for sink in ["hook", "chat", "manager", "topic"] {
         let of = format!("sink=\"{sink}\"");
         wait_for(&format!("notices that wait for {sink}"), LIMIT, || {
-            let queued = service.metric("trueline_notices_queued", &[&of]);
+            let queued = service.metric("trueline_notifications_queued", &[&of]);
             (queued == wanted).then_some(())
         });
-        assert_eq!(service.metric("trueline_notices_sent_total", &[&of]), 0.0);
+        assert_eq!(
+            service.metric("trueline_notifications_sent_total", &[&of]),
+            0.0
+        );
     }
     while begun.elapsed() < outage {
         silence = silence.max(service.metric("trueline_loop_silence_seconds", &["engine"]));
@@ -371,13 +374,13 @@ fn sinks_that_were_away_are_told_every_alert_once_and_in_order_and_nothing_waits
     for sink in there {
         let of = format!("sink=\"{sink}\"");
         wait_for(&format!("all notices at {sink}"), LIMIT, || {
-            let sent = service.metric("trueline_notices_sent_total", &[&of]);
+            let sent = service.metric("trueline_notifications_sent_total", &[&of]);
             (sent == wanted).then_some(())
         });
-        assert!(service.metric("trueline_notice_retries_total", &[&of]) > 0.0);
+        assert!(service.metric("trueline_notification_retries_total", &[&of]) > 0.0);
         for lost in [
-            "trueline_notices_failed_total",
-            "trueline_notices_dropped_total",
+            "trueline_notifications_failed_total",
+            "trueline_notifications_dropped_total",
         ] {
             assert_eq!(service.metric(lost, &[&of]), 0.0, "{sink} {lost}");
         }
@@ -442,7 +445,7 @@ fn sinks_that_were_away_are_told_every_alert_once_and_in_order_and_nothing_waits
 
 /// What the schema says of a notice: these keys, all of them, of these kinds.
 fn fits_schema(value: &Value) {
-    let schema = trueline::notify::notice::schema();
+    let schema = trueline::notify::notification::schema();
     let properties = schema["properties"].as_object().expect("properties");
     let value = value.as_object().expect("an object");
     assert_eq!(
@@ -496,7 +499,7 @@ fn killed_while_firing(snapshot: &str) {
         Some(firing(&service)).filter(|f| f.len() == 2)
     });
     assert_eq!(after, before, "they fire since when they did");
-    let told = service.metric("trueline_notices_sent_total", &["hook"]);
+    let told = service.metric("trueline_notifications_sent_total", &["hook"]);
     assert_eq!(
         (told, receiver.of("/hook").len()),
         (0.0, 2),
@@ -628,7 +631,7 @@ fn a_notice_that_nobody_took_before_a_kill_is_told_after_it() {
         produce(&brokers, "scored", &phase(&["a"], number, good));
     }
     wait_for("three notices that wait", LIMIT, || {
-        let queued = service.metric("trueline_notices_queued", &["hook"]);
+        let queued = service.metric("trueline_notifications_queued", &["hook"]);
         (queued == 3.0).then_some(())
     });
     std::thread::sleep(Duration::from_millis(2_500));
@@ -663,7 +666,7 @@ fn a_sink_that_is_reloaded_goes_on_where_the_old_one_stopped_and_tells_everythin
         phase(number, good);
     }
     wait_for("three notices that wait", LIMIT, || {
-        let queued = service.metric("trueline_notices_queued", &["hook"]);
+        let queued = service.metric("trueline_notifications_queued", &["hook"]);
         (queued == 3.0).then_some(())
     });
     let reload = |service: &Service| {

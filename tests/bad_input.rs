@@ -14,7 +14,8 @@ use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
 use trueline::judge::JudgeOptions;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::View;
-use trueline::telemetry::published::{Published, SourceFacts};
+use trueline::telemetry::facts::SourceFacts;
+use trueline::telemetry::published::Published;
 use trueline::window::{Ladder, WindowSpec};
 
 const NOW_MS: i64 = 1_760_000_000_000;

@@ -151,7 +151,7 @@ impl Handler for Nothing {
     fn end_of_partition(&mut self, _: Partition) {}
     fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}
     fn rewound(&mut self, _: Partition, _: i64) {}
-    fn stopped(&mut self, _: Partition, _: &str) {}
+    fn suspended(&mut self, _: Partition, _: &str) {}
     fn error(&mut self, _: KafkaError) {}
 }
 

@@ -220,7 +220,7 @@ fn the_reference_of_metrics_is_the_table() {
 #[test]
 fn the_schema_of_alerts_is_that_of_the_notices_that_leave() {
     let path = deploy("alert.schema.json");
-    let now = format!("{:#}\n", trueline::notify::notice::schema());
+    let now = format!("{:#}\n", trueline::notify::notification::schema());
     if std::env::var_os("TRUELINE_BLESS").is_some() {
         fs::write(&path, &now).unwrap();
     }
@@ -233,7 +233,7 @@ fn the_schema_of_alerts_is_that_of_the_notices_that_leave() {
 
 #[test]
 fn what_the_sinks_are_told_has_a_rule_of_the_same_name_and_a_runbook() {
-    let name = trueline::notify::notice::ALERT_NAME;
+    let name = trueline::notify::notification::ALERT_NAME;
     assert!(alerts().iter().any(|alert| alert == name));
     assert!(deploy(&format!("runbooks/{name}.md")).exists());
 }

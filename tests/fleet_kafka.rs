@@ -129,10 +129,10 @@ fn settled(service: &Service, what: &str) -> BTreeMap<(&'static str, &'static st
 }
 
 fn standing(service: &Service, standing: &str) -> Option<f64> {
-    let label = format!("standing=\"{standing}\"");
+    let label = format!("state=\"{standing}\"");
     let scrape = service.scrape()?;
-    (scrape.count("trueline_fleet_partitions") > 0)
-        .then(|| scrape.sum("trueline_fleet_partitions", &[&label]))
+    (scrape.count("trueline_judge_partitions") > 0)
+        .then(|| scrape.sum("trueline_judge_partitions", &[&label]))
 }
 
 /// Waits until the parcels hold all records.
@@ -140,7 +140,7 @@ fn covered(judge: &Service) {
     wait_for("parcels of all records", 2 * LIMIT, || {
         let covered = standing(judge, "covered") == Some(f64::from(PARTITIONS));
         let scrape = judge.scrape()?;
-        (covered && scrape.sum("trueline_fleet_uncovered_records", &[]) == 0.0).then_some(())
+        (covered && scrape.sum("trueline_judge_uncovered_records", &[]) == 0.0).then_some(())
     });
 }
 
@@ -210,11 +210,11 @@ fn one_judge_says_of_what_moving_workers_count_what_one_process_says_that_has_re
     covered(&judge);
     let judged = settled(&judge, "the last windows of the judge");
     judge.wait_ready();
-    assert_eq!(judge.metric("trueline_fleet_role", &["judge"]), 1.0);
+    assert_eq!(judge.metric("trueline_process_role", &["judge"]), 1.0);
     assert_eq!(judge.metric("trueline_records_total", &[]), 0.0);
-    let skipped = judge.metric("trueline_fleet_panes_skipped_total", &[]);
+    let skipped = judge.metric("trueline_judge_panes_skipped_total", &[]);
     for worker in &workers {
-        assert_eq!(worker.metric("trueline_fleet_role", &["worker"]), 1.0);
+        assert_eq!(worker.metric("trueline_process_role", &["worker"]), 1.0);
         let (_, streams) = worker.get("/api/v1/streams").expect("an answer");
         let streams: Value = serde_json::from_str(&streams).expect("json");
         assert_eq!(
@@ -287,8 +287,8 @@ fn partitions_that_no_worker_counts_are_named_until_one_does_and_one_process_jud
     wait_for("stale partitions", LIMIT, || {
         (standing(&judge, "stale") == Some(f64::from(PARTITIONS))).then_some(())
     });
-    assert!(judge.metric("trueline_fleet_delay_seconds", &[]) >= 4.0);
-    assert!(judge.metric("trueline_fleet_uncovered_records", &[]) >= later.len() as f64);
+    assert!(judge.metric("trueline_judge_delay_seconds", &[]) >= 4.0);
+    assert!(judge.metric("trueline_judge_uncovered_records", &[]) >= later.len() as f64);
     worker.start_again();
     covered(&judge);
     judge.wait_ready();
@@ -297,7 +297,7 @@ fn partitions_that_no_worker_counts_are_named_until_one_does_and_one_process_jud
     judge.wait_not_ready(&["claimed to judge"]);
     covered(&second);
     second.wait_ready();
-    let role = |of: &Service, role: &str| of.metric("trueline_fleet_role", &[role]);
+    let role = |of: &Service, role: &str| of.metric("trueline_process_role", &[role]);
     assert_eq!((role(&judge, "standby"), role(&judge, "judge")), (1.0, 0.0));
     assert_eq!(role(&second, "judge"), 1.0);
     wait_for("the streams of the second alone", LIMIT, || {

@@ -128,7 +128,7 @@ fn a_topic_that_was_made_anew_is_not_read_until_it_is_said_where() {
     let said = service.wait_not_ready(&[&format!("partition {topic}/0"), "on_truncated"]);
     assert!(said.contains("and was read up to 1000"), "{said}");
     wait_for("both partitions to be barred", LIMIT, || {
-        let barred = service.scrape()?.sum("trueline_partition_barred", &[]);
+        let barred = service.scrape()?.sum("trueline_partition_suspended", &[]);
         (barred == 2.0).then_some(())
     });
     wait_read(&service, 2 * EACH);
@@ -149,6 +149,6 @@ fn a_topic_that_was_made_anew_is_not_read_until_it_is_said_where() {
     send(&mut sender, &topic, 50);
     wait_read(&service, 2 * EACH + 300);
     service.wait_ready();
-    assert_eq!(service.metric("trueline_partition_barred", &[]), 0.0);
+    assert_eq!(service.metric("trueline_partition_suspended", &[]), 0.0);
     assert_eq!(service.end("TERM"), Some(0));
 }

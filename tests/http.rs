@@ -125,10 +125,11 @@ fn every_line_of_metrics_is_a_row_of_the_table_with_its_labels() {
         "trueline_kce_lower",
         "trueline_kernel_p_value",
         "trueline_kernel_sample_events",
+        "trueline_process_role",
         "trueline_window_events_effective",
     ];
     // Nor does one process judge what others count (tests/fleet_kafka.rs).
-    let left_out = |name: &str| left_out.contains(&name) || name.starts_with("trueline_fleet_");
+    let left_out = |name: &str| left_out.contains(&name) || name.starts_with("trueline_judge_");
     for row in TABLE {
         assert!(
             found.contains(row.name) || left_out(row.name),
@@ -256,7 +257,7 @@ fn values_that_nobody_stands_behind_are_withdrawn() {
     assert_eq!(dead.status, 503);
     assert!(dead.body.contains("engine"), "{}", dead.body);
     // The next tick brings them back.
-    published.rest("engine");
+    published.end_beat("engine");
     assert!(shown(&metrics(&server)));
     assert_eq!(server.get("/live").status, 200);
 }

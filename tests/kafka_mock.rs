@@ -57,7 +57,7 @@ impl Handler for Log {
     }
     fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}
     fn rewound(&mut self, _: Partition, _: i64) {}
-    fn stopped(&mut self, _: Partition, _: &str) {}
+    fn suspended(&mut self, _: Partition, _: &str) {}
     fn error(&mut self, e: KafkaError) {
         self.errors.push(e);
     }
@@ -257,14 +257,14 @@ fn a_topic_that_is_missing_is_named() {
     let mock = mock(&[("events", 1)]);
     let mut o = options(&mock, &["events"]);
     let found = probe(&o, Duration::from_secs(5));
-    assert_eq!(found.faults, []);
+    assert_eq!(found.problems, []);
     mock.topic_error(
         "evnets",
         rdkafka::types::RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART,
     )
     .unwrap();
     o.topics = vec!["evnets".into()];
-    let problems = probe(&o, Duration::from_secs(5)).faults;
+    let problems = probe(&o, Duration::from_secs(5)).problems;
     assert_eq!(problems.len(), 1);
     assert!(problems[0].to_string().contains("`evnets`"), "{problems:?}");
     let mut log = Log::default();
@@ -285,7 +285,7 @@ fn a_probe_of_a_broker_that_is_not_there_says_so_within_its_time() {
         ..KafkaOptions::default()
     };
     let start = Instant::now();
-    let problems = probe(&o, Duration::from_millis(800)).faults;
+    let problems = probe(&o, Duration::from_millis(800)).problems;
     assert!(
         matches!(&problems[..], [KafkaError::Unreachable { .. }]),
         "{problems:?}"

@@ -601,21 +601,24 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
         settled(&[&service], 2 * PARTITIONS as usize - 4).then_some(())
     });
     let scrape = service.scrape().expect("an answer");
-    assert_eq!(scrape.sum("trueline_partition_barred", &[]), 2.0);
+    assert_eq!(scrape.sum("trueline_partition_suspended", &[]), 2.0);
     let written = wait_for("parcels to be written", LIMIT, || {
         let scrape = service.scrape()?;
-        (scrape.sum("trueline_parcel_written_bytes_total", &[]) > 0.0).then_some(scrape)
+        (scrape.sum("trueline_checkpoint_written_bytes_total", &[]) > 0.0).then_some(scrape)
     });
     for (metric, series) in [
         ("trueline_records_moved_total", 4),
-        ("trueline_parcels_total", 3),
-        ("trueline_parcel_timestamp_seconds", PARTITIONS as usize - 2),
+        ("trueline_checkpoints_total", 3),
+        (
+            "trueline_checkpoint_timestamp_seconds",
+            PARTITIONS as usize - 2,
+        ),
     ] {
         assert_eq!(written.count(metric), series, "{metric}");
     }
     for metric in [
-        "trueline_parcel_read_bytes_total",
-        "trueline_parcel_restore_seconds",
+        "trueline_checkpoint_read_bytes_total",
+        "trueline_checkpoint_restore_seconds",
     ] {
         assert!(written.sum(metric, &[]) > 0.0, "{metric}");
     }
@@ -650,7 +653,7 @@ fn a_disk_without_room_while_partitions_are_taken_over_ends_the_process_and_the_
         wait_for("all records", LIMIT, || {
             let all = settled(&[&service], 2 * PARTITIONS as usize);
             let scrape = service.scrape().filter(|_| all)?;
-            Some(scrape.sum("trueline_predictions_held", &[]))
+            Some(scrape.sum("trueline_predictions_retained", &[]))
         })
     };
     let before = held();
@@ -672,10 +675,10 @@ fn a_disk_without_room_while_partitions_are_taken_over_ends_the_process_and_the_
     service.start_again();
     let held = wait_for("all partitions with what was held of them", LIMIT, || {
         let scrape = service.scrape()?;
-        let held = scrape.sum("trueline_predictions_held", &[]);
+        let held = scrape.sum("trueline_predictions_retained", &[]);
         (held == before).then_some(held)
     });
     assert_eq!(held, before);
-    assert_eq!(service.metric("trueline_partition_barred", &[]), 0.0);
+    assert_eq!(service.metric("trueline_partition_suspended", &[]), 0.0);
     assert_eq!(service.end("TERM"), Some(0));
 }

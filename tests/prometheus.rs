@@ -23,7 +23,7 @@ use outside::{Server, populated, publish_vectors};
 use serde_json::Value;
 use trueline::collect::Disposition;
 use trueline::telemetry::Published;
-use trueline::telemetry::published::{FleetFacts, Role};
+use trueline::telemetry::facts::{JudgeFacts, Role};
 
 /// Whether a program is on the path; when not, the test says so.
 fn has(program: &str, test: &str) -> bool {
@@ -189,7 +189,7 @@ fn work(published: &Published) {
             source.counters.count(Disposition::Observed);
         }
     });
-    published.evaluated(Duration::from_micros(150));
+    published.record_evaluation(Duration::from_micros(150));
 }
 
 /// A query of the dashboard as Grafana would send it with every variable at "All".
@@ -237,7 +237,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
     }
     let published = populated();
     publish_vectors(&published);
-    published.update(|facts| facts.role = Role::Judge(FleetFacts::default()));
+    published.update(|facts| facts.role = Role::Judge(JudgeFacts::default()));
     let server = Server::start(published);
     let prometheus = Prometheus::start(server.address);
     // Rates need two scrapes between which the counters moved; the rules one evaluation more.
@@ -269,7 +269,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
     for (name, expr) in rules("trueline_alerts.yml", "alert") {
         // `absent` answers only when there is nothing to answer about; `up` was seen above. Workers without a judge
         // are not to be seen beside one; the rule's own test has them.
-        if !expr.starts_with("absent(") && name != "TruelineNobodyJudges" {
+        if !expr.starts_with("absent(") && name != "TruelineJudgeMissing" {
             asked.push((name, without_thresholds(&expr)));
         }
     }

@@ -189,9 +189,9 @@ fn what_retention_has_deleted_of_a_range_is_said_and_read_only_when_asked() {
     let output = trueline("backtest", &by_time);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(65), "{said}");
-    let gap = format!("{topic}/0: the oldest record left is offset 3000 of ");
+    let gap = format!("{topic}/0: the oldest remaining record is offset 3000 at ");
     assert!(
-        said.contains(&gap) && said.contains("10m after the begin"),
+        said.contains(&gap) && said.contains("10m after the start"),
         "{said}"
     );
     assert!(!said.contains(&format!("{topic}/1")), "{said}");

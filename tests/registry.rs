@@ -238,8 +238,9 @@ fn records_wait(format: &str, kind: &str, schema: &str, encode: impl Fn(&Facts) 
     let url = place.url.clone();
     drop(place);
     let mut service = Service::start(&config(&brokers, &url, format));
-    let parked =
-        |service: &Service| service.metric("trueline_records_parked", &["source=\"events\""]);
+    let parked = |service: &Service| {
+        service.metric("trueline_records_awaiting_schema", &["source=\"events\""])
+    };
     let tried = |service: &Service| {
         service.metric("trueline_registry_requests_total", &["result=\"failed\""])
     };

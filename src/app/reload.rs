@@ -129,10 +129,10 @@ impl Reloader {
                 }
             }
         }
-        if let Err(error) = log::filter_by(&config.log.filter) {
+        if let Err(error) = log::set_filter(&config.log.filter) {
             tracing::warn!(%error, "log level not changed");
         }
-        self.published.series_max(config.http.series_max);
+        self.published.set_series_max(config.http.series_max);
         Ok(())
     }
 }

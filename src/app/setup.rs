@@ -29,7 +29,7 @@ impl Setup {
     pub fn of(mut config: Config) -> Setup {
         if config.state.topic.is_some() {
             for source in &mut config.sources {
-                source.kafka.followers = source.join.as_ref().map_or(0, |j| j.topics.len());
+                source.kafka.copartitions = source.join.as_ref().map_or(0, |j| j.topics.len());
             }
         }
         Setup {
@@ -55,7 +55,7 @@ impl Setup {
         let state = &self.config.state;
         Some(CheckpointOptions {
             kafka: KafkaOptions {
-                followers: 0,
+                copartitions: 0,
                 ..kafka
             },
             groups: groups.collect(),

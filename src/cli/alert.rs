@@ -11,7 +11,7 @@ use crate::app::table::{Cell, Paint, lines};
 use crate::config::Config;
 use crate::http::client;
 use crate::notify::SinkOptions;
-use crate::notify::notice::Notice;
+use crate::notify::notification::Notification;
 use crate::notify::notifier::{links, try_once};
 
 const EXAMPLES: &str = "\
@@ -287,8 +287,8 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
     let kafka = config.sources.first().map(|s| &s.kafka);
     let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
     let now_ms = clock::now_ms();
-    let fires = Notice::trial(now_ms, links(options, "/"));
-    let ends = fires.ended(now_ms, "the test is over");
+    let fires = Notification::trial(now_ms, links(options, "/"));
+    let ends = fires.resolved(now_ms, "the test is over");
     let mut exit = Exit::Ok;
     for sink in sinks {
         let tell = |notice| try_once(options, sink, &carriers, notice, clock::now_ms());

@@ -220,7 +220,7 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
 fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
     let probe = kafka::probe(&source.kafka, timeout);
     let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
-    let mut faults: Vec<String> = probe.faults.iter().map(named).collect();
+    let mut faults: Vec<String> = probe.problems.iter().map(named).collect();
     let outcomes = source.join.as_ref().map_or(&[][..], |j| &j.topics);
     for (ours, theirs) in source.kafka.topics.iter().zip(outcomes) {
         if let (Some(a), Some(b)) = (probe.partitions.get(ours), probe.partitions.get(theirs))
@@ -241,7 +241,7 @@ fn state_topic(config: &Config) -> Option<String> {
     let (options, topic) = config.moving()?;
     let asked =
         StateTopic::new(&options, &topic, CHUNK_BYTES).and_then(|state| match state.exists()? {
-            true => state.unfit(),
+            true => state.misconfigured(),
             false => Ok(None),
         });
     let fault = asked.unwrap_or_else(Some)?;

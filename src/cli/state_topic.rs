@@ -47,7 +47,7 @@ pub fn look(path: &Path, json: bool) -> Exit {
         Ok(homes) => homes,
         Err(error) => {
             eprintln!("error: {error}");
-            return match error.needs_hand() {
+            return match error.needs_operator() {
                 true => Exit::Config,
                 false => Exit::Unavailable,
             };
@@ -71,7 +71,7 @@ fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<Home>, KafkaError> {
         topics: vec![topic.to_owned()],
         instance: None,
         dead_letter: None,
-        followers: 0,
+        copartitions: 0,
         ..kafka
     };
     let (from, to) = (Bound::Earliest, [Bound::Latest]);

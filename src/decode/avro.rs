@@ -16,9 +16,10 @@
 //! Encoding: Apache Avro 1.12 specification, "Binary Encoding".
 
 use super::avro_schema::{Node, Schema};
+use super::found::Kind;
 use super::frame::varint;
 use super::path::{Paths, Target};
-use super::scan::{DEPTH_MAX, Kind};
+use super::scan::DEPTH_MAX;
 use super::sink::{self, Sink};
 
 /// What to do with the next value.

@@ -19,12 +19,13 @@
 
 use super::avro::{self, Program as Avro};
 use super::avro_schema::Schema;
+use super::found::{Found, Kind};
 use super::frame::{FRAME, SchemaText, json_start, schema_id, unframed};
 use super::options::{DecodeOptionsError, Envelope, Format, Packing};
 use super::path::Paths;
 use super::protobuf::Program as Protobuf;
 use super::rejection::Rejection;
-use super::scan::{ANYWHERE, Found, Kind, Scanner, unescape};
+use super::scan::{ANYWHERE, Scanner, unescape};
 use super::shape::Value;
 use super::sink::Sink;
 use crate::collect::Reason;

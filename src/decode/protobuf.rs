@@ -13,9 +13,9 @@
 //! Well-known types are as in Protobuf's JSON mapping: a `Timestamp` is RFC 3339 text (write
 //! `time_unit = "rfc3339"`), the wrappers are what they wrap. Enums are the names of their values.
 
+use super::found::Kind;
 use super::frame::{SchemaText, message_indexes};
 use super::path::{Paths, Target};
-use super::scan::Kind;
 use super::sink::{self, Sink};
 use super::time;
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};

@@ -1,31 +1,31 @@
-//! Why a record is not an event, in words for the dead letter and the log.
+//! Why a record is rejected, as text for the dead letter and the log.
 //!
-//! The words are made only when a record is refused, and hold at most [`SHOWN_CHARS`] characters of it:
-//! a record of megabytes must not become a log line of megabytes.
+//! The text is built only for a rejected record and contains at most [`SHOWN_CHARS`] characters of it, so
+//! that a record of megabytes does not become a log line of megabytes.
 
-use super::scan::{Fault, What};
+use super::found::{Fault, What};
 use crate::collect::Reason;
 
-/// A record that is not an event.
+/// A rejected record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rejection {
-    /// The counter it goes to.
+    /// The counter that it adds to.
     pub reason: Reason,
     /// The field, its value and the remedy.
     pub detail: String,
 }
 
-/// How much of a value is shown.
+/// Characters of a value that are shown.
 const SHOWN_CHARS: usize = 64;
 
 impl Rejection {
-    /// A rejection with its words.
+    /// A rejection with its text.
     #[cold]
     pub(super) fn new(reason: Reason, detail: String) -> Rejection {
         Rejection { reason, detail }
     }
 
-    /// The field lacks.
+    /// The field is missing.
     #[cold]
     pub(super) fn missing(field: &str, what: &str) -> Rejection {
         Rejection::new(
@@ -48,7 +48,7 @@ impl Rejection {
     pub(super) fn fault(fault: Fault, bytes: &[u8]) -> Rejection {
         let what = match fault.what {
             What::Expected(what) => format!("expected {what}"),
-            What::Twice => "a wanted field comes twice; which one is meant?".to_string(),
+            What::Twice => "a wanted field appears twice; write it once".to_string(),
             What::ControlCharacter => "control character within a string; escape it".to_string(),
             What::BadEscape => "bad escape within a string".to_string(),
             What::TooDeep => "nested too deeply".to_string(),
@@ -88,7 +88,7 @@ impl std::fmt::Display for Rejection {
     }
 }
 
-/// The first characters of a value, as it stands in the record.
+/// The first characters of a value.
 pub(super) fn shorten(value: &str) -> String {
     let mut chars = value.chars();
     let head: String = chars.by_ref().take(SHOWN_CHARS).collect();

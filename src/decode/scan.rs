@@ -1,82 +1,29 @@
-//! A strict JSON scanner that notes where the wanted fields lie, in one pass and without allocation.
+//! A strict JSON scanner that locates the wanted fields in one pass without allocation.
 //!
-//! Kept: for each slot of [`Paths`] the kind of its value and its place in the record. Nothing is
-//! converted here; a record of thirty fields of which five are wanted pays for five. But everything is
-//! checked: a record that is broken anywhere is broken, because a decoder that reads on past damage
-//! counts what nobody wrote. The grammar is RFC 8259's; UTF-8 is checked by the caller, once, for the
-//! whole record; nesting stops at [`DEPTH_MAX`], where serde_json stops too.
+//! For each slot of [`Paths`] it stores the kind of the value and its position in the record. It converts
+//! nothing, so a record with thirty fields costs the conversion of the five wanted ones only. But it
+//! checks every byte: a record that is malformed anywhere is rejected, because a decoder that continues
+//! after damage may count data that was never written. The grammar is RFC 8259. The caller checks UTF-8
+//! once for the whole record. Nesting is limited to [`DEPTH_MAX`], as in serde_json.
 //!
-//! Two liberties are *not* taken: a wanted key that comes twice is refused (readers differ in which one
-//! they believe), and so is half of a surrogate pair. One is: `NaN`, `Infinity` and `-Infinity`, which
-//! Python writes, are read within the prediction, so that the record is counted as what it is, a score
-//! that is not finite.
+//! The scanner rejects a wanted key that appears twice (readers differ in which one they use) and half of
+//! a surrogate pair. It accepts `NaN`, `Infinity` and `-Infinity`, which Python writes, within the
+//! prediction, so that the record is counted as a score that is not finite.
 //!
-//! Strings are walked eight bytes at a time: a byte is special when it is a quote, a backslash or below
-//! 0x20, and the usual borrow trick marks the first special byte of a word exactly (marks above the
-//! first may be false, and are not looked at).
+//! Strings are scanned eight bytes at a time. A byte is special if it is a quote, a backslash or below
+//! 0x20. The usual borrow trick marks the first special byte of a word exactly; marks above the first may
+//! be false and are ignored.
 
+use super::found::{Fault, Found, Kind, What};
 use super::path::{Child, Paths, Target};
 
-/// Nesting of arrays and objects that is followed.
+/// Deepest nesting of arrays and objects.
 pub(super) const DEPTH_MAX: u32 = 127;
 
-/// In place of a slot: NaN may stand in every value, as in one that was not written as JSON.
+/// In place of a slot: NaN is allowed in every value, for records that were not JSON originally.
 pub(super) const ANYWHERE: usize = usize::MAX - 1;
 
-/// What a slot holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Missing,
-    Null,
-    True,
-    False,
-    Number,
-    /// `NaN`, `Infinity` or `-Infinity`, only within the prediction.
-    NotFinite,
-    /// The span is the inside of the quotes.
-    Text,
-    /// The same, but with escapes to be undone.
-    EscapedText,
-    Array,
-    Object,
-}
-
-/// Kind and place of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Found {
-    pub kind: Kind,
-    pub start: usize,
-    pub end: usize,
-}
-
-impl Found {
-    pub const MISSING: Found = Found {
-        kind: Kind::Missing,
-        start: 0,
-        end: 0,
-    };
-}
-
-/// Where the record stops being JSON, and why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fault {
-    pub at: usize,
-    pub what: What,
-}
-
-/// Why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
-    Expected(&'static str),
-    /// The wanted field of this slot, or the object that holds it, comes a second time.
-    Twice,
-    ControlCharacter,
-    BadEscape,
-    TooDeep,
-    TrailingBytes,
-}
-
-/// A place in a record.
+/// A position in a record.
 pub(super) struct Scanner<'b> {
     pub bytes: &'b [u8],
     pub at: usize,
@@ -85,7 +32,7 @@ pub(super) struct Scanner<'b> {
 type Scan<T> = Result<T, Fault>;
 
 impl<'b> Scanner<'b> {
-    /// Scans a whole record. `lenient` is the slot within which NaN may stand, [`ANYWHERE`] all of them.
+    /// Scans a whole record. `lenient` is the slot in which NaN is allowed; [`ANYWHERE`] means all.
     pub fn record(
         bytes: &'b [u8],
         paths: &mut Paths,
@@ -109,7 +56,7 @@ impl<'b> Scanner<'b> {
         Ok(())
     }
 
-    /// Members of an object that holds wanted fields; the brace is behind us.
+    /// Scans the members of an object with wanted fields, after its opening brace.
     fn wanted_object(&mut self, walk: &mut Walk<'_>, node: usize, depth: u32) -> Scan<()> {
         let mut next = 0;
         self.space();
@@ -155,7 +102,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// The value of a key under which wanted fields lie.
+    /// Scans the value of a key that contains wanted fields.
     fn wanted_member(
         &mut self,
         walk: &mut Walk<'_>,
@@ -181,7 +128,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// A key that matched no child byte for byte: unwanted, or wanted but written with escapes.
+    /// A key that matches no child byte for byte: unwanted, or wanted but written with escapes.
     #[inline]
     fn other_key(&mut self, children: &[Child]) -> Scan<Option<Target>> {
         let key = self.string()?;
@@ -195,7 +142,7 @@ impl<'b> Scanner<'b> {
             .map(|c| c.target))
     }
 
-    /// Any value; answers what it is and where.
+    /// Scans any value. Returns its kind and position.
     #[inline]
     pub fn value(&mut self, lenient: bool, depth: u32) -> Scan<Found> {
         let start = self.at;
@@ -255,7 +202,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// A key, its colon and the space around them.
+    /// Scans a key, its colon and the space around them.
     pub fn key(&mut self) -> Scan<Found> {
         self.expect(b'"', "a key: `\"`")?;
         let key = self.string()?;
@@ -285,7 +232,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// The rest of a string; the opening quote is behind us.
+    /// Scans a string after its opening quote.
     #[inline]
     fn string(&mut self) -> Scan<Found> {
         let start = self.at;
@@ -316,7 +263,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// One escape; we stand on its backslash.
+    /// Scans one escape from its backslash on.
     #[cold]
     fn escape(&mut self) -> Scan<()> {
         match self.bytes.get(self.at + 1) {
@@ -345,7 +292,7 @@ impl<'b> Scanner<'b> {
         }
     }
 
-    /// The UTF-16 unit of the `\uXXXX` that we stand on.
+    /// The UTF-16 unit of the `\uXXXX` at the current position.
     fn unit(&self) -> Option<u32> {
         let b = self.bytes.get(self.at..self.at + 6)?;
         if b[0] != b'\\' || b[1] != b'u' {
@@ -443,17 +390,17 @@ impl<'b> Scanner<'b> {
     }
 }
 
-/// What a scan of a record reads and fills.
+/// Input and output of the scan of a record.
 struct Walk<'w> {
     paths: &'w mut Paths,
     lenient: usize,
     found: &'w mut [Found],
-    /// One bit a node: its key has come.
+    /// One bit per node: its key was seen.
     seen: u64,
 }
 
-/// The child whose key (with its closing quote) stands at the head of `rest`, and that length; it is
-/// moved to place `next`.
+/// The child whose key (with its closing quote) starts `rest`, and the length of the key. The child is
+/// moved to index `next`, because keys usually come in the same order.
 #[inline]
 fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Target, usize)> {
     if let Some(c) = children.get(next)
@@ -477,7 +424,7 @@ fn all_digits(word: u64) -> bool {
     word & HIGH == ZEROS && word.wrapping_add(0x0606_0606_0606_0606) & HIGH == ZEROS
 }
 
-/// A mark in the top bit of each byte that ends or breaks a string, exact up to the first.
+/// Marks, in its top bit, each byte that ends or breaks a string. Exact up to the first mark.
 #[inline]
 fn special(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -503,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_digits_are_told_from_anything_else() {
+    fn eight_digits_are_distinguished_from_anything_else() {
         for byte in 0..=255u8 {
             for place in 0..8 {
                 let mut w = *b"90123459";

@@ -7,7 +7,7 @@
 //! test holds; it costs some 40 ns a number. A 32-bit float is widened first: exact, though its decimal
 //! looks odd (0.1 is 0.10000000149011612).
 
-use super::scan::{Found, Kind};
+use super::found::{Found, Kind};
 use std::fmt::Write;
 
 /// Where a reader leaves the values of the slots.

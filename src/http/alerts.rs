@@ -1,7 +1,8 @@
 //! Alerts, silences and acknowledgements over HTTP.
 //!
-//! Reading needs nobody's leave and waits for nobody. A change waits for the disk, so that an answer of 200 means that a restart knows
-//! it. A body must say `content-type: application/json`, which a page of another site cannot send without asking first.
+//! Reads need no permission and wait for nothing. A change waits for the disk, so that a response of 200
+//! survives a restart. A body must have `content-type: application/json`, which a page of another site
+//! cannot send without a preflight request.
 
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
@@ -14,7 +15,7 @@ use super::response::{Answer, error, ok};
 use crate::alert::{Ack, AlertState, Book, Matcher, Severity, Silence};
 use crate::judge::{StreamReport, alarm};
 use crate::telemetry::Published;
-use crate::telemetry::control::{Asked, Told};
+use crate::telemetry::control::{AlertRequest, AlertResponse};
 
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -94,12 +95,12 @@ fn ack_json(a: &Ack) -> Value {
     json!({ "by": a.by, "note": a.note, "at_ms": a.at_ms, "at": rfc3339(a.at_ms), "since_ms": a.since_ms })
 }
 
-/// A silence as people ask for it.
+/// A requested silence.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WantedSilence {
+struct SilenceRequest {
     matchers: Vec<Matcher>,
-    /// `2h`; or `until_ms`.
+    /// Such as `2h`; an alternative to `until_ms`.
     #[serde(rename = "for")]
     length: Option<String>,
     until_ms: Option<i64>,
@@ -108,10 +109,10 @@ struct WantedSilence {
     note: String,
 }
 
-/// An acknowledgement as people give it.
+/// A requested acknowledgement.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WantedAck {
+struct AckRequest {
     by: String,
     #[serde(default)]
     note: String,
@@ -126,32 +127,34 @@ pub fn changes(method: &Method, route: &Route) -> bool {
     }
 }
 
-/// Does what is asked, and waits for the disk.
+/// Executes the request and waits for the disk.
 pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
-    let asked = match route {
-        Route::Silences => wanted_silence(body),
-        Route::Silence(id) => Ok(Asked::Lift(*id)),
-        Route::Acknowledge(fingerprint) => parse(body).map(|w: WantedAck| Asked::Acknowledge {
-            fingerprint: fingerprint.clone(),
-            by: w.by,
-            note: w.note,
-        }),
+    let request = match route {
+        Route::Silences => silence_request(body),
+        Route::Silence(id) => Ok(AlertRequest::Lift(*id)),
+        Route::Acknowledge(fingerprint) => {
+            parse(body).map(|w: AckRequest| AlertRequest::Acknowledge {
+                fingerprint: fingerprint.clone(),
+                by: w.by,
+                note: w.note,
+            })
+        }
         _ => Err("nothing to change here".to_owned()),
     };
-    let asked = match asked {
-        Ok(asked) => asked,
+    let request = match request {
+        Ok(request) => request,
         Err(why) => return error(StatusCode::BAD_REQUEST, &why, EXAMPLE),
     };
-    match published.control.ask(asked) {
+    match published.control.request(request) {
         None => {
             let hint = "start it with `trueline run --config FILE`";
-            let what = "nobody is told of alerts here";
+            let what = "this process sends no alerts";
             error(StatusCode::SERVICE_UNAVAILABLE, what, hint)
         }
-        Some(Told::Silenced(silence)) => ok(&silence_json(&silence)),
-        Some(Told::Acknowledged(ack)) => ok(&ack_json(&ack)),
-        Some(Told::Done) => ok(&json!({ "done": true })),
-        Some(Told::Unknown) => {
+        Some(AlertResponse::Silenced(silence)) => ok(&silence_json(&silence)),
+        Some(AlertResponse::Acknowledged(ack)) => ok(&ack_json(&ack)),
+        Some(AlertResponse::Done) => ok(&json!({ "done": true })),
+        Some(AlertResponse::Unknown) => {
             let hint = "see /api/v1/alerts for alerts that fire, /api/v1/silences for silences";
             error(
                 StatusCode::NOT_FOUND,
@@ -159,30 +162,30 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
                 hint,
             )
         }
-        Some(Told::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
+        Some(AlertResponse::Refused(why)) => error(StatusCode::UNPROCESSABLE_ENTITY, &why, EXAMPLE),
     }
 }
 
 const EXAMPLE: &str = "a silence is {\"matchers\": [\"model=fraud\"], \"for\": \"2h\", \"by\": \"ann\", \"note\": \"release\"}; \
                        an acknowledgement {\"by\": \"ann\", \"note\": \"rolling back\"}";
 
-fn wanted_silence(body: &[u8]) -> Result<Asked, String> {
-    let wanted: WantedSilence = parse(body)?;
-    let until_ms = match (&wanted.length, wanted.until_ms) {
+fn silence_request(body: &[u8]) -> Result<AlertRequest, String> {
+    let request: SilenceRequest = parse(body)?;
+    let until_ms = match (&request.length, request.until_ms) {
         (None, Some(until_ms)) => until_ms,
         (Some(length), None) => {
             let length = humantime::parse_duration(length);
-            let length = length.map_err(|e| format!("`for` is not a length of time: {e}"))?;
+            let length = length.map_err(|e| format!("`for` is not a duration: {e}"))?;
             let ms = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
             now_ms().saturating_add(ms)
         }
         _ => return Err("write either `for` or `until_ms`".to_owned()),
     };
-    Ok(Asked::Silence {
-        matchers: wanted.matchers,
+    Ok(AlertRequest::Silence {
+        matchers: request.matchers,
         until_ms,
-        by: wanted.by,
-        note: wanted.note,
+        by: request.by,
+        note: request.note,
     })
 }
 
@@ -190,7 +193,7 @@ fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, String> {
     serde_json::from_slice(body).map_err(|e| format!("the body cannot be read: {e}"))
 }
 
-/// Of this machine; what people ask for is in its time.
+/// The clock of this machine, which requests refer to.
 fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |s| i64::try_from(s.as_millis()).unwrap_or(i64::MAX))

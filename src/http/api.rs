@@ -14,7 +14,7 @@ use crate::judge::{
 use crate::stats::evaluation::Evaluation;
 use crate::stats::view::View;
 use crate::telemetry::Published;
-use crate::telemetry::collector::verdict_words;
+use crate::telemetry::verdict_words;
 
 /// All streams, or those of one model, each with its windows in short.
 pub fn streams(published: &Published, model: Option<&str>) -> Value {

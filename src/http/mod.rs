@@ -1,27 +1,32 @@
-//! Everything that leaves over HTTP: metrics, health, the JSON interface and a page for people.
+//! HTTP: metrics, health, the JSON API and pages for people.
 //!
-//! | path | answers |
+//! | path | response |
 //! |---|---|
-//! | `/` | a page that links the others and lists the streams |
-//! | `/metrics` | Prometheus text format, collected at the moment of the scrape |
-//! | `/live` | 200 while every loop ticks, else 503 with the silent ones |
-//! | `/ready` | 200 once every named part said so, else 503 with the missing ones and why |
-//! | `/api/v1/streams` | every monitored stream with its verdicts, `?model=` narrows |
-//! | `/api/v1/streams/{id}` | everything known of one stream |
-//! | `/api/v1/streams/{id}/reliability` | the cells of its reliability diagram with their bars, `?window=` picks |
-//! | `/api/v1/streams/{id}/recalibration` | what would mend it; `?format=csv` is a table for download, `?window=` and `?method=` pick |
-//! | `/api/v1/ledger` | budgets of false alarms: what is promised, what was staked, which streams are alarmed |
-//! | `/api/v1/alerts` | alerts that are not inactive, the most urgent first; `?all=1` all |
-//! | `POST /api/v1/alerts/{fingerprint}/ack` | says who looks after one that fires |
-//! | `/api/v1/silences` | what is kept back; POST adds one, `DELETE /api/v1/silences/{id}` lifts it |
-//! | `/streams/{id}` | the same as a page with the diagram drawn |
+//! | `/` | a page with the list of streams and links to the others |
+//! | `/streams/{id}` | one stream as a page with its reliability diagrams |
+//! | `/metrics` | Prometheus text format, collected during the scrape |
+//! | `/live` | 200 while every loop ticks, otherwise 503 with the silent loops |
+//! | `/ready` | 200 once every part is ready, otherwise 503 with the missing parts and reasons |
+//! | `POST /-/reload` | reloads the configuration |
+//! | `/api/v1/streams` | every monitored stream with its verdicts; `?model=` filters |
+//! | `/api/v1/streams/{id}` | one stream in full |
+//! | `/api/v1/streams/{id}/reliability` | the cells of its diagram; `?window=` selects |
+//! | `/api/v1/streams/{id}/recalibration` | its maps; `?format=csv`, `?window=`, `?method=` |
+//! | `/api/v1/ledger` | false-alarm budgets: guarantees, use, alarmed streams |
+//! | `/api/v1/comparisons` | all comparisons of versions |
+//! | `/api/v1/models/{model}/comparison` | the comparisons of one model |
+//! | `/api/v1/alerts` | active alerts, the most urgent first; `?all=1` includes inactive ones |
+//! | `POST /api/v1/alerts/{fingerprint}/ack` | acknowledges a firing alert |
+//! | `/api/v1/silences` | silences; `POST` adds one |
+//! | `DELETE /api/v1/silences/{id}` | lifts a silence |
+//! | `/api/v1/tap` | labelled predictions as lines of JSON; `?model=`, `?rate=` |
 //!
-//! An id is `model/version/segment/view` with each of the four parts percent-encoded, or all of it
-//! as one percent-encoded part. GET and HEAD, but for silences, acknowledgements and `/-/reload`.
+//! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole id as
+//! one percent-encoded part. All other methods are GET and HEAD.
 //!
-//! Why plain hyper: eight routes need no framework, and every limit (`server.rs`) stays in sight.
-//! Answers are computed from [`Published`](crate::telemetry::Published) without waiting for any other
-//! thread, so a request can be slow only by the size of its own answer.
+//! Plain hyper is enough for these routes, and keeps every limit in sight (`server.rs`). Responses are
+//! computed from [`Published`](crate::telemetry::Published) without waiting for any other thread, so a
+//! request is slow only if its own response is large. Changes wait for the disk.
 
 mod alerts;
 pub mod answer;
@@ -33,6 +38,7 @@ mod path;
 mod recalibration;
 mod response;
 mod server;
+mod text;
 
 pub use api::rfc3339;
 pub use path::page_path;

@@ -1,13 +1,15 @@
-//! Two pages for people: what is monitored, and one stream with its reliability diagrams.
+//! Two HTML pages: the list of streams, and one stream with its reliability diagrams.
 //!
-//! Plain HTML with the style inside, no script: it works where nothing else is installed, behind any
-//! proxy, and in a text browser. Every value from the outside passes through [`escape`].
+//! Plain HTML with inline style and no script, so that it works without other software, behind any proxy
+//! and in a text browser. Every value from outside passes through [`escape`].
 
 use std::fmt::Write;
 
 use super::api::rfc3339;
+use super::api::{decided, p_value};
 use super::diagram;
 use super::path::{encode, encode_id};
+use super::text::{clock, escape, number, or_none, significance, thousands};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
 use crate::judge::{
@@ -17,7 +19,7 @@ use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 use crate::telemetry::Published;
-use crate::telemetry::collector::verdict_words;
+use crate::telemetry::verdict_words;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -48,20 +50,20 @@ pub fn index(published: &Published) -> String {
          <li><a href=/metrics>/metrics</a> for Prometheus\
          <li><a href=/live>/live</a> and <a href=/ready>/ready</a> for probes\
          <li><a href=/api/v1/streams>/api/v1/streams</a> the list above as JSON\
-         <li>/api/v1/streams/{id} everything known of one stream\
+         <li>/api/v1/streams/{id} one stream in full\
          <li>/api/v1/streams/{id}/reliability the cells of its diagram\
-         <li><a href=/api/v1/ledger>/api/v1/ledger</a> budgets of false alarms, promised and spent\
-         <li><a href=/api/v1/comparisons>/api/v1/comparisons</a> and /api/v1/models/{model}/comparison versions that scored the same ids\
-         <li>/api/v1/streams/{id}/recalibration what would mend it; <code>?format=csv</code> as a table\
-         <li><a href=/api/v1/alerts>/api/v1/alerts</a> what fires, <a href=/api/v1/silences>/api/v1/silences</a> what is kept back\
-         <li>/api/v1/tap pairs as they form, by lines; <code>?model=</code> and <code>?rate=</code>\
-         <li>POST /-/reload reads the configuration again\
+         <li><a href=/api/v1/ledger>/api/v1/ledger</a> false-alarm budgets: guarantees and use\
+         <li><a href=/api/v1/comparisons>/api/v1/comparisons</a> and /api/v1/models/{model}/comparison compare versions that scored the same ids\
+         <li>/api/v1/streams/{id}/recalibration recalibration maps; <code>?format=csv</code> as a table\
+         <li><a href=/api/v1/alerts>/api/v1/alerts</a> alerts, <a href=/api/v1/silences>/api/v1/silences</a> silences\
+         <li>/api/v1/tap labelled predictions as lines of JSON; <code>?model=</code> and <code>?rate=</code>\
+         <li>POST /-/reload reloads the configuration\
          </ul>",
     );
     page("trueline", &body)
 }
 
-/// The page of one stream; `window` picks one of its windows.
+/// The page of one stream; `window` selects one of its windows.
 pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
     let id = &report.id;
     let mut body = String::new();
@@ -84,8 +86,8 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
         clock(report.last_event_ms)
     );
     stream_alert(report, &mut body);
-    if let Some(told) = &report.detector {
-        detector(told, &mut body);
+    if let Some(report) = &report.detector {
+        detector(report, &mut body);
     }
     let path = encode_id(id);
     for shown in report
@@ -106,13 +108,13 @@ pub fn stream(report: &StreamReport, window: Option<&str>) -> String {
 }
 
 /// The detector, above the windows.
-fn detector(told: &DetectorReport, body: &mut String) {
-    let bounds = &told.bounds;
-    match &told.alarm {
+fn detector(report: &DetectorReport, body: &mut String) {
+    let bounds = &report.bounds;
+    match &report.alarm {
         Some(alarm) => {
             let _ = write!(
                 body,
-                "<section><h2>detector <span class=\"badge bad\">alarm</span></h2><p class=when>since {} UTC, begun about \
+                "<section><h2>detector <span class=\"badge bad\">alarm</span></h2><p class=when>since {} UTC, started about \
                  {} UTC · alarm {} since it was clear</p><p class=words>{}.</p>",
                 clock(alarm.since_ms),
                 clock(alarm.onset_ms as i64),
@@ -121,7 +123,7 @@ fn detector(told: &DetectorReport, body: &mut String) {
             );
         }
         None => {
-            let share = told.evidence.log_worth / told.log_threshold;
+            let share = report.evidence.log_worth / report.log_threshold;
             let _ = write!(
                 body,
                 "<section><h2>detector <span class=\"badge good\">no alarm</span></h2><p class=when>evidence {:.0} % of \
@@ -132,18 +134,18 @@ fn detector(told: &DetectorReport, body: &mut String) {
     }
     let _ = write!(
         body,
-        "<p>At all times, {:.0} % sure: mean of outcome minus score {} to {}, ECE ℓ2 at least {}, over {} events. {}: {}.</p></section>",
-        100.0 * told.confidence,
+        "<p>Anytime-valid with {:.0} % confidence: mean of outcome minus score {} to {}, ECE ℓ2 at least {}, over {} events. {}: {}.</p></section>",
+        100.0 * report.confidence,
         number(bounds.mean.0),
         number(bounds.mean.1),
         number(bounds.ece2_lower.sqrt()),
         thousands(bounds.n),
-        escape(&told.account),
-        escape(&told.promise)
+        escape(&report.account),
+        escape(&report.promise)
     );
 }
 
-/// The alert of the stream, where there is one.
+/// The alert of the stream, if it is active.
 fn stream_alert(report: &StreamReport, body: &mut String) {
     let alert = &report.alert;
     let (state, severity) = (alert.state.as_str(), alert.severity);
@@ -160,7 +162,7 @@ fn stream_alert(report: &StreamReport, body: &mut String) {
     );
 }
 
-/// One window of the stream's page.
+/// One window on the page of a stream.
 fn section(path: &str, window: &WindowReport, body: &mut String) {
     let _ = write!(
         body,
@@ -169,7 +171,7 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
         badge(window),
         clock(window.start_ms),
         clock(window.end_ms),
-        young(window),
+        data_since(window),
         thousands(window.n),
         alert(window)
     );
@@ -179,13 +181,13 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
                 body,
                 "<p class=words>{}{}</p><div class=pair>",
                 escape(&sentence(window.verdict, e)),
-                fewer(window, e)
+                events_left(window, e)
             );
             let advised = window.mending.as_deref().and_then(Mending::advised);
             body.push_str(&diagram::svg(&e.reliability, advised.map(|(map, _)| map)));
             figures(e, body);
             body.push_str("</div>");
-            mending(path, window, body);
+            recalibration_maps(path, window, body);
         }
         other => {
             let words = match other {
@@ -208,22 +210,22 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
     body.push_str("</section>");
 }
 
-/// What would mend a miscalibrated window.
-fn mending(path: &str, window: &WindowReport, body: &mut String) {
+/// Recalibration maps for a miscalibrated window.
+fn recalibration_maps(path: &str, window: &WindowReport, body: &mut String) {
     let Some(mending) = window.mending.as_deref() else {
         return;
     };
     let words = match &mending.judged {
         Some(j) => recalibration::words(&j.judgement, &j.fitted.fits),
         None => format!(
-            "maps were fitted to the window until {} UTC and are judged on the next that begins there",
+            "maps were fitted to the window that ends at {} UTC and will be evaluated on the next window",
             clock(mending.fitted.end_ms)
         ),
     };
     let name = encode(&window.window);
     let _ = write!(
         body,
-        "<p class=words>To mend it: {}. <a href=\"/api/v1/streams/{path}/recalibration?window={name}\">maps</a>",
+        "<p class=words>Recalibration: {}. <a href=\"/api/v1/streams/{path}/recalibration?window={name}\">maps</a>",
         escape(&words)
     );
     if mending.advised().is_some() {
@@ -235,8 +237,8 @@ fn mending(path: &str, window: &WindowReport, body: &mut String) {
     body.push_str("</p>");
 }
 
-/// Since when there are data, where that is not the window's begin.
-fn young(window: &WindowReport) -> String {
+/// Start of the data, if it is later than the start of the window.
+fn data_since(window: &WindowReport) -> String {
     if window.n > 0 && window.since_ms > window.start_ms {
         format!(", data since {}", clock(window.since_ms))
     } else {
@@ -244,13 +246,13 @@ fn young(window: &WindowReport) -> String {
     }
 }
 
-/// Of how many events the figures are, where a restart left fewer than were judged.
-fn fewer(window: &WindowReport, e: &Evaluation) -> String {
+/// Number of events behind the figures, if a restart left fewer than were judged.
+fn events_left(window: &WindowReport, e: &Evaluation) -> String {
     if e.n == window.n {
         return String::new();
     }
     let n = thousands(e.n);
-    format!(" Restarted since: until the next slide the figures are of the {n} events still held.")
+    format!(" Restarted since: until the next slide the figures cover the {n} events that remain.")
 }
 
 /// The numbers of an evaluation as a table of two columns.
@@ -297,7 +299,7 @@ fn figures(e: &Evaluation, body: &mut String) {
     body.push_str("</table>");
 }
 
-/// A row of the index: the stream is named once, beside all its windows.
+/// A row of the index. The first row of a stream names it for all its windows.
 fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &mut String) {
     body.push_str(if first { "<tr class=first>" } else { "<tr>" });
     if first {
@@ -341,7 +343,7 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
     let _ = write!(body, "<td>{}<td>{}", alert(window), clock(window.end_ms));
 }
 
-/// Live, ready, and what is missing.
+/// Whether the program is live and ready, and what is missing.
 fn health(published: &Published, body: &mut String) {
     let missing = published.missing();
     body.push_str("<p class=health>");
@@ -364,7 +366,7 @@ fn health(published: &Published, body: &mut String) {
     body.push_str("</p>");
 }
 
-/// The alert's state; plain words unless it wants attention.
+/// State of the alert, highlighted if it needs attention.
 fn alert(window: &WindowReport) -> String {
     let class = match window.alert {
         AlertState::Firing => "bad",
@@ -390,20 +392,20 @@ fn sentence(verdict: Verdict, e: &Evaluation) -> String {
     match (e.reject, verdict) {
         (true, Verdict::Miscalibrated) => format!("Calibration is rejected: {words}."),
         (true, _) => format!("There is a deviation within the tolerance: {words}."),
-        (false, _) => "Nothing here speaks against the scores.".to_owned(),
+        (false, _) => "There is no evidence against the scores.".to_owned(),
     }
 }
 
-/// A vector view has no diagram: its verdict with its numbers.
+/// Verdict and numbers of a vector view, which has no diagram.
 fn vector_sentence(verdict: Verdict, e: &multiclass::Evaluation) -> String {
     let i = &e.interval;
-    let said = match (e.tcal.reject, verdict) {
+    let verdict = match (e.tcal.reject, verdict) {
         (true, Verdict::Miscalibrated) => "Calibration is rejected",
         (true, _) => "There is a deviation within the tolerance",
-        (false, _) => "Nothing here speaks against the probabilities",
+        (false, _) => "There is no evidence against the probabilities",
     };
     format!(
-        "{said}: ℓ2-ECE over {} coordinates {}, {:.0} % interval {} to {}, p {}. A vector has no single score, so no \
+        "{verdict}: ℓ2-ECE over {} coordinates {}, {:.0} % interval {} to {}, p {}. A vector has no single score, so no \
          diagram, direction, detector or recalibration.",
         e.dimension,
         number(i.estimate_squared.max(0.0).sqrt()),
@@ -414,19 +416,19 @@ fn vector_sentence(verdict: Verdict, e: &multiclass::Evaluation) -> String {
     )
 }
 
-/// The kernel test has a number for the error, and a lower end.
+/// Verdict and numbers of a kernel view.
 fn kernel_sentence(verdict: Verdict, e: &WindowEvaluation) -> String {
-    let said = match (e.reject, verdict) {
+    let verdict = match (e.reject, verdict) {
         (true, Verdict::Miscalibrated) => "Calibration is rejected",
         (true, _) => "There is a deviation that need not exceed the tolerance",
-        (false, _) => "Nothing here speaks against the probabilities",
+        (false, _) => "There is no evidence against the probabilities",
     };
     let by = match &e.features {
         Some(f) if e.by_features => format!("by {} random features of all events", f.count),
         _ => format!("by {} of {} events", e.sample.n, e.n),
     };
     format!(
-        "{said}: kernel calibration error {} over {} classes, at least {} with {:.0} % confidence, p {}, {by}. A vector has \
+        "{verdict}: kernel calibration error {} over {} classes, at least {} with {:.0} % confidence, p {}, {by}. A vector has \
          no single score, so no diagram, direction, detector or recalibration.",
         number(e.kce),
         e.classes,
@@ -439,72 +441,12 @@ fn kernel_sentence(verdict: Verdict, e: &WindowEvaluation) -> String {
 fn undecided_sentence(window: &WindowReport) -> &'static str {
     match verdict_words(window.verdict).1 {
         Some("too_few") => "Too few events for a verdict.",
-        Some("immature") => "Outcomes are still expected; no verdict before they had their time.",
+        Some("immature") => "Outcomes are still expected; there is no verdict before they are due.",
         Some("stale") => "No new data; the last values were withdrawn.",
-        Some("late") => "Too many events came late for this window to be judged.",
+        Some("late") => "Too many events arrived late to judge this window.",
         Some("capacity") => "A limit was reached; not all events of this window were kept.",
         _ => "No verdict.",
     }
-}
-
-fn or_none(text: &str) -> &str {
-    if text.is_empty() { "–" } else { text }
-}
-
-/// Day and time without the zone.
-fn clock(ms: i64) -> String {
-    rfc3339(ms).replace('T', " ").replace('Z', "")
-}
-
-/// Four significant digits, in scientific form below 0.0001.
-fn number(value: f64) -> String {
-    let size = value.abs();
-    if value == 0.0 {
-        "0".to_owned()
-    } else if size < 1e-4 {
-        format!("{value:.2e}")
-    } else if size < 1.0 {
-        format!("{value:.4}")
-    } else {
-        format!("{value:.3}")
-    }
-}
-
-/// A p-value; one too small to mean its digits is bounded, since none is 0.
-fn significance(p: f64) -> String {
-    if p < 1e-99 {
-        "&lt; 1e-99".to_owned()
-    } else {
-        number(p)
-    }
-}
-
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// Text made safe inside elements and quoted attributes.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 fn page(title: &str, body: &str) -> String {
@@ -514,26 +456,4 @@ fn page(title: &str, body: &str) -> String {
          <meta http-equiv=refresh content=10><style>{STYLE}</style><main>{body}</main></html>\n",
         escape(title)
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_keep_four_digits_and_small_ones_their_exponent() {
-        assert_eq!(number(0.0), "0");
-        assert_eq!(number(0.012_345), "0.0123");
-        assert_eq!(number(1.2e-9), "1.20e-9");
-        assert_eq!(number(-0.5), "-0.5000");
-        assert_eq!(significance(0.0), "&lt; 1e-99");
-        assert_eq!(significance(0.25), "0.2500");
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(thousands(999), "999");
-    }
-
-    #[test]
-    fn names_from_outside_cannot_become_markup() {
-        assert_eq!(escape("<b a='\"&"), "&lt;b a=&#39;&quot;&amp;");
-    }
 }

@@ -1,19 +1,19 @@
-//! From a request's path to what is asked for, and back from a stream to its path.
+//! Translates request paths to routes, and streams to paths.
 //!
 //! A stream has four parts, model, version, segment and view, and any of them may contain a slash or
 //! be empty. So each part is percent-encoded in a path (`fraud/v1/country=DE/binary`,
-//! `team%2Ffraud/v1//binary`); as a convenience the whole id may also be one encoded part, as it is
-//! printed in logs and labels.
+//! `team%2Ffraud/v1//binary`). The whole id may also be one encoded part, in the form of logs and
+//! labels.
 
 use std::fmt::Write;
 
 use crate::judge::StreamId;
 use crate::telemetry::Published;
 
-/// What a path asks for.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
-    /// The page that links everything.
+    /// The page with the list of streams.
     Index,
     /// Prometheus text.
     Metrics,
@@ -23,35 +23,35 @@ pub enum Route {
     Ready,
     /// All streams.
     Streams,
-    /// The budgets of false alarms.
+    /// The false-alarm budgets.
     Ledger,
-    /// Versions against each other; those of one model where it is named.
+    /// Comparisons of versions, of one model or of all.
     Comparison(Option<String>),
     /// One stream; its encoded parts.
     Stream(Vec<String>),
     /// The cells of one stream.
     Reliability(Vec<String>),
-    /// What would mend one stream.
+    /// The recalibration maps of one stream.
     Recalibration(Vec<String>),
     /// The page of one stream.
     Page(Vec<String>),
     /// Reads the configuration again.
     Reload,
-    /// Pairs as they form.
+    /// Labelled predictions.
     Tap,
     /// Alerts.
     Alerts,
-    /// Somebody looks after the alert of this fingerprint.
+    /// An acknowledgement of the alert with this fingerprint.
     Acknowledge(String),
     /// Silences.
     Silences,
-    /// The silence of this number.
+    /// The silence with this number.
     Silence(u64),
-    /// Nothing known.
+    /// An unknown path.
     Unknown,
 }
 
-/// Reads a path. Parts that are not valid percent-encoded UTF-8 lead nowhere.
+/// The route of a path. Parts that are not valid percent-encoded UTF-8 yield [`Route::Unknown`].
 pub fn route(path: &str) -> Route {
     match path {
         "/" => return Route::Index,

@@ -175,7 +175,7 @@ async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Resp
         400..=499 => 1,
         _ => 2,
     };
-    published.http.answers[class].fetch_add(1, Ordering::Relaxed);
+    published.http.responses[class].fetch_add(1, Ordering::Relaxed);
     response
 }
 

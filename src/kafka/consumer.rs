@@ -1,119 +1,70 @@
 //! A consumer group member: batches of borrowed records, on the caller's thread.
 //!
-//! One call of [`Consumer::poll`] first serves what is not a record (rebalances, errors, statistics),
-//! then hands over one batch. Because both happen in turn on one thread, a partition is revoked between
-//! two batches, never within one, and no record of it is in flight when [`Handler::revoked`] is called.
+//! One call of [`Consumer::poll`] first handles rebalances, errors and statistics, then hands over one
+//! batch. Both happen in turn on one thread, so a partition is revoked between two batches, never within
+//! one, and none of its records is in flight when [`Handler::revoked`] is called.
 //!
-//! What holds for the handler, whatever the broker does:
-//! * a record comes only between `assigned` and `revoked` of its partition;
-//! * offsets of a partition grow strictly between these two, but after `rewound`;
-//! * on assignment the first record read is the one that the handler asked for, because the offset is
-//!   part of the assignment; there is no window in which another is fetched.
+//! Guarantees for the handler, whatever the broker does:
+//! * A record comes only between `assigned` and `revoked` of its partition.
+//! * Between these two, offsets of a partition strictly increase, except after `rewound`.
+//! * After an assignment the first record is the one that the handler requested, because the offset is
+//!   part of the assignment. There is no window in which another record is fetched.
 //!
-//! The first two are checked here a second time, by a table of next offsets, at the cost of one look-up
-//! a record: librdkafka has had bugs with messages of revoked partitions in batches (issue 3093).
+//! [`NextOffsets`] checks the first two a second time. [`PartitionEnds`] detects the ends of partitions,
+//! [`CommittedOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets out of range.
 //!
-//! The end of a partition is read off the watermark that comes with every answer to a fetch, and told
-//! once the partition's leader has answered again a while after it was reached ([`QUIET`]; the time of
-//! its last answer is in librdkafka's statistics). Both matter, because a partition at its end holds no
-//! other back: one whose broker is frozen or away only seems to have ended, and after an outage the
-//! backlog of one partition arrives a moment before that of the next. librdkafka's own event for it (`enable.partition.eof`) is not to be
-//! used with batches: `rd_kafka_q_serve_rkmessages` takes the event's offset, which is the next one to
-//! read, for that of a record and moves the position past it, so that the next resume (after each
-//! cooperative rebalance) skips one record a partition. A test with two members showed it.
-//!
-//! Offsets are not stored at the broker except by [`Consumer::commit`], which is a courtesy to lag
-//! tools: the truth is the caller's snapshot.
+//! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of the
+//! caller is authoritative.
 
-use super::astray::{Astray, Course, Position, position_of};
-use super::context::{Context, News, Pending};
+mod rebalance;
+
+use super::committed::CommittedOffsets;
+use super::context::{Context, Rebalance};
 use super::native::{BATCH, BatchQueue, Message};
+use super::next_offsets::NextOffsets;
+use super::offsets::{OffsetRecovery, position_of};
+use super::partition_ends::PartitionEnds;
+use super::throttle::ErrorThrottle;
+use super::topics::Topics;
 use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record, StartAt};
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
+use rdkafka::error::KafkaResult;
 use rdkafka::message::{Message as _, Timestamp};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a record before rebalances and errors are looked at again.
+/// Longest wait for a record before rebalances and errors are handled again.
 const WAIT: Duration = Duration::from_millis(20);
-
-/// How often partitions that return are forwarded.
-const FORWARD_EVERY: Duration = Duration::from_millis(50);
-
-/// Longest wait for what the group has committed, when partitions are assigned.
-const COMMITTED: Duration = Duration::from_secs(5);
-/// Longest wait for it and pause between two questions, when it was not known then.
-const COMMITTED_LATER: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(3));
-
-/// The same failure is told again after this time.
-const REPEAT_AFTER: Duration = Duration::from_secs(30);
-
-/// How long after a partition's end was reached its leader must still answer with nothing new. Fetches
-/// are answered within `fetch.wait.max.ms`, half a second.
-const QUIET: Duration = Duration::from_secs(1);
-
-/// The same without statistics, which then cannot tell whether the leader answers.
-const SETTLED: Duration = Duration::from_secs(2);
-
-/// A partition that is not assigned, in the table of next offsets.
-const NOT_OURS: i64 = -1;
 
 /// A consumer group member. Not shared: one thread polls it.
 pub struct Consumer {
     // Dropped before the client; see the safety argument in `native`.
-    queue: BatchQueue,
+    queue: BatchQueue<Context>,
     client: Arc<BaseConsumer<Context>>,
-    topics: Vec<String>,
-    /// How many of these are subscribed to; see [`KafkaOptions::followers`].
-    leads: usize,
-    /// Partitions that are ours and are not read.
-    barred: BTreeSet<Partition>,
-    /// Partitions whose next record the broker does not have.
-    astray: Astray,
-    /// Partitions that were set on their way again, with the offset that came next then, until a record came.
-    returning: BTreeMap<Partition, i64>,
-    /// Partitions of which nobody could tell what the group has committed, and when to ask again. The client was told to ask by
-    /// itself, which it does once: if the broker goes away meanwhile, it was seen never to read them.
-    untold: BTreeSet<Partition>,
-    ask_again: Instant,
+    topics: Topics,
+    /// Partitions that are assigned but not read.
+    suspended: BTreeSet<Partition>,
+    /// Partitions whose position is out of range.
+    recovery: OffsetRecovery,
+    /// Restarted partitions without a record so far, and their next offset at the restart.
+    restarted: BTreeMap<Partition, Option<i64>>,
     /// When these were last forwarded.
     forwarded: Instant,
-    /// Where a partition begins of which nothing is known.
-    begin: Offset,
+    committed: CommittedOffsets,
     brokers: String,
-    /// By topic and partition, the lowest offset that may come next, or [`NOT_OURS`].
-    next: Vec<Vec<i64>>,
-    told: HashMap<String, Instant>,
-    /// Partitions whose end has not been told since their last record or their assignment.
-    open: BTreeMap<Partition, Open>,
-    /// From the latest statistics.
-    news: BTreeMap<Partition, News>,
-    statistics: bool,
+    next: NextOffsets,
+    ends: PartitionEnds,
+    throttle: ErrorThrottle,
     paused: bool,
     joined: bool,
 }
 
-/// Where a partition stands whose end has not been told, and since when.
-struct Open {
-    position: i64,
-    since: Instant,
-}
-
-impl Open {
-    fn now() -> Open {
-        Open {
-            position: NOT_OURS,
-            since: Instant::now(),
-        }
-    }
-}
-
 impl Consumer {
-    /// Joins the group; answers at once, whether or not a broker can be reached.
+    /// Joins the group. Returns at once, whether or not a broker can be reached.
     pub fn new(options: &KafkaOptions) -> Result<Consumer, KafkaError> {
         if let Some((name, why)) = options.refused_option() {
             return Err(KafkaError::Option {
@@ -121,58 +72,56 @@ impl Consumer {
                 detail: format!("may not be set: {why}; remove it"),
             });
         }
-        let client: BaseConsumer<Context> = options
-            .consumer_config()
-            .create_with_context(Context::new(options.token(), options.lifeline()))
+        let config = options.consumer_config();
+        let client: BaseConsumer<Context> = config
+            .create_with_context(Context::new(options.token(), options.rebootstrap()))
             .map_err(KafkaError::from_native)?;
         let client = Arc::new(client);
         let queue = BatchQueue::new(Arc::clone(&client))
             .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
-        let topics: Vec<&str> = options.leads().iter().map(String::as_str).collect();
-        client.subscribe(&topics).map_err(KafkaError::from_native)?;
+        let subscribed: Vec<&str> = options.subscribed().iter().map(String::as_str).collect();
+        client
+            .subscribe(&subscribed)
+            .map_err(KafkaError::from_native)?;
         Ok(Consumer {
             queue,
             client,
-            topics: options.topics.clone(),
-            leads: options.leads().len(),
-            barred: BTreeSet::new(),
-            astray: Astray::new(options.start, options.truncated),
-            returning: BTreeMap::new(),
-            untold: BTreeSet::new(),
-            ask_again: Instant::now(),
+            topics: Topics::new(options),
+            suspended: BTreeSet::new(),
+            recovery: OffsetRecovery::new(options.start, options.truncated),
+            restarted: BTreeMap::new(),
             forwarded: Instant::now(),
-            begin: match options.start {
+            committed: CommittedOffsets::new(match options.start {
                 StartAt::Earliest => Offset::Beginning,
                 StartAt::Latest => Offset::End,
-            },
+            }),
             brokers: options.brokers.clone(),
-            next: vec![Vec::new(); options.topics.len()],
-            told: HashMap::new(),
-            open: BTreeMap::new(),
-            news: BTreeMap::new(),
-            statistics: options.consumer_config().get("statistics.interval.ms") != Some("0"),
+            next: NextOffsets::new(options.topics.len()),
+            ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
+            throttle: ErrorThrottle::default(),
             paused: false,
             joined: false,
         })
     }
 
-    /// Hands over what there is, waiting at most `timeout` for the first record; answers the number of
-    /// records. It must be called at least every `max.poll.interval.ms` (5 minutes).
+    /// Hands over available records and waits at most `timeout` for the first one. Returns the number of
+    /// records. Call it at least every `max.poll.interval.ms` (5 minutes).
     pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
         let start = Instant::now();
-        self.client.context().lifeline.hold(self.client.client());
+        let context = self.client.context();
+        context.rebootstrap.run_due(self.client.client());
         if self.serve(handler) {
-            // Told under load too: a partition without records must not hold the others back.
-            self.tell_ends(handler, false);
+            // Under load too: a partition without records must not delay the others.
+            self.report_ends(handler, false);
         }
-        if !self.astray.is_empty() {
-            self.find_again(handler);
+        if !self.recovery.is_empty() {
+            self.recover(handler);
         }
-        if !self.returning.is_empty() {
-            self.forward_returning();
+        if !self.restarted.is_empty() {
+            self.forward_restarted();
         }
-        if !self.untold.is_empty() {
-            self.ask_committed(handler);
+        if !self.committed.is_complete() {
+            self.retry_committed(handler);
         }
         let mut n = self.take(BATCH, Duration::ZERO, handler);
         while n == 0 {
@@ -180,19 +129,20 @@ impl Consumer {
             if left.is_zero() {
                 break;
             }
-            self.tell_ends(handler, true);
+            self.report_ends(handler, true);
             n = self.take(1, left.min(WAIT), handler);
             self.serve(handler);
         }
         n
     }
 
+    /// Hands over one batch.
     fn take<H: Handler>(&mut self, max: usize, timeout: Duration, handler: &mut H) -> usize {
-        let (queue, next, topics) = (&mut self.queue, &mut self.next, &self.topics);
+        let (queue, next, topics) = (&mut self.queue, &mut self.next, &self.topics.names);
         let batch = queue.take(max, timeout);
         let mut failed: Vec<(i32, String)> = Vec::new();
         let mut n = 0;
-        // Within a batch the handle of a topic stands for it.
+        // Within a batch the handle of a topic identifies it.
         let mut last: Option<(usize, Option<usize>)> = None;
         for m in batch.iter() {
             let topic = match last {
@@ -206,7 +156,7 @@ impl Consumer {
             let Some(topic) = topic else { continue };
             match m.error() {
                 0 => {
-                    if claim(&mut next[topic], m.partition(), m.offset()) {
+                    if next.claim(topic, m.partition(), m.offset()) {
                         n += 1;
                         handler.record(record(topic, m));
                     }
@@ -216,11 +166,10 @@ impl Consumer {
                         topic: topic as u16,
                         partition: m.partition(),
                     };
-                    let ours = next[topic].get(m.partition() as usize).copied();
-                    // One that is barred was not to be read in any case.
-                    let ours = ours.filter(|&n| n != NOT_OURS && n != i64::MAX);
+                    // A suspended partition is not read anyway.
+                    let ours = next.readable(partition);
                     match ours.and_then(|next| position_of(code, next, m.offset())) {
-                        Some(position) => self.astray.add(partition, position),
+                        Some(position) => self.recovery.add(partition, position),
                         None => failed.push((code, m.error_text())),
                     }
                 }
@@ -228,117 +177,94 @@ impl Consumer {
         }
         drop(batch);
         if n > 0 {
-            self.reopen();
+            self.watch_ends();
         }
         for (code, text) in failed {
-            self.tell(KafkaError::Other(format!("{text} (code {code})")), handler);
+            self.report(KafkaError::Other(format!("{text} (code {code})")), handler);
         }
         n
     }
 
-    /// After records came: every assigned partition may have an end to tell again.
-    fn reopen(&mut self) {
-        let assigned = self
-            .next
-            .iter()
-            .flatten()
-            .filter(|&&n| n != NOT_OURS)
-            .count();
-        if self.open.len() < assigned {
+    /// After new records, watches for the ends of all assigned partitions again.
+    fn watch_ends(&mut self) {
+        if self.ends.watched() < self.next.count() {
             for p in self.assignment() {
-                if !self.barred.contains(&p) {
-                    self.open.entry(p).or_insert_with(Open::now);
+                if !self.suspended.contains(&p) {
+                    self.ends.watch_again(p);
                 }
             }
         }
     }
 
-    /// Tells the ends that have been reached. `drained`: nothing that was fetched waits to be handed over.
-    fn tell_ends<H: Handler>(&mut self, handler: &mut H, drained: bool) {
-        if self.open.is_empty() || self.paused {
+    /// Reports the ends that have been reached. `drained`: no fetched record waits to be handed over.
+    fn report_ends<H: Handler>(&mut self, handler: &mut H, drained: bool) {
+        if self.ends.watched() == 0 || self.paused {
             return;
         }
         // The client's own position also counts records that are not handed over (control records).
         let positions = self.client.position().unwrap_or_default();
-        let (queue, topics, next, news) = (&self.queue, &self.topics, &self.next, &self.news);
-        let mut ended = Vec::new();
-        for (&p, open) in &mut self.open {
-            let topic = &topics[p.topic as usize];
-            let Some(end) = queue.end(topic, p.partition) else {
-                continue;
-            };
-            let ours = next[p.topic as usize].get(p.partition as usize);
+        let (queue, topics, next) = (&self.queue, &self.topics, &self.next);
+        let reached = self.ends.take_reached(drained, |p| {
+            let end = queue.end(topics.name(p), p.partition)?;
             let theirs = positions
-                .find_partition(topic, p.partition)
+                .find_partition(topics.name(p), p.partition)
                 .and_then(|e| e.offset().to_raw());
-            let news = news.get(&p);
-            // Where reading began at a committed offset, only the fetcher knows it before a record came.
-            let fetched = news.and_then(|n| n.next).filter(|_| drained);
-            let position = ours.copied().max(theirs).max(fetched).unwrap_or(0);
-            if position != open.position {
-                *open = Open {
-                    position,
-                    since: Instant::now(),
-                };
-            }
-            let confirmed = if self.statistics {
-                let answered = news.and_then(|n| n.answered);
-                position >= end && answered.is_some_and(|at| at >= open.since + QUIET)
-            } else {
-                (position >= end || position <= 0) && open.since.elapsed() >= SETTLED
-            };
-            if confirmed {
-                ended.push(p);
-            }
-        }
-        for p in ended {
-            self.open.remove(&p);
+            Some((end, next.get(p).max(theirs)))
+        });
+        for p in reached {
             handler.end_of_partition(p);
         }
     }
 
-    /// Rebalances, errors and statistics, and any message that still came by the consumer's queue.
-    /// Answers whether there were statistics.
+    /// Handles rebalances, errors and statistics, and messages on the consumer's own queue. Returns
+    /// whether there were statistics.
     fn serve<H: Handler>(&mut self, handler: &mut H) -> bool {
         let mut statistics = false;
-        // A rebalance ends a poll of rdkafka; a few turns empty the queue.
+        // A rebalance ends a poll of rdkafka; a few iterations empty the queue.
         for _ in 0..8 {
             let client = Arc::clone(&self.client);
-            // Errors have been noted by the context, with their words.
+            // The context has stored errors with their text.
             if let Some(Ok(message)) = client.poll(Duration::ZERO) {
-                self.stray(&message, handler);
+                self.early_message(&message, handler);
             }
-            let notes = std::mem::take(&mut *client.context().notes());
-            for news in notes.news {
-                if let Some(topic) = self.topic(&news.topic) {
+            let events = std::mem::take(&mut *client.context().events());
+            for stats in events.statistics {
+                if let Some(topic) = self.topics.number(&stats.topic) {
                     statistics = true;
-                    let partition = news.partition;
-                    self.news.insert(Partition { topic, partition }, news);
+                    let partition = stats.partition;
+                    self.ends.update(Partition { topic, partition }, stats);
                 }
             }
-            for (code, text) in notes.errors {
+            for (code, text) in events.errors {
                 let error = self.explain(code, text);
-                self.tell(error, handler);
+                self.report(error, handler);
             }
-            if notes.rebalances.is_empty() {
+            if events.rebalances.is_empty() {
                 break;
             }
-            for pending in notes.rebalances {
-                match pending {
-                    Pending::Assign(list) => self.assign(&list, handler),
-                    Pending::Revoke(list) => self.revoke(&list, handler),
+            for rebalance in events.rebalances {
+                match rebalance {
+                    Rebalance::Assign(list) => self.assign(&list, handler),
+                    Rebalance::Revoke(list) => self.revoke(&list, handler),
                 }
             }
         }
         statistics
     }
 
-    /// A message that was on the consumer's queue before its partition was forwarded.
-    fn stray<H: Handler>(&mut self, m: &rdkafka::message::BorrowedMessage<'_>, handler: &mut H) {
-        let Some(topic) = self.topic(m.topic()) else {
+    /// Hands over a message that reached the consumer's queue before its partition was forwarded.
+    fn early_message<H: Handler>(
+        &mut self,
+        m: &rdkafka::message::BorrowedMessage<'_>,
+        handler: &mut H,
+    ) {
+        let Some(topic) = self.topics.number(m.topic()) else {
             return;
         };
-        if claim(&mut self.next[topic as usize], m.partition(), m.offset()) {
+        if self
+            .next
+            .claim(usize::from(topic), m.partition(), m.offset())
+        {
             let timestamp_ms = match m.timestamp() {
                 Timestamp::CreateTime(t) | Timestamp::LogAppendTime(t) => Some(t),
                 Timestamp::NotAvailable => None,
@@ -355,249 +281,16 @@ impl Consumer {
         }
     }
 
-    /// The partitions of a rebalance, each with those of the topics that go with it.
-    fn with_followers(&self, list: &TopicPartitionList) -> Vec<Partition> {
-        let mut all = Vec::new();
-        for e in list.elements() {
-            let Some(topic) = self.topic(e.topic()) else {
-                continue;
-            };
-            let partition = e.partition();
-            let mut at = usize::from(topic);
-            while at < self.topics.len() {
-                let topic = at as u16;
-                all.push(Partition { topic, partition });
-                at += self.leads.max(1);
-            }
-        }
-        all
-    }
-
-    fn list_of(&self, partitions: &[Partition]) -> TopicPartitionList {
-        let mut list = TopicPartitionList::new();
-        for p in partitions {
-            list.add_partition(&self.topics[usize::from(p.topic)], p.partition);
-        }
-        list
-    }
-
-    /// What the group has committed of these partitions, if it answers in time.
-    fn committed(&self, partitions: &[Partition], within: Duration) -> BTreeMap<Partition, Offset> {
-        if partitions.is_empty() {
-            return BTreeMap::new();
-        }
-        let Ok(list) = self
-            .client
-            .committed_offsets(self.list_of(partitions), within)
-        else {
-            return BTreeMap::new();
-        };
-        let told = partitions.iter().filter_map(|&p| {
-            let told = list.find_partition(&self.topics[usize::from(p.topic)], p.partition)?;
-            // One that the broker could not tell is not one that was never committed.
-            told.error().ok()?;
-            match told.offset() {
-                Offset::Offset(o) => Some((p, Offset::Offset(o))),
-                _ => Some((p, self.begin)),
-            }
-        });
-        told.collect()
-    }
-
-    /// Asks again for what the group has committed of partitions of which no record has come, and begins there.
-    #[cold]
-    fn ask_committed<H: Handler>(&mut self, handler: &mut H) {
-        if Instant::now() < self.ask_again {
-            return;
-        }
-        let next = &self.next;
-        let none = |p: &Partition| next[usize::from(p.topic)].get(p.partition as usize) == Some(&0);
-        self.untold.retain(none);
-        let untold: Vec<Partition> = self.untold.iter().copied().collect();
-        let (within, pause) = COMMITTED_LATER;
-        for (p, offset) in self.committed(&untold, within) {
-            self.go_to(p, offset, handler);
-        }
-        self.ask_again = Instant::now() + pause;
-    }
-
-    fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
-        self.joined = true;
-        let mut with_offsets = TopicPartitionList::new();
-        let (mut all, mut barred) = (Vec::new(), Vec::new());
-        let mut given = Vec::new();
-        for p in self.with_followers(list) {
-            given.push((p, handler.assigned(p)));
-        }
-        let unknown = given.iter().filter(|(_, start)| start.is_none());
-        let unknown: Vec<Partition> = unknown.map(|(p, _)| *p).collect();
-        let committed = self.committed(&unknown, COMMITTED);
-        for (p, start) in given {
-            let (topic, partition) = (usize::from(p.topic), p.partition);
-            self.queue.forward(&self.topics[topic], partition);
-            let first = if handler.bars(p) {
-                barred.push(p);
-                // None is handed over that was fetched before the pause below.
-                i64::MAX
-            } else {
-                start.unwrap_or(0).max(0)
-            };
-            set_next(&mut self.next[topic], partition, first);
-            all.push(p);
-            let name = &self.topics[topic];
-            let offset = match start {
-                Some(o) => Offset::Offset(o),
-                None => committed.get(&p).copied().unwrap_or(Offset::Stored),
-            };
-            if let Err(error) = with_offsets.add_partition_offset(name, partition, offset) {
-                self.tell(KafkaError::from_native(error), handler);
-            }
-        }
-        let answer = match self.client.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => self.client.incremental_assign(&with_offsets),
-            _ => self.client.assign(&with_offsets),
-        };
-        // Not before: taking a partition over takes time, and until it is fetched its end is not known, or is
-        // that of an assignment before.
-        for &p in all.iter().filter(|p| !barred.contains(p)) {
-            self.open.insert(p, Open::now());
-        }
-        let paused = if self.paused { &all } else { &barred };
-        if let Err(error) = answer {
-            self.tell(KafkaError::from_native(error), handler);
-        } else if !paused.is_empty()
-            && let Err(error) = self.client.pause(&self.list_of(paused))
-        {
-            self.tell(KafkaError::from_native(error), handler);
-        }
-        let untold = unknown
-            .iter()
-            .filter(|p| !committed.contains_key(p) && !barred.contains(p));
-        self.untold.extend(untold);
-        self.ask_again = Instant::now() + COMMITTED_LATER.1;
-        self.barred.extend(barred);
-    }
-
-    fn revoke<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
-        let lost = self.client.assignment_lost();
-        let all = self.with_followers(list);
-        for &p in &all {
-            let topic = usize::from(p.topic);
-            set_next(&mut self.next[topic], p.partition, NOT_OURS);
-            self.news.remove(&p);
-            self.open.remove(&p);
-            self.barred.remove(&p);
-            self.astray.forget(p);
-            self.returning.remove(&p);
-            self.untold.remove(&p);
-            self.queue.unforward(&self.topics[topic], p.partition);
-        }
-        all.iter().for_each(|&p| handler.revoked(p, lost));
-        let answer = match self.client.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => self.client.incremental_unassign(&self.list_of(&all)),
-            _ => self.client.unassign(),
-        };
-        if let Err(error) = answer {
-            self.tell(KafkaError::from_native(error), handler);
+    fn report_failure<H: Handler>(&mut self, result: KafkaResult<()>, handler: &mut H) {
+        if let Err(error) = result {
+            self.report(KafkaError::from_native(error), handler);
         }
     }
 
-    /// Sets partitions on their way again whose next record the broker does not have.
-    #[cold]
-    fn find_again<H: Handler>(&mut self, handler: &mut H) {
-        let (client, topics) = (Arc::clone(&self.client), self.topics.clone());
-        let ends = |p: Partition, within: Duration| {
-            let topic = &topics[usize::from(p.topic)];
-            let ends = client.fetch_watermarks(topic, p.partition, within);
-            ends.map_err(KafkaError::from_native)
-        };
-        let Some((p, position, course)) = self.astray.next(ends) else {
-            return;
-        };
-        match course {
-            Ok(Course::On(offset)) => self.go_to(p, offset, handler),
-            Ok(Course::Skip(from, to)) => {
-                handler.lost(p, from..to);
-                self.go_to(p, Offset::Offset(to), handler);
-            }
-            Ok(Course::Rewind(to)) => {
-                handler.rewound(p, to);
-                self.go_to(p, Offset::Offset(to), handler);
-            }
-            Ok(Course::Stop(end)) => {
-                self.barred.insert(p);
-                self.open.remove(&p);
-                let read = match position {
-                    Position::None => 0,
-                    Position::At(at) | Position::Cut(at) => at,
-                };
-                handler.stopped(
-                    p,
-                    &format!(
-                        "it ends at offset {end} and was read up to {read}: the topic was made anew, or its log was \
-                         cut; set `on_truncated` of the source to say where to go on"
-                    ),
-                );
-            }
-            Err(error) => self.tell(error, handler),
-        }
-    }
-
-    /// Has the records of partitions come here that were set on their way again: librdkafka undoes the forwarding
-    /// when it stops a partition, a while after it was told to, and does not do it again when it starts one.
-    fn forward_returning(&mut self) {
-        if self.forwarded.elapsed() < FORWARD_EVERY {
-            return;
-        }
-        self.forwarded = Instant::now();
-        let (next, queue, topics) = (&self.next, &self.queue, &self.topics);
-        self.returning.retain(|p, from| {
-            let topic = usize::from(p.topic);
-            let came = next[topic].get(p.partition as usize) != Some(&*from);
-            if !came {
-                queue.forward(&topics[topic], p.partition);
-            }
-            !came
-        });
-    }
-
-    /// Reads a partition on from elsewhere. librdkafka does not seek in one that it has given up.
-    fn go_to<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
-        self.untold.remove(&p);
-        let (topic, partition) = (usize::from(p.topic), p.partition);
-        let name = self.topics[topic].clone();
-        if let Offset::Offset(at) = offset {
-            set_next(&mut self.next[topic], partition, at);
-        }
-        let mut list = TopicPartitionList::new();
-        let answer = list
-            .add_partition_offset(&name, partition, offset)
-            .and_then(|()| self.client.incremental_unassign(&self.list_of(&[p])));
-        let answer = answer.and_then(|()| self.client.incremental_assign(&list));
-        let paused = answer.and_then(|()| match self.paused {
-            true => self.client.pause(&self.list_of(&[p])),
-            false => Ok(()),
-        });
-        self.open.insert(p, Open::now());
-        let from = self.next[topic].get(partition as usize);
-        self.returning.insert(p, from.copied().unwrap_or(NOT_OURS));
-        if let Err(error) = paused {
-            self.tell(KafkaError::from_native(error), handler);
-        }
-    }
-
-    /// Hands an error over unless the same was told a short time ago.
-    fn tell<H: Handler>(&mut self, error: KafkaError, handler: &mut H) {
-        let now = Instant::now();
-        let kind = error.kind();
-        match self.told.get(&kind) {
-            Some(at) if now.duration_since(*at) < REPEAT_AFTER => {}
-            _ => {
-                self.told
-                    .retain(|_, at| now.duration_since(*at) < REPEAT_AFTER);
-                self.told.insert(kind, now);
-                handler.error(error);
-            }
+    /// Reports an error unless the same one was reported a short time ago.
+    fn report<H: Handler>(&mut self, error: KafkaError, handler: &mut H) {
+        if self.throttle.admits(&error) {
+            handler.error(error);
         }
     }
 
@@ -605,15 +298,15 @@ impl Consumer {
         if let Some((_, reason)) = self.client.client().fatal_error() {
             return KafkaError::Fatal(reason);
         }
-        KafkaError::from_code(code, text, &self.brokers, &self.topics)
+        KafkaError::from_code(code, text, &self.brokers, &self.topics.names)
     }
 
-    /// Tells the broker, without waiting, up to where each partition is done: the next offset to read.
+    /// Commits the next offset of each partition, without waiting.
     pub fn commit(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
         self.commit_mode(positions, CommitMode::Async)
     }
 
-    /// The same, waiting for the broker's answer; for the end of a run.
+    /// Commits and waits for the response of the broker. For the end of a run.
     pub fn commit_and_wait(&self, positions: &[(Partition, i64)]) -> Result<(), KafkaError> {
         self.commit_mode(positions, CommitMode::Sync)
     }
@@ -624,19 +317,11 @@ impl Consumer {
         mode: CommitMode,
     ) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
-        for (p, offset) in positions {
-            if !is_ours(
-                self.next.get(p.topic as usize).map_or(&[], |n| n),
-                p.partition,
-            ) {
-                continue;
+        for &(p, offset) in positions {
+            if self.next.get(p).is_some() {
+                list.add_partition_offset(self.topics.name(p), p.partition, Offset::Offset(offset))
+                    .map_err(KafkaError::from_native)?;
             }
-            list.add_partition_offset(
-                &self.topics[p.topic as usize],
-                p.partition,
-                Offset::Offset(*offset),
-            )
-            .map_err(KafkaError::from_native)?;
         }
         if list.count() == 0 {
             return Ok(());
@@ -646,7 +331,7 @@ impl Consumer {
             .map_err(KafkaError::from_native)
     }
 
-    /// Stops fetching all partitions, those assigned later too; `poll` must go on being called.
+    /// Stops fetching all partitions, including those assigned later. `poll` must still be called.
     pub fn pause(&mut self) -> Result<(), KafkaError> {
         self.paused = true;
         self.client
@@ -658,66 +343,53 @@ impl Consumer {
     /// Undoes [`Consumer::pause`].
     pub fn resume(&mut self) -> Result<(), KafkaError> {
         self.paused = false;
-        let barred: Vec<Partition> = self.barred.iter().copied().collect();
+        let suspended: Vec<Partition> = self.suspended.iter().copied().collect();
         self.client
             .assignment()
             .and_then(|a| self.client.resume(&a))
-            .and_then(|()| self.client.pause(&self.list_of(&barred)))
+            .and_then(|()| self.client.pause(&self.topics.list(&suspended)))
             .map_err(KafkaError::from_native)
     }
 
-    /// Whether the group has ever answered with an assignment, be it an empty one.
+    /// Whether the group has ever responded with an assignment, even an empty one.
     pub fn joined(&self) -> bool {
         self.joined
     }
 
-    /// Partitions that are assigned now.
+    /// The partitions that are assigned now.
     pub fn assignment(&self) -> Vec<Partition> {
-        let mut all = Vec::new();
-        for (topic, next) in (0u16..).zip(&self.next) {
-            for (partition, &offset) in (0i32..).zip(next) {
-                if offset != NOT_OURS {
-                    all.push(Partition { topic, partition });
-                }
-            }
-        }
-        all
+        self.next.assigned()
     }
 
-    /// Records of each assigned partition that the broker had at the latest statistics and that we have
-    /// not handed over by now.
+    /// For each assigned partition, the number of records that the broker had at the latest statistics
+    /// and that are not handed over yet.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
         let mut all = Vec::new();
-        for (&p, news) in &self.news {
-            let next = self.next[p.topic as usize].get(p.partition as usize);
-            if let Some(&next) = next.filter(|&&n| n != NOT_OURS && n != i64::MAX) {
-                all.push((p, (news.end - next).max(0)));
+        for (p, end) in self.ends.end_offsets() {
+            if let Some(next) = self.next.readable(p) {
+                all.push((p, (end - next).max(0)));
             }
         }
         all
-    }
-
-    fn topic(&self, name: &str) -> Option<u16> {
-        let i = self.topics.iter().position(|t| t == name)?;
-        u16::try_from(i).ok()
     }
 }
 
 impl Drop for Consumer {
     fn drop(&mut self) {
-        for p in self.assignment() {
-            self.queue
-                .unforward(&self.topics[p.topic as usize], p.partition);
+        let assigned = self.assignment();
+        for &p in &assigned {
+            self.queue.unforward(self.topics.name(p), p.partition);
         }
-        // What the group did not give out it does not take back.
-        let followers = self.assignment().into_iter();
-        let followers: Vec<Partition> = followers
-            .filter(|p| usize::from(p.topic) >= self.leads)
-            .collect();
-        if !followers.is_empty() {
-            let _ = self.client.incremental_unassign(&self.list_of(&followers));
+        // The group revokes only what it has assigned itself.
+        let copartitions = assigned.into_iter();
+        let copartitions = copartitions.filter(|&p| !self.topics.is_subscribed(p));
+        let copartitions: Vec<Partition> = copartitions.collect();
+        if !copartitions.is_empty() {
+            let _ = self
+                .client
+                .incremental_unassign(&self.topics.list(&copartitions));
         }
-        // The client itself leaves the group when its last `Arc` goes.
+        // The client leaves the group when its last `Arc` is dropped.
         self.client.context().closing.store(true, Ordering::Relaxed);
     }
 }
@@ -733,30 +405,4 @@ fn record(topic: usize, m: Message<'_>) -> Record<'_> {
         payload: m.payload(),
         headers: Headers::of_message(m),
     }
-}
-
-/// Whether the record may be handed over; if so the next must be later.
-#[inline]
-fn claim(next: &mut [i64], partition: i32, offset: i64) -> bool {
-    match next.get_mut(partition as usize) {
-        Some(n) if *n != NOT_OURS && offset >= *n => {
-            *n = offset + 1;
-            true
-        }
-        _ => false,
-    }
-}
-
-fn is_ours(next: &[i64], partition: i32) -> bool {
-    next.get(partition as usize).is_some_and(|&n| n != NOT_OURS)
-}
-
-fn set_next(next: &mut Vec<i64>, partition: i32, offset: i64) {
-    let Ok(p) = usize::try_from(partition) else {
-        return;
-    };
-    if next.len() <= p {
-        next.resize(p + 1, NOT_OURS);
-    }
-    next[p] = offset;
 }

@@ -1,11 +1,10 @@
-//! What librdkafka calls back with, laid down for the consumer to act on.
+//! The callbacks of librdkafka, stored as events for the consumer.
 //!
-//! All callbacks run within `BaseConsumer::poll`, on the polling thread. They only take notes; the
-//! consumer reads them when the call has returned. A rebalance is thus carried out by the consumer
-//! itself, which may then ask its handler for the offset to start from and use the answer in the very
-//! assignment, instead of seeking afterwards.
+//! All callbacks run within `BaseConsumer::poll`, on the polling thread. They only store events, which
+//! the consumer reads after the call. So the consumer itself performs a rebalance: it asks its handler
+//! for the offset to start from and uses it in the assignment, instead of seeking afterwards.
 
-use super::lifeline::Lifeline;
+use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use rdkafka::client::{ClientContext, OAuthToken};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
@@ -20,58 +19,58 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A rebalance that waits to be carried out.
-pub(super) enum Pending {
+/// A rebalance that the consumer must perform.
+pub(super) enum Rebalance {
     Assign(TopicPartitionList),
     Revoke(TopicPartitionList),
 }
 
-/// What the callbacks have told.
+/// Events since the last poll.
 #[derive(Default)]
-pub(super) struct Notes {
-    pub rebalances: VecDeque<Pending>,
-    /// Code and librdkafka's words.
+pub(super) struct Events {
+    pub rebalances: VecDeque<Rebalance>,
+    /// Code and text of librdkafka.
     pub errors: Vec<(RDKafkaErrorCode, String)>,
-    /// What the latest statistics say of each partition.
-    pub news: Vec<News>,
+    /// The latest statistics of each partition.
+    pub statistics: Vec<PartitionStats>,
 }
 
-/// A partition in the statistics.
-pub(super) struct News {
+/// Statistics of one partition.
+pub(super) struct PartitionStats {
     pub topic: String,
     pub partition: i32,
     /// The offset after the broker's newest record.
     pub end: i64,
-    /// The next offset to fetch, once that is known.
+    /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
-    /// When the partition's leader last answered anything; `None` while it is away.
-    pub answered: Option<Instant>,
+    /// When the leader of the partition last responded; `None` while it is down.
+    pub responded: Option<Instant>,
 }
 
 pub(super) struct Context {
-    notes: Mutex<Notes>,
+    events: Mutex<Events>,
     token: TokenFile,
-    /// To be held now and then.
-    pub lifeline: Lifeline,
-    /// The consumer is being closed and nobody will act on notes.
+    /// The consumer runs its due attempts.
+    pub rebootstrap: Rebootstrap,
+    /// The consumer is being closed and no longer handles events.
     pub closing: AtomicBool,
 }
 
-/// Errors kept between two polls; the rest of a flood says nothing new.
+/// Most errors stored between two polls.
 const ERRORS_MAX: usize = 64;
 
 impl Context {
-    pub fn new(token: TokenFile, lifeline: Lifeline) -> Context {
+    pub fn new(token: TokenFile, rebootstrap: Rebootstrap) -> Context {
         Context {
-            notes: Mutex::default(),
+            events: Mutex::default(),
             token,
-            lifeline,
+            rebootstrap,
             closing: AtomicBool::new(false),
         }
     }
 
-    pub fn notes(&self) -> MutexGuard<'_, Notes> {
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn events(&self) -> MutexGuard<'_, Events> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -83,7 +82,7 @@ impl ClientContext for Context {
     }
 
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
-        // Connection failures come through `error` as well, where they are limited in rate.
+        // Connection failures also reach `error`, where their rate is limited.
         if facility == "FAIL" || facility == "ERROR" {
             tracing::debug!(facility, message, "librdkafka");
             return;
@@ -101,23 +100,23 @@ impl ClientContext for Context {
 
     fn stats(&self, statistics: Statistics) {
         let now = Instant::now();
-        let answered = |leader: i32| {
+        let responded = |leader: i32| {
             let mut up = statistics.brokers.values().filter(|b| b.state == "UP");
             let silent = u64::try_from(up.find(|b| b.nodeid == leader)?.rxidle).ok()?;
             now.checked_sub(Duration::from_micros(silent))
         };
-        let mut notes = self.notes();
-        notes.news.clear();
+        let mut events = self.events();
+        events.statistics.clear();
         for (name, topic) in &statistics.topics {
             for p in topic.partitions.values() {
                 if p.partition >= 0 && p.hi_offset >= 0 {
-                    notes.news.push(News {
+                    events.statistics.push(PartitionStats {
                         topic: name.clone(),
                         partition: p.partition,
                         end: p.hi_offset,
                         next: (p.fetch_state == "active" && p.next_offset >= 0)
                             .then_some(p.next_offset),
-                        answered: answered(p.leader),
+                        responded: responded(p.leader),
                     });
                 }
             }
@@ -125,16 +124,16 @@ impl ClientContext for Context {
     }
 
     fn error(&self, error: Native, reason: &str) {
-        self.lifeline.note(&error);
+        self.rebootstrap.on_error(&error);
         let Some(code) = error.rdkafka_error_code() else {
             return;
         };
         if code == RDKafkaErrorCode::PartitionEOF {
             return;
         }
-        let mut notes = self.notes();
-        if notes.errors.len() < ERRORS_MAX {
-            notes.errors.push((code, reason.to_string()));
+        let mut events = self.events();
+        if events.errors.len() < ERRORS_MAX {
+            events.errors.push((code, reason.to_string()));
         }
     }
 }
@@ -148,22 +147,22 @@ impl ConsumerContext for Context {
     ) {
         let assigns = event == RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS;
         if !self.closing.load(Ordering::Relaxed) {
-            let pending = if assigns {
-                Pending::Assign(partitions.clone())
+            let rebalance = if assigns {
+                Rebalance::Assign(partitions.clone())
             } else {
-                Pending::Revoke(partitions.clone())
+                Rebalance::Revoke(partitions.clone())
             };
-            self.notes().rebalances.push_back(pending);
+            self.events().rebalances.push_back(rebalance);
             return;
         }
-        // Closing: librdkafka waits for an answer; accept nothing and give all back.
-        let answer = match consumer.rebalance_protocol() {
+        // Closing: librdkafka expects a response. Accept no partition and return all.
+        let result = match consumer.rebalance_protocol() {
             RebalanceProtocol::Cooperative if assigns => Ok(()),
             RebalanceProtocol::Cooperative => consumer.incremental_unassign(partitions),
             _ => consumer.unassign(),
         };
-        if let Err(error) = answer {
-            tracing::debug!(%error, "could not give partitions back while closing");
+        if let Err(error) = result {
+            tracing::debug!(%error, "could not return partitions while closing");
         }
     }
 }

@@ -1,19 +1,19 @@
-//! Where records go that could not be decoded.
+//! The dead-letter topic, for records that could not be decoded.
 //!
-//! A dead letter is the record as it came, key, value and headers untouched, with what is known about its failure
-//! in headers, so that it can be mended and sent again by a program that knows nothing of this one:
+//! A dead letter is the original record with key, value and headers unchanged. Additional headers
+//! describe the failure, so that a program that does not know this one can repair and resend it:
 //!
 //! | header | value |
 //! |---|---|
 //! | `trueline.reason` | the name of the counter, `score_out_of_range` |
 //! | `trueline.detail` | field, value and remedy in words |
 //! | `trueline.topic`, `trueline.partition`, `trueline.offset` | its origin |
-//! | `trueline.timestamp_ms` | the record's own Kafka timestamp, where it had one |
+//! | `trueline.timestamp_ms` | the Kafka timestamp of the record, if it had one |
 //!
-//! Writing never waits: the queue is librdkafka's, bounded, and what it cannot take is counted as
-//! dropped. A broker that is away thus costs dead letters, never consumption.
+//! Writing never blocks. The queue is that of librdkafka and bounded; what it cannot take is counted as
+//! dropped. A broker that is down thus costs dead letters but never delays consumption.
 
-use super::lifeline::Lifeline;
+use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions, Record};
 use rdkafka::client::{ClientContext, OAuthToken};
@@ -28,18 +28,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How many dead letters were written.
+/// Counts of dead letters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeadLetterCounts {
     /// Acknowledged by the broker.
     pub delivered: u64,
-    /// Given up by the client, after its retries.
+    /// Given up by the client after its retries.
     pub failed: u64,
-    /// Not even queued: the queue was full, or the record larger than a message may be.
+    /// Not queued: the queue was full, or the record was too large.
     pub dropped: u64,
 }
 
-/// Writes records to the dead-letter topic; never waits. Its own thread serves deliveries.
+/// Writes records to the dead-letter topic without blocking. A thread of its own serves deliveries.
 pub struct DeadLetter {
     producer: ThreadedProducer<Deliveries>,
     counts: Arc<Counts>,
@@ -56,7 +56,7 @@ struct Counts {
 struct Deliveries {
     counts: Arc<Counts>,
     token: TokenFile,
-    lifeline: Lifeline,
+    rebootstrap: Rebootstrap,
 }
 
 impl ClientContext for Deliveries {
@@ -71,8 +71,8 @@ impl ClientContext for Deliveries {
     }
 
     fn error(&self, error: Native, reason: &str) {
-        self.lifeline.note(&error);
-        // The consumer tells the same of the same broker; what is lost here is counted.
+        self.rebootstrap.on_error(&error);
+        // The consumer reports the same error; lost dead letters are counted.
         tracing::debug!(%error, reason, "dead letters");
     }
 }
@@ -90,7 +90,7 @@ impl ProducerContext<NoCustomPartitioner> for Deliveries {
 }
 
 impl DeadLetter {
-    /// A producer for [`KafkaOptions::dead_letter`]; `None` when that is not set.
+    /// A producer for [`KafkaOptions::dead_letter`]; `None` if that is not set.
     pub fn new(options: &KafkaOptions) -> Result<Option<DeadLetter>, KafkaError> {
         let Some(topic) = options.dead_letter.clone() else {
             return Ok(None);
@@ -101,7 +101,7 @@ impl DeadLetter {
             .create_with_context(Deliveries {
                 counts: Arc::clone(&counts),
                 token: options.token(),
-                lifeline: options.lifeline(),
+                rebootstrap: options.rebootstrap(),
             })
             .map_err(KafkaError::from_native)?;
         Ok(Some(DeadLetter {
@@ -111,7 +111,7 @@ impl DeadLetter {
         }))
     }
 
-    /// Queues the record as it came, with its origin (`topic` by name) and the reason in headers.
+    /// Queues the original record, with its origin (`topic` by name) and the reason in headers.
     pub fn send(&self, topic: &str, record: &Record<'_>, reason: &str, detail: &str) {
         let (partition, offset) = (record.partition.to_string(), record.offset.to_string());
         let mut headers = OwnedHeaders::new();
@@ -150,10 +150,10 @@ impl DeadLetter {
         }
     }
 
-    /// Brings the brokers back where the client has lost them; to be called now and then.
-    pub fn tend(&self) {
+    /// Adds the brokers again if the client has lost them. Call it regularly.
+    pub fn rebootstrap(&self) {
         let client = self.producer.client();
-        client.context().lifeline.hold(client);
+        client.context().rebootstrap.run_due(client);
     }
 
     /// Counts so far.
@@ -166,7 +166,7 @@ impl DeadLetter {
         }
     }
 
-    /// Waits for what is queued, at most `timeout`; answers whether the queue is empty.
+    /// Waits for queued dead letters, at most `timeout`. Returns whether the queue is empty.
     pub fn flush(&self, timeout: Duration) -> bool {
         self.producer.flush(timeout).is_ok()
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with the broker, in words that name the remedy.
+//! Errors of the Kafka client. Each message names the remedy.
 
 use rdkafka::error::KafkaError as Native;
 use rdkafka::types::RDKafkaErrorCode as Code;
@@ -7,53 +7,53 @@ use std::fmt;
 /// A failure of the Kafka client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KafkaError {
-    /// A setting that librdkafka does not know, or a value that it refuses.
+    /// An unknown setting of librdkafka, or an invalid value.
     Option {
         /// Name of the setting.
         name: String,
         /// What is wrong with it.
         detail: String,
     },
-    /// No broker answers; the client goes on trying.
+    /// No broker responds. The client keeps trying.
     Unreachable {
         /// The brokers that were tried.
         brokers: String,
-        /// librdkafka's words.
+        /// Text of librdkafka.
         detail: String,
     },
     /// The broker refused the credentials.
     Credentials {
-        /// librdkafka's words.
+        /// Text of librdkafka.
         detail: String,
     },
-    /// The topic does not exist, or may not be read.
+    /// The topic does not exist or may not be read.
     Topic {
         /// Name of the topic.
         topic: String,
-        /// What the broker said.
+        /// Text of the broker.
         detail: String,
     },
-    /// Anything else that passes.
+    /// Any other temporary error.
     Other(String),
-    /// The client cannot go on and must be made anew.
+    /// The client cannot continue and must be recreated.
     Fatal(String),
 }
 
 impl KafkaError {
-    /// Whether the consumer must be made anew.
+    /// Whether the consumer must be recreated.
     pub fn is_fatal(&self) -> bool {
         matches!(self, KafkaError::Fatal(_))
     }
 
-    /// Whether it lasts until someone mends the configuration or the broker.
-    pub fn needs_hand(&self) -> bool {
+    /// Whether it lasts until someone corrects the configuration or the broker.
+    pub fn needs_operator(&self) -> bool {
         matches!(
             self,
             KafkaError::Option { .. } | KafkaError::Credentials { .. } | KafkaError::Topic { .. }
         )
     }
 
-    /// What makes two errors the same one, told again.
+    /// Two errors of the same kind count as a repetition.
     pub(super) fn kind(&self) -> String {
         match self {
             KafkaError::Option { name, .. } => format!("option {name}"),
@@ -64,7 +64,7 @@ impl KafkaError {
         }
     }
 
-    /// An error that a call of the client answered.
+    /// An error that a call of the client returned.
     pub(super) fn from_native(error: Native) -> KafkaError {
         match error {
             Native::ClientConfig(_, detail, name, value) => {
@@ -87,7 +87,7 @@ impl KafkaError {
         }
     }
 
-    /// An error that came by callback.
+    /// An error that a callback reported.
     pub(super) fn from_code(
         code: Code,
         detail: String,
@@ -147,7 +147,7 @@ impl fmt::Display for KafkaError {
             KafkaError::Fatal(detail) => {
                 write!(
                     f,
-                    "kafka client cannot go on: {detail}; restart the process"
+                    "kafka client cannot continue: {detail}; restart the process"
                 )
             }
         }

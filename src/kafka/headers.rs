@@ -1,10 +1,10 @@
-//! The headers of a record, looked at only by those who want one.
+//! The headers of a record. They are parsed only if they are read.
 
 use super::native::Message;
 use rdkafka::message::{BorrowedHeaders, Headers as _};
 use std::fmt;
 
-/// Names and values, borrowed like the record's other parts.
+/// Names and values, borrowed like the other parts of the record.
 #[derive(Clone, Copy, Default)]
 pub struct Headers<'a>(Kind<'a>);
 
@@ -26,12 +26,12 @@ impl<'a> Headers<'a> {
         Headers(headers.map_or(Kind::None, Kind::Borrowed))
     }
 
-    /// Headers that were copied.
+    /// Copied headers.
     pub fn of_owned(headers: &'a [(String, Vec<u8>)]) -> Headers<'a> {
         Headers(Kind::Owned(headers))
     }
 
-    /// All of them in their order; a null value is an empty one.
+    /// All headers in order. A null value is empty.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         (0..).map_while(move |i| match self.0 {
             Kind::None => None,
@@ -45,7 +45,7 @@ impl<'a> Headers<'a> {
         })
     }
 
-    /// The last value of this name, which is the one that holds.
+    /// The last value of this name, which is the effective one.
     pub fn get(self, name: &str) -> Option<&'a [u8]> {
         self.iter()
             .filter(|(n, _)| *n == name)

@@ -1,20 +1,20 @@
-//! What a consumer hands to its caller.
+//! Records of a consumer, and the handler that receives them.
 
 use super::{Headers, KafkaError};
 use std::ops::Range;
 
-/// One record, borrowed from librdkafka for the length of the call.
+/// One record, borrowed from librdkafka for the duration of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
     /// Position of the topic in [`super::KafkaOptions::topics`].
     pub topic: u16,
-    /// Partition.
+    /// Number of the partition in its topic.
     pub partition: i32,
     /// Offset.
     pub offset: i64,
-    /// The record's Kafka timestamp, milliseconds since 1970, where it has one.
+    /// Kafka timestamp in ms since 1970, if the record has one.
     pub timestamp_ms: Option<i64>,
-    /// Key, where there is one.
+    /// Key, if there is one.
     pub key: Option<&'a [u8]>,
     /// Value; empty for a tombstone.
     pub payload: &'a [u8],
@@ -27,44 +27,45 @@ pub struct Record<'a> {
 pub struct Partition {
     /// Position of the topic in [`super::KafkaOptions::topics`].
     pub topic: u16,
-    /// Partition.
+    /// Number of the partition in its topic.
     pub partition: i32,
 }
 
-/// Receives what a consumer reads, in the order in which it happened. All calls come from within
-/// [`super::Consumer::poll`], on its caller's thread.
+/// Receives records and events of a consumer, in order. All calls come from
+/// [`super::Consumer::poll`], on the thread of its caller.
 pub trait Handler {
-    /// One record of a partition that is assigned; offsets of a partition only grow.
+    /// A record of an assigned partition. Offsets of a partition only increase.
     fn record(&mut self, record: Record<'_>);
 
-    /// A partition is now ours. Answers the offset to read first, usually the snapshot's; `None` leaves
-    /// it to the committed offset and, without one, to [`super::StartAt`].
+    /// A partition was assigned. Returns the offset to read first, usually that of the snapshot. `None`
+    /// means the committed offset or, without one, [`super::StartAt`].
     fn assigned(&mut self, partition: Partition) -> Option<i64>;
 
-    /// Whether a partition that was just assigned is to be left unread, though it stays ours.
-    fn bars(&self, partition: Partition) -> bool {
+    /// Whether a partition that was just assigned stays suspended: assigned but not read.
+    fn is_suspended(&self, partition: Partition) -> bool {
         let _ = partition;
         false
     }
 
-    /// A partition is no longer ours; no record of it follows. `lost`: the broker has already given it
-    /// to another member, so nothing about it may be written any more.
+    /// A partition was revoked; no record of it follows. `lost`: another member already owns it, so
+    /// nothing about it may be written any more.
     fn revoked(&mut self, partition: Partition, lost: bool);
 
-    /// Every record of the partition that the broker had at that moment has been handed over.
+    /// All records that the broker had for this partition at that moment were handed over.
     fn end_of_partition(&mut self, partition: Partition);
 
-    /// The broker deleted the records of these offsets before they were read; reading goes on after them.
+    /// The broker deleted the records of these offsets before they were read. Reading continues after
+    /// them.
     fn lost(&mut self, partition: Partition, offsets: Range<i64>);
 
-    /// The partition was shorter than what had been read of it, and is read from this offset on, as
-    /// [`KafkaOptions::truncated`](super::KafkaOptions::truncated) says: its records may have offsets that others had before.
+    /// The partition is shorter than what was read of it, and is read from this offset on, as
+    /// [`KafkaOptions::truncated`](super::KafkaOptions::truncated) says. Its records may reuse offsets.
     fn rewound(&mut self, partition: Partition, offset: i64);
 
-    /// The partition stays ours and is not read any more, for this reason.
-    fn stopped(&mut self, partition: Partition, why: &str);
+    /// The partition stays assigned but is no longer read, for this reason.
+    fn suspended(&mut self, partition: Partition, why: &str);
 
-    /// Something failed; consumption goes on unless [`KafkaError::is_fatal`]. The same failure is not
-    /// told more than once in 30 seconds.
+    /// An error occurred. Consumption continues unless [`KafkaError::is_fatal`]. The same error is
+    /// reported at most once in 30 seconds.
     fn error(&mut self, error: KafkaError);
 }

@@ -1,24 +1,30 @@
-//! Kafka: a consumer group member that reads in batches, a reader of ranges that joins no group, the dead-letter
-//! producer, and the topic that state moves through.
+//! Kafka: a consumer group member that reads in batches ([`Consumer`]), a reader of offset ranges outside
+//! of any group ([`RangeReader`]), the dead-letter producer, the alerts topic, and the compacted topic for
+//! checkpoints of partitions ([`StateTopic`]).
 
-mod astray;
+mod committed;
 mod consumer;
 mod context;
 mod dead_letter;
 mod error;
 mod headers;
 mod input;
-mod lifeline;
 mod native;
+mod next_offsets;
+mod offsets;
 mod options;
 mod owned;
+mod partition_ends;
 mod probe;
 mod range;
 mod range_reader;
+mod rebootstrap;
 mod state_follower;
 mod state_topic;
+mod throttle;
 mod token;
 mod topic;
+mod topics;
 
 pub use consumer::Consumer;
 pub use dead_letter::{DeadLetter, DeadLetterCounts};

@@ -1,16 +1,16 @@
-//! What librdkafka can and rdkafka does not offer: batches of borrowed messages, and telling a client its
-//! brokers again. The only `unsafe` of the crate.
+//! Functions of librdkafka that rdkafka does not offer: batches of borrowed messages, and adding brokers
+//! to a client. The only `unsafe` of the crate.
 //!
-//! Why batches: `BaseConsumer::poll` makes an event, an `Arc` and a map look-up of each message and costs some
-//! 200 ns; one call of `rd_kafka_consume_batch_queue` for a thousand messages costs 50 ns each, and at
-//! that rate the fetch thread, not the hand-over, is the limit. rdkafka does not offer it. On the
-//! consumer's own queue it cannot be used, since it swallows the rebalance events that rdkafka waits for
-//! there; so each assigned partition's queue is forwarded to a queue of ours, which then holds nothing
-//! but messages and partition errors.
+//! Why batches: `BaseConsumer::poll` creates an event, an `Arc` and a map look-up for each message and
+//! costs about 200 ns. One call of `rd_kafka_consume_batch_queue` for a thousand messages costs 50 ns
+//! per message; at that rate the fetch thread is the limit. It cannot be used on the consumer's own
+//! queue, because it swallows the rebalance events that rdkafka expects there. So the queue of each
+//! assigned partition is forwarded to a separate queue, which contains only messages and partition
+//! errors.
 //!
 //! # Safety
 //!
-//! What is relied on, and where it is made sure:
+//! The code relies on these facts and ensures them as follows:
 //!
 //! 1. *Every handle outlives its use.* [`BatchQueue`] holds an `Arc` of the client, and destroys its
 //!    queue in `drop`, before that `Arc` is released. Handles of partition queues live only within
@@ -19,50 +19,49 @@
 //!    belong to a [`Batch`], are reachable only by borrowing it, and are destroyed once, in its `drop`,
 //!    which also runs when a handler panics. `Batch` borrows `BatchQueue` mutably, so the array of
 //!    pointers is not written meanwhile.
-//! 3. *Key, payload, headers and topic of a message live as long as it*, and are not written: rdkafka.h says so
-//!    of `rd_kafka_message_t`. Null pointers become `None` or an empty slice.
-//! 4. *`err` is read as an integer*, not as the enum of the bindings: a broker may send a code that the
-//!    bindings do not name, and an enum of an unnamed value would be undefined behaviour.
+//! 3. *Key, payload, headers and topic of a message live as long as the message* and are not written, as
+//!    rdkafka.h documents for `rd_kafka_message_t`. Null pointers become `None` or an empty slice.
+//! 4. *`err` is read as an integer*, not as the enum of the bindings. A broker may send a code that the
+//!    bindings do not name, and such a value in an enum would be undefined behaviour.
 //! 5. *Threads:* librdkafka's queue functions may be called from any thread; `BatchQueue` is `Send`, and
-//!    not `Sync` because taking needs `&mut`.
+//!    not `Sync`, because taking a batch needs `&mut`.
 
 #![allow(unsafe_code)]
 
-use super::context::Context;
 use rdkafka::bindings as sys;
 use rdkafka::client::{Client, ClientContext};
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use std::ffi::{CStr, CString};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Messages a call may return: enough to make the call's own cost vanish, few enough to stay in cache
-/// (64 to 16384 were within 15 % of one another).
+/// Most messages per call: enough to make the cost of the call negligible, few enough to stay in cache
+/// (sizes from 64 to 16384 were within 15 % of each other).
 pub(super) const BATCH: usize = 1024;
 
-/// Adds brokers, `host:port` by commas, to those that a client knows; those it knows already stay as they are.
+/// Adds brokers (`host:port`, comma separated) to a client. Brokers that it already knows stay unchanged.
 pub(super) fn add_brokers<C: ClientContext>(client: &Client<C>, brokers: &str) {
     if let Ok(brokers) = CString::new(brokers) {
-        // SAFETY: the client is borrowed and so alive, any thread may call (point 5), and the text, which ends
-        // in a nul, is copied before the call returns.
+        // SAFETY: the client is borrowed and so alive, any thread may call (point 5), and the text, which
+        // ends in a nul, is copied before the call returns.
         unsafe { sys::rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
     }
 }
 
-/// A queue of our own, to which partitions are forwarded.
-pub(super) struct BatchQueue {
+/// A queue to which partitions are forwarded.
+pub(super) struct BatchQueue<C: ConsumerContext + 'static> {
     queue: NonNull<sys::rd_kafka_queue_t>,
     messages: Box<[*mut sys::rd_kafka_message_t]>,
-    client: Arc<BaseConsumer<Context>>,
+    client: Arc<BaseConsumer<C>>,
 }
 
 // SAFETY: point 5 of the module. The pointers in `messages` are dead between batches.
-unsafe impl Send for BatchQueue {}
+unsafe impl<C: ConsumerContext + 'static> Send for BatchQueue<C> {}
 
-impl BatchQueue {
+impl<C: ConsumerContext + 'static> BatchQueue<C> {
     /// A queue of this client.
-    pub fn new(client: Arc<BaseConsumer<Context>>) -> Option<BatchQueue> {
+    pub fn new(client: Arc<BaseConsumer<C>>) -> Option<BatchQueue<C>> {
         // SAFETY: the client is alive.
         let queue = unsafe { sys::rd_kafka_queue_new(client.client().native_ptr()) };
         Some(BatchQueue {
@@ -72,8 +71,8 @@ impl BatchQueue {
         })
     }
 
-    /// From now on the partition's messages come here. To be called before the partition is assigned:
-    /// librdkafka then never lays a message of it on the consumer's queue.
+    /// Forwards the messages of the partition to this queue. Call it before the partition is assigned, so
+    /// that librdkafka never puts a message of it on the consumer's queue.
     pub fn forward(&self, topic: &str, partition: i32) -> bool {
         self.forward_to(topic, partition, self.queue.as_ptr())
     }
@@ -104,12 +103,12 @@ impl BatchQueue {
         true
     }
 
-    /// The offset after the newest record that the broker told of with its latest answer to a fetch.
+    /// The offset after the newest record, as of the latest fetch response.
     pub fn end(&self, topic: &str, partition: i32) -> Option<i64> {
         let topic = CString::new(topic).ok()?;
         let (mut low, mut high) = (-1, -1);
         // SAFETY: the client is alive, the name ends in a nul, and both numbers outlive the call, which
-        // reads what the client has noted and does not wait.
+        // reads a value that the client has stored and does not wait.
         unsafe {
             sys::rd_kafka_get_watermark_offsets(
                 self.client.client().native_ptr(),
@@ -143,14 +142,14 @@ impl BatchQueue {
     }
 }
 
-impl Drop for BatchQueue {
+impl<C: ConsumerContext + 'static> Drop for BatchQueue<C> {
     fn drop(&mut self) {
-        // SAFETY: made by `new`, destroyed only here, and the client is still held.
+        // SAFETY: created by `new`, destroyed only here, and the client is still alive.
         unsafe { sys::rd_kafka_queue_destroy(self.queue.as_ptr()) }
     }
 }
 
-/// Messages taken together; destroyed together.
+/// Messages of one call. They are destroyed together.
 pub(super) struct Batch<'q> {
     messages: &'q [*mut sys::rd_kafka_message_t],
 }
@@ -167,25 +166,25 @@ impl Batch<'_> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         for &m in self.messages {
-            // SAFETY: each pointer came from the one call that made this batch and is destroyed once.
+            // SAFETY: each pointer comes from the one call that made this batch and is destroyed once.
             unsafe { sys::rd_kafka_message_destroy(m) }
         }
     }
 }
 
-/// A message, or the news that a partition failed.
+/// A message, or an error of a partition.
 #[derive(Clone, Copy)]
 pub(super) struct Message<'b>(&'b sys::rd_kafka_message_t);
 
 impl<'b> Message<'b> {
-    /// 0 for a message, else librdkafka's code.
+    /// 0 for a message, otherwise the error code of librdkafka.
     #[inline]
     pub fn error(self) -> i32 {
         // SAFETY: point 4; the field is a C enum, which the bindings lay out as a 32-bit integer.
         unsafe { ptr::from_ref(&self.0.err).cast::<i32>().read() }
     }
 
-    /// Equal for messages of one batch and one topic, and different for different topics.
+    /// Identifies the topic within one batch.
     #[inline]
     pub fn topic_id(self) -> usize {
         self.0.rkt as usize
@@ -211,10 +210,10 @@ impl<'b> Message<'b> {
         self.0.offset
     }
 
-    /// Milliseconds since 1970, where the message carries a time.
+    /// The timestamp in ms since 1970, if the message has one.
     #[inline]
     pub fn timestamp_ms(self) -> Option<i64> {
-        // SAFETY: the message is valid (point 2); the type is allowed to be asked for by null.
+        // SAFETY: the message is valid (point 2); a null pointer for the type is allowed.
         let t = unsafe { sys::rd_kafka_message_timestamp(self.0, ptr::null_mut()) };
         (t >= 0).then_some(t)
     }
@@ -229,14 +228,15 @@ impl<'b> Message<'b> {
         bytes(self.0.payload.cast(), self.0.len).unwrap_or_default()
     }
 
-    /// Header number `index` with its value, empty where it has none; `None` behind the last one. Headers
-    /// are parsed by the first call, so a message that nobody asks for them does not pay for them.
+    /// Name and value of the header at `index`; `None` after the last one. A null value is empty. The first
+    /// call parses the headers, so a message whose headers are not read does not pay for them.
     pub fn header(self, index: usize) -> Option<(&'b str, &'b [u8])> {
         const OK: i32 = 0;
         let mut headers = ptr::null_mut();
         let (mut name, mut value, mut len) = (ptr::null(), ptr::null(), 0);
         // SAFETY: the message is valid (point 2) and read by this thread alone (point 5). The list belongs
-        // to the message and lives as long as it; so do names, which end in a nul, and values (point 3).
+        // to the message and lives as long as it. So do the names, which end in a nul, and the values
+        // (point 3).
         // The codes are compared as integers (point 4: these two calls return only codes of their own).
         unsafe {
             if sys::rd_kafka_message_headers(self.0, &mut headers) as i32 != OK
@@ -251,7 +251,7 @@ impl<'b> Message<'b> {
         }
     }
 
-    /// For a message with [`Message::error`], what librdkafka says of it.
+    /// The text of librdkafka for a message with [`Message::error`].
     pub fn error_text(self) -> String {
         String::from_utf8_lossy(self.payload()).into_owned()
     }

@@ -1,39 +1,39 @@
-//! What can be set about the Kafka client, and what it becomes for librdkafka.
+//! Options of the Kafka client, and their translation for librdkafka.
 //!
-//! The common settings are typed; anything else librdkafka knows goes through [`KafkaOptions::options`]
-//! under librdkafka's own name and wins over the typed value, but for those settings that the
-//! consumer's promises rest on (see [`OWNED`]). Secrets never leave through `Debug`.
+//! The common settings are typed. Any other setting of librdkafka goes through
+//! [`KafkaOptions::options`] under its own name and overrides the typed value, except for the settings
+//! that the guarantees of the consumer depend on (see [`OWNED`]). `Debug` never shows secrets.
 
-use super::lifeline::Lifeline;
+use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a partition starts that has neither a snapshot nor a committed offset.
+/// Where to start a partition without a snapshot and without a committed offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StartAt {
-    /// At the oldest record the broker still has.
+    /// At the oldest record of the broker.
     #[default]
     Earliest,
-    /// After the newest.
+    /// After the newest record.
     Latest,
 }
 
-/// What to do where a partition ends before the offset up to which it was read.
+/// What to do with a partition that ends before the offset up to which it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Truncated {
-    /// Leave it unread, and say so.
+    /// Suspend and report it.
     #[default]
     Stop,
     /// Read it from its oldest record.
     Earliest,
-    /// Read what comes after its newest.
+    /// Read what follows its newest record.
     Latest,
 }
 
-/// How the client proves itself to the broker, in librdkafka's words; `None` leaves its default.
+/// Credentials and encryption, in the terms of librdkafka; `None` means its default.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Security {
     /// `plaintext`, `ssl`, `sasl_plaintext` or `sasl_ssl`.
@@ -44,47 +44,47 @@ pub struct Security {
     pub username: Option<String>,
     /// SASL password; masked in `Debug`.
     pub password: Option<String>,
-    /// PEM file of the authority that signed the broker's certificate.
+    /// PEM file of the certificate authority of the brokers.
     pub ca_file: Option<String>,
-    /// File with the bearer token of `OAUTHBEARER`, read again before it runs out.
+    /// File with the bearer token of `OAUTHBEARER`. It is read again before the token expires.
     pub token_file: Option<PathBuf>,
 }
 
-/// One source: a consumer group's membership and the topics it reads.
+/// One source: membership in a consumer group, and its topics.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KafkaOptions {
     /// `host:port`, comma separated.
     pub brokers: String,
     /// Consumer group.
     pub group: String,
-    /// Static member name: a restart within the session timeout then moves no partition.
+    /// Static member name. With it a restart within the session timeout moves no partition.
     pub instance: Option<String>,
     /// Topics, by name; the position in this list is [`super::Record::topic`].
     pub topics: Vec<String>,
     /// Credentials and encryption.
     pub security: Security,
-    /// Where to begin without a snapshot or a commit.
+    /// Where to start without a snapshot or a commit.
     pub start: StartAt,
     /// What to do with a partition that is shorter than what was read of it.
     pub truncated: Truncated,
-    /// Longest record that is decoded, bytes. One that is longer is fetched nevertheless, by itself, so
-    /// that it is counted and the partition goes on.
+    /// Longest record to decode, in bytes. A longer one is fetched too, by itself, so that it is counted
+    /// and the partition continues.
     pub record_bytes_max: usize,
-    /// Memory that fetched, not yet consumed records may take, KiB.
+    /// Cap on the memory of records that are fetched but not consumed, in KiB.
     pub queue_kbytes_max: u32,
-    /// How many of the topics, the last ones, are not subscribed to: each goes with one of the first, the
-    /// one in its place among these. Partition p of both then always has the same reader.
-    pub followers: usize,
-    /// Topic for records that could not be decoded; `None`: they are only counted.
+    /// Number of copartitioned topics, the last ones in the list. They are not subscribed to. Partition p
+    /// of such a topic is assigned together with partition p of the subscribed topic in the same place.
+    pub copartitions: usize,
+    /// Topic for records that could not be decoded; with `None` they are only counted.
     pub dead_letter: Option<String>,
-    /// Milliseconds between librdkafka's statistics, from which the lag is read; 0 turns them off.
+    /// Interval of the statistics of librdkafka in ms, which report the lag; 0 turns them off.
     pub statistics_ms: u32,
-    /// Any other librdkafka setting.
+    /// Other settings of librdkafka.
     pub options: BTreeMap<String, String>,
 }
 
-/// 64 MiB: the default of librdkafka; two seconds of 200-byte records at the full fetch rate would be
-/// five times that, but a consumer that lags must not grow.
+/// 64 MiB, the default of librdkafka. Two seconds of 200-byte records at the full fetch rate would need
+/// five times as much, but a consumer that lags must not grow.
 pub const QUEUE_KBYTES_MAX: u32 = 65_536;
 
 /// librdkafka's default of `session.timeout.ms`.
@@ -102,7 +102,7 @@ impl Default for KafkaOptions {
             truncated: Truncated::Stop,
             record_bytes_max: 1 << 20,
             queue_kbytes_max: QUEUE_KBYTES_MAX,
-            followers: 0,
+            copartitions: 0,
             dead_letter: None,
             statistics_ms: 5_000,
             options: BTreeMap::new(),
@@ -110,27 +110,28 @@ impl Default for KafkaOptions {
     }
 }
 
-/// librdkafka's defaults, never gone below, and its own limit of a partition's part of an answer.
+/// Defaults of librdkafka, which are lower limits here, and its limit for one partition of a response.
 const FETCH_PARTITION_BYTES: usize = 1 << 20;
 const FETCH_BYTES: usize = 50 << 20;
-const ANSWER_BYTES: usize = 100_000_000;
+const RESPONSE_BYTES: usize = 100_000_000;
 const FETCH_PARTITION_BYTES_MAX: usize = 1_000_000_000;
 
-/// Settings that may not be passed through, because what this program promises rests on them, and why.
+/// Settings that may not be passed through because the guarantees of this program depend on them, with
+/// the reason.
 pub const OWNED: [(&str, &str); 7] = [
     ("bootstrap.servers", "set `brokers` instead"),
     ("group.id", "set `group` instead"),
     (
         "enable.auto.commit",
-        "offsets are kept with the sums, in one snapshot",
+        "offsets are stored with the sums, in one snapshot",
     ),
     (
         "enable.auto.offset.store",
-        "offsets are kept with the sums, in one snapshot",
+        "offsets are stored with the sums, in one snapshot",
     ),
     (
         "enable.partition.eof",
-        "in a batch its events move the position by one, and a resumed partition then skips a record",
+        "its events would move the position in a batch, and a resumed partition would skip a record",
     ),
     (
         "partition.assignment.strategy",
@@ -138,11 +139,11 @@ pub const OWNED: [(&str, &str); 7] = [
     ),
     (
         "auto.offset.reset",
-        "records that are gone would be passed over in silence; set `start` and `on_truncated` instead",
+        "deleted records would be skipped silently; set `start` and `on_truncated` instead",
     ),
 ];
 
-/// Whether a setting is every client's, and not a consumer's alone.
+/// Whether a setting applies to every client, not only to consumers.
 pub(super) fn is_client_option(name: &str) -> bool {
     let prefixes = [
         "security.",
@@ -157,12 +158,12 @@ pub(super) fn is_client_option(name: &str) -> bool {
 }
 
 impl KafkaOptions {
-    /// Topics that the group gives out.
-    pub fn leads(&self) -> &[String] {
-        &self.topics[..self.topics.len().saturating_sub(self.followers)]
+    /// Topics that the group subscribes to.
+    pub fn subscribed(&self) -> &[String] {
+        &self.topics[..self.topics.len().saturating_sub(self.copartitions)]
     }
 
-    /// How long the group waits for a member that is silent, milliseconds.
+    /// How long the group waits for a silent member, in ms.
     pub fn session_ms(&self) -> u64 {
         let set = self.options.get("session.timeout.ms");
         set.and_then(|v| v.parse().ok()).unwrap_or(SESSION_MS)
@@ -185,7 +186,7 @@ impl KafkaOptions {
                 self.queue_kbytes_max.to_string(),
             )
             .set("statistics.interval.ms", self.statistics_ms.to_string())
-            // What to do is decided in `astray`.
+            // `offsets` decides what to do.
             .set("auto.offset.reset", "error");
         self.set_fetch_limits(&mut c);
         if let Some(instance) = &self.instance {
@@ -195,27 +196,27 @@ impl KafkaOptions {
         c
     }
 
-    /// A record of the longest length comes with others in one answer. A longer one does not stop the
-    /// partition either: brokers answer with at least one batch whatever these limits say, and only the
-    /// whole answer has a limit, which is kept above all of it.
+    /// Sets the fetch limits so that a record of the longest length fits in one response with others. A
+    /// longer record does not block the partition: brokers always respond with at least one batch. Only
+    /// the whole response has a hard limit, which lies above all of this.
     fn set_fetch_limits(&self, c: &mut ClientConfig) {
         let of_partition = self
             .record_bytes_max
             .clamp(FETCH_PARTITION_BYTES, FETCH_PARTITION_BYTES_MAX);
         let of_fetch = of_partition.max(FETCH_BYTES);
-        let of_answer = (of_fetch + FETCH_BYTES).max(ANSWER_BYTES);
+        let of_response = (of_fetch + FETCH_BYTES).max(RESPONSE_BYTES);
         c.set("fetch.message.max.bytes", of_partition.to_string())
             .set("fetch.max.bytes", of_fetch.to_string())
-            .set("receive.message.max.bytes", of_answer.to_string());
+            .set("receive.message.max.bytes", of_response.to_string());
     }
 
-    /// Settings of the dead-letter producer; those of the map that only a consumer knows are left out.
+    /// Settings of a producer, without the settings of the map that only apply to consumers.
     pub(super) fn producer_config(&self) -> ClientConfig {
         let mut c = self.client_config();
         c.set("linger.ms", "50")
             .set("queue.buffering.max.messages", "10000")
             .set("queue.buffering.max.kbytes", "65536")
-            // A record that could not be decoded may be longer than what we decode.
+            // A record that could not be decoded may be longer than the longest one to decode.
             .set("message.max.bytes", "16777216");
         for (k, v) in self.options.iter().filter(|(k, _)| is_client_option(k)) {
             c.set(k, v);
@@ -223,7 +224,7 @@ impl KafkaOptions {
         c
     }
 
-    /// What every client needs: the brokers and the credentials.
+    /// Settings of every client: brokers and credentials.
     pub(super) fn client_config(&self) -> ClientConfig {
         let mut c = ClientConfig::new();
         c.set("bootstrap.servers", &self.brokers)
@@ -244,9 +245,9 @@ impl KafkaOptions {
         c
     }
 
-    /// What brings a client's brokers back.
-    pub(super) fn lifeline(&self) -> Lifeline {
-        Lifeline::new(&self.brokers)
+    /// The re-bootstrap of a client.
+    pub(super) fn rebootstrap(&self) -> Rebootstrap {
+        Rebootstrap::new(&self.brokers)
     }
 
     /// Where tokens come from.

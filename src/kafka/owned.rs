@@ -1,8 +1,8 @@
-//! Records that outlive the call that brought them.
+//! Records that outlive the poll that read them.
 
 use super::{Headers, Record};
 
-/// A record with its own bytes.
+/// A record that owns its bytes.
 #[derive(Debug)]
 pub struct Owned {
     topic: u16,
@@ -15,7 +15,7 @@ pub struct Owned {
 }
 
 impl Owned {
-    /// A copy.
+    /// A copy of the record.
     pub fn of(record: &Record<'_>) -> Owned {
         let headers = record.headers.iter();
         Owned {
@@ -29,7 +29,7 @@ impl Owned {
         }
     }
 
-    /// The record as it came.
+    /// The record, borrowed.
     pub fn record(&self) -> Record<'_> {
         Record {
             topic: self.topic,
@@ -42,7 +42,7 @@ impl Owned {
         }
     }
 
-    /// Bytes of its parts.
+    /// Bytes of memory of its parts.
     pub fn bytes(&self) -> usize {
         let headers = self.headers.iter().map(|(n, v)| n.len() + v.len() + 48);
         self.payload.len() + self.key.as_ref().map_or(0, Vec::len) + headers.sum::<usize>()

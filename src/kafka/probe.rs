@@ -1,4 +1,4 @@
-//! Asks the broker, once, whether a configuration could work; for `check`.
+//! Checks a configuration against the brokers, for `trueline check`.
 
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
@@ -12,7 +12,7 @@ use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Keeps what the client said went wrong; it knows more than the call that timed out.
+/// Stores the errors that the client reports; they say more than a call that timed out.
 #[derive(Default)]
 struct Errors(Mutex<Vec<(RDKafkaErrorCode, String)>>, TokenFile);
 
@@ -35,26 +35,30 @@ impl ClientContext for Errors {
 
 impl ConsumerContext for Errors {}
 
-/// What the broker said.
+/// Result of a probe.
 #[derive(Debug, Default)]
 pub struct Probe {
-    /// What is wrong; empty when a consumer would start.
-    pub faults: Vec<KafkaError>,
-    /// Partitions of each topic that is there.
+    /// Problems; empty if a consumer would start.
+    pub problems: Vec<KafkaError>,
+    /// Number of partitions of each existing topic.
     pub partitions: BTreeMap<String, usize>,
 }
 
-/// Whether a consumer of these options would start. Takes at most about `timeout`; joins no group and reads
-/// no record.
+/// Checks whether a consumer with these options would start. Takes at most about `timeout`. It joins no
+/// group and reads no record.
 pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
     let mut probe = Probe::default();
-    if let Err(fault) = ask(options, timeout, &mut probe) {
-        probe.faults.push(fault);
+    if let Err(problem) = try_metadata(options, timeout, &mut probe) {
+        probe.problems.push(problem);
     }
     probe
 }
 
-fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(), KafkaError> {
+fn try_metadata(
+    options: &KafkaOptions,
+    timeout: Duration,
+    probe: &mut Probe,
+) -> Result<(), KafkaError> {
     if let Some((name, why)) = options.refused_option() {
         return Err(KafkaError::Option {
             name: name.to_string(),
@@ -66,7 +70,7 @@ fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(
         .create_with_context(Errors(Mutex::default(), options.token()));
     let client: BaseConsumer<Errors> = created.map_err(KafkaError::from_native)?;
     if options.security.token_file.is_some() {
-        // A token is asked for within a poll, and no metadata come without one.
+        // A poll requests the token, without which there is no metadata.
         let _ = client.poll(Duration::from_millis(200));
     }
     let start = Instant::now();
@@ -82,7 +86,7 @@ fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(
                 let partitions = found.map_or(0, |t| t.partitions().len());
                 probe.partitions.insert(topic.clone(), partitions);
                 if error.is_some() || partitions == 0 {
-                    probe.faults.push(KafkaError::Topic {
+                    probe.problems.push(KafkaError::Topic {
                         topic: topic.clone(),
                         detail: error
                             .map_or_else(|| "has no partitions".to_string(), |e| e.to_string()),
@@ -95,13 +99,13 @@ fn ask(options: &KafkaOptions, timeout: Duration, probe: &mut Probe) -> Result<(
     Ok(())
 }
 
-/// Why no metadata came: what the client was told, where it was told anything.
+/// Why there is no metadata: the error that the client reported, if any.
 fn unreachable(
     client: &BaseConsumer<Errors>,
     options: &KafkaOptions,
     error: &Native,
 ) -> KafkaError {
-    // Errors wait in the queue until the client is polled.
+    // Errors stay in the queue until the client is polled.
     for _ in 0..8 {
         client.poll(Duration::from_millis(5));
     }
@@ -136,7 +140,7 @@ mod tests {
             options: BTreeMap::from([("fetch.wait.maximum".into(), "1".into())]),
             ..KafkaOptions::default()
         };
-        let problems = probe(&o, Duration::from_millis(100)).faults;
+        let problems = probe(&o, Duration::from_millis(100)).problems;
         assert!(
             problems[0].to_string().contains("`fetch.wait.maximum`"),
             "{problems:?}"

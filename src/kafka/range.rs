@@ -1,13 +1,14 @@
-//! Ranges of topics: from which record to which, partition by partition.
+//! Offset ranges of topics.
 //!
-//! What people say is a time or an offset; what is read is a half-open range of offsets of each partition,
-//! fixed before the first record. A time is looked up at the brokers: the first record of the partition
-//! whose timestamp is not before it. Where the log ends is asked once and kept in [`Watermarks`], so that
-//! a second reading of the same range, after more has been written, reads the same.
+//! People give a time or an offset. The reader needs a half-open range of offsets for each partition,
+//! fixed before the first record. The brokers resolve a time to the first record whose timestamp is not
+//! before it. The ends of the logs are requested once and stored in [`Watermarks`], so that reading the
+//! same range again returns the same records even if more were written.
 //!
-//! What retention has deleted of a range is told as a [`Gap`]. Of a range by offsets that is a number of
-//! records. Of one by time it is known once the oldest record that is left has been read: if the log no
-//! longer begins at offset 0 and that record is younger than the range's begin, what was between is gone.
+//! Records of a range that retention has deleted are reported as a [`Gap`]. For a range by offset the
+//! number of records is known. For a range by time the gap is known once the oldest remaining record is
+//! read: if the log no longer starts at offset 0 and that record is later than the start of the range,
+//! the records between are gone.
 
 use super::context::Context;
 use super::probe::probe;
@@ -18,28 +19,28 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// How long one question to the brokers may take.
+/// Longest duration of one request.
 const REQUEST: Duration = Duration::from_secs(15);
 
-/// Where dates of four digits end.
+/// First time whose year has five digits.
 const YEAR_10000_MS: u64 = 253_402_300_800_000;
 
 /// One end of a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Bound {
-    /// The oldest record that is left.
+    /// The oldest remaining record.
     Earliest,
-    /// The end of the log as it is now.
+    /// The current end of the log.
     Latest,
-    /// The first record whose timestamp is not before this, in milliseconds since 1970.
+    /// The first record whose timestamp is not before this time, in ms since 1970.
     Time(i64),
     /// This offset of every partition.
     Offset(i64),
-    /// This offset of each partition, by topic and number; others are not read.
+    /// An offset by topic and partition. Other partitions are not read.
     Offsets(BTreeMap<(String, i32), i64>),
 }
 
-/// What is read of one partition: offsets from `begin` up to and without `end`.
+/// The range of one partition: offsets from `begin` up to but excluding `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Span {
     /// Index of the topic in the options.
@@ -52,39 +53,39 @@ pub struct Span {
     pub begin: i64,
     /// The offset after the last.
     pub end: i64,
-    /// What is known to be missing before `begin`, by count.
+    /// Number of records known to be missing before `begin`.
     pub deleted: i64,
-    /// Of a range by time whose begin is the oldest record that is left, though there were older ones: when it
-    /// should have begun.
+    /// Requested start of a range by time, if it starts at the oldest remaining record although there
+    /// were older ones.
     pub cut_ms: Option<i64>,
 }
 
-/// Oldest offset and end of every log that was looked at, by brokers, topic and partition.
+/// First offset and end of every requested log, by brokers, topic and partition.
 pub type Watermarks = BTreeMap<(String, String, i32), (i64, i64)>;
 
-/// Records of a range that are not there any more.
+/// Records of a range that no longer exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
     /// Topic.
     pub topic: String,
     /// Partition.
     pub partition: i32,
-    /// Offset at which it begins now.
+    /// First remaining offset.
     pub oldest: i64,
-    /// How much is gone.
+    /// What is missing.
     pub missing: Missing,
 }
 
-/// How much of a range is gone.
+/// The missing part of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// So many offsets.
+    /// This number of offsets.
     Records(i64),
-    /// What was between the range's begin and the oldest record that is left.
+    /// Everything from the start of the range to the oldest remaining record.
     Until {
-        /// The range's begin.
+        /// Start of the range.
         from_ms: i64,
-        /// The oldest record.
+        /// Time of the oldest remaining record.
         oldest_ms: i64,
     },
     /// All of the partition.
@@ -110,12 +111,12 @@ impl fmt::Display for Gap {
                             .to_string()
                     }
                     None => format!(
-                        "{oldest_ms} ms, which is no time of day; the producer may count in other units"
+                        "{oldest_ms} ms, which is not a valid time; the producer may use another unit"
                     ),
                 };
                 write!(
                     f,
-                    "{topic}/{partition}: the oldest record left is offset {oldest} of {at}, {} after the begin",
+                    "{topic}/{partition}: the oldest remaining record is offset {oldest} at {at}, {} after the start of the range",
                     humantime::format_duration(gap)
                 )
             }
@@ -127,8 +128,8 @@ impl fmt::Display for Gap {
     }
 }
 
-/// A client that reads and never joins. The group's name is sent with nothing but the question who would
-/// coordinate it; a client that has none cannot be given partitions.
+/// A client that never joins its group. librdkafka sends the group's name only to look up its coordinator,
+/// but does not accept assigned partitions without a group.
 pub(super) fn client(options: &KafkaOptions) -> Result<BaseConsumer<Context>, KafkaError> {
     let mut config = options.consumer_config();
     config.remove("group.instance.id");
@@ -137,12 +138,12 @@ pub(super) fn client(options: &KafkaOptions) -> Result<BaseConsumer<Context>, Ka
         .set("enable.partition.eof", "true")
         .set("statistics.interval.ms", "0");
     config
-        .create_with_context(Context::new(options.token(), options.lifeline()))
+        .create_with_context(Context::new(options.token(), options.rebootstrap()))
         .map_err(KafkaError::from_native)
 }
 
-/// The ranges of all partitions of the topics, which go from `from` to where `to` says for each topic. Asks
-/// the brokers; an error says what is wrong with them or with a topic.
+/// The ranges of all partitions, from `from` to the bound of each topic in `to`. Requests offsets from the
+/// brokers. An error names the problem with a broker or a topic.
 pub fn resolve(
     options: &KafkaOptions,
     from: &Bound,
@@ -150,18 +151,18 @@ pub fn resolve(
     seen: &mut Watermarks,
 ) -> Result<Vec<Span>, KafkaError> {
     let probed = probe(options, REQUEST);
-    if let Some(fault) = probed.faults.into_iter().next() {
-        return Err(fault);
+    if let Some(problem) = probed.problems.into_iter().next() {
+        return Err(problem);
     }
     let client = client(options)?;
-    // Whatever waits for the caller, as a request for a token.
+    // Runs pending callbacks, such as a request for a token.
     let _ = client.poll(Duration::from_millis(10));
     let mut spans = Vec::new();
     for ((topic, name), to) in (0u16..).zip(&options.topics).zip(to) {
         let partitions = probed.partitions.get(name).copied().unwrap_or(0);
         let partitions = i32::try_from(partitions).unwrap_or(i32::MAX);
-        let begins = looked_up(&client, name, partitions, from)?;
-        let ends = looked_up(&client, name, partitions, to)?;
+        let begins = offsets_of_time(&client, name, partitions, from)?;
+        let ends = offsets_of_time(&client, name, partitions, to)?;
         for partition in 0..partitions {
             let key = (options.brokers.clone(), name.clone(), partition);
             let marks = match seen.get(&key) {
@@ -172,8 +173,8 @@ pub fn resolve(
                     *seen.entry(key).or_insert(marks)
                 }
             };
-            let begin = place(from, name, partition, &begins, marks);
-            let end = place(to, name, partition, &ends, marks);
+            let begin = offset_of(from, name, partition, &begins, marks);
+            let end = offset_of(to, name, partition, &ends, marks);
             let (Some(begin), Some(end)) = (begin, end) else {
                 continue;
             };
@@ -183,8 +184,8 @@ pub fn resolve(
     Ok(spans)
 }
 
-/// By partition, the offset that the brokers say for a time; nothing for other bounds.
-fn looked_up(
+/// The offset of a time in each partition, from the brokers; empty for other bounds.
+fn offsets_of_time(
     client: &BaseConsumer<Context>,
     topic: &str,
     partitions: i32,
@@ -198,11 +199,11 @@ fn looked_up(
         list.add_partition_offset(topic, partition, Offset::Offset(*ms))
             .map_err(KafkaError::from_native)?;
     }
-    let answer = client
+    let found = client
         .offsets_for_times(list, REQUEST)
         .map_err(KafkaError::from_native)?;
     let mut all = vec![None; partitions.unsigned_abs() as usize];
-    for entry in answer.elements() {
+    for entry in found.elements() {
         entry.error().map_err(KafkaError::from_native)?;
         let at = usize::try_from(entry.partition()).ok();
         if let (Some(slot), Offset::Offset(offset)) =
@@ -214,12 +215,12 @@ fn looked_up(
     Ok(all)
 }
 
-/// Where a bound is in a partition; `None` where it leaves the partition out.
-fn place(
+/// The offset of a bound in a partition; `None` if the bound excludes the partition.
+fn offset_of(
     bound: &Bound,
     topic: &str,
     partition: i32,
-    looked_up: &[Option<i64>],
+    of_time: &[Option<i64>],
     (low, high): (i64, i64),
 ) -> Option<i64> {
     match bound {
@@ -229,8 +230,8 @@ fn place(
         Bound::Offsets(offsets) => offsets.get(&(topic.to_owned(), partition)).copied(),
         Bound::Time(_) => {
             let at = usize::try_from(partition).ok();
-            let found = at.and_then(|at| looked_up.get(at).copied().flatten());
-            // No record is as young: behind all there are.
+            let found = at.and_then(|at| of_time.get(at).copied().flatten());
+            // No record is late enough: the end of the log.
             Some(found.unwrap_or(high))
         }
     }
@@ -269,11 +270,11 @@ mod tests {
     }
 
     #[test]
-    fn a_range_ends_with_the_log_and_what_lies_before_it_is_counted() {
+    fn a_range_ends_with_the_log_and_missing_records_are_counted() {
         assert_eq!(of(Bound::Offset(5), 5, 300, 20), (20, 100, 15, None));
         assert_eq!(of(Bound::Offset(30), 30, 40, 20), (30, 40, 0, None));
         assert_eq!(of(Bound::Earliest, 20, 100, 20), (20, 100, 0, None));
-        // A begin behind the end is an empty range.
+        // A start after the end is an empty range.
         assert_eq!(of(Bound::Offset(70), 70, 60, 0), (60, 60, 0, None));
     }
 
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_says_how_much_is_missing() {
+    fn a_gap_names_what_is_missing() {
         let gap = |oldest_ms| Gap {
             topic: "t".into(),
             partition: 3,
@@ -297,14 +298,14 @@ mod tests {
         };
         let text = gap(1_760_007_200_000).to_string();
         assert!(
-            text.contains("t/3") && text.contains("2h after the begin"),
+            text.contains("t/3") && text.contains("2h after the start"),
             "{text}"
         );
-        // Stamped in microseconds, and before 1970.
+        // A timestamp in microseconds, and one before 1970.
         for strange in [1_760_007_200_000_000, -1] {
             let text = gap(strange).to_string();
             assert!(
-                text.contains(&format!("{strange} ms, which is no")),
+                text.contains(&format!("{strange} ms, which is not")),
                 "{text}"
             );
         }

@@ -1,15 +1,15 @@
-//! Reads ranges of topics in one order, without being a member of any group.
+//! Reads offset ranges in a fixed order, without joining a group.
 //!
-//! Records of all partitions come in the order of their timestamps, those of equal times by topic and
-//! partition, those of one partition by offset: an order that depends on the topics alone. So two readings
-//! of the same range hand over the same records in the same order, whatever the brokers answered first.
-//! A partition whose range ends says so in its place among the records.
+//! Records of all partitions come in the order of their timestamps; ties are ordered by topic and
+//! partition, and records of one partition by offset. This order depends only on the topics, so reading
+//! the same range twice yields the same records in the same order, whichever broker responds first. The
+//! end of each partition's range is reported in its place among the records.
 //!
-//! Each partition has a queue of its own, which librdkafka fills up to a limit and no further. So memory is
-//! bounded though one partition may be far ahead of another: all of them together may hold
-//! [`QUEUE_KBYTES_MAX`], or one answer to a fetch each if that is more.
+//! Each partition has its own queue, which librdkafka fills only up to a limit. So memory is bounded even
+//! if one partition is far ahead of another: all queues together take [`QUEUE_KBYTES_MAX`], or one fetch
+//! response each if that is more.
 //!
-//! Nothing is committed and nothing is written. Reading waits for brokers that are away, and gives up after
+//! Nothing is committed or written. The reader waits for brokers that are down, and gives up after
 //! [`PATIENCE`] without a record.
 
 use super::context::Context;
@@ -25,17 +25,17 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long to wait for the next record of a partition.
+/// Longest wait for the next record of a partition.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest wait before errors are looked at again.
+/// Longest wait before errors are handled again.
 const WAIT: Duration = Duration::from_millis(100);
-/// Bytes of records that are taken over from a partition's queue at once.
+/// Bytes to take from the queue of a partition at once.
 const TAKE_BYTES: usize = 256 << 10;
-/// librdkafka's codes for the end of a partition, and for an offset that is not there.
+/// Codes of librdkafka for the end of a partition and for a missing offset.
 const PARTITION_EOF: i32 = RDKafkaErrorCode::PartitionEOF as i32;
 const OFFSET_RESET: i32 = RDKafkaErrorCode::AutoOffsetReset as i32;
 
-/// What comes next in a range.
+/// The next event of a range.
 #[derive(Debug)]
 pub enum Step {
     /// A record.
@@ -44,34 +44,34 @@ pub enum Step {
     End(Partition),
 }
 
-/// One partition.
-struct Lane {
+/// The reader of one partition.
+struct PartitionReader {
     // Dropped before the client; see the safety argument in `native`.
-    queue: BatchQueue,
+    queue: BatchQueue<Context>,
     span: Span,
-    /// Taken over and not handed over.
+    /// Records taken from the queue and not handed over.
     waiting: VecDeque<Owned>,
-    /// Nothing more is to be taken over.
+    /// No further record is needed.
     done: bool,
-    /// Its end stands among the steps.
-    told: bool,
-    /// Records to take over at once.
+    /// Its end was queued as a step.
+    end_queued: bool,
+    /// Records to take at once.
     take: usize,
 }
 
-/// See the module.
+/// Merges the ranges of all partitions.
 pub struct RangeReader {
-    lanes: Vec<Lane>,
+    partitions: Vec<PartitionReader>,
     client: Arc<BaseConsumer<Context>>,
     options: KafkaOptions,
-    /// The next record of each lane: time, topic, partition, lane.
+    /// The next record of each partition: time, topic, partition, index of its reader.
     heads: BinaryHeap<Reverse<(i64, u16, i32, usize)>>,
     ended: VecDeque<Partition>,
     gaps: Vec<Gap>,
 }
 
 impl RangeReader {
-    /// Begins to read. When it returns the first record of every partition is there, so that
+    /// Starts to read. It returns once the first record of every partition is there, so that
     /// [`RangeReader::gaps`] is known.
     pub fn new(options: &KafkaOptions, spans: Vec<Span>) -> Result<RangeReader, KafkaError> {
         let live = spans.iter().filter(|s| s.begin < s.end).count();
@@ -81,7 +81,7 @@ impl RangeReader {
             ..options.clone()
         };
         let mut reader = RangeReader {
-            lanes: Vec::new(),
+            partitions: Vec::new(),
             client: Arc::new(client(&options)?),
             options,
             heads: BinaryHeap::new(),
@@ -89,30 +89,30 @@ impl RangeReader {
             gaps: Vec::new(),
         };
         reader.assign(spans)?;
-        for lane in 0..reader.lanes.len() {
-            reader.fill(lane)?;
-            reader.look_for_gap(lane);
+        for index in 0..reader.partitions.len() {
+            reader.fill(index)?;
+            reader.look_for_gap(index);
         }
         Ok(reader)
     }
 
-    /// What retention has deleted of the range.
+    /// Parts of the range that retention has deleted.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
 
-    /// The next record, or the end of a partition; `None` at the end of all.
+    /// The next record or the end of a partition; `None` after the end of all.
     pub fn step(&mut self) -> Result<Option<Step>, KafkaError> {
         if let Some(partition) = self.ended.pop_front() {
             return Ok(Some(Step::End(partition)));
         }
-        let Some(Reverse((_, _, _, lane))) = self.heads.pop() else {
+        let Some(Reverse((_, _, _, index))) = self.heads.pop() else {
             return Ok(None);
         };
-        let Some(record) = self.lanes[lane].waiting.pop_front() else {
+        let Some(record) = self.partitions[index].waiting.pop_front() else {
             return Ok(None);
         };
-        self.fill(lane)?;
+        self.fill(index)?;
         Ok(Some(Step::Record(record)))
     }
 
@@ -124,18 +124,18 @@ impl RangeReader {
             let queue = queue.ok_or_else(|| KafkaError::Other("no memory for a queue".into()))?;
             let done = span.begin >= span.end;
             if !done {
-                // Before it is assigned, or records that are fetched at once lie elsewhere.
+                // Before the assignment, or the first records go to another queue.
                 queue.forward(&span.name, span.partition);
                 let begin = Offset::Offset(span.begin);
                 list.add_partition_offset(&span.name, span.partition, begin)
                     .map_err(KafkaError::from_native)?;
             }
-            self.lanes.push(Lane {
+            self.partitions.push(PartitionReader {
                 queue,
                 span,
                 waiting: VecDeque::new(),
                 done,
-                told: false,
+                end_queued: false,
                 take: 1,
             });
         }
@@ -151,30 +151,30 @@ impl RangeReader {
         self.gaps.push(gap(span, missing));
     }
 
-    /// After the oldest record that is left has come: whether the range begins before it.
-    fn look_for_gap(&mut self, lane: usize) {
-        let lane = &self.lanes[lane];
-        let oldest = lane.waiting.front().and_then(|r| r.record().timestamp_ms);
-        if let (Some(from_ms), Some(oldest_ms)) = (lane.span.cut_ms, oldest)
+    /// Records a gap if the range starts before the oldest remaining record, which has been read.
+    fn look_for_gap(&mut self, index: usize) {
+        let reader = &self.partitions[index];
+        let oldest = reader.waiting.front().and_then(|r| r.record().timestamp_ms);
+        if let (Some(from_ms), Some(oldest_ms)) = (reader.span.cut_ms, oldest)
             && oldest_ms > from_ms
         {
             let missing = Missing::Until { from_ms, oldest_ms };
-            self.gaps.push(gap(&lane.span, missing));
+            self.gaps.push(gap(&reader.span, missing));
         }
     }
 
-    /// Sees to it that the lane has a head, unless it has ended.
-    fn fill(&mut self, lane: usize) -> Result<(), KafkaError> {
+    /// Ensures that the partition has a head, unless it has ended.
+    fn fill(&mut self, index: usize) -> Result<(), KafkaError> {
         let mut since = Instant::now();
-        while self.lanes[lane].waiting.is_empty() && !self.lanes[lane].done {
-            let taken = self.take(lane, Duration::ZERO)?;
-            if taken > 0 || self.lanes[lane].done || self.take(lane, WAIT)? > 0 {
+        while self.partitions[index].waiting.is_empty() && !self.partitions[index].done {
+            let taken = self.take(index, Duration::ZERO)?;
+            if taken > 0 || self.partitions[index].done || self.take(index, WAIT)? > 0 {
                 since = Instant::now();
                 continue;
             }
-            self.tend()?;
+            self.serve()?;
             if since.elapsed() >= PATIENCE {
-                let span = &self.lanes[lane].span;
+                let span = &self.partitions[index].span;
                 return Err(KafkaError::Unreachable {
                     brokers: self.options.brokers.clone(),
                     detail: format!(
@@ -184,73 +184,74 @@ impl RangeReader {
                 });
             }
         }
-        let (index, lane) = (lane, &mut self.lanes[lane]);
-        let (topic, partition) = (lane.span.topic, lane.span.partition);
-        if let Some(head) = lane.waiting.front() {
+        let reader = &mut self.partitions[index];
+        let (topic, partition) = (reader.span.topic, reader.span.partition);
+        if let Some(head) = reader.waiting.front() {
             let time = head.record().timestamp_ms.unwrap_or(i64::MIN);
             self.heads.push(Reverse((time, topic, partition, index)));
-        } else if !std::mem::replace(&mut lane.told, true) {
+        } else if !std::mem::replace(&mut reader.end_queued, true) {
             self.ended.push_back(Partition { topic, partition });
         }
         Ok(())
     }
 
-    /// Takes over what the lane's queue has; answers the number of messages, be they of use or not.
-    fn take(&mut self, lane: usize, wait: Duration) -> Result<usize, KafkaError> {
-        let lane = &mut self.lanes[lane];
-        let max = if wait.is_zero() { lane.take } else { 1 };
-        let batch = lane.queue.take(max, wait);
+    /// Takes records from the queue of a partition. Returns the number of messages, used or not.
+    fn take(&mut self, index: usize, wait: Duration) -> Result<usize, KafkaError> {
+        let reader = &mut self.partitions[index];
+        let max = if wait.is_zero() { reader.take } else { 1 };
+        let batch = reader.queue.take(max, wait);
         let (mut n, mut bytes, mut failed) = (0, 0, None);
         for message in batch.iter() {
             n += 1;
             match message.error() {
-                0 if message.offset() >= lane.span.end => lane.done = true,
+                0 if message.offset() >= reader.span.end => reader.done = true,
                 0 => {
                     bytes += message.payload().len() + 64;
-                    lane.waiting.push_back(Owned::of(&Record {
-                        topic: lane.span.topic,
-                        partition: lane.span.partition,
+                    reader.waiting.push_back(Owned::of(&Record {
+                        topic: reader.span.topic,
+                        partition: reader.span.partition,
                         offset: message.offset(),
                         timestamp_ms: message.timestamp_ms(),
                         key: message.key(),
                         payload: message.payload(),
                         headers: Headers::of_message(message),
                     }));
-                    lane.done |= message.offset() + 1 >= lane.span.end;
+                    reader.done |= message.offset() + 1 >= reader.span.end;
                 }
-                PARTITION_EOF => lane.done = true,
+                PARTITION_EOF => reader.done = true,
                 code => failed = Some((code, message.error_text())),
             }
-            if lane.done {
+            if reader.done {
                 break;
             }
         }
         drop(batch);
         if n > 0 && bytes > 0 {
-            lane.take = (TAKE_BYTES / (bytes / n).max(1)).clamp(1, super::native::BATCH);
+            reader.take = (TAKE_BYTES / (bytes / n).max(1)).clamp(1, super::native::BATCH);
         }
-        let span = &lane.span;
+        let span = &reader.span;
         if let Some((code, text)) = failed {
             return Err(broken(span, code, &text));
         }
-        if lane.done {
+        if reader.done {
             let mut list = TopicPartitionList::new();
             list.add_partition(&span.name, span.partition);
-            // What is fetched beyond the range would only take room.
+            // Records beyond the range would only use memory.
             let _ = self.client.pause(&list);
         }
         Ok(n)
     }
 
-    /// Lets the client say what befell it; credentials that are refused end the reading.
-    fn tend(&self) -> Result<(), KafkaError> {
-        self.client.context().lifeline.hold(self.client.client());
+    /// Runs the callbacks of the client. Refused credentials end the reading.
+    fn serve(&self) -> Result<(), KafkaError> {
+        let context = self.client.context();
+        context.rebootstrap.run_due(self.client.client());
         let _ = self.client.poll(Duration::ZERO);
-        let notes = std::mem::take(&mut *self.client.context().notes());
-        for (code, text) in notes.errors {
+        let events = std::mem::take(&mut *context.events());
+        for (code, text) in events.errors {
             let (brokers, topics) = (&self.options.brokers, &self.options.topics);
             let error = KafkaError::from_code(code, text, brokers, topics);
-            if error.needs_hand() || error.is_fatal() {
+            if error.needs_operator() || error.is_fatal() {
                 return Err(error);
             }
             tracing::warn!(%error, "kafka");
@@ -272,7 +273,7 @@ fn broken(span: &Span, code: i32, text: &str) -> KafkaError {
     let (name, partition) = (&span.name, span.partition);
     match code {
         OFFSET_RESET => KafkaError::Other(format!(
-            "{name}/{partition}: records of the range were deleted while it was read ({text}); begin later"
+            "{name}/{partition}: records of the range were deleted while it was read ({text}); start later"
         )),
         _ => KafkaError::Other(format!("{name}/{partition}: {text} (code {code})")),
     }

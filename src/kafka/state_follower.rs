@@ -1,9 +1,9 @@
-//! Follows the topic of parcels: all its partitions from their begin on, and on and on, as a reader that is in no group.
+//! Follows all partitions of the state topic from their start, without joining a group.
 //!
-//! It also says how long topics are, so that whoever follows knows what the parcels do not hold yet. All ends are asked for in
-//! one request to each broker.
+//! It also requests the ends of topics, so that the judge knows which records the checkpoints do not
+//! contain yet. One request per broker returns all ends.
 
-use super::state_topic::{Quiet, create, listen, reader_config};
+use super::state_topic::{Quiet, create, poll_idle, reader_config};
 use super::{KafkaError, KafkaOptions};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError as Native;
@@ -12,40 +12,40 @@ use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How long one question to the brokers may take.
+/// Longest duration of one request.
 const REQUEST: Duration = Duration::from_secs(10);
 
-/// What comes of the topic.
+/// An event of the state topic.
 #[derive(Debug, Clone, Copy)]
 pub enum Followed<'a> {
     /// A record of a partition.
     Record {
-        /// Partition of the topic.
+        /// Partition of the state topic.
         home: i32,
         /// Its offset.
         offset: i64,
-        /// Its timestamp, milliseconds since 1970.
+        /// Its timestamp in ms since 1970.
         at_ms: Option<i64>,
         /// Key.
         key: &'a [u8],
-        /// Value; nothing where the key was taken away.
+        /// Value; `None` if the key was deleted.
         value: Option<&'a [u8]>,
     },
-    /// A partition was read to its end, for now.
+    /// A partition was read to its current end.
     End(i32),
 }
 
-/// Topic and partition, with an offset.
+/// Offsets by topic and partition.
 pub type Ends = BTreeMap<(String, i32), i64>;
 
-/// See the module.
+/// Reads the state topic continuously.
 pub struct StateFollower {
     topic: String,
     client: BaseConsumer<Quiet>,
 }
 
 impl StateFollower {
-    /// One that reads nothing yet and asks nothing of the broker.
+    /// A follower that reads nothing yet and sends no request.
     pub fn new(options: &KafkaOptions, topic: &str) -> Result<StateFollower, KafkaError> {
         let mut config = reader_config(options, &options.group);
         config.set("enable.partition.eof", "true");
@@ -55,23 +55,23 @@ impl StateFollower {
         })
     }
 
-    /// Begins at the begin of all `homes` partitions.
-    pub fn begin(&self, homes: i32) -> Result<(), KafkaError> {
+    /// Starts at the first record of all `partitions`.
+    pub fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
         let mut list = TopicPartitionList::new();
-        for home in 0..homes {
-            list.add_partition_offset(&self.topic, home, Offset::Beginning)
+        for partition in 0..partitions {
+            list.add_partition_offset(&self.topic, partition, Offset::Beginning)
                 .map_err(KafkaError::from_native)?;
         }
         self.client.assign(&list).map_err(KafkaError::from_native)
     }
 
-    /// Hands over what comes next, if it comes within the time.
+    /// Hands over the next event, if one comes within the time.
     pub fn poll(
         &self,
         within: Duration,
         each: impl FnOnce(Followed<'_>),
     ) -> Result<bool, KafkaError> {
-        Quiet::tend(self.client.client());
+        Quiet::rebootstrap(self.client.client());
         match self.client.poll(within) {
             None => return Ok(false),
             Some(Err(Native::PartitionEOF(home))) => each(Followed::End(home)),
@@ -87,9 +87,9 @@ impl StateFollower {
         Ok(true)
     }
 
-    /// Number of partitions of a topic; `None` where there is no such topic.
+    /// Number of partitions of a topic; `None` if it does not exist.
     pub fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        listen(&self.client);
+        poll_idle(&self.client);
         let metadata = self.client.fetch_metadata(Some(topic), REQUEST);
         let metadata = metadata.map_err(KafkaError::from_native)?;
         let found = metadata.topics().iter().find(|t| t.name() == topic);
@@ -97,28 +97,28 @@ impl StateFollower {
         Ok((n > 0).then_some(n as i32))
     }
 
-    /// Where the logs of these partitions end; one that the brokers do not tell is left out.
+    /// End offsets of these partitions, without those that the brokers do not report.
     pub fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         self.offsets(of, Offset::End)
     }
 
-    /// Where they begin.
+    /// First offsets of these partitions, without those that the brokers do not report.
     pub fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
         self.offsets(of, Offset::Beginning)
     }
 
-    /// Brokers take the words for begin and end in place of a time.
-    fn offsets(&self, of: &[(String, i32)], word: Offset) -> Result<Ends, KafkaError> {
+    /// Requests first or end offsets. Brokers accept the names of both in place of a time.
+    fn offsets(&self, of: &[(String, i32)], which: Offset) -> Result<Ends, KafkaError> {
         if of.is_empty() {
             return Ok(Ends::new());
         }
         let mut list = TopicPartitionList::new();
         for (topic, partition) in of {
-            list.add_partition_offset(topic, *partition, word)
+            list.add_partition_offset(topic, *partition, which)
                 .map_err(KafkaError::from_native)?;
         }
-        let told = self.client.offsets_for_times(list, REQUEST);
-        let told = told.map_err(KafkaError::from_native)?;
+        let found = self.client.offsets_for_times(list, REQUEST);
+        let found = found.map_err(KafkaError::from_native)?;
         let entry = |e: &rdkafka::topic_partition_list::TopicPartitionListElem<'_>| match e.offset()
         {
             Offset::Offset(offset) if e.error().is_ok() => {
@@ -126,6 +126,6 @@ impl StateFollower {
             }
             _ => None,
         };
-        Ok(told.elements().iter().filter_map(entry).collect())
+        Ok(found.elements().iter().filter_map(entry).collect())
     }
 }

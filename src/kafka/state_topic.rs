@@ -1,15 +1,17 @@
-//! The topic of parcels: a compacted topic with as many partitions as the topics whose state it holds.
+//! The state topic: a compacted topic for checkpoints of partitions.
 //!
-//! [`StateTopic`] knows where it is, makes it where it is missing, and reads a partition of it from its
-//! begin up to an offset; [`StateWriter`] writes records and answers where they came to lie, once all
-//! in-sync replicas have them. Both wait on their caller's thread, each call with a deadline.
+//! It has as many partitions as the topics whose state it contains. [`StateTopic`] creates it if it is
+//! missing, and reads one of its partitions from the start up to an offset. [`StateWriter`] writes
+//! records and returns their offsets once all in-sync replicas have them. Both block the thread of their
+//! caller, each call with a deadline.
 //!
-//! State of partition p of any topic lies in partition p (modulo their number), so who takes a partition
-//! over reads what was written of it and of its namesakes, and no more. The topic is made with small
-//! segments, because the newest is never compacted, and what is not compacted yet is read in vain.
+//! The state of partition p of any topic is in partition p (modulo their number). So a process that
+//! takes over a partition reads only the state of partitions with this number. The topic is created with
+//! small segments, because the newest segment is never compacted, and obsolete records cost reading
+//! time.
 
-use super::lifeline::Lifeline;
 use super::options::is_client_option;
+use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, ResourceSpecifier, TopicReplication};
@@ -29,36 +31,39 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Settings with which the topic is made. 64 MiB a segment: what is read at most beyond what is needed,
-/// about a second; cleaned when a tenth is stale.
+/// Settings of a new topic. A segment of 64 MiB limits the reading of obsolete records to about a second.
+/// The topic is cleaned when a tenth of it is obsolete.
 const SETTINGS: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("segment.bytes", "67108864"),
     ("min.cleanable.dirty.ratio", "0.1"),
 ];
 
-/// Room for the key and the frame of a record beside its value.
+/// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
 
-/// How long a request that is no read may take.
+/// Longest duration of a request other than a read.
 const REQUEST: Duration = Duration::from_secs(10);
 
-/// How long a client is listened to before it is asked.
-const LISTEN: Duration = Duration::from_millis(5);
+/// Duration of the poll before a request.
+const POLL: Duration = Duration::from_millis(5);
 
-/// Pause before what found no room in the queue is tried again.
-const FULL: Duration = Duration::from_millis(5);
+/// Pause after a full queue.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
 
-/// A record of the topic: its key, and its value or `None` to take it away.
+/// A record of the topic: its key, and its value or `None` to delete the key.
 type Keyed = (String, Option<Vec<u8>>);
 
-/// The client's side of callbacks: credentials, brokers, and words that the consumer has too.
-pub(super) struct Quiet(TokenFile, Lifeline);
+/// Callbacks of the clients. Errors are only debug lines, because the consumer reports them too.
+pub(super) struct Quiet {
+    token: TokenFile,
+    rebootstrap: Rebootstrap,
+}
 
 impl Quiet {
-    /// Brings the brokers back where the client has lost them.
-    pub(super) fn tend(client: &Client<Quiet>) {
-        client.context().1.hold(client);
+    /// Adds the brokers again if the client has lost them.
+    pub(super) fn rebootstrap(client: &Client<Quiet>) {
+        client.context().rebootstrap.run_due(client);
     }
 }
 
@@ -66,7 +71,7 @@ impl ClientContext for Quiet {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.0.token()
+        self.token.token()
     }
 
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
@@ -74,48 +79,47 @@ impl ClientContext for Quiet {
     }
 
     fn error(&self, error: Native, reason: &str) {
-        self.1.note(&error);
+        self.rebootstrap.on_error(&error);
         tracing::debug!(%error, reason, "state topic");
     }
 }
 
 impl ConsumerContext for Quiet {}
 
-/// Who waits for the answer about one record of a call.
-pub(super) struct Ticket {
+/// The caller that waits for the delivery of one record.
+pub(super) struct Delivery {
     index: usize,
-    answers: Sender<(usize, Result<i64, String>)>,
+    results: Sender<(usize, Result<i64, String>)>,
 }
 
 impl ProducerContext<NoCustomPartitioner> for Quiet {
-    type DeliveryOpaque = Box<Ticket>;
+    type DeliveryOpaque = Box<Delivery>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, ticket: Box<Ticket>) {
-        let answer = match result {
+    fn delivery(&self, result: &DeliveryResult<'_>, delivery: Box<Delivery>) {
+        let result = match result {
             Ok(message) => Ok(message.offset()),
             Err((error, _)) => Err(error.to_string()),
         };
-        // Who asked may have given up waiting.
-        let _ = ticket.answers.send((ticket.index, answer));
+        // The caller may have given up.
+        let _ = delivery.results.send((delivery.index, result));
     }
 }
 
-/// See the module.
+/// The state topic, for reading and administration.
 pub struct StateTopic {
     options: KafkaOptions,
     topic: String,
-    /// Most bytes of a record's value.
+    /// Most bytes of the value of a record.
     record_bytes: usize,
     client: BaseConsumer<Quiet>,
-    /// Clients that ask for the offsets that a group has committed, by group.
+    /// Clients for committed offsets, by group.
     groups: BTreeMap<String, BaseConsumer<Quiet>>,
-    /// Partitions of the topic, once it was seen.
+    /// Number of partitions, once it is known.
     partitions: Option<i32>,
 }
 
 impl StateTopic {
-    /// The topic of this name, whose records have at most `record_bytes`; nothing is asked of the broker
-    /// yet.
+    /// The topic of this name, with values of at most `record_bytes`. Sends no request yet.
     pub fn new(
         options: &KafkaOptions,
         topic: &str,
@@ -136,18 +140,19 @@ impl StateTopic {
         &self.topic
     }
 
-    /// The partition that holds the state of partition `of` of any topic. Makes the topic where it is
-    /// missing, with as many partitions as the largest of `sources`, and refuses one that forgets.
-    pub fn home(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
+    /// The partition that contains the state of partition `of` of any topic. Creates the topic if it is
+    /// missing, with as many partitions as the largest of `sources`. It is an error if the topic is not
+    /// compacted.
+    pub fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
         let partitions = match self.partitions {
             Some(n) => n,
             None => {
                 let n = match self.count(&self.topic)? {
                     Some(n) => n,
-                    None => self.make(sources)?,
+                    None => self.create_topic(sources)?,
                 };
-                if let Some(fault) = self.unfit()? {
-                    return Err(fault);
+                if let Some(error) = self.misconfigured()? {
+                    return Err(error);
                 }
                 self.partitions = Some(n);
                 n
@@ -156,9 +161,9 @@ impl StateTopic {
         Ok(of.rem_euclid(partitions.max(1)))
     }
 
-    /// Number of partitions of a topic, `None` where there is no such topic.
+    /// Number of partitions of a topic; `None` if it does not exist.
     fn count(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
-        listen(&self.client);
+        poll_idle(&self.client);
         let metadata = self
             .client
             .fetch_metadata(Some(topic), REQUEST)
@@ -168,11 +173,11 @@ impl StateTopic {
         Ok((n > 0).then_some(n as i32))
     }
 
-    fn make(&self, sources: &[String]) -> Result<i32, KafkaError> {
+    fn create_topic(&self, sources: &[String]) -> Result<i32, KafkaError> {
         let counts = sources.iter().map(|t| self.count(t));
         let counts: Vec<Option<i32>> = counts.collect::<Result<_, _>>()?;
         let n = counts.into_iter().flatten().max().unwrap_or(1);
-        // -1: the broker's default, which who runs it has chosen for topics that matter.
+        // -1: the default of the broker, which its operator has chosen for important topics.
         let mut topic = NewTopic::new(&self.topic, n, TopicReplication::Fixed(-1));
         for (name, value) in SETTINGS {
             topic = topic.set(name, value);
@@ -184,14 +189,14 @@ impl StateTopic {
         ))?;
         for result in made.map_err(KafkaError::from_native)? {
             match result {
-                Ok(_) => tracing::info!(topic = self.topic, partitions = n, "state topic made"),
+                Ok(_) => tracing::info!(topic = self.topic, partitions = n, "state topic created"),
                 // Another process was faster.
                 Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
                 Err((topic, code)) => {
                     return Err(KafkaError::Topic {
                         topic,
                         detail: format!(
-                            "cannot be made: {code}; make it with cleanup.policy=compact"
+                            "cannot be created: {code}; create it with cleanup.policy=compact"
                         ),
                     });
                 }
@@ -206,41 +211,41 @@ impl StateTopic {
         }
         Err(KafkaError::Topic {
             topic: self.topic.clone(),
-            detail: "was made and does not show".to_string(),
+            detail: "was created but does not appear".to_string(),
         })
     }
 
-    /// What is wrong with the topic's settings, as far as the broker tells them.
-    pub fn unfit(&self) -> Result<Option<KafkaError>, KafkaError> {
+    /// The problem with the settings of the topic, if the broker reports one.
+    pub fn misconfigured(&self) -> Result<Option<KafkaError>, KafkaError> {
         let admin: AdminClient<Quiet> = create(&settings(&self.options), &self.options)?;
         let which = [ResourceSpecifier::Topic(&self.topic)];
         let options = AdminOptions::new().request_timeout(Some(REQUEST));
-        let Ok(told) = wait(admin.describe_configs(&which, &options))? else {
-            // It may be forbidden to ask.
+        let Ok(configs) = wait(admin.describe_configs(&which, &options))? else {
+            // The request may be forbidden.
             return Ok(None);
         };
-        let fault = |detail: String| {
+        let problem = |detail: String| {
             Ok(Some(KafkaError::Topic {
                 topic: self.topic.clone(),
                 detail,
             }))
         };
-        for resource in told.into_iter().flatten() {
+        for resource in configs.into_iter().flatten() {
             let value = |name: &str| {
                 let entry = resource.entries.iter().find(|e| e.name == name);
                 entry.and_then(|e| e.value.clone()).unwrap_or_default()
             };
             let policy = value("cleanup.policy");
             if !policy.is_empty() && policy != "compact" {
-                return fault(format!(
-                    "holds state and has cleanup.policy={policy}, under which the broker would forget it; \
+                return problem(format!(
+                    "contains state but has cleanup.policy={policy}, with which the broker would delete it; \
                      set cleanup.policy=compact"
                 ));
             }
             let needs = self.record_bytes + FRAME_BYTES;
             let most = value("max.message.bytes");
             if most.parse::<usize>().is_ok_and(|most| most < needs) {
-                return fault(format!(
+                return problem(format!(
                     "has max.message.bytes={most}; set it to {needs} or more"
                 ));
             }
@@ -253,7 +258,7 @@ impl StateTopic {
         Ok(self.count(&self.topic)?.is_some())
     }
 
-    /// The offset that a group has committed of a partition of a source's topic, if any.
+    /// The offset that a group has committed for a partition of a source, if any.
     pub fn committed(
         &mut self,
         group: &str,
@@ -265,21 +270,21 @@ impl StateTopic {
             self.groups.insert(group.to_owned(), client);
         }
         let client = self.groups.get(group).unwrap_or(&self.client);
-        listen(client);
+        poll_idle(client);
         let mut list = TopicPartitionList::new();
         list.add_partition(topic, partition);
-        let told = client
+        let offsets = client
             .committed_offsets(list, REQUEST)
             .map_err(KafkaError::from_native)?;
-        let entry = told.find_partition(topic, partition);
+        let entry = offsets.find_partition(topic, partition);
         Ok(match entry.map(|e| e.offset()) {
             Some(Offset::Offset(offset)) => Some(offset),
             _ => None,
         })
     }
 
-    /// Hands over all records of a partition up to and with `until`, in order: key, and value where it
-    /// has one.
+    /// Hands over all records of a partition up to and including `until`, in order: key, and value unless
+    /// the key was deleted.
     pub fn read(
         &self,
         partition: i32,
@@ -297,11 +302,11 @@ impl StateTopic {
             self.topic
         )));
         while start.elapsed() < within {
-            Quiet::tend(self.client.client());
+            Quiet::rebootstrap(self.client.client());
             match self.client.poll(Duration::from_millis(50)) {
                 None => {}
                 Some(Err(error)) => {
-                    // The client tries again by itself; the last of it is told.
+                    // The client retries by itself; the last error is returned.
                     read = Err(KafkaError::from_native(error));
                 }
                 Some(Ok(message)) => {
@@ -318,7 +323,7 @@ impl StateTopic {
     }
 }
 
-/// Writes to the topic; shared between threads.
+/// Writes to the topic. Threads can share it.
 pub struct StateWriter {
     options: KafkaOptions,
     topic: String,
@@ -326,7 +331,7 @@ pub struct StateWriter {
 }
 
 impl StateWriter {
-    /// A writer that keeps order and doubles nothing.
+    /// A writer that preserves order and writes no duplicates.
     pub fn new(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
         Ok(StateWriter {
             producer: RwLock::new(producer(options)?),
@@ -335,20 +340,20 @@ impl StateWriter {
         })
     }
 
-    /// Writes records to their partitions and waits until the broker has all of them; answers their
-    /// offsets. After an error any of them may lie in the topic or not.
+    /// Writes records to their partitions and waits until the broker has all of them. Returns their
+    /// offsets. After an error each record may or may not be in the topic.
     pub fn put(&self, records: &[(i32, &Keyed)], within: Duration) -> Result<Vec<i64>, KafkaError> {
-        self.revive()?;
+        self.renew_producer()?;
         let start = Instant::now();
         let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
-        let (answers, told) = channel();
+        let (results, deliveries) = channel();
         for (index, (partition, (key, value))) in records.iter().enumerate() {
-            let ticket = Ticket {
+            let delivery = Delivery {
                 index,
-                answers: answers.clone(),
+                results: results.clone(),
             };
-            let mut record: BaseRecord<'_, str, [u8], Box<Ticket>> =
-                BaseRecord::with_opaque_to(&self.topic, Box::new(ticket))
+            let mut record: BaseRecord<'_, str, [u8], Box<Delivery>> =
+                BaseRecord::with_opaque_to(&self.topic, Box::new(delivery))
                     .partition(*partition)
                     .key(key);
             if let Some(value) = value {
@@ -361,20 +366,20 @@ impl StateWriter {
                         if start.elapsed() < within =>
                     {
                         record = back;
-                        std::thread::sleep(FULL);
+                        std::thread::sleep(QUEUE_FULL_PAUSE);
                     }
                     Err((error, _)) => return Err(KafkaError::from_native(error)),
                 }
             }
         }
-        drop(answers);
+        drop(results);
         let mut offsets = vec![0; records.len()];
         for _ in records {
-            match told.recv_timeout(within.saturating_sub(start.elapsed())) {
+            match deliveries.recv_timeout(within.saturating_sub(start.elapsed())) {
                 Ok((index, Ok(offset))) => offsets[index] = offset,
                 Ok((_, Err(error))) => return Err(self.failed(&error)),
                 Err(RecvTimeoutError::Timeout) => {
-                    return Err(self.failed(&format!("no answer within {within:?}")));
+                    return Err(self.failed(&format!("no response within {within:?}")));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.failed("the client ended")),
             }
@@ -386,11 +391,11 @@ impl StateWriter {
         KafkaError::Other(format!("writing to state topic {}: {why}", self.topic))
     }
 
-    /// Makes a producer anew that cannot go on.
-    fn revive(&self) -> Result<(), KafkaError> {
+    /// Replaces a producer with a fatal error.
+    fn renew_producer(&self) -> Result<(), KafkaError> {
         let dead = {
             let now = self.producer.read().unwrap_or_else(PoisonError::into_inner);
-            Quiet::tend(now.client());
+            Quiet::rebootstrap(now.client());
             now.client().fatal_error().is_some()
         };
         if dead {
@@ -404,13 +409,14 @@ impl StateWriter {
     }
 }
 
-/// Lets a client that reads nothing just now say what befell it.
-pub(super) fn listen(client: &BaseConsumer<Quiet>) {
-    let _ = client.poll(LISTEN);
-    Quiet::tend(client.client());
+/// Lets an idle client run its callbacks.
+pub(super) fn poll_idle(client: &BaseConsumer<Quiet>) {
+    let _ = client.poll(POLL);
+    Quiet::rebootstrap(client.client());
 }
 
-/// A client that reads what it is told to. The group is named for what it has committed; it is not joined.
+/// A client that reads assigned partitions. It uses the group only for committed offsets and does not
+/// join it.
 fn reader(options: &KafkaOptions, group: &str) -> Result<BaseConsumer<Quiet>, KafkaError> {
     create(&reader_config(options, group), options)
 }
@@ -445,12 +451,15 @@ pub(super) fn create<T: FromClientConfigAndContext<Quiet>>(
     config: &ClientConfig,
     options: &KafkaOptions,
 ) -> Result<T, KafkaError> {
-    let context = Quiet(options.token(), options.lifeline());
+    let context = Quiet {
+        token: options.token(),
+        rebootstrap: options.rebootstrap(),
+    };
     let made: Result<T, Native> = config.create_with_context(context);
     made.map_err(KafkaError::from_native)
 }
 
-/// The answer to a request of administration, waited for on this thread.
+/// Waits on this thread for an administration request.
 fn wait<T>(request: impl Future<Output = T>) -> Result<T, KafkaError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

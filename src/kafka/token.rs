@@ -1,9 +1,9 @@
 //! Tokens for OAUTHBEARER, from a file.
 //!
-//! Whoever runs the process keeps a bearer token in a file and renews it: a projected service-account
-//! token of Kubernetes, a sidecar, a timer. librdkafka asks for a token at the start and again before the
-//! one it has runs out; the file is read anew each time. librdkafka's own way to a provider (OpenID Connect)
-//! needs libcurl, which this build leaves out.
+//! The environment keeps a bearer token in a file and renews it, for example a projected service-account
+//! token of Kubernetes, a sidecar or a timer. librdkafka requests a token at the start and again before
+//! the current one expires; each request reads the file. librdkafka's own OpenID Connect client needs
+//! libcurl, which this build omits.
 
 use rdkafka::client::OAuthToken;
 use serde_json::Value;
@@ -11,15 +11,15 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How long a token is taken to hold that does not say so: it is read again after four fifths of it.
-const UNSAID: Duration = Duration::from_secs(300);
+/// Assumed lifetime of a token without an expiry. It is read again after four fifths of it.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(300);
 
-/// Where a client finds its token.
+/// The file with the token of a client.
 #[derive(Debug, Clone, Default)]
 pub(super) struct TokenFile(pub Option<PathBuf>);
 
 impl TokenFile {
-    /// The token as it is now.
+    /// The current token.
     pub fn token(&self) -> Result<OAuthToken, Box<dyn Error>> {
         let Some(path) = &self.0 else {
             return Err("no token file; set `token_file` in [kafka.sasl]".into());
@@ -36,17 +36,17 @@ fn read(path: &Path) -> Result<OAuthToken, Box<dyn Error>> {
     let claims = claims(&token).unwrap_or_default();
     let text = |key: &str| claims.get(key).and_then(Value::as_str);
     let until = claims.get("exp").and_then(Value::as_f64);
-    let unsaid = SystemTime::now() + UNSAID;
-    let unsaid = unsaid.duration_since(UNIX_EPOCH)?.as_secs_f64();
+    let assumed = SystemTime::now() + DEFAULT_LIFETIME;
+    let assumed = assumed.duration_since(UNIX_EPOCH)?.as_secs_f64();
     Ok(OAuthToken {
         principal_name: text("sub").unwrap_or("trueline").to_owned(),
         // Whole milliseconds of this century are exact in a double.
-        lifetime_ms: (until.unwrap_or(unsaid) * 1000.0) as i64,
+        lifetime_ms: (until.unwrap_or(assumed) * 1000.0) as i64,
         token,
     })
 }
 
-/// What a JSON Web Token says; `None` for an opaque one. Nothing is verified: that is the broker's part.
+/// The claims of a JSON Web Token; `None` for an opaque token. The broker verifies it, not this function.
 fn claims(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
     serde_json::from_slice(&base64url(payload)?).ok()
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_says_for_whom_and_how_long_it_holds() {
+    fn a_token_yields_its_subject_and_lifetime() {
         // {"alg":"none"} and {"sub":"w?","exp":1900000000.5}
         let jwt = "eyJhbGciOiJub25lIn0.eyJzdWIiOiJ3PyIsImV4cCI6MTkwMDAwMDAwMC41fQ.";
         let path = std::env::temp_dir().join(format!("trueline-token-{}", std::process::id()));

@@ -1,10 +1,11 @@
-//! A topic that is written to one record at a time, each acknowledged before the next: for alerts.
+//! A topic for alerts: one record at a time, each acknowledged before the next.
 //!
-//! [`Topic::write`] waits for the brokers' answer, for no longer than the timeout, and is meant for a thread that has nothing else to do.
-//! A record whose time ran out has left the client's queue, so the next try is not a second copy of one that still waits; one whose
-//! acknowledgement was lost on the way is written twice, and readers know it by its content.
+//! [`Topic::write`] blocks until the brokers respond or the timeout ends, so it needs a thread of its own.
+//! A record that times out has left the queue of the client, so a retry does not duplicate a record that
+//! still waits. A record whose acknowledgement is lost is written twice; readers recognise it by its
+//! content.
 
-use super::lifeline::Lifeline;
+use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use super::{KafkaError, KafkaOptions};
 use rdkafka::client::{ClientContext, OAuthToken};
@@ -18,26 +19,29 @@ use std::error::Error;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 
-/// What became of a record: partition and offset, or why not.
-type Answer = Result<(i32, i64), String>;
+/// Partition and offset of a record, or why it was not written.
+type Written = Result<(i32, i64), String>;
 
-/// Longer than the client's own timeout, which answers by itself.
+/// Wait beyond the client's own timeout, which normally ends the wait.
 const SLACK: Duration = Duration::from_secs(5);
 
-/// A topic to write to. See the module.
+/// A topic to write to.
 pub struct Topic {
-    producer: ThreadedProducer<Answers>,
+    producer: ThreadedProducer<Deliveries>,
     topic: String,
     timeout: Duration,
 }
 
-struct Answers(TokenFile, Lifeline);
+struct Deliveries {
+    token: TokenFile,
+    rebootstrap: Rebootstrap,
+}
 
-impl ClientContext for Answers {
+impl ClientContext for Deliveries {
     const ENABLE_REFRESH_OAUTH_TOKEN: bool = true;
 
     fn generate_oauth_token(&self, _: Option<&str>) -> Result<OAuthToken, Box<dyn Error>> {
-        self.0.token()
+        self.token.token()
     }
 
     fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
@@ -45,22 +49,22 @@ impl ClientContext for Answers {
     }
 
     fn error(&self, error: Native, reason: &str) {
-        self.1.note(&error);
-        // The consumer tells the same of the same brokers; what is not written is counted.
+        self.rebootstrap.on_error(&error);
+        // The consumer reports the same error; records that are not written are counted.
         tracing::debug!(%error, reason, "alerts topic");
     }
 }
 
-impl ProducerContext<NoCustomPartitioner> for Answers {
-    type DeliveryOpaque = Box<SyncSender<Answer>>;
+impl ProducerContext<NoCustomPartitioner> for Deliveries {
+    type DeliveryOpaque = Box<SyncSender<Written>>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, asker: Self::DeliveryOpaque) {
-        let answer = match result {
+    fn delivery(&self, result: &DeliveryResult<'_>, reply: Self::DeliveryOpaque) {
+        let written = match result {
             Ok(message) => Ok((message.partition(), message.offset())),
             Err((error, _)) => Err(error.to_string()),
         };
-        // Who asked may have given up.
-        let _ = asker.try_send(answer);
+        // The writer may have given up.
+        let _ = reply.try_send(written);
     }
 }
 
@@ -79,10 +83,13 @@ impl Topic {
                 "message.timeout.ms",
                 timeout.as_millis().max(1_000).to_string(),
             )
-            // Brokers that are back are found within a second.
+            // Reconnect within a second after the brokers are back.
             .set("reconnect.backoff.max.ms", "1000");
         let producer = config
-            .create_with_context(Answers(options.token(), options.lifeline()))
+            .create_with_context(Deliveries {
+                token: options.token(),
+                rebootstrap: options.rebootstrap(),
+            })
             .map_err(KafkaError::from_native)?;
         Ok(Topic {
             producer,
@@ -92,17 +99,16 @@ impl Topic {
     }
 
     /// Writes one record and waits until the brokers have it.
-    pub fn write(&self, key: &str, value: &str) -> Answer {
+    pub fn write(&self, key: &str, value: &str) -> Written {
         let client = self.producer.client();
-        client.context().1.hold(client);
-        let (asker, answer) = sync_channel(1);
-        let record = BaseRecord::with_opaque_to(&self.topic, Box::new(asker));
+        client.context().rebootstrap.run_due(client);
+        let (reply, written) = sync_channel(1);
+        let record = BaseRecord::with_opaque_to(&self.topic, Box::new(reply));
         let sent = self.producer.send(record.key(key).payload(value));
         sent.map_err(|(error, _)| error.to_string())?;
         let within = self.timeout.max(Duration::from_secs(1)) + SLACK;
-        match answer.recv_timeout(within) {
-            Ok(answer) => answer,
-            Err(_) => Err(format!("no answer from the brokers within {within:?}")),
-        }
+        written
+            .recv_timeout(within)
+            .unwrap_or_else(|_| Err(format!("no response from the brokers within {within:?}")))
     }
 }

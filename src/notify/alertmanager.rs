@@ -1,21 +1,24 @@
-//! Prometheus' Alertmanager, by `POST /api/v2/alerts`.
+//! Prometheus Alertmanager, by `POST /api/v2/alerts`.
 //!
-//! An Alertmanager forgets an alert that nobody speaks of: each carries `endsAt`, and is over then. So what fires is said again
-//! at an interval with an `endsAt` [`AHEAD`] intervals away, which outlives a restart of ours and some failed posts; and what
-//! ended is said once with the moment at which it did. Labels identify, annotations describe: a number among the labels would
-//! be a new alert each time. Severity is a label, since routes go by it; so an alert whose severity changes is two for the
-//! Alertmanager, of which the first ends in the same post in which the second begins.
+//! An Alertmanager drops an alert that is not refreshed: each alert carries `endsAt` and is over then.
+//! So firing alerts are sent again at an interval, with an `endsAt` that lies [`AHEAD`] intervals in the
+//! future. That outlives a restart of this process and some failed posts. A resolved alert is sent once,
+//! with the time of its resolution.
 //!
-//! With several Alertmanagers in a cluster name each as a sink of its own, as one would for Prometheus.
+//! Labels identify and annotations describe: a number among the labels would create a new alert each
+//! time. Severity is a label because routes use it. An alert whose severity changes is therefore two
+//! alerts for the Alertmanager; one post ends the first and starts the second.
+//!
+//! List each Alertmanager of a cluster as a separate sink, as for Prometheus.
 
-use super::notice::{ALERT_NAME, Notice, Status, moment};
+use super::failure::Failure;
+use super::notification::{ALERT_NAME, Notification, Status, moment};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
-use super::receiver::Failure;
 use crate::alert::Severity;
 use serde_json::{Map, Value, json};
 
-/// Intervals that `endsAt` is ahead: Prometheus takes four too (`rules/alerting.go`).
+/// Intervals until `endsAt`. Prometheus uses four as well (`rules/alerting.go`).
 const AHEAD: i64 = 4;
 
 /// An Alertmanager.
@@ -26,7 +29,7 @@ pub struct Alertmanager {
 }
 
 impl Alertmanager {
-    /// One of these options.
+    /// The Alertmanager of these options.
     pub fn new(options: &SinkOptions, texts: &Texts) -> Result<Alertmanager, String> {
         let url = format!("{}/api/v2/alerts", options.address.trim_end_matches('/'));
         let every = i64::try_from(options.resend.as_millis()).unwrap_or(i64::MAX);
@@ -37,75 +40,78 @@ impl Alertmanager {
         })
     }
 
-    /// Tells one notice.
-    pub fn tell(&self, notice: &Notice, now_ms: i64) -> Result<String, Failure> {
+    /// Sends one notification.
+    pub fn send(&self, notification: &Notification, now_ms: i64) -> Result<String, Failure> {
         let mut alerts = Vec::new();
-        if let Some(was) = notice.was {
-            let before = Notice {
+        if let Some(was) = notification.was {
+            let before = Notification {
                 status: Status::Resolved,
                 severity: was,
-                ..notice.clone()
+                ..notification.clone()
             };
             alerts.push(self.alert(&before, now_ms));
         }
-        alerts.push(self.alert(notice, now_ms));
+        alerts.push(self.alert(notification, now_ms));
         self.post.json(&Value::Array(alerts).to_string(), &[])
     }
 
-    /// Says again what fires.
-    pub fn remind(&self, firing: &[Notice], now_ms: i64) -> Result<String, Failure> {
+    /// Sends the firing alerts again.
+    pub fn resend(&self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
         let alerts = firing.iter().map(|n| self.alert(n, now_ms));
         let alerts = Value::Array(alerts.collect());
         self.post.json(&alerts.to_string(), &[])
     }
 
-    fn alert(&self, notice: &Notice, now_ms: i64) -> Value {
-        let ends_ms = match notice.status {
+    fn alert(&self, notification: &Notification, now_ms: i64) -> Value {
+        let ends_ms = match notification.status {
             Status::Firing => now_ms.saturating_add(self.ahead_ms),
-            // Event time may be ahead of this machine's clock, and an end in the future is none.
-            Status::Resolved => notice.at_ms.min(now_ms),
+            // Event time may be ahead of this machine's clock, and an end in the future would not resolve.
+            Status::Resolved => notification.at_ms.min(now_ms),
         };
         json!({
-            "labels": labels(notice, notice.severity),
-            "annotations": self.annotations(notice),
-            "startsAt": moment(notice.since_ms.min(ends_ms)),
+            "labels": labels(notification, notification.severity),
+            "annotations": self.annotations(notification),
+            "startsAt": moment(notification.since_ms.min(ends_ms)),
             "endsAt": moment(ends_ms),
-            "generatorURL": notice.page,
+            "generatorURL": notification.page,
         })
     }
 
-    fn annotations(&self, notice: &Notice) -> Value {
+    fn annotations(&self, notification: &Notification) -> Value {
         let number = |x: Option<f64>| x.map(|x| json!(x.to_string())).unwrap_or_default();
         let all = [
-            ("summary", json!(self.texts.summary.fill(notice))),
-            ("description", json!(self.texts.description.fill(notice))),
-            ("runbook_url", json!(notice.runbook)),
-            ("window", json!(notice.window)),
-            ("what", json!(notice.what)),
-            ("n", json!(notice.n.to_string())),
-            ("ece", number(notice.ece)),
-            ("ece_lower", number(notice.ece_lower)),
-            ("ece_upper", number(notice.ece_upper)),
-            ("detectable", number(notice.detectable)),
-            ("fingerprint", json!(notice.fingerprint)),
-            ("key", json!(notice.key)),
+            ("summary", json!(self.texts.summary.fill(notification))),
+            (
+                "description",
+                json!(self.texts.description.fill(notification)),
+            ),
+            ("runbook_url", json!(notification.runbook)),
+            ("window", json!(notification.window)),
+            ("what", json!(notification.what)),
+            ("n", json!(notification.n.to_string())),
+            ("ece", number(notification.ece)),
+            ("ece_lower", number(notification.ece_lower)),
+            ("ece_upper", number(notification.ece_upper)),
+            ("detectable", number(notification.detectable)),
+            ("fingerprint", json!(notification.fingerprint)),
+            ("key", json!(notification.key)),
         ];
-        let said = all.into_iter().filter(|(_, v)| !v.is_null());
-        Value::Object(said.map(|(k, v)| (k.to_owned(), v)).collect())
+        let present = all.into_iter().filter(|(_, v)| !v.is_null());
+        Value::Object(present.map(|(k, v)| (k.to_owned(), v)).collect())
     }
 }
 
-/// Labels; empty ones are left out, as an Alertmanager would.
-fn labels(notice: &Notice, severity: Severity) -> Value {
+/// Labels without the empty ones, which an Alertmanager drops too.
+fn labels(notification: &Notification, severity: Severity) -> Value {
     let all = [
         ("alertname", ALERT_NAME),
-        ("model", &notice.model),
-        ("version", &notice.version),
-        ("segment", &notice.segment),
-        ("view", &notice.view),
+        ("model", &notification.model),
+        ("version", &notification.version),
+        ("segment", &notification.segment),
+        ("view", &notification.view),
         ("severity", severity.as_str()),
     ];
-    let said = all.into_iter().filter(|(_, value)| !value.is_empty());
-    let said: Map<String, Value> = said.map(|(k, v)| (k.to_owned(), json!(v))).collect();
-    Value::Object(said)
+    let present = all.into_iter().filter(|(_, value)| !value.is_empty());
+    let labels: Map<String, Value> = present.map(|(k, v)| (k.to_owned(), json!(v))).collect();
+    Value::Object(labels)
 }

@@ -1,35 +1,41 @@
-//! Alerts on their way to people: Alertmanager, webhooks, Slack, a Kafka topic.
+//! Sends alerts to people: Alertmanager, webhooks, Slack, a Kafka topic.
 //!
 //! ```text
-//!  engine's thread            "notices"                    one thread a sink
-//!  change ─► desk ─try_send─► ledger (fsync) ─► queue ───► receiver ─► the world
-//!            told already?    alerts.journal    bounded    retried, in order
-//!            silenced?             ▲ what was delivered ◄────────┘
+//!  engine thread           "notifications"                   one thread per sink
+//!  change ─► dedup ─try_send─► journal (fsync) ─► queue ───► receiver ─► the world
+//!            already sent?     alerts.journal     bounded    retries, in order
+//!            silenced?              ▲ deliveries ◄───────────────┘
 //! ```
 //!
-//! [`notice`] is what is told, made at the moment of a change; [`desk`] decides whether it has to be told;
-//! [`ledger`] remembers on disk what was told, to whom, and what people said back; [`sink`] holds a queue
-//! and a thread for each [`receiver`], and [`notifier`] all of them.
+//! [`notification`] is the message, made when an alert changes. [`dedup`] decides whether it must be
+//! sent. [`journal`] records on disk what was sent to whom, and what people answered. [`sink`] holds a
+//! queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the handle of
+//! the engine's thread, and [`control`] is the handle for silences and acknowledgements.
 //!
-//! What holds always:
-//! * The engine's thread never waits: not for a sink, not for the disk. What a full channel or queue refuses is counted.
-//! * A sink gets its notices in the order in which they were made, the next only when the one before was taken or
-//!   refused for good. So one sink that is away delays nobody else.
-//! * Each change is delivered once to each sink, across restarts too. A crash between an answer and its line in the ledger
-//!   sends it again; it has the same `key`, by which the receiver knows it.
+//! Invariants:
+//! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops is
+//!   counted.
+//! * A sink gets its notifications in the order in which they were made, and the next one only after the
+//!   previous one was accepted or rejected permanently. A sink that is down delays no other sink.
+//! * Each change is delivered once to each sink, across restarts too. A crash between a response and its
+//!   line in the journal sends the change again with the same `key`, by which the receiver recognises it.
 //!
-//! **Why a ledger and not the snapshot.** A snapshot may be half a minute old, and the engine reads on from it as if nothing had been:
-//! after a crash it makes the same changes again. What was said to people cannot be unsaid, so it is remembered by a file
-//! that is synced before anything is sent. State of alerts (firing since when) is in the snapshot with the sums that it rests on;
-//! what was told, undelivered notices, silences and acknowledgements are in the ledger.
+//! **Why a journal and not the snapshot.** A snapshot may be half a minute old. After a crash the engine
+//! resumes from it and makes the same changes again, but a message to people cannot be taken back. So
+//! what was sent is recorded in a file that is synced before anything is sent. The state of the alerts
+//! (since when they fire) is part of the snapshot, with the sums that it is based on. The journal holds
+//! what was sent, what is undelivered, silences and acknowledgements.
 //!
-//! Bounds: [`notifier::CHANNEL_MAX`] notices before the ledger, `queue_max` for each sink, one request at a time for each, its
-//! `timeout`, pauses from [`sink::PAUSE_MIN`] to the sink's `retry_max`.
+//! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink, one
+//! request at a time per sink, its `timeout`, pauses from [`sink::PAUSE_MIN`] to its `retry_max`.
 
 pub mod alertmanager;
-pub mod desk;
-pub mod ledger;
-pub mod notice;
+pub mod control;
+pub mod dedup;
+pub mod dispatch;
+pub mod failure;
+pub mod journal;
+pub mod notification;
 pub mod notifier;
 pub mod options;
 mod post;
@@ -39,10 +45,12 @@ mod slack;
 pub mod template;
 pub mod webhook;
 
-pub use desk::Desk;
-pub use ledger::{LEDGER, Ledger};
-pub use notice::{Notice, Status};
-pub use notifier::{Arrival, Clerk, Notifier, SinkCounts};
+pub use control::AlertControl;
+pub use dedup::Deduplicator;
+pub use failure::Failure;
+pub use journal::{AlertJournal, JOURNAL};
+pub use notification::{Notification, Status};
+pub use notifier::{AlertHandover, Notifier};
 pub use options::{Kind, NotifyOptions, SinkOptions, Texts};
-pub use receiver::{Carrier, Failure, Receiver};
+pub use receiver::{Receiver, TopicSink};
 pub use template::Template;

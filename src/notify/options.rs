@@ -1,4 +1,4 @@
-//! Where alerts go, and how.
+//! Options of the sinks.
 
 use super::template::Template;
 use crate::alert::Matcher;
@@ -6,14 +6,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What kind of receiver.
+/// Kind of receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Prometheus' Alertmanager, by its API version 2.
+    /// Prometheus Alertmanager, by version 2 of its API.
     Alertmanager,
-    /// Anything that takes a POST of a notice as JSON.
+    /// Any server that accepts a POST of a notification as JSON.
     Webhook,
-    /// An incoming webhook of Slack, or of what speaks like it.
+    /// An incoming webhook of Slack, or a compatible one.
     Slack,
     /// A Kafka topic.
     Kafka,
@@ -31,48 +31,48 @@ impl Kind {
     }
 }
 
-/// The texts of alerts.
+/// Configured texts of notifications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
     /// One line.
     pub summary: Template,
-    /// All of it.
+    /// The full text.
     pub description: Template,
 }
 
 /// One sink.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SinkOptions {
-    /// Its name, in metrics, logs and the ledger.
+    /// Its name in metrics, logs and the journal.
     pub name: String,
     /// Its kind.
     pub kind: Kind,
-    /// Where it is; the topic of [`Kind::Kafka`].
+    /// Its address; for [`Kind::Kafka`] the topic.
     pub address: String,
     /// Key of the signature of a webhook.
     pub secret: Option<String>,
     /// Value of the header `authorization`.
     pub authorization: Option<String>,
-    /// PEM file of the authority that signed its certificate; the system's when `None`.
+    /// PEM file of the certificate authority; `None` for those of the system.
     pub ca_file: Option<PathBuf>,
-    /// It gets the alerts that satisfy all of these.
+    /// The sink gets the alerts that satisfy all of these.
     pub matchers: Vec<Matcher>,
-    /// Whether it is told that an alert has ended.
+    /// Whether it gets resolutions.
     pub resolved: bool,
-    /// How long one attempt may take.
+    /// Longest duration of one attempt.
     pub timeout: Duration,
     /// Longest pause between two attempts.
     pub retry_max: Duration,
-    /// How often an Alertmanager is told of what still fires.
+    /// Time between two resends of firing alerts to an Alertmanager.
     pub resend: Duration,
-    /// Most notices that wait.
+    /// Most notifications in the queue.
     pub queue_max: usize,
     /// Log what would be sent, and send nothing.
     pub dry_run: bool,
 }
 
 impl fmt::Debug for SinkOptions {
-    /// Without what is secret; the address of a Slack hook is.
+    /// Omits secrets. The address of a Slack hook is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SinkOptions")
             .field("name", &self.name)
@@ -82,10 +82,10 @@ impl fmt::Debug for SinkOptions {
     }
 }
 
-/// All of it.
+/// Options of all sinks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotifyOptions {
-    /// Where this trueline is reached by those who read alerts.
+    /// Address of this process for the readers of alerts.
     pub external_url: String,
     /// Folder of the runbooks.
     pub runbook_url: String,

@@ -1,13 +1,13 @@
-//! One POST of one body, and what the answer means for a retry.
+//! One HTTP POST, and whether its response permits a retry.
 
+use super::failure::Failure;
 use super::options::SinkOptions;
-use super::receiver::Failure;
 use std::time::Duration;
 
-/// What of an answer's body is read and shown.
+/// Bytes of a response body that are read.
 const BODY_MAX: u64 = 64 << 10;
 
-/// What posts, for one sink.
+/// An HTTP client for the address of one sink.
 pub struct Post {
     agent: ureq::Agent,
     url: String,
@@ -15,7 +15,7 @@ pub struct Post {
 }
 
 impl Post {
-    /// One for this address.
+    /// A client for this address.
     pub fn new(options: &SinkOptions, url: String) -> Result<Post, String> {
         let config = ureq::Agent::config_builder()
             .timeout_global(Some(options.timeout.max(Duration::from_millis(1))))
@@ -31,7 +31,7 @@ impl Post {
         })
     }
 
-    /// Posts JSON; answers what came back in a line.
+    /// Posts JSON. Returns the response in one line.
     pub fn json(&self, body: &str, headers: &[(&str, &str)]) -> Result<String, Failure> {
         let mut request = self.agent.post(&self.url);
         request = request.header("content-type", "application/json");
@@ -41,25 +41,26 @@ impl Post {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        // The address is not told: that of a Slack hook is a secret.
-        let later = |e: ureq::Error| Failure::Later(e.to_string());
-        let mut answer = request.send(body).map_err(later)?;
-        let status = answer.status().as_u16();
-        let said = answer.body_mut().with_config().limit(BODY_MAX);
-        let said = said.read_to_string().unwrap_or_default();
-        let said: String = said.chars().take(200).collect();
-        let line = format!("{status} {}", said.trim().replace('\n', " "));
+        // The error omits the address: that of a Slack hook is a secret.
+        let temporary = |e: ureq::Error| Failure::Temporary(e.to_string());
+        let mut response = request.send(body).map_err(temporary)?;
+        let status = response.status().as_u16();
+        let text = response.body_mut().with_config().limit(BODY_MAX);
+        let text = text.read_to_string().unwrap_or_default();
+        let text: String = text.chars().take(200).collect();
+        let line = format!("{status} {}", text.trim().replace('\n', " "));
         outcome(status, line)
     }
 }
 
-/// What a status means. What is wrong with this notice (400, 413, 415, 422) stays wrong and must not hold up those behind it; all else
-/// may be mended at the receiver, credentials and addresses too, and is tried again.
+/// The meaning of a status. An invalid notification (400, 413, 415, 422) stays invalid and must not
+/// delay the ones behind it. Anything else, wrong credentials and addresses included, can be corrected
+/// at the receiver and is retried.
 fn outcome(status: u16, line: String) -> Result<String, Failure> {
     match status {
         200..=299 => Ok(line),
-        400 | 413 | 415 | 422 => Err(Failure::Never(line)),
-        _ => Err(Failure::Later(line)),
+        400 | 413 | 415 | 422 => Err(Failure::Permanent(line)),
+        _ => Err(Failure::Temporary(line)),
     }
 }
 
@@ -94,14 +95,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_wrong_with_the_notice_is_given_up() {
+    fn only_an_invalid_notification_is_given_up() {
         let of = |status| outcome(status, String::new());
         assert!(of(200).is_ok() && of(202).is_ok());
         for status in [400, 413, 422] {
-            assert!(matches!(of(status), Err(Failure::Never(_))), "{status}");
+            assert!(matches!(of(status), Err(Failure::Permanent(_))), "{status}");
         }
         for status in [301, 401, 403, 404, 408, 429, 500, 503] {
-            assert!(matches!(of(status), Err(Failure::Later(_))), "{status}");
+            assert!(matches!(of(status), Err(Failure::Temporary(_))), "{status}");
         }
     }
 }

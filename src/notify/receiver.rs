@@ -1,34 +1,18 @@
-//! Who takes notices: the four kinds behind one call.
+//! The receiver of a sink: the four kinds behind one call.
 
 use super::alertmanager::Alertmanager;
-use super::notice::Notice;
+use super::failure::Failure;
+use super::notification::Notification;
 use super::options::{Kind, SinkOptions, Texts};
 use super::slack::Slack;
 use super::webhook::{Webhook, body};
-use std::fmt;
 use std::time::Duration;
 
-/// Why a notice was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
-    /// It may be taken another time.
-    Later(String),
-    /// It never will be.
-    Never(String),
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Failure::Later(why) | Failure::Never(why)) = self;
-        f.write_str(why)
-    }
-}
-
-/// Writes a record to a topic, and waits until the brokers have it. Handed in by the application, since who knows Kafka and who
-/// knows alerts do not know one another.
-pub trait Carrier: Send {
-    /// Answers where it is, or why it is not.
-    fn carry(&mut self, key: &str, body: &str, timeout: Duration) -> Result<String, String>;
+/// Writes records to a topic. The application provides it, because the edges for Kafka and for alerts
+/// do not know each other.
+pub trait TopicSink: Send {
+    /// Writes one record and waits for the brokers. Returns its position, or why it was not written.
+    fn write(&mut self, key: &str, body: &str, timeout: Duration) -> Result<String, String>;
 }
 
 /// One receiver.
@@ -41,16 +25,16 @@ pub enum Receiver {
     Webhook(Webhook),
     /// Slack.
     Slack(Slack),
-    /// A topic.
-    Topic(Box<dyn Carrier>, Texts, Duration),
+    /// A Kafka topic.
+    Topic(Box<dyn TopicSink>, Texts, Duration),
 }
 
 impl Receiver {
-    /// One of these options; `carrier` is needed for [`Kind::Kafka`].
+    /// The receiver of these options. [`Kind::Kafka`] needs a `topic`.
     pub fn new(
         options: &SinkOptions,
         texts: &Texts,
-        carrier: Option<Box<dyn Carrier>>,
+        topic: Option<Box<dyn TopicSink>>,
     ) -> Result<Receiver, String> {
         if options.dry_run {
             return Ok(Receiver::Dry(texts.clone()));
@@ -60,40 +44,45 @@ impl Receiver {
             Kind::Webhook => Receiver::Webhook(Webhook::new(options, texts)?),
             Kind::Slack => Receiver::Slack(Slack::new(options, texts)?),
             Kind::Kafka => {
-                let carrier = carrier.ok_or("no way to the topic was handed in")?;
-                Receiver::Topic(carrier, texts.clone(), options.timeout)
+                let topic = topic.ok_or("no connection to the topic was provided")?;
+                Receiver::Topic(topic, texts.clone(), options.timeout)
             }
         })
     }
 
-    /// Tells one notice; answers what came back in a line.
-    pub fn tell(&mut self, sink: &str, notice: &Notice, now_ms: i64) -> Result<String, Failure> {
+    /// Sends one notification. Returns the response in one line.
+    pub fn send(
+        &mut self,
+        sink: &str,
+        notification: &Notification,
+        now_ms: i64,
+    ) -> Result<String, Failure> {
         match self {
             Receiver::Dry(texts) => {
-                let body = body(notice, texts);
-                tracing::info!(sink, body, "dry run: this would be sent");
+                let body = body(notification, texts);
+                tracing::info!(sink, body, "dry run: notification not sent");
                 Ok("dry run, nothing was sent".to_owned())
             }
-            Receiver::Alertmanager(it) => it.tell(notice, now_ms),
-            Receiver::Webhook(it) => it.tell(notice, now_ms),
-            Receiver::Slack(it) => it.tell(notice),
-            Receiver::Topic(carrier, texts, timeout) => {
-                let body = body(notice, texts);
-                let carried = carrier.carry(&notice.fingerprint, &body, *timeout);
-                carried.map_err(Failure::Later)
+            Receiver::Alertmanager(it) => it.send(notification, now_ms),
+            Receiver::Webhook(it) => it.send(notification, now_ms),
+            Receiver::Slack(it) => it.send(notification),
+            Receiver::Topic(topic, texts, timeout) => {
+                let body = body(notification, texts);
+                let written = topic.write(&notification.fingerprint, &body, *timeout);
+                written.map_err(Failure::Temporary)
             }
         }
     }
 
-    /// Whether what still fires must be said again and again.
-    pub fn forgets(&self) -> bool {
+    /// Whether firing alerts must be sent again and again.
+    pub fn needs_resend(&self) -> bool {
         matches!(self, Receiver::Alertmanager(_))
     }
 
-    /// Says again what fires.
-    pub fn remind(&mut self, firing: &[Notice], now_ms: i64) -> Result<String, Failure> {
+    /// Sends the firing alerts again.
+    pub fn resend(&mut self, firing: &[Notification], now_ms: i64) -> Result<String, Failure> {
         match self {
-            Receiver::Alertmanager(it) => it.remind(firing, now_ms),
+            Receiver::Alertmanager(it) => it.resend(firing, now_ms),
             _ => Ok(String::new()),
         }
     }

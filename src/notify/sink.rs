@@ -1,49 +1,33 @@
-//! One sink: a bounded queue, and the thread that empties it.
+//! One sink: a bounded queue and the thread that empties it.
 //!
-//! The thread takes the oldest notice, tells it until it is taken or refused for good, and only then the next: order is kept by there being
-//! never two on their way. Between two tries it waits, first [`PAUSE_MIN`], then twice as long each time up to the sink's
-//! `retry_max`, and of that a share between a half and all, by a generator that is seeded from outside: many processes whose
-//! receiver came back must not all call at once. It never gives up on a notice that may be taken another time; what bounds the wait is the
-//! queue, which refuses the newest when it is full and counts it.
+//! The thread sends the oldest notification until it is accepted or rejected permanently, and only then
+//! the next one. Two are never in flight, so order is preserved. Between two attempts it pauses: first
+//! [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of that a random share
+//! between one half and all. The generator is seeded from outside, so that many processes do not call a
+//! recovered receiver at once. The thread never gives up on a notification that may be accepted later.
+//! The queue bounds the wait: when it is full, it drops the newest notification and counts it.
 
-use super::ledger::{Entry, Ledger, State};
-use super::notice::{Notice, Status};
+use super::failure::Failure;
+use super::journal::{AlertJournal, Entry, State, lock};
+use super::notification::{Notification, Status};
 use super::options::SinkOptions;
-use super::receiver::{Failure, Receiver};
+use super::receiver::Receiver;
 use crate::alert::Matcher;
+use crate::telemetry::facts::SinkFacts;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// First pause after a failure: a receiver that is restarted is back within seconds.
+/// First pause after a failure. A receiver that restarts is back within seconds.
 pub const PAUSE_MIN: Duration = Duration::from_millis(500);
-
-/// What a sink has done so far.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Notices taken.
-    pub sent: u64,
-    /// Notices refused for good by the receiver.
-    pub failed: u64,
-    /// Attempts that failed and were, or will be, made again.
-    pub retried: u64,
-    /// Notices that the full queue refused.
-    pub dropped: u64,
-    /// Notices that wait.
-    pub queued: u64,
-    /// When the receiver last took something.
-    pub last_success_ms: Option<i64>,
-    /// Why the last attempt failed, while none has succeeded since.
-    pub trouble: Option<String>,
-}
 
 #[derive(Default)]
 struct Queue {
-    queue: VecDeque<Notice>,
-    counts: Counts,
-    /// To end once the queue is empty, or at the next failure.
-    stop: bool,
-    /// To end after the present attempt.
+    queue: VecDeque<Notification>,
+    facts: SinkFacts,
+    /// End once the queue is empty, or at the next failure.
+    drain: bool,
+    /// End after the current attempt.
     halt: bool,
 }
 
@@ -55,219 +39,215 @@ pub struct Sink {
     resolved: bool,
     queue_max: usize,
     state: Mutex<Queue>,
-    woken: Condvar,
+    wakeup: Condvar,
 }
 
-/// What is due.
-enum Due {
-    Notice(Box<Notice>),
-    Reminder,
+/// What the thread does next.
+enum Next {
+    Send(Box<Notification>),
+    Resend,
     End,
 }
 
 impl Sink {
-    /// A sink that has still to tell these.
-    pub fn new(options: &SinkOptions, waiting: Vec<Notice>) -> Sink {
-        Sink::after(options, waiting, Counts::default())
-    }
-
-    /// The same that goes on with the counts of one before.
-    pub fn after(options: &SinkOptions, waiting: Vec<Notice>, counts: Counts) -> Sink {
-        let queue: VecDeque<Notice> = waiting.into();
+    /// A sink with these undelivered notifications, which continues the counts of `before`.
+    pub fn new(options: &SinkOptions, undelivered: Vec<Notification>, before: SinkFacts) -> Sink {
         Sink {
             name: options.name.clone(),
             matchers: options.matchers.clone(),
             resolved: options.resolved,
             queue_max: options.queue_max,
             state: Mutex::new(Queue {
-                queue,
-                counts,
+                queue: undelivered.into(),
+                facts: before,
                 ..Queue::default()
             }),
-            woken: Condvar::new(),
+            wakeup: Condvar::new(),
         }
     }
 
-    /// Whether the notice is for this sink: what fires goes by its labels, or those that it had when it was told before; what ended
-    /// goes to those who were told that it fires.
-    pub fn wants(&self, notice: &Notice, told: &State) -> bool {
-        if notice.status == Status::Resolved {
-            return self.resolved && told.was_told(&notice.fingerprint, &self.name);
+    /// Whether the notification is for this sink. A firing one is selected by its current or previous
+    /// labels. A resolution goes to the sinks that were notified of the firing.
+    pub fn wants(&self, notification: &Notification, state: &State) -> bool {
+        if notification.status == Status::Resolved {
+            return self.resolved && state.was_notified(&notification.fingerprint, &self.name);
         }
-        self.fits(notice)
+        self.matches(notification)
     }
 
-    /// Whether a notice that an alert fires is for this sink.
-    pub fn fits(&self, notice: &Notice) -> bool {
-        let before = notice.was.map(|severity| Notice {
+    /// Whether a firing notification is for this sink.
+    pub fn matches(&self, notification: &Notification) -> bool {
+        let before = notification.was.map(|severity| Notification {
             severity,
-            ..notice.clone()
+            ..notification.clone()
         });
-        let fits = |n: &Notice| Matcher::all(&self.matchers, &n.labels());
-        fits(notice) || before.as_ref().is_some_and(fits)
+        let matches = |n: &Notification| Matcher::all(&self.matchers, &n.labels());
+        matches(notification) || before.as_ref().is_some_and(matches)
     }
 
-    /// Puts a notice behind the others; says whether there was room.
-    pub fn push(&self, notice: Notice) -> bool {
+    /// Appends a notification to the queue. Returns whether there was room.
+    pub fn push(&self, notification: Notification) -> bool {
         let mut state = self.lock();
         if state.queue.len() >= self.queue_max {
-            state.counts.dropped += 1;
+            state.facts.dropped += 1;
             return false;
         }
-        state.queue.push_back(notice);
-        self.woken.notify_all();
+        state.queue.push_back(notification);
+        self.wakeup.notify_all();
         true
     }
 
     /// Counts so far.
-    pub fn counts(&self) -> Counts {
+    pub fn facts(&self) -> SinkFacts {
         let state = self.lock();
-        Counts {
+        SinkFacts {
+            name: self.name.clone(),
             queued: state.queue.len() as u64,
-            ..state.counts.clone()
+            ..state.facts.clone()
         }
     }
 
-    /// Lets the thread end once its queue is empty, or at its next failure.
-    pub fn stop(&self) {
-        self.lock().stop = true;
-        self.woken.notify_all();
+    /// Ends the thread once its queue is empty, or at its next failure.
+    pub fn drain(&self) {
+        self.lock().drain = true;
+        self.wakeup.notify_all();
     }
 
-    /// Lets the thread end after the attempt that it makes, and leave the rest in the queue.
+    /// Ends the thread after its current attempt. The rest stays in the queue.
     pub fn halt(&self) {
         self.lock().halt = true;
-        self.woken.notify_all();
+        self.wakeup.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        // The state is whole between any two statements; a panic elsewhere cannot break it.
+        // The state is consistent between any two statements, so a panic elsewhere cannot break it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for something to do.
-    fn due(&self, remind_at: Option<Instant>) -> Due {
+    fn next(&self, resend_at: Option<Instant>) -> Next {
         let mut state = self.lock();
         loop {
             if state.halt {
-                return Due::End;
+                return Next::End;
             }
-            if let Some(notice) = state.queue.front() {
-                return Due::Notice(Box::new(notice.clone()));
+            if let Some(notification) = state.queue.front() {
+                return Next::Send(Box::new(notification.clone()));
             }
-            if state.stop {
-                return Due::End;
+            if state.drain {
+                return Next::End;
             }
-            let left = remind_at.map(|at| at.saturating_duration_since(Instant::now()));
-            let woken = match left {
-                Some(left) if left.is_zero() => return Due::Reminder,
+            let left = resend_at.map(|at| at.saturating_duration_since(Instant::now()));
+            state = match left {
+                Some(left) if left.is_zero() => return Next::Resend,
                 Some(left) => {
-                    let woken = self.woken.wait_timeout(state, left);
+                    let woken = self.wakeup.wait_timeout(state, left);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => {
-                    let woken = self.woken.wait(state);
+                    let woken = self.wakeup.wait(state);
                     woken.unwrap_or_else(PoisonError::into_inner)
                 }
             };
-            state = woken;
         }
     }
 
-    /// Waits, but not for the end of the pause when all is over; says whether to go on.
-    fn rest(&self, pause: Duration) -> bool {
+    /// Pauses, but not while the sink is to end. Returns whether the thread continues.
+    fn pause(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.lock();
-        while !state.stop && !state.halt {
+        while !state.drain && !state.halt {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return true;
             }
-            let woken = self.woken.wait_timeout(state, left);
+            let woken = self.wakeup.wait_timeout(state, left);
             state = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         false
     }
 
-    /// Counts an attempt; a notice that is done with leaves the queue. Says whether it is.
-    fn settle(&self, notice: bool, result: &Result<String, Failure>, now_ms: i64) -> bool {
+    /// Counts an attempt and returns whether it was the last one. `from_queue` is true for a
+    /// notification and false for a resend; a finished notification leaves the queue.
+    fn finish(&self, from_queue: bool, result: &Result<String, Failure>, now_ms: i64) -> bool {
         let mut state = self.lock();
-        let counts = &mut state.counts;
+        let facts = &mut state.facts;
         match result {
             Ok(_) => {
-                counts.sent += u64::from(notice);
-                counts.last_success_ms = Some(now_ms);
-                counts.trouble = None;
+                facts.sent += u64::from(from_queue);
+                facts.last_success_ms = Some(now_ms);
+                facts.trouble = None;
             }
-            Err(Failure::Never(why)) => {
-                counts.failed += 1;
-                counts.trouble = Some(why.clone());
+            Err(Failure::Permanent(why)) => {
+                facts.failed += 1;
+                facts.trouble = Some(why.clone());
             }
-            Err(Failure::Later(why)) => {
-                counts.retried += 1;
-                counts.trouble = Some(why.clone());
+            Err(Failure::Temporary(why)) => {
+                facts.retried += 1;
+                facts.trouble = Some(why.clone());
                 return false;
             }
         }
-        if notice {
+        if from_queue {
             state.queue.pop_front();
         }
         true
     }
 }
 
-/// What the thread of a sink works with.
+/// The thread of a sink.
 pub struct Worker {
     /// Its sink.
     pub sink: Arc<Sink>,
-    /// Who is told.
+    /// The receiver of the notifications.
     pub receiver: Receiver,
-    /// Where it is written down.
-    pub ledger: Arc<Mutex<Ledger>>,
+    /// Records deliveries.
+    pub journal: Arc<Mutex<AlertJournal>>,
     /// Longest pause between two attempts.
     pub retry_max: Duration,
-    /// How often to remind.
+    /// Time between two resends of firing alerts.
     pub resend: Duration,
-    /// Milliseconds since 1970, now.
+    /// The current time in ms since 1970.
     pub clock: fn() -> i64,
-    /// State of the generator of the jitter.
+    /// State of the jitter generator.
     pub seed: u64,
 }
 
 impl Worker {
-    /// Works until the sink is stopped.
+    /// Runs until the sink ends.
     pub fn run(mut self) {
         let mut pause = PAUSE_MIN.min(self.retry_max);
-        let reminds = self.receiver.forgets();
-        let mut remind_at = reminds.then(Instant::now);
+        let mut resend_at = self.receiver.needs_resend().then(Instant::now);
         loop {
             let now_ms = (self.clock)();
-            let (notice, result) = match self.sink.due(remind_at) {
-                Due::End => return,
-                Due::Notice(notice) => {
-                    let result = self.receiver.tell(&self.sink.name, &notice, now_ms);
-                    (Some(notice), result)
+            let (notification, result) = match self.sink.next(resend_at) {
+                Next::End => return,
+                Next::Send(notification) => {
+                    let result = self.receiver.send(&self.sink.name, &notification, now_ms);
+                    (Some(notification), result)
                 }
-                Due::Reminder => match self.remind(now_ms) {
+                Next::Resend => match self.resend(now_ms) {
                     Some(result) => (None, result),
                     None => {
-                        remind_at = Some(Instant::now() + self.resend);
+                        resend_at = Some(Instant::now() + self.resend);
                         continue;
                     }
                 },
             };
             let name = &self.sink.name;
             if let Err(error) = &result {
-                let key = notice.as_ref().map_or("", |n| n.key.as_str());
+                let key = notification.as_ref().map_or("", |n| n.key.as_str());
                 crate::warn_limited!(sink = %name, key, %error, "alert not delivered");
             }
-            let done = self.sink.settle(notice.is_some(), &result, (self.clock)());
-            match (&notice, done) {
-                (Some(notice), true) => self.write_down(notice, result.is_ok()),
-                (None, true) => remind_at = Some(Instant::now() + self.resend),
+            let done = self
+                .sink
+                .finish(notification.is_some(), &result, (self.clock)());
+            match (&notification, done) {
+                (Some(notification), true) => self.record_done(notification, result.is_ok()),
+                (None, true) => resend_at = Some(Instant::now() + self.resend),
                 (_, false) => {
-                    let rest = self.jittered(pause);
-                    if !self.sink.rest(rest) {
+                    let jittered = self.jittered(pause);
+                    if !self.sink.pause(jittered) {
                         return;
                     }
                     pause = (pause * 2).min(self.retry_max);
@@ -278,28 +258,28 @@ impl Worker {
         }
     }
 
-    fn write_down(&self, notice: &Notice, delivered: bool) {
+    fn record_done(&self, notification: &Notification, delivered: bool) {
         let entry = Entry::Done {
             sink: self.sink.name.clone(),
-            key: notice.key.clone(),
+            key: notification.key.clone(),
             delivered,
         };
-        // A fault is counted and logged there.
-        let _ = lock(&self.ledger).enter(&entry, false);
+        // The journal counts and logs a failed write.
+        let _ = lock(&self.journal).append(&entry, false);
     }
 
-    /// Says again what fires and was told to this sink, if anything does.
-    fn remind(&mut self, now_ms: i64) -> Option<Result<String, Failure>> {
-        let firing: Vec<Notice> = {
-            let ledger = lock(&self.ledger);
-            let state = ledger.state();
-            let ours = |n: &&Notice| state.was_told(&n.fingerprint, &self.sink.name);
+    /// Sends the firing alerts of this sink again; `None` if there are none.
+    fn resend(&mut self, now_ms: i64) -> Option<Result<String, Failure>> {
+        let firing: Vec<Notification> = {
+            let journal = lock(&self.journal);
+            let state = journal.state();
+            let ours = |n: &&Notification| state.was_notified(&n.fingerprint, &self.sink.name);
             state.firing().filter(ours).cloned().collect()
         };
-        (!firing.is_empty()).then(|| self.receiver.remind(&firing, now_ms))
+        (!firing.is_empty()).then(|| self.receiver.resend(&firing, now_ms))
     }
 
-    /// From a half of the pause to all of it (splitmix64).
+    /// A random duration between half of the pause and all of it (splitmix64).
     fn jittered(&mut self, pause: Duration) -> Duration {
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.seed;
@@ -310,16 +290,11 @@ impl Worker {
     }
 }
 
-/// The ledger is whole between any two calls.
-pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::alert::Severity;
-    use crate::notify::notice::Links;
+    use crate::notify::notification::Links;
     use crate::notify::options::Kind;
 
     fn options(name: &str, matchers: &[&str], queue_max: usize) -> SinkOptions {
@@ -343,73 +318,78 @@ mod tests {
         }
     }
 
-    fn notice(at_ms: i64, severity: Severity, was: Option<Severity>) -> Notice {
+    fn notification(at_ms: i64, severity: Severity, was: Option<Severity>) -> Notification {
         let links = Links {
             page: String::new(),
             runbook: String::new(),
         };
-        Notice {
+        Notification {
             severity,
             was,
-            ..Notice::trial(at_ms, links)
+            ..Notification::trial(at_ms, links)
         }
     }
 
     #[test]
-    fn what_ended_goes_to_those_who_were_told_that_it_fires_and_to_nobody_else() {
-        let pager = Sink::new(&options("pager", &["severity=page"], 9), Vec::new());
-        let all = Sink::new(&options("all", &[], 9), Vec::new());
+    fn a_resolution_goes_exactly_to_the_sinks_that_were_notified_of_the_firing() {
+        let pager = Sink::new(
+            &options("pager", &["severity=page"], 9),
+            Vec::new(),
+            SinkFacts::default(),
+        );
+        let all = Sink::new(&options("all", &[], 9), Vec::new(), SinkFacts::default());
         let mut state = State::default();
-        let mut told = Vec::new();
-        let warned = notice(1, Severity::Warn, None);
-        let paged = notice(2, Severity::Page, Some(Severity::Warn));
-        let calmer = notice(3, Severity::Warn, Some(Severity::Page));
+        let mut notified = Vec::new();
+        let warned = notification(1, Severity::Warn, None);
+        let paged = notification(2, Severity::Page, Some(Severity::Warn));
+        let calmer = notification(3, Severity::Warn, Some(Severity::Page));
         let stories = [
-            vec![warned.clone(), warned.ended(4, "well")],
+            vec![warned.clone(), warned.resolved(4, "well")],
             vec![
                 warned.clone(),
                 paged,
                 calmer.clone(),
-                calmer.ended(5, "well"),
+                calmer.resolved(5, "well"),
             ],
         ];
-        for notice in stories.iter().flatten() {
+        for notification in stories.iter().flatten() {
             let wanting: Vec<&Sink> = [&pager, &all]
                 .into_iter()
-                .filter(|s| s.wants(notice, &state))
+                .filter(|s| s.wants(notification, &state))
                 .collect();
-            told.push(
+            notified.push(
                 wanting
                     .iter()
                     .map(|s| s.name.as_str())
                     .collect::<Vec<_>>()
                     .join(" "),
             );
-            state.apply(&Entry::Issued {
-                notice: Box::new(notice.clone()),
+            state.apply(&Entry::Queued {
+                notification: Box::new(notification.clone()),
                 sinks: wanting.iter().map(|s| s.name.clone()).collect(),
             });
         }
         let both = "pager all";
-        assert_eq!(told, ["all", "all", "all", both, both, both]);
+        assert_eq!(notified, ["all", "all", "all", both, both, both]);
     }
 
     #[test]
-    fn a_full_queue_refuses_the_newest_and_counts_it() {
-        let sink = Sink::new(&options("s", &[], 2), vec![notice(1, Severity::Warn, None)]);
-        assert!(sink.push(notice(2, Severity::Warn, None)));
-        assert!(!sink.push(notice(3, Severity::Warn, None)));
-        let counts = sink.counts();
+    fn a_full_queue_drops_the_newest_and_counts_it() {
+        let first = notification(1, Severity::Warn, None);
+        let sink = Sink::new(&options("s", &[], 2), vec![first], SinkFacts::default());
+        assert!(sink.push(notification(2, Severity::Warn, None)));
+        assert!(!sink.push(notification(3, Severity::Warn, None)));
+        let counts = sink.facts();
         assert_eq!((counts.queued, counts.dropped), (2, 1));
-        let Due::Notice(first) = sink.due(None) else {
-            panic!("a notice is due");
+        let Next::Send(first) = sink.next(None) else {
+            panic!("a notification is next");
         };
         assert_eq!(first.at_ms, 1);
-        assert!(!sink.settle(true, &Err(Failure::Later("away".to_owned())), 5));
-        assert_eq!(sink.counts().queued, 2, "what may be taken later stays");
-        assert!(sink.settle(true, &Err(Failure::Never("no".to_owned())), 6));
-        assert!(sink.settle(true, &Ok("200".to_owned()), 7));
-        let counts = sink.counts();
+        assert!(!sink.finish(true, &Err(Failure::Temporary("away".to_owned())), 5));
+        assert_eq!(sink.facts().queued, 2, "a temporary failure stays queued");
+        assert!(sink.finish(true, &Err(Failure::Permanent("no".to_owned())), 6));
+        assert!(sink.finish(true, &Ok("200".to_owned()), 7));
+        let counts = sink.facts();
         let seen = (counts.sent, counts.failed, counts.retried, counts.queued);
         assert_eq!(seen, (1, 1, 1, 0));
         assert_eq!((counts.last_success_ms, counts.trouble), (Some(7), None));

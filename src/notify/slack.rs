@@ -1,11 +1,12 @@
-//! An incoming webhook of Slack, or of what speaks like it (Mattermost, Rocket.Chat, Discord's `/slack`).
+//! An incoming webhook of Slack, or a compatible one (Mattermost, Rocket.Chat, Discord's `/slack`).
 //!
-//! One message a change, with the colour of its severity, the numbers as fields, and links to the page and the runbook.
+//! Each change is one message with the colour of its severity, the numbers as fields, and links to the
+//! page and the runbook.
 
-use super::notice::{Notice, Status, moment};
+use super::failure::Failure;
+use super::notification::{Notification, Status, moment};
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
-use super::receiver::Failure;
 use crate::alert::Severity;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ pub struct Slack {
 }
 
 impl Slack {
-    /// One of these options.
+    /// The hook of these options.
     pub fn new(options: &SinkOptions, texts: &Texts) -> Result<Slack, String> {
         Ok(Slack {
             post: Post::new(options, options.address.clone())?,
@@ -24,46 +25,49 @@ impl Slack {
         })
     }
 
-    /// Tells one notice.
-    pub fn tell(&self, notice: &Notice) -> Result<String, Failure> {
-        let message = message(notice, &self.texts).to_string();
+    /// Sends one notification.
+    pub fn send(&self, notification: &Notification) -> Result<String, Failure> {
+        let message = message(notification, &self.texts).to_string();
         self.post.json(&message, &[])
     }
 }
 
-/// The message.
-fn message(notice: &Notice, texts: &Texts) -> Value {
+/// The message of a notification.
+fn message(notification: &Notification, texts: &Texts) -> Value {
     let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
     let field = |title: &str, value: String| {
         let value = escape(&value);
         json!({ "title": title, "value": value, "short": true })
     };
-    let color = match (notice.status, notice.severity) {
+    let color = match (notification.status, notification.severity) {
         (Status::Resolved, _) => "#2f855a",
         (Status::Firing, Severity::Warn) => "#d69e2e",
         (Status::Firing, Severity::Page) => "#c53030",
     };
-    let (lower, upper) = (number(notice.ece_lower), number(notice.ece_upper));
+    let (lower, upper) = (
+        number(notification.ece_lower),
+        number(notification.ece_upper),
+    );
     json!({
-        "text": escape(&texts.summary.fill(notice)),
+        "text": escape(&texts.summary.fill(notification)),
         "attachments": [{
             "color": color,
-            "title": escape(&notice.stream()),
-            "title_link": notice.page,
-            "text": format!("{}\n<{}|runbook>", escape(&texts.description.fill(notice)), notice.runbook),
+            "title": escape(&notification.stream()),
+            "title_link": notification.page,
+            "text": format!("{}\n<{}|runbook>", escape(&texts.description.fill(notification)), notification.runbook),
             "fields": [
-                field("severity", notice.severity.to_string()),
-                field("since", moment(notice.since_ms)),
-                field("l2-ECE", format!("{} [{lower}, {upper}]", number(notice.ece))),
-                field("n", format!("{} over {}", notice.n, notice.window)),
+                field("severity", notification.severity.to_string()),
+                field("since", moment(notification.since_ms)),
+                field("l2-ECE", format!("{} [{lower}, {upper}]", number(notification.ece))),
+                field("n", format!("{} over {}", notification.n, notification.window)),
             ],
             "footer": "trueline",
-            "ts": notice.at_ms.div_euclid(1000),
+            "ts": notification.at_ms.div_euclid(1000),
         }],
     })
 }
 
-/// The three characters that Slack reads as its own.
+/// Escapes the three characters that have a meaning in Slack.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
@@ -73,7 +77,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::notice::Links;
+    use crate::notify::notification::Links;
     use crate::notify::template::Template;
 
     #[test]
@@ -82,18 +86,18 @@ mod tests {
             page: "http://t/s".to_owned(),
             runbook: "http://r/x.md".to_owned(),
         };
-        let notice = Notice {
+        let notification = Notification {
             model: "<!channel>&".to_owned(),
             severity: Severity::Page,
             ece: Some(0.02),
-            ..Notice::trial(0, links)
+            ..Notification::trial(0, links)
         };
         let text = |t: &str| Template::parse(t).expect("sound");
         let texts = Texts {
             summary: text("{model} {severity}"),
             description: text("{ece}"),
         };
-        let message = message(&notice, &texts);
+        let message = message(&notification, &texts);
         assert_eq!(message["text"], "&lt;!channel&gt;&amp; page");
         let attachment = &message["attachments"][0];
         assert_eq!(attachment["color"], "#c53030");

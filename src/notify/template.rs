@@ -1,13 +1,13 @@
 //! Texts with placeholders: `{model} is {verdict}`.
 //!
-//! A placeholder is a name in braces; a brace itself is written twice. An unknown name is an error when the configuration is
-//! read, not a blank at three in the morning. There are no conditions and no loops: what differs between a firing and an
-//! ended alert is in the placeholders `what` and `status`. What is undefined reads `-`.
+//! A placeholder is a name in braces; a literal brace is doubled. An unknown name is an error when the
+//! configuration is read. There are no conditions and no loops: the placeholders `what` and `status`
+//! tell a firing alert from a resolved one. An undefined value reads `-`.
 
-use super::notice::{Notice, moment};
+use super::notification::{Notification, moment};
 use std::fmt::Write;
 
-/// What may stand in braces.
+/// All placeholders.
 pub const PLACEHOLDERS: [&str; 25] = [
     "stream",
     "model",
@@ -36,7 +36,7 @@ pub const PLACEHOLDERS: [&str; 25] = [
     "page",
 ];
 
-/// A text that was checked.
+/// A checked text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template(Vec<Piece>);
 
@@ -47,17 +47,17 @@ enum Piece {
     Place(&'static str),
 }
 
-/// What is wrong with a text.
+/// Why a text is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplateError {
-    /// A name that is no placeholder.
+    /// The name is not a placeholder.
     Unknown(String),
-    /// A brace without its other.
+    /// A brace has no counterpart.
     Unbalanced,
 }
 
 impl Template {
-    /// Reads a text.
+    /// Parses a text.
     pub fn parse(text: &str) -> Result<Template, TemplateError> {
         let mut pieces = Vec::new();
         let mut plain = String::new();
@@ -85,58 +85,58 @@ impl Template {
         Ok(Template(pieces))
     }
 
-    /// The text of a notice.
-    pub fn fill(&self, notice: &Notice) -> String {
+    /// Fills in the values of a notification.
+    pub fn fill(&self, notification: &Notification) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
                 Piece::Text(text) => out.push_str(text),
-                Piece::Place(name) => put(name, notice, &mut out),
+                Piece::Place(name) => put(name, notification, &mut out),
             }
         }
         out
     }
 }
 
-/// Writes what stands for a placeholder.
-fn put(name: &str, notice: &Notice, out: &mut String) {
+/// Appends the value of a placeholder.
+fn put(name: &str, notification: &Notification, out: &mut String) {
     let number = |x: Option<f64>| x.map_or("-".to_owned(), |x| format!("{x:.4}"));
     let or_dash = |text: &str| match text {
         "" => "-".to_owned(),
         text => text.to_owned(),
     };
     let text = match name {
-        "stream" => notice.stream(),
-        "model" => or_dash(&notice.model),
-        "version" => or_dash(&notice.version),
-        "segment" => or_dash(&notice.segment),
-        "view" => notice.view.clone(),
-        "window" => notice.window.clone(),
-        "status" => notice.status.as_str().to_owned(),
-        "severity" => notice.severity.as_str().to_owned(),
-        "verdict" => notice.verdict.clone(),
-        "what" => or_dash(&notice.what),
-        "direction" => or_dash(&notice.direction),
-        "since" => moment(notice.since_ms),
-        "at" => moment(notice.at_ms),
-        "onset" => notice.onset_ms.map_or("-".to_owned(), moment),
-        "n" => notice.n.to_string(),
-        "ece" => number(notice.ece),
-        "ece_lower" => number(notice.ece_lower),
-        "ece_upper" => number(notice.ece_upper),
-        "confidence" => notice
+        "stream" => notification.stream(),
+        "model" => or_dash(&notification.model),
+        "version" => or_dash(&notification.version),
+        "segment" => or_dash(&notification.segment),
+        "view" => notification.view.clone(),
+        "window" => notification.window.clone(),
+        "status" => notification.status.as_str().to_owned(),
+        "severity" => notification.severity.as_str().to_owned(),
+        "verdict" => notification.verdict.clone(),
+        "what" => or_dash(&notification.what),
+        "direction" => or_dash(&notification.direction),
+        "since" => moment(notification.since_ms),
+        "at" => moment(notification.at_ms),
+        "onset" => notification.onset_ms.map_or("-".to_owned(), moment),
+        "n" => notification.n.to_string(),
+        "ece" => number(notification.ece),
+        "ece_lower" => number(notification.ece_lower),
+        "ece_upper" => number(notification.ece_upper),
+        "confidence" => notification
             .confidence
             .map_or("-".to_owned(), |c| format!("{:.0}", 100.0 * c)),
-        "detectable" => number(notice.detectable),
-        "tolerance" => number(notice.tolerance),
-        "p_value" => match notice.p_value {
+        "detectable" => number(notification.detectable),
+        "tolerance" => number(notification.tolerance),
+        "p_value" => match notification.p_value {
             Some(p) if p >= 0.001 || p == 0.0 => format!("{p:.3}"),
             Some(p) => format!("{p:.1e}"),
             None => "-".to_owned(),
         },
-        "mean_score" => number(notice.mean_score),
-        "event_rate" => number(notice.event_rate),
-        _ => notice.page.clone(),
+        "mean_score" => number(notification.mean_score),
+        "event_rate" => number(notification.event_rate),
+        _ => notification.page.clone(),
     };
     let _ = out.write_str(&text);
 }
@@ -144,34 +144,34 @@ fn put(name: &str, notice: &Notice, out: &mut String) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notify::notice::Links;
+    use crate::notify::notification::Links;
 
-    fn notice() -> Notice {
+    fn notification() -> Notification {
         let links = Links {
             page: "http://t/streams/x".to_owned(),
             runbook: "r".to_owned(),
         };
-        Notice {
+        Notification {
             ece: Some(0.0123),
             n: 500,
-            ..Notice::trial(1_700_000_000_000, links)
+            ..Notification::trial(1_700_000_000_000, links)
         }
     }
 
     #[test]
-    fn placeholders_are_filled_and_what_is_undefined_is_a_dash() {
+    fn placeholders_are_filled_and_an_undefined_value_is_a_dash() {
         let text = "{model} at {at}: {ece} of {n}, {p_value} {{sic}} {page}";
-        let filled = Template::parse(text).expect("sound").fill(&notice());
+        let filled = Template::parse(text).expect("sound").fill(&notification());
         let wanted =
             "trueline-test at 2023-11-14T22:13:20.000Z: 0.0123 of 500, - {sic} http://t/streams/x";
         assert_eq!(filled, wanted);
     }
 
     #[test]
-    fn every_placeholder_stands_for_something() {
+    fn every_placeholder_has_a_value() {
         for name in PLACEHOLDERS {
             let filled = Template::parse(&format!("{{{name}}}")).expect(name);
-            assert!(!filled.fill(&notice()).is_empty(), "{name}");
+            assert!(!filled.fill(&notification()).is_empty(), "{name}");
         }
     }
 

@@ -1,18 +1,19 @@
-//! A POST of a notice as JSON, signed.
+//! A signed POST of a notification as JSON.
 //!
 //! | header | value |
 //! |---|---|
-//! | `trueline-timestamp` | seconds since 1970 at which it was sent |
-//! | `trueline-signature` | `sha256=` and HMAC-SHA-256 of `timestamp.body` with the configured secret, in hexadecimal |
-//! | `idempotency-key` | the notice's `key` |
+//! | `trueline-timestamp` | time of sending, in seconds since 1970 |
+//! | `trueline-signature` | `sha256=` and the hexadecimal HMAC-SHA-256 of `timestamp.body` |
+//! | `idempotency-key` | the notification's `key` |
 //!
-//! The receiver computes the signature over the bytes of the body as they came, compares in constant time, and refuses what is older than
-//! it wants to be: the timestamp is signed too, so that nothing can be sent again later. Each attempt is signed anew.
+//! The receiver computes the signature over the received bytes of the body, compares in constant time,
+//! and refuses requests that are too old. The timestamp is signed too, so a request cannot be replayed
+//! later. Each attempt has a fresh signature.
 
-use super::notice::Notice;
+use super::failure::Failure;
+use super::notification::Notification;
 use super::options::{SinkOptions, Texts};
 use super::post::Post;
-use super::receiver::Failure;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -26,7 +27,7 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    /// One of these options.
+    /// The webhook of these options.
     pub fn new(options: &SinkOptions, texts: &Texts) -> Result<Webhook, String> {
         Ok(Webhook {
             post: Post::new(options, options.address.clone())?,
@@ -35,9 +36,9 @@ impl Webhook {
         })
     }
 
-    /// Tells one notice.
-    pub fn tell(&self, notice: &Notice, now_ms: i64) -> Result<String, Failure> {
-        let body = body(notice, &self.texts);
+    /// Sends one notification.
+    pub fn send(&self, notification: &Notification, now_ms: i64) -> Result<String, Failure> {
+        let body = body(notification, &self.texts);
         let timestamp = now_ms.div_euclid(1000).to_string();
         let signature = match &self.secret {
             Some(secret) => signature(secret, &timestamp, &body),
@@ -45,7 +46,7 @@ impl Webhook {
         };
         let mut headers = vec![
             ("trueline-timestamp", timestamp.as_str()),
-            ("idempotency-key", notice.key.as_str()),
+            ("idempotency-key", notification.key.as_str()),
         ];
         if self.secret.is_some() {
             headers.push(("trueline-signature", &signature));
@@ -54,15 +55,15 @@ impl Webhook {
     }
 }
 
-/// A notice as JSON with its texts; see [`super::notice::schema`].
-pub fn body(notice: &Notice, texts: &Texts) -> String {
-    let mut value = serde_json::to_value(notice).unwrap_or(Value::Null);
-    value["summary"] = json!(texts.summary.fill(notice));
-    value["description"] = json!(texts.description.fill(notice));
+/// A notification as JSON with its texts, as described by [`super::notification::schema`].
+pub fn body(notification: &Notification, texts: &Texts) -> String {
+    let mut value = serde_json::to_value(notification).unwrap_or(Value::Null);
+    value["summary"] = json!(texts.summary.fill(notification));
+    value["description"] = json!(texts.description.fill(notification));
     value.to_string()
 }
 
-/// What stands in `trueline-signature`.
+/// The value of `trueline-signature`.
 pub fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         unreachable!("HMAC takes keys of every length");
@@ -82,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_what_openssl_makes_of_it() {
+    fn a_signature_is_the_one_of_openssl() {
         // printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac key
         let wanted = "sha256=a438e398bfafc57e4396bb7fc2304422f0f768e965d073ca313cb52e22e6ad03";
         assert_eq!(signature("key", "1700000000", r#"{"a":1}"#), wanted);

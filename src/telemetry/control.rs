@@ -1,75 +1,76 @@
-//! What may be asked of the running program from outside, handed in by who can do it.
+//! Requests to the running program from outside.
 //!
-//! HTTP and the engine must not know each other; so the application leaves here what the server may call.
+//! HTTP and the engine do not know each other, so the application registers here the functions that the
+//! server may call.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::alert::{Ack, Book, Matcher, Silence};
 
-/// What became of a reload.
+/// Result of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reloaded {
-    /// What is wrong with the file, as `check` says it; where this is not empty nothing was changed.
+    /// Problems of the file, as `check` reports them. If there are any, nothing was changed.
     pub problems: Vec<String>,
-    /// Keys whose new values are in force.
+    /// Keys whose new values are active.
     pub applied: Vec<String>,
-    /// Keys whose new values need a restart; the old ones are at work.
+    /// Keys whose new values need a restart; the old values are still active.
     pub needs_restart: Vec<String>,
 }
 
-/// What people may ask about alerts.
+/// A request about alerts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// Keep back what these mean.
+pub enum AlertRequest {
+    /// Suppress the alerts that these match.
     Silence {
-        /// All of them must fit.
+        /// All of them must match.
         matchers: Vec<Matcher>,
-        /// Until then.
+        /// End of the silence.
         until_ms: i64,
-        /// Who asks.
+        /// Author.
         by: String,
-        /// Why.
+        /// Reason.
         note: String,
     },
-    /// Lift the silence of this number.
+    /// Lift the silence with this number.
     Lift(u64),
-    /// Somebody looks after the alert.
+    /// Acknowledge the alert.
     Acknowledge {
-        /// Which.
+        /// The alert.
         fingerprint: String,
-        /// Who.
+        /// Author.
         by: String,
-        /// What they say.
+        /// Comment.
         note: String,
     },
 }
 
-/// What became of it; all but refusals are on disk.
+/// Response to an [`AlertRequest`]. Everything but a refusal is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
-    /// The silence as it was entered.
+pub enum AlertResponse {
+    /// The new silence.
     Silenced(Silence),
-    /// The acknowledgement as it was entered.
+    /// The new acknowledgement.
     Acknowledged(Ack),
     /// Done.
     Done,
-    /// There is no such silence, or no such alert that fires.
+    /// There is no such silence or firing alert.
     Unknown,
-    /// Why it was not done.
+    /// Why the request was refused.
     Refused(String),
 }
 
-type Act = Box<dyn Fn() -> Reloaded + Send + Sync>;
-type Read = Box<dyn Fn() -> Arc<Book> + Send + Sync>;
-type Ask = Box<dyn Fn(Asked) -> Told + Send + Sync>;
+type Reload = Box<dyn Fn() -> Reloaded + Send + Sync>;
+type ReadBook = Box<dyn Fn() -> Arc<Book> + Send + Sync>;
+type HandleAlert = Box<dyn Fn(AlertRequest) -> AlertResponse + Send + Sync>;
 
-/// The acts. See the module.
+/// The registered functions. Each can be registered once; later registrations are ignored.
 #[derive(Default)]
 pub struct Control {
-    reload: OnceLock<Act>,
-    book: OnceLock<Read>,
-    ask: OnceLock<Ask>,
+    reload: OnceLock<Reload>,
+    book: OnceLock<ReadBook>,
+    alerts: OnceLock<HandleAlert>,
 }
 
 impl fmt::Debug for Control {
@@ -80,33 +81,36 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// Says how to reload. Only the first says so.
+    /// Registers the reload.
     pub fn on_reload(&self, act: impl Fn() -> Reloaded + Send + Sync + 'static) {
         let _ = self.reload.set(Box::new(act));
     }
 
-    /// Reads the configuration again; `None` where nobody said how. Reads files and waits for the engine.
+    /// Reloads the configuration; `None` if nothing is registered. Reads files and waits for the engine.
     pub fn reload(&self) -> Option<Reloaded> {
         self.reload.get().map(|act| act())
     }
 
-    /// Says how to read silences and acknowledgements. Only the first says so.
+    /// Registers the source of silences and acknowledgements.
     pub fn on_book(&self, read: impl Fn() -> Arc<Book> + Send + Sync + 'static) {
         let _ = self.book.set(Box::new(read));
     }
 
-    /// Silences and acknowledgements; none where nobody said how.
+    /// Silences and acknowledgements; empty if nothing is registered.
     pub fn book(&self) -> Arc<Book> {
         self.book.get().map(|read| read()).unwrap_or_default()
     }
 
-    /// Says how to take what people ask. Only the first says so.
-    pub fn on_ask(&self, ask: impl Fn(Asked) -> Told + Send + Sync + 'static) {
-        let _ = self.ask.set(Box::new(ask));
+    /// Registers the handler of requests about alerts.
+    pub fn on_alert_request(
+        &self,
+        handle: impl Fn(AlertRequest) -> AlertResponse + Send + Sync + 'static,
+    ) {
+        let _ = self.alerts.set(Box::new(handle));
     }
 
-    /// Asks; `None` where nobody said how. Waits for the disk.
-    pub fn ask(&self, asked: Asked) -> Option<Told> {
-        self.ask.get().map(|ask| ask(asked))
+    /// Handles a request about alerts; `None` if nothing is registered. Waits for the disk.
+    pub fn request(&self, request: AlertRequest) -> Option<AlertResponse> {
+        self.alerts.get().map(|handle| handle(request))
     }
 }

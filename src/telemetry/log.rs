@@ -1,12 +1,12 @@
 //! Log lines: readable on a terminal, JSON elsewhere, limited where they could flood.
 //!
-//! A line is a constant lowercase message and its facts as fields, so that lines of one site group
-//! together and numbers stay numbers. A site that may fire once per record (a bad record, a refused
-//! connection) goes through [`warn_limited!`](crate::warn_limited): it writes at most [`BURST`] lines
-//! in [`PERIOD`] and then one line that says how many were held back; the records themselves are all
-//! counted in the metrics, so nothing is lost but repetition. (The pattern is vector's, keyed by site.)
+//! A line is a constant lowercase message with its values as fields, so that lines of one call site
+//! group together and numbers stay numbers. A site that may log once per record (a bad record, a refused
+//! connection) uses [`warn_limited!`](crate::warn_limited). It writes at most [`BURST`] lines per
+//! [`PERIOD`] and then one line with the number of suppressed lines. Metrics count every record, so only
+//! repetition is lost. (The pattern is vector's, keyed by site.)
 //!
-//! Lines go to standard error: standard output belongs to the verbs' results.
+//! Lines go to standard error, because standard output carries the results of commands.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -15,15 +15,15 @@ use std::time::{Duration, Instant};
 
 use tracing_subscriber::EnvFilter;
 
-/// Lines one site may write in a period: enough to see a pattern.
+/// Lines that one site may write per period: enough to see a pattern.
 pub const BURST: u64 = 5;
 /// Length of a period.
 pub const PERIOD: Duration = Duration::from_secs(10);
 
-/// Lines that no site wrote because it had written enough, over the whole program.
+/// Lines suppressed by all limited sites of the program.
 static SUPPRESSED: AtomicU64 = AtomicU64::new(0);
 
-/// Shape of the lines.
+/// Format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// Human on a terminal, JSON otherwise.
@@ -35,12 +35,12 @@ pub enum Format {
     Json,
 }
 
-/// How to log.
+/// Logging options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogOptions {
-    /// Shape of the lines.
+    /// Format of the lines.
     pub format: Format,
-    /// Directives as of `tracing_subscriber::EnvFilter`, such as `info` or `trueline::kafka=debug`.
+    /// Directives of `tracing_subscriber::EnvFilter`, such as `info` or `trueline::kafka=debug`.
     pub filter: String,
 }
 
@@ -53,12 +53,12 @@ impl Default for LogOptions {
     }
 }
 
-/// Starts logging for the whole process. The error names the faulty directive; it is also an error to
+/// Starts logging for the whole process. An error names the invalid directive. It is also an error to
 /// start twice.
 pub fn start(options: &LogOptions) -> Result<(), String> {
     let filter = EnvFilter::try_new(&options.filter).map_err(|error| {
         format!(
-            "log filter `{}` is not understood ({error}); use a level such as `info` or `trueline=debug`",
+            "log filter `{}` is invalid ({error}); use a level such as `info` or `trueline=debug`",
             options.filter
         )
     })?;
@@ -82,7 +82,7 @@ pub fn start(options: &LogOptions) -> Result<(), String> {
 
 type Refilter = Box<dyn Fn(EnvFilter) -> Result<(), String> + Send + Sync>;
 
-/// How to change what is logged, once logging has started.
+/// Replaces the filter, once logging has started.
 static REFILTER: OnceLock<Refilter> = OnceLock::new();
 
 type Plain = tracing_subscriber::fmt::SubscriberBuilder<
@@ -92,7 +92,7 @@ type Plain = tracing_subscriber::fmt::SubscriberBuilder<
     fn() -> std::io::Stderr,
 >;
 
-/// Lines of JSON.
+/// A subscriber that writes JSON.
 fn json(
     builder: Plain,
     filter: EnvFilter,
@@ -107,28 +107,28 @@ fn json(
     (builder.try_init(), Box::new(refilter))
 }
 
-/// Logs by other directives from now on; nothing to do where logging has not started.
-pub fn filter_by(directives: &str) -> Result<(), String> {
+/// Replaces the directives. Does nothing if logging has not started.
+pub fn set_filter(directives: &str) -> Result<(), String> {
     let Some(refilter) = REFILTER.get() else {
         return Ok(());
     };
     refilter(EnvFilter::try_new(directives).map_err(|error| error.to_string())?)
 }
 
-/// Lines held back so far by all limited sites.
+/// Lines suppressed so far by all limited sites.
 pub fn suppressed() -> u64 {
     SUPPRESSED.load(Ordering::Relaxed)
 }
 
-/// What a limited site may do now.
+/// Whether a limited site may write a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
-    /// Write, and say that this many lines were held back in the last period.
+pub enum Permit {
+    /// Write the line and the number of lines suppressed in the last period.
     Write {
-        /// Lines held back since the last one written.
-        held_back: u64,
+        /// Lines suppressed since the last one written.
+        suppressed: u64,
     },
-    /// Stay silent.
+    /// Write nothing.
     Silent,
 }
 
@@ -137,8 +137,8 @@ pub enum Leave {
 pub struct Site {
     /// Number of the current period, plus one so that zero means none yet.
     period: AtomicU64,
-    /// Lines asked for in this period.
-    asked: AtomicU64,
+    /// Lines attempted in this period.
+    attempts: AtomicU64,
 }
 
 impl Site {
@@ -146,30 +146,30 @@ impl Site {
     pub const fn new() -> Site {
         Site {
             period: AtomicU64::new(0),
-            asked: AtomicU64::new(0),
+            attempts: AtomicU64::new(0),
         }
     }
 
-    /// Asks to write a line at `elapsed` since some fixed moment. Two threads that cross a period's
-    /// edge together may both count in it; the limit is then off by one, which is harmless.
-    pub fn ask(&self, elapsed: Duration) -> Leave {
+    /// Attempts to write a line at `elapsed` since a fixed moment. Two threads that cross the end of a
+    /// period together may both count in it; the limit is then off by one, which is harmless.
+    pub fn attempt(&self, elapsed: Duration) -> Permit {
         let now = elapsed.as_secs() / PERIOD.as_secs() + 1;
         if self.period.swap(now, Ordering::Relaxed) != now {
-            let before = self.asked.swap(1, Ordering::Relaxed);
-            let held_back = before.saturating_sub(BURST);
-            return Leave::Write { held_back };
+            let before = self.attempts.swap(1, Ordering::Relaxed);
+            let suppressed = before.saturating_sub(BURST);
+            return Permit::Write { suppressed };
         }
-        if self.asked.fetch_add(1, Ordering::Relaxed) < BURST {
-            return Leave::Write { held_back: 0 };
+        if self.attempts.fetch_add(1, Ordering::Relaxed) < BURST {
+            return Permit::Write { suppressed: 0 };
         }
         SUPPRESSED.fetch_add(1, Ordering::Relaxed);
-        Leave::Silent
+        Permit::Silent
     }
 
-    /// [`Site::ask`] by the program's own clock.
-    pub fn ask_now(&self) -> Leave {
+    /// [`Site::attempt`] by the clock of the program.
+    pub fn attempt_now(&self) -> Permit {
         static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-        self.ask(START.get_or_init(Instant::now).elapsed())
+        self.attempt(START.get_or_init(Instant::now).elapsed())
     }
 }
 
@@ -178,10 +178,10 @@ impl Site {
 macro_rules! warn_limited {
     ($($arg:tt)+) => {{
         static SITE: $crate::telemetry::log::Site = $crate::telemetry::log::Site::new();
-        match SITE.ask_now() {
-            $crate::telemetry::log::Leave::Silent => {}
-            $crate::telemetry::log::Leave::Write { held_back: 0 } => ::tracing::warn!($($arg)+),
-            $crate::telemetry::log::Leave::Write { held_back } => ::tracing::warn!(held_back, $($arg)+),
+        match SITE.attempt_now() {
+            $crate::telemetry::log::Permit::Silent => {}
+            $crate::telemetry::log::Permit::Write { suppressed: 0 } => ::tracing::warn!($($arg)+),
+            $crate::telemetry::log::Permit::Write { suppressed } => ::tracing::warn!(suppressed, $($arg)+),
         }
     }};
 }
@@ -191,21 +191,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_writes_a_burst_then_is_silent_then_says_how_much_it_held_back() {
+    fn a_site_writes_a_burst_then_is_silent_then_reports_how_much_it_suppressed() {
         let site = Site::new();
         let at = Duration::from_secs(3);
         for _ in 0..BURST {
-            assert_eq!(site.ask(at), Leave::Write { held_back: 0 });
+            assert_eq!(site.attempt(at), Permit::Write { suppressed: 0 });
         }
         for _ in 0..100 {
-            assert_eq!(site.ask(at), Leave::Silent);
+            assert_eq!(site.attempt(at), Permit::Silent);
         }
-        assert_eq!(site.ask(at + PERIOD), Leave::Write { held_back: 100 });
+        assert_eq!(site.attempt(at + PERIOD), Permit::Write { suppressed: 100 });
         assert!(suppressed() >= 100);
     }
 
     #[test]
-    fn a_faulty_filter_is_named_with_the_remedy() {
+    fn an_invalid_filter_is_named_with_the_remedy() {
         let options = LogOptions {
             filter: "trueline=loudly".to_owned(),
             ..LogOptions::default()

@@ -1,17 +1,18 @@
-//! What the program says of itself: published state, metrics, logs.
+//! What the program reports about itself: published state, metrics, logs.
 //!
-//! The loops write into [`Published`]; [`metrics`] holds the one table of metric names and turns
-//! published state into families at scrape; [`log`] sets up `tracing` and limits what hot sites may
-//! write. Every floor above the core may use this module; it uses none of its neighbours.
+//! Loops write into [`Published`]. [`collector`] turns it into metric families during a scrape, with
+//! the names of the one table in [`metrics`]. [`log`] sets up `tracing` and limits what frequent call
+//! sites may write. Every floor above the core may use this module; it uses none of the other edges.
 
 pub mod collector;
-mod comparisons;
 pub mod control;
-mod detectors;
+pub mod facts;
 pub mod log;
+mod memory;
 pub mod metrics;
-mod process;
 pub mod published;
+mod series;
 pub mod taps;
 
 pub use published::{Limits, Published};
+pub use series::windows::verdict_words;

@@ -1,21 +1,22 @@
-//! Who listens to pairs as they form: bounded buffers between the engine and HTTP.
+//! Listeners to labelled predictions (pairs of score and outcome): bounded buffers between the engine
+//! and HTTP.
 //!
-//! Each listener has a buffer of [`BUFFER`] lines and a number of pairs a second. The engine offers what it
-//! tapped and never waits: what does not fit a buffer or a rate is counted, and the listener is told how
-//! many it missed. Without listeners nothing is tapped.
+//! Each listener has a buffer of [`BUFFER`] lines and a rate in pairs per second. The engine offers pairs
+//! and never waits. Pairs that exceed the buffer or the rate are counted, and the listener gets the
+//! number that it missed. Without listeners nothing is tapped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Lines that wait for a slow listener.
+/// Lines buffered for a slow listener.
 pub const BUFFER: usize = 1024;
 
-/// Listeners at once.
+/// Most simultaneous listeners.
 pub const LISTENERS_MAX: usize = 8;
 
-/// Most pairs a second of one listener.
+/// Highest rate of one listener, in pairs per second.
 pub const RATE_MAX: u32 = 1000;
 
 /// One listener.
@@ -23,14 +24,14 @@ pub const RATE_MAX: u32 = 1000;
 struct Listener {
     lines: Sender<String>,
     model: Option<String>,
-    /// Pairs a second.
+    /// Pairs per second.
     rate: u32,
-    /// Pairs that it may have now.
-    due: f64,
+    /// Pairs that it may get now.
+    tokens: f64,
     missed: u64,
 }
 
-/// All listeners. See the module.
+/// All listeners.
 #[derive(Debug, Default)]
 pub struct Taps {
     all: Mutex<Vec<Listener>>,
@@ -38,7 +39,7 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// A new listener to the pairs of a model, or of all; `None` when there are too many.
+    /// Adds a listener to the pairs of one model or of all; `None` if there are too many listeners.
     pub fn listen(&self, model: Option<String>, rate: u32) -> Option<Receiver<String>> {
         let mut all = self.lock();
         all.retain(|l| !l.lines.is_closed());
@@ -50,7 +51,7 @@ impl Taps {
             lines,
             model,
             rate: rate.clamp(1, RATE_MAX),
-            due: 0.0,
+            tokens: 0.0,
             missed: 0,
         });
         Some(receiver)
@@ -63,30 +64,31 @@ impl Taps {
         all.len()
     }
 
-    /// How many pairs are of use until the next offer, `seconds` from now. None without listeners.
+    /// Number of pairs that listeners can use until the next offer, `seconds` from now; 0 without
+    /// listeners.
     pub fn wanted(&self, seconds: f64) -> usize {
         let mut all = self.lock();
         all.retain(|l| !l.lines.is_closed());
         let most = all.iter().map(|l| {
-            // One that wants one model's pairs sees only part of them.
+            // A listener to one model uses only a part of the pairs.
             let share = if l.model.is_some() { 10.0 } else { 1.0 };
             (f64::from(l.rate) * seconds * share).ceil() as usize
         });
         most.max().unwrap_or(0)
     }
 
-    /// Offers pairs, each with its model and its line; `passed` were not even tapped.
+    /// Offers pairs, each with its model and its line. `passed` more were not tapped.
     pub fn offer(&self, pairs: &[(String, String)], passed: u64, seconds: f64) {
         for listener in self.lock().iter_mut() {
             let most = f64::from(listener.rate);
-            listener.due = (listener.due + most * seconds).min(most);
+            listener.tokens = (listener.tokens + most * seconds).min(most);
             listener.missed += passed;
             for (model, line) in pairs {
                 if listener.model.as_ref().is_none_or(|m| m == model) {
                     listener.offer(line);
                 }
             }
-            listener.tell(&self.missed);
+            listener.report_missed(&self.missed);
         }
     }
 
@@ -102,15 +104,15 @@ impl Taps {
 
 impl Listener {
     fn offer(&mut self, line: &str) {
-        if self.due >= 1.0 && self.lines.try_send(line.to_owned()).is_ok() {
-            self.due -= 1.0;
+        if self.tokens >= 1.0 && self.lines.try_send(line.to_owned()).is_ok() {
+            self.tokens -= 1.0;
         } else {
             self.missed += 1;
         }
     }
 
-    /// Tells what was missed, once there is room to.
-    fn tell(&mut self, all: &AtomicU64) {
+    /// Sends the number of missed pairs once there is room.
+    fn report_missed(&mut self, all: &AtomicU64) {
         let line = format!("{{\"missed\":{}}}\n", self.missed);
         if self.missed > 0 && self.lines.try_send(line).is_ok() {
             all.fetch_add(self.missed, Ordering::Relaxed);
@@ -124,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_gets_its_rate_and_hears_what_it_missed() {
+    fn a_listener_gets_its_rate_and_the_number_it_missed() {
         let taps = Taps::default();
         assert_eq!(taps.wanted(0.1), 0);
         let mut slow = taps.listen(None, 20).expect("room");
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_does_not_read_costs_its_buffer() {
+    fn a_listener_that_does_not_read_costs_only_its_buffer() {
         let taps = Taps::default();
         let _idle = taps.listen(None, RATE_MAX).expect("room");
         for _ in 0..10 {

@@ -27,7 +27,7 @@ use trueline::stats::sequential::{Budget, Pair, Paired};
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
-use trueline::telemetry::published::{Facts, ParcelFacts, PartitionFacts, SinkFacts, SourceFacts};
+use trueline::telemetry::facts::{CheckpointFacts, Facts, PartitionFacts, SinkFacts, SourceFacts};
 use trueline::window::COVERAGE_CELLS;
 
 /// A running server; stops when dropped.
@@ -392,8 +392,8 @@ pub fn populated() -> Arc<Published> {
         published.ready(part);
     }
     published.beat("engine");
-    published.evaluated(Duration::from_micros(120));
-    published.evaluated(Duration::from_micros(180));
+    published.record_evaluation(Duration::from_micros(120));
+    published.record_evaluation(Duration::from_micros(180));
     published
 }
 
@@ -467,7 +467,7 @@ fn facts(facts: &mut Facts) {
         ..PairCounts::default()
     };
     facts.pair_counts.push(("rare".to_owned(), counts, 1));
-    facts.parcels = Some(ParcelFacts {
+    facts.checkpoints = Some(CheckpointFacts {
         written: 7,
         written_bytes: 70_000,
         read: 2,
@@ -476,7 +476,7 @@ fn facts(facts: &mut Facts) {
         restore_seconds: 0.06,
         last_ms: vec![("scored".to_owned(), 0, Some(now_ms()))],
     });
-    facts.barred = vec![("scored".to_owned(), 3)];
+    facts.suspended = vec![("scored".to_owned(), 3)];
     facts.sinks.push(SinkFacts {
         name: "oncall".to_owned(),
         sent: 12,

@@ -35,7 +35,7 @@ use crate::monitor::{Monitor, Plan, RestoreError, Snapshot};
 use crate::judge::Change;
 use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
 use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
-use crate::telemetry::published::{FleetFacts, Role};
+use crate::telemetry::facts::{JudgeFacts, Role};
 
 /// Pause before what a broker did not answer is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -177,7 +177,7 @@ impl Follower {
     /// Finds the topic, makes it where it is missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
         let (kafka, topic) = (&self.options.checkpoints.kafka, &self.options.checkpoints.topic);
-        let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.home(0, &self.topics)?;
+        let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.state_partition(0, &self.topics)?;
         let follower = StateFollower::new(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);
         let group = self.options.checkpoints.groups.first();
@@ -417,9 +417,9 @@ impl Follower {
             return Role::Standby;
         }
         let now_ms = clock::now_ms();
-        let mut facts = FleetFacts {
+        let mut facts = JudgeFacts {
             skipped: self.aggregator.skipped(),
-            ..FleetFacts::default()
+            ..JudgeFacts::default()
         };
         for (_, known, freshness) in self.liveness.all(now_ms) {
             facts.partitions[freshness as usize] += 1;

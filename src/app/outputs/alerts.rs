@@ -20,21 +20,23 @@ use crate::app::error::AppError;
 use crate::http::page_path;
 use crate::judge::{Change, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};
-use crate::notify::notice::Links;
+use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
-use crate::notify::{Arrival, Carrier, Clerk, Kind, Notice, Notifier, NotifyOptions, SinkOptions};
+use crate::notify::{
+    AlertControl, AlertHandover, Kind, Notification, Notifier, NotifyOptions, SinkOptions,
+    TopicSink,
+};
 use crate::telemetry::Published;
-use crate::telemetry::control::{Asked, Told};
-use crate::telemetry::published::SinkFacts;
+use crate::telemetry::control::{AlertRequest, AlertResponse};
 
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
 
 /// A topic that receives notifications.
-struct TopicSink(Topic);
+struct AlertTopic(Topic);
 
-impl Carrier for TopicSink {
-    fn carry(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
+impl TopicSink for AlertTopic {
+    fn write(&mut self, key: &str, body: &str, _: Duration) -> Result<String, String> {
         let (partition, offset) = self.0.write(key, body)?;
         Ok(format!("partition {partition}, offset {offset}"))
     }
@@ -44,13 +46,13 @@ impl Carrier for TopicSink {
 pub fn topic_sink(
     kafka: Option<&KafkaOptions>,
     sink: &SinkOptions,
-) -> Result<Option<Box<dyn Carrier>>, String> {
+) -> Result<Option<Box<dyn TopicSink>>, String> {
     let (Kind::Kafka, false, Some(kafka)) = (sink.kind, sink.dry_run, kafka) else {
         return Ok(None);
     };
     let topic = Topic::new(kafka, &sink.address, sink.timeout);
     let topic = topic.map_err(|e| format!("sink {}: {e}", sink.name))?;
-    Ok(Some(Box::new(TopicSink(topic))))
+    Ok(Some(Box::new(AlertTopic(topic))))
 }
 
 /// Sends notifications. See the module.
@@ -73,16 +75,16 @@ impl AlertDispatcher {
     ) -> Result<AlertDispatcher, AppError> {
         // The seed of the jitter only has to differ between processes.
         let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
-        let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
+        let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         let notifier = Notifier::start(
             &options,
             (directory, moving),
-            &carriers,
+            &topic_sinks,
             clock::now_ms,
             seed,
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
-        accept_requests(&notifier.clerk(), published);
+        accept_requests(&notifier.control(), published);
         Ok(AlertDispatcher {
             notifier,
             options,
@@ -94,8 +96,8 @@ impl AlertDispatcher {
     /// Replaces the sinks and texts. An error names the sink that failed, and then nothing changes.
     pub fn reload(&mut self, options: &NotifyOptions) -> Result<(), String> {
         let kafka = self.kafka.as_ref();
-        let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
-        self.notifier.renew(options, &carriers)?;
+        let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
+        self.notifier.replace_sinks(options, &topic_sinks)?;
         self.options = options.clone();
         Ok(())
     }
@@ -106,8 +108,8 @@ impl AlertDispatcher {
         let left = self.follow_moves(engine);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
         for change in changes.iter().filter(|c| !left.contains(&c.stream)) {
-            if let Some(notice) = Notice::of(change, self.links(&change.stream)) {
-                self.notifier.take(notice, now_ms);
+            if let Some(notice) = Notification::of(change, self.links(&change.stream)) {
+                self.notifier.notify(notice, now_ms);
             }
         }
         if self.compared.elapsed() >= COMPARE {
@@ -115,7 +117,7 @@ impl AlertDispatcher {
             self.compare(engine, now_ms);
         }
         if engine.may_move()
-            && let Some(notified) = self.notifier.carried()
+            && let Some(notified) = self.notifier.transfers()
         {
             engine.carry(notified);
         }
@@ -126,12 +128,12 @@ impl AlertDispatcher {
     fn follow_moves(&mut self, engine: &mut Topology) -> Vec<StreamId> {
         let moves = engine.moves();
         for id in &moves.left {
-            self.notifier.left(&id.fingerprint());
+            self.notifier.release(&id.fingerprint());
         }
         for memory in moves.came {
-            self.notifier.came(&Arrival {
+            self.notifier.acquire(&AlertHandover {
                 fingerprint: memory.stream.fingerprint(),
-                carried: memory.told,
+                transferred: memory.told,
                 ended_ms: memory.alert.ended_ms,
             });
         }
@@ -155,8 +157,8 @@ impl AlertDispatcher {
             {
                 let at_ms = report.alert.bad_ms.unwrap_or(alert.since_ms);
                 let links = self.links(&report.id);
-                let notice = Notice::firing(&report.id, &facts, at_ms, links);
-                self.notifier.take(notice, now_ms);
+                let notice = Notification::firing(&report.id, &facts, at_ms, links);
+                self.notifier.notify(notice, now_ms);
             }
         }
     }
@@ -166,27 +168,15 @@ impl AlertDispatcher {
     }
 
     fn publish(&self, published: &Published) {
-        let counts = self.notifier.counts();
-        if counts.is_empty() {
-            return;
+        let sinks = self.notifier.sinks();
+        if !sinks.is_empty() {
+            published.update(|facts| facts.sinks = sinks);
         }
-        let facts = counts.into_iter().map(|sink| SinkFacts {
-            name: sink.name,
-            sent: sink.counts.sent,
-            failed: sink.counts.failed,
-            retried: sink.counts.retried,
-            dropped: sink.counts.dropped,
-            queued: sink.counts.queued,
-            last_success_ms: sink.counts.last_success_ms,
-            trouble: sink.counts.trouble,
-        });
-        let facts: Vec<SinkFacts> = facts.collect();
-        published.update(|all| all.sinks = facts);
     }
 
     /// Journal lines that could not be written, and notices that were dropped because a queue was full.
     pub fn lost(&self) -> (u64, u64) {
-        (self.notifier.faults(), self.notifier.refused())
+        (self.notifier.write_errors(), self.notifier.dropped())
     }
 
     /// Ends within the given time. Undelivered notices stay on disk.
@@ -196,30 +186,30 @@ impl AlertDispatcher {
 }
 
 /// Accepts silences and acknowledgements.
-fn accept_requests(clerk: &Clerk, published: &Arc<Published>) {
-    let reader = clerk.clone();
+fn accept_requests(control: &AlertControl, published: &Arc<Published>) {
+    let reader = control.clone();
     published.control.on_book(move || reader.book());
-    let clerk = clerk.clone();
+    let control = control.clone();
     // Weak, because the published state would otherwise own itself.
     let reports = Arc::downgrade(published);
-    published.control.on_ask(move |asked| {
+    published.control.on_alert_request(move |asked| {
         let now_ms = clock::now_ms();
         match asked {
-            Asked::Silence {
+            AlertRequest::Silence {
                 matchers,
                 until_ms,
                 by,
                 note,
-            } => match clerk.silence(matchers, (now_ms, until_ms), &by, &note) {
-                Ok(silence) => Told::Silenced(silence),
-                Err(why) => Told::Refused(why),
+            } => match control.silence(matchers, (now_ms, until_ms), &by, &note) {
+                Ok(silence) => AlertResponse::Silenced(silence),
+                Err(why) => AlertResponse::Refused(why),
             },
-            Asked::Lift(id) => match clerk.lift(id) {
-                Ok(true) => Told::Done,
-                Ok(false) => Told::Unknown,
-                Err(why) => Told::Refused(why),
+            AlertRequest::Lift(id) => match control.lift(id) {
+                Ok(true) => AlertResponse::Done,
+                Ok(false) => AlertResponse::Unknown,
+                Err(why) => AlertResponse::Refused(why),
             },
-            Asked::Acknowledge {
+            AlertRequest::Acknowledge {
                 fingerprint,
                 by,
                 note,
@@ -230,7 +220,7 @@ fn accept_requests(clerk: &Clerk, published: &Arc<Published>) {
                 };
                 let Some(since_ms) = reports.iter().find(fires).and_then(|r| r.alert.since_ms)
                 else {
-                    return Told::Unknown;
+                    return AlertResponse::Unknown;
                 };
                 let ack = Ack {
                     by,
@@ -238,9 +228,9 @@ fn accept_requests(clerk: &Clerk, published: &Arc<Published>) {
                     at_ms: now_ms,
                     since_ms,
                 };
-                match clerk.acknowledge(&fingerprint, ack.clone()) {
-                    Ok(()) => Told::Acknowledged(ack),
-                    Err(why) => Told::Refused(why),
+                match control.acknowledge(&fingerprint, ack.clone()) {
+                    Ok(()) => AlertResponse::Acknowledged(ack),
+                    Err(why) => AlertResponse::Refused(why),
                 }
             }
         }

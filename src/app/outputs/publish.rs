@@ -17,7 +17,7 @@ use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
 use crate::registry::Counts;
 use crate::telemetry::Published;
-use crate::telemetry::published::{EngineFacts, ParcelFacts, PartitionFacts, SourceFacts};
+use crate::telemetry::facts::{CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts};
 
 /// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
 pub fn reports(published: &Published, engine: &Topology) {
@@ -44,7 +44,7 @@ pub fn comparisons(published: &Published, engine: &Topology) {
 /// Publishes how long the evaluations since the last call took.
 pub fn evaluations(published: &Published, engine: &mut Topology) {
     for nanos in engine.take_nanos() {
-        published.evaluated(Duration::from_nanos(nanos));
+        published.record_evaluation(Duration::from_nanos(nanos));
     }
 }
 
@@ -68,18 +68,18 @@ pub fn facts(published: &Published, engine: &Topology, consumers: &[SourceConsum
     published.update(|facts| {
         facts.sources = sources;
         facts.partitions = partitions;
-        facts.parcels = checkpoints(engine);
+        facts.checkpoints = checkpoints(engine);
         facts.role = engine.role();
-        facts.barred = suspended;
+        facts.suspended = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
 }
 
 /// Facts about checkpoints, where partitions move with their state.
-fn checkpoints(engine: &Topology) -> Option<ParcelFacts> {
+fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
     let (counts, ages) = engine.parcels()?;
     let ages = ages.into_iter();
-    Some(ParcelFacts {
+    Some(CheckpointFacts {
         written: counts.written,
         written_bytes: counts.written_bytes,
         read: counts.read,
@@ -125,7 +125,7 @@ pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
         streams_dropped: counters.streams_dropped,
         panes: engine.panes() as u64,
         state_bytes: engine.bytes() as u64,
-        held: engine.retained() as u64,
+        retained: engine.retained() as u64,
         spilled: spilled as u64,
         pending_bytes: pending_bytes as u64,
         spill_bytes,
@@ -145,15 +145,15 @@ fn source_facts(engine: &Topology, counters: &Counters, source: &SourceReader) -
         .map(|((name, number), &lost)| SourceFacts {
             name: name.to_owned(),
             counters: counters.source(number),
-            brought: engine.moved(number).brought,
-            taken: engine.moved(number).taken,
+            moved_in: engine.moved(number).brought,
+            moved_out: engine.moved(number).taken,
             lost,
             ..SourceFacts::default()
         })
         .collect();
     if let Some(first) = facts.first_mut() {
         first.dead_letters_delivered = dead.delivered;
-        first.parked = source.queue.records();
+        first.awaiting_schema = source.queue.records();
         first.dead_letters_failed = dead.failed + dead.dropped;
     }
     facts

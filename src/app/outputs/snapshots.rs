@@ -21,7 +21,7 @@ use crate::app::clock;
 use crate::app::error::AppError;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
-use crate::notify::LEDGER;
+use crate::notify::JOURNAL as ALERT_JOURNAL;
 use crate::store::file::KEEP;
 use crate::store::journal::{self, Needed};
 use crate::monitor::Snapshot;
@@ -243,7 +243,7 @@ fn newest_bytes(dir: &Path) -> u64 {
     };
     entries
         .flatten()
-        .filter(|entry| entry.file_name() != LOCK && entry.file_name() != LEDGER)
+        .filter(|entry| entry.file_name() != LOCK && entry.file_name() != ALERT_JOURNAL)
         .filter_map(|entry| entry.metadata().ok())
         .filter(|meta| meta.is_file())
         .filter_map(|meta| Some((meta.modified().ok()?, meta.len())))

@@ -1,11 +1,11 @@
-//! The series of versions against each other.
+//! Series of comparisons between versions.
 
-use super::metrics::Id;
+use super::super::metrics::Id;
 use crate::collect::PairCounts;
 use crate::judge::ComparisonReport;
 
-/// Series of one pair of versions.
-pub(super) fn of_pair(report: &ComparisonReport) -> [(Id, f64); 10] {
+/// Samples of one pair of versions.
+pub(in crate::telemetry) fn of_pair(report: &ComparisonReport) -> [(Id, f64); 10] {
     let c = &report.compared;
     [
         (Id::ComparisonPairs, c.n as f64),
@@ -21,8 +21,8 @@ pub(super) fn of_pair(report: &ComparisonReport) -> [(Id, f64); 10] {
     ]
 }
 
-/// Where rows went, by name.
-pub(super) fn ends(c: &PairCounts) -> [(&'static str, u64); 6] {
+/// Comparison rows by result.
+pub(in crate::telemetry) fn ends(c: &PairCounts) -> [(&'static str, u64); 6] {
     [
         ("paired", c.paired),
         ("alone", c.alone),

@@ -1,6 +1,6 @@
-//! What the system says of this process. Read from `/proc` at scrape; elsewhere the metrics are absent.
+//! Resident memory of this process, read from `/proc`; `None` on other systems.
 
-/// Resident memory.
+/// Resident memory in bytes.
 pub fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

@@ -1,8 +1,8 @@
-//! What people are told: one change of one alert, with all that was known at that moment.
+//! A notification: one change of one alert, with all numbers of that moment.
 //!
-//! As JSON this is the body of a webhook and the value of a record on the alerts topic, described by
-//! `deploy/alert.schema.json` ([`schema`]). A number that is undefined is null. Times are milliseconds since
-//! 1970 in event time, as the sums that they belong to.
+//! As JSON it is the body of a webhook and the value of a record on the alerts topic.
+//! `deploy/alert.schema.json` describes it ([`schema`]). An undefined number is null. Times are event
+//! times in ms since 1970.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use crate::alert::{AlertState, Labels, Severity};
 use crate::judge::{Change, Facts, Numbers, Step, StreamId};
 
-/// Name of the alert at those who know alerts by name.
+/// Name of the alert in systems that identify alerts by name.
 pub const ALERT_NAME: &str = "TruelineMiscalibrated";
 
-/// Whether the alert fires or has ended.
+/// Whether the alert fires or is resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It fires.
     Firing,
-    /// It has ended.
+    /// It is resolved.
     Resolved,
 }
 
@@ -35,20 +35,20 @@ impl Status {
 
 /// One change of one alert.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Notice {
-    /// The change: the same for the same change, however often it is told.
+pub struct Notification {
+    /// Identifies the change. It is the same however often the change is sent.
     pub key: String,
-    /// The alert: the same for all changes of one stream's alert.
+    /// Identifies the alert. It is the same for all changes of the alert of one stream.
     pub fingerprint: String,
-    /// Fires, or has ended.
+    /// Firing or resolved.
     pub status: Status,
-    /// How much it asks for; of one that has ended, how much it asked for last.
+    /// Its severity; of a resolved alert, the last one.
     pub severity: Severity,
-    /// The severity told before, where that is all that changed.
+    /// The previous severity, if only the severity changed.
     pub was: Option<Severity>,
     /// When it changed.
     pub at_ms: i64,
-    /// Since when it fires, or fired.
+    /// When it started to fire.
     pub since_ms: i64,
     /// The model.
     pub model: String,
@@ -56,19 +56,19 @@ pub struct Notice {
     pub version: String,
     /// The segment, or "".
     pub segment: String,
-    /// What is tested.
+    /// The view that is tested.
     pub view: String,
-    /// The window that speaks for the stream; the numbers are its.
+    /// The window that represents the stream. The numbers are those of this window.
     pub window: String,
-    /// Its verdict.
+    /// The verdict of the window.
     pub verdict: String,
-    /// Why, in words: the direction of the error, or why the alert ended.
+    /// The direction of the error in words, or why the alert was resolved.
     pub what: String,
     /// The direction as one word.
     pub direction: String,
     /// Number of events.
     pub n: u64,
-    /// Debiased ℓ2-ECE, 0 where its square is estimated below 0.
+    /// Debiased ℓ2-ECE; 0 if the estimate of its square is negative.
     pub ece: Option<f64>,
     /// Lower end of its interval.
     pub ece_lower: Option<f64>,
@@ -76,9 +76,9 @@ pub struct Notice {
     pub ece_upper: Option<f64>,
     /// Confidence of the interval.
     pub confidence: Option<f64>,
-    /// Smallest ℓ2-ECE that this many events would have shown with 80 % power.
+    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n.
     pub detectable: Option<f64>,
-    /// ℓ2-ECE that is tolerated.
+    /// Tolerated ℓ2-ECE.
     pub tolerance: Option<f64>,
     /// p-value of the test that decided.
     pub p_value: Option<f64>,
@@ -86,9 +86,9 @@ pub struct Notice {
     pub mean_score: Option<f64>,
     /// Share of positive outcomes.
     pub event_rate: Option<f64>,
-    /// When the error began, as the detector estimates it, where one alarms.
+    /// The detector's estimate of when the error started, while it alarms.
     pub onset_ms: Option<i64>,
-    /// Log evidence of its alarm.
+    /// Log evidence of the detector's alarm.
     pub log_evidence: Option<f64>,
     /// Address of the stream's page.
     pub page: String,
@@ -96,7 +96,7 @@ pub struct Notice {
     pub runbook: String,
 }
 
-/// Where people read on.
+/// Links for the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Links {
     /// The stream's page.
@@ -105,54 +105,58 @@ pub struct Links {
     pub runbook: String,
 }
 
-impl Notice {
-    /// What is to be told of a change, if anything.
-    pub fn of(change: &Change, links: Links) -> Option<Notice> {
+impl Notification {
+    /// The notification of a change, if the change needs one.
+    pub fn of(change: &Change, links: Links) -> Option<Notification> {
         let (Step::Stream { from, to }, Some(facts)) = (change.step, &change.facts) else {
             return None;
         };
         let at = change.at_ms;
         match (from.state, to.state) {
-            (_, AlertState::Firing) => Some(Notice::firing(&change.stream, facts, at, links)),
+            (_, AlertState::Firing) => Some(Notification::firing(&change.stream, facts, at, links)),
             (AlertState::Firing, _) => {
-                let mut notice = Notice::blank(&change.stream, facts, links);
-                notice.status = Status::Resolved;
-                notice.severity = from.severity;
-                notice.since_ms = from.since_ms.unwrap_or(at);
+                let mut notification = Notification::blank(&change.stream, facts, links);
+                notification.status = Status::Resolved;
+                notification.severity = from.severity;
+                notification.since_ms = from.since_ms.unwrap_or(at);
                 let well = to.state == AlertState::Resolved;
-                notice.ends(at, if well { WELL } else { NOTHING_KNOWN });
-                Some(notice)
+                notification.resolve(at, if well { WELL } else { NOTHING_KNOWN });
+                Some(notification)
             }
             _ => None,
         }
     }
 
-    /// The notice of an alert that fires.
-    pub fn firing(id: &StreamId, facts: &Facts, at_ms: i64, links: Links) -> Notice {
-        let mut notice = Notice::blank(id, facts, links);
-        notice.at_ms = at_ms;
-        notice.since_ms = facts.alert.since_ms.unwrap_or(at_ms);
-        notice.key = key(&notice.fingerprint, at_ms, facts.alert.severity.as_str());
-        notice
+    /// The notification of a firing alert.
+    pub fn firing(id: &StreamId, facts: &Facts, at_ms: i64, links: Links) -> Notification {
+        let mut notification = Notification::blank(id, facts, links);
+        notification.at_ms = at_ms;
+        notification.since_ms = facts.alert.since_ms.unwrap_or(at_ms);
+        notification.key = key(
+            &notification.fingerprint,
+            at_ms,
+            facts.alert.severity.as_str(),
+        );
+        notification
     }
 
-    /// The notice that this alert is over, for a reason of ours.
+    /// The notification that resolves this alert for the given reason.
     #[must_use]
-    pub fn ended(&self, at_ms: i64, why: &str) -> Notice {
-        let mut notice = self.clone();
-        notice.status = Status::Resolved;
-        notice.was = None;
-        notice.ends(at_ms, why);
-        notice
+    pub fn resolved(&self, at_ms: i64, why: &str) -> Notification {
+        let mut notification = self.clone();
+        notification.status = Status::Resolved;
+        notification.was = None;
+        notification.resolve(at_ms, why);
+        notification
     }
 
-    fn ends(&mut self, at_ms: i64, why: &str) {
+    fn resolve(&mut self, at_ms: i64, why: &str) {
         self.at_ms = at_ms;
         self.what = why.to_owned();
         self.key = key(&self.fingerprint, at_ms, "resolved");
     }
 
-    fn blank(id: &StreamId, facts: &Facts, links: Links) -> Notice {
+    fn blank(id: &StreamId, facts: &Facts, links: Links) -> Notification {
         let window = &facts.window;
         let e = window.scores();
         let numbers = window.numbers.as_ref();
@@ -162,7 +166,7 @@ impl Notice {
             (None, e) => e.map(|e| e.direction),
         };
         let tolerance = facts.evidence.as_ref().map(|e| e.options.tolerance);
-        Notice {
+        Notification {
             key: String::new(),
             fingerprint: id.fingerprint(),
             status: Status::Firing,
@@ -196,10 +200,10 @@ impl Notice {
         }
     }
 
-    /// A notice for a trial of the sinks.
-    pub fn trial(at_ms: i64, links: Links) -> Notice {
+    /// A notification to test the sinks with.
+    pub fn trial(at_ms: i64, links: Links) -> Notification {
         let fingerprint = "0000000000000000".to_owned();
-        Notice {
+        Notification {
             key: key(&fingerprint, at_ms, "warn"),
             fingerprint,
             status: Status::Firing,
@@ -234,7 +238,7 @@ impl Notice {
 
     /// `model/version/segment/view`.
     pub fn stream(&self) -> String {
-        let Notice {
+        let Notification {
             model,
             version,
             segment,
@@ -244,7 +248,7 @@ impl Notice {
         format!("{model}/{version}/{segment}/{view}")
     }
 
-    /// Its labels, by which it is routed and silenced.
+    /// Its labels, which routes and silences match.
     pub fn labels(&self) -> Labels {
         [
             self.model.clone(),
@@ -256,16 +260,17 @@ impl Notice {
     }
 }
 
-/// Why an alert ended whose stream is calibrated again.
+/// The reason for resolving the alert of a stream that is calibrated again.
 const WELL: &str = "calibrated again";
-/// Why one ended whose stream has no verdict any more.
-const NOTHING_KNOWN: &str = "no verdict can be given any more; nobody showed that it is well";
+/// The reason for resolving the alert of a stream that no longer has a verdict.
+const NOTHING_KNOWN: &str =
+    "no verdict is possible any more; this does not mean that the model is calibrated";
 
 fn key(fingerprint: &str, at_ms: i64, word: &str) -> String {
     format!("{fingerprint}-{at_ms}-{word}")
 }
 
-/// A moment as people read it, in UTC; outside the years 1970 to 9999 a number.
+/// A time in UTC (RFC 3339); outside the years 1970 to 9999 a number.
 pub fn moment(ms: i64) -> String {
     const YEAR_10000_MS: i64 = 253_402_300_800_000;
     match u64::try_from(ms) {
@@ -277,50 +282,50 @@ pub fn moment(ms: i64) -> String {
     }
 }
 
-/// The JSON Schema of a notice as it leaves: its fields, and the two texts that are made of them.
+/// The JSON Schema of a notification as it is sent: its fields and the two configured texts.
 pub fn schema() -> Value {
     let text = |about: &str| json!({ "type": "string", "description": about });
     let ms = |about: &str| json!({ "type": "integer", "description": about });
     let number = |about: &str| json!({ "type": ["number", "null"], "description": about });
     let one_of = |words: &[&str], about: &str| json!({ "enum": words, "description": about });
     let properties = json!({
-        "key": text("The change: the same for the same change, however often it is told."),
-        "fingerprint": text("The alert: the same for all changes of one stream's alert."),
-        "status": one_of(&["firing", "resolved"], "Whether it fires or has ended."),
-        "severity": one_of(&["warn", "page"], "How much it asks for; of one that has ended, what it asked for last."),
-        "was": { "enum": ["warn", "page", null], "description": "The severity told before, where that is what changed." },
-        "at_ms": ms("Event time of the change, milliseconds since 1970."),
-        "since_ms": ms("Event time since which it fires, or fired."),
+        "key": text("Identifies the change. It is the same however often the change is sent."),
+        "fingerprint": text("Identifies the alert. It is the same for all changes of the alert of one stream."),
+        "status": one_of(&["firing", "resolved"], "Whether the alert fires or is resolved."),
+        "severity": one_of(&["warn", "page"], "Severity; of a resolved alert, the last one."),
+        "was": { "enum": ["warn", "page", null], "description": "The previous severity, if only the severity changed." },
+        "at_ms": ms("Event time of the change, in ms since 1970."),
+        "since_ms": ms("Event time at which it started to fire, in ms since 1970."),
         "model": text("Model."),
         "version": text("Version of the model, or empty."),
         "segment": text("Segment as k=v,k=v, or empty."),
-        "view": text("What is tested."),
-        "window": text("The window that speaks for the stream; the numbers are its."),
-        "verdict": text("Its verdict."),
-        "what": text("The direction of the error in words, or why the alert ended."),
-        "direction": text("The direction as one word."),
+        "view": text("View that is tested."),
+        "window": text("Window that represents the stream. The numbers are those of this window."),
+        "verdict": text("Verdict of the window."),
+        "what": text("Direction of the error in words, or why the alert was resolved."),
+        "direction": text("Direction as one word."),
         "n": { "type": "integer", "minimum": 0, "description": "Number of events." },
-        "ece": number("Debiased l2-ECE, 0 where its square is estimated below 0."),
+        "ece": number("Debiased l2-ECE; 0 if the estimate of its square is negative."),
         "ece_lower": number("Lower end of its interval."),
         "ece_upper": number("Upper end of its interval."),
         "confidence": number("Confidence of the interval."),
-        "detectable": number("Smallest l2-ECE that this many events would have shown with 80 % power."),
-        "tolerance": number("l2-ECE that is tolerated."),
+        "detectable": number("Smallest l2-ECE that the test detects with 80 % power at this n."),
+        "tolerance": number("Tolerated l2-ECE."),
         "p_value": number("p-value of the test that decided."),
         "mean_score": number("Mean score."),
         "event_rate": number("Share of positive outcomes."),
-        "onset_ms": { "type": ["integer", "null"], "description": "When the error began, as the detector estimates it." },
+        "onset_ms": { "type": ["integer", "null"], "description": "Event time at which the error started, as the detector estimates it, in ms since 1970." },
         "log_evidence": number("Log evidence of the detector's alarm."),
         "page": text("Address of the stream's page."),
         "runbook": text("Address of the runbook."),
-        "summary": text("One line, by the configured template."),
+        "summary": text("The configured one-line text."),
         "description": text("The configured text."),
     });
     let names = properties.as_object().map(|all| all.keys().cloned());
     let required: Vec<String> = names.into_iter().flatten().collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A change of an alert of trueline",
+        "title": "A change of a trueline alert",
         "type": "object",
         "properties": properties,
         "required": required,

@@ -1,14 +1,17 @@
-//! The series of the detectors and of the ledger.
+//! Series of the detectors and of the accounts of the false-alarm budget.
 //!
-//! What an alarm rests on (onset, shares of the evidence) is shown while the alarm stands; without one there is next
-//! to no evidence to share, and an onset would be a number that means nothing.
+//! Onset and shares of the evidence are exported only while an alarm stands. Without an alarm there is
+//! almost no evidence to share, and an onset would be meaningless.
 
-use super::metrics::Id;
+use super::super::metrics::Id;
+use super::one_if;
 use crate::judge::{AccountReport, DetectorReport};
 
-/// Series of one stream: row, own label if any, value.
-pub(super) fn of_stream(detector: &DetectorReport, cells: bool) -> Vec<(Id, Option<String>, f64)> {
-    let one_if = |yes: bool| f64::from(u8::from(yes));
+/// Samples of one stream: row, value of its own label if any, value.
+pub(in crate::telemetry) fn of_stream(
+    detector: &DetectorReport,
+    cells: bool,
+) -> Vec<(Id, Option<String>, f64)> {
     let bounds = &detector.bounds;
     let mut all = vec![
         (Id::DetectorAlarm, None, one_if(detector.alarm.is_some())),
@@ -23,10 +26,10 @@ pub(super) fn of_stream(detector: &DetectorReport, cells: bool) -> Vec<(Id, Opti
             None,
             detector.evidence.log_worth / detector.log_threshold,
         ),
-        (Id::AlwaysEvents, None, bounds.n as f64),
-        (Id::AlwaysResidualLower, None, bounds.mean.0),
-        (Id::AlwaysResidualUpper, None, bounds.mean.1),
-        (Id::AlwaysEceLower, None, bounds.ece2_lower.sqrt()),
+        (Id::AnytimeEvents, None, bounds.n as f64),
+        (Id::AnytimeResidualLower, None, bounds.mean.0),
+        (Id::AnytimeResidualUpper, None, bounds.mean.1),
+        (Id::AnytimeEceLower, None, bounds.ece2_lower.sqrt()),
     ];
     let missed = detector.missed;
     for (how, n) in [("added", missed.added), ("revised", missed.revised)] {
@@ -49,15 +52,15 @@ pub(super) fn of_stream(detector: &DetectorReport, cells: bool) -> Vec<(Id, Opti
     if cells {
         for bin in &bounds.bins {
             let low = bin.low.to_string();
-            all.push((Id::AlwaysBinLower, Some(low.clone()), bin.lower));
-            all.push((Id::AlwaysBinUpper, Some(low), bin.upper));
+            all.push((Id::AnytimeBinLower, Some(low.clone()), bin.lower));
+            all.push((Id::AnytimeBinUpper, Some(low), bin.upper));
         }
     }
     all
 }
 
-/// Series of one account.
-pub(super) fn of_account(account: &AccountReport) -> [(Id, f64); 7] {
+/// Samples of one account.
+pub(in crate::telemetry) fn of_account(account: &AccountReport) -> [(Id, f64); 7] {
     [
         (Id::LedgerStreams, account.streams as f64),
         (Id::LedgerShare, account.share),

@@ -1,0 +1,132 @@
+//! Compiles the options of a source into a [`Shape`].
+
+use super::super::options::{
+    DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, LabelOptions, PredictionField,
+    TimeField, TimeUnit,
+};
+use super::super::path::Paths;
+use super::{Form, Id, Shape, Source};
+use std::collections::HashMap;
+
+impl Shape {
+    /// The shape of predictions. Adds the wanted paths to `paths`.
+    pub fn new(o: &DecodeOptions, paths: &mut Paths) -> Result<Shape, DecodeOptionsError> {
+        let model = source(&o.model, paths)?;
+        let version = match &o.version {
+            Some(v) => source(v, paths)?,
+            None => Source::Const(String::new()),
+        };
+        let mut segments = Vec::new();
+        for s in &o.segments {
+            segments.push((s.clone(), paths.slot(s)?));
+        }
+        let id = match &o.id {
+            None => Id::None,
+            Some(IdField::Key) => Id::Key,
+            Some(IdField::Path(p)) => Id::Slot(paths.slot(p)?),
+        };
+        let time = time(&o.time, paths)?;
+        let (form, path) = match &o.prediction {
+            PredictionField::Score(p) => (Form::Score, p),
+            PredictionField::Vector(p) => (Form::Vector, p),
+            PredictionField::ClassMap(p) => (Form::ClassMap, p),
+        };
+        let prediction = paths.slot(path)?;
+        let outcome = paths.slot(&o.outcome)?;
+        let weight = match &o.weight {
+            None => None,
+            Some(p) => Some(paths.slot(p)?),
+        };
+        if outcome == prediction {
+            return Err(DecodeOptionsError(format!(
+                "prediction and outcome are both `{path}`; they must be two fields"
+            )));
+        }
+        Ok(Shape {
+            model,
+            version,
+            segments,
+            id,
+            time,
+            form,
+            prediction,
+            outcome,
+            weight,
+            names: paths.names.clone(),
+            classes: classes(&o.classes, form)?,
+            time_earliest_ms: o.time_earliest_ms,
+            time_latest_ms: o.time_latest_ms,
+            ahead_ms_max: o.ahead_ms_max,
+        })
+    }
+
+    /// The shape of records that are only outcomes. Adds the wanted paths to `paths`.
+    pub fn of_labels(o: &LabelOptions, paths: &mut Paths) -> Result<Shape, DecodeOptionsError> {
+        let id = match &o.id {
+            IdField::Key => Id::Key,
+            IdField::Path(p) => Id::Slot(paths.slot(p)?),
+        };
+        let time = time(&o.time, paths)?;
+        let model = match &o.model {
+            None => Source::Const(String::new()),
+            Some(p) => Source::Slot(paths.slot(p)?),
+        };
+        let outcome = paths.slot(&o.outcome)?;
+        Ok(Shape {
+            model,
+            version: Source::Const(String::new()),
+            segments: Vec::new(),
+            id,
+            time,
+            form: Form::Absent,
+            prediction: usize::MAX,
+            outcome,
+            weight: None,
+            names: paths.names.clone(),
+            classes: classes(&o.classes, Form::Absent)?,
+            time_earliest_ms: o.time_earliest_ms,
+            time_latest_ms: o.time_latest_ms,
+            ahead_ms_max: o.ahead_ms_max,
+        })
+    }
+}
+
+fn time(
+    field: &Option<TimeField>,
+    paths: &mut Paths,
+) -> Result<Option<(usize, TimeUnit)>, DecodeOptionsError> {
+    Ok(match field {
+        None => None,
+        Some(t) => Some((paths.slot(&t.path)?, t.unit)),
+    })
+}
+
+fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsError> {
+    Ok(match f {
+        FieldOrConst::Const(c) => Source::Const(c.clone()),
+        FieldOrConst::Field(p) => Source::Slot(paths.slot(p)?),
+    })
+}
+
+fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeOptionsError> {
+    let mut map = HashMap::new();
+    for (k, name) in (0u32..).zip(names) {
+        if map.insert(name.clone(), k).is_some() {
+            return Err(DecodeOptionsError(format!(
+                "class `{name}` appears twice in `classes`; name each class once"
+            )));
+        }
+    }
+    match (form, map.len()) {
+        (Form::ClassMap, 0 | 1) => Err(DecodeOptionsError(
+            "a class map needs class names; list at least two in `classes`".into(),
+        )),
+        (Form::Score, n) if n != 0 && n != 2 => Err(DecodeOptionsError(format!(
+            "a single score goes with two classes, not {n}; list the negative and the positive one in `classes`"
+        ))),
+        (Form::Vector, 1) => Err(DecodeOptionsError(
+            "one class is no choice; list at least two in `classes`, or none".into(),
+        )),
+        _ => Ok(map),
+    }
+}

@@ -1,0 +1,110 @@
+//! The checks of an outcome.
+
+use super::super::rejection::Rejection;
+use super::{Checked, Shape, Value};
+use crate::collect::Reason;
+use crate::stats::view::{Outcome, Prediction};
+
+impl Shape {
+    /// The outcome of an event; `None` if it has none yet.
+    #[inline]
+    pub(super) fn outcome(
+        &self,
+        value: Value<'_>,
+        prediction: &Prediction<'_>,
+    ) -> Checked<Option<Outcome>> {
+        let slot = self.outcome;
+        let classes = match prediction {
+            Prediction::Score(_) => 2,
+            Prediction::Vector(p) => p.len(),
+        };
+        let Some(class) = self.class(value, classes)? else {
+            return Ok(None);
+        };
+        match prediction {
+            Prediction::Score(_) if class <= 1 => Ok(Some(Outcome::Binary(class == 1))),
+            Prediction::Vector(p) if (class as usize) < p.len() => Ok(Some(Outcome::Class(class))),
+            Prediction::Score(_) => Err(Rejection::value(
+                Reason::BadOutcome,
+                &self.names[slot],
+                &class.to_string(),
+                "with a single score an outcome is true, false, 0 or 1",
+            )),
+            Prediction::Vector(_) => Err(self.unknown_class(slot, &class.to_string())),
+        }
+    }
+
+    /// The class of an outcome among `classes`, which is `usize::MAX` if their number is not known.
+    #[inline]
+    pub(super) fn class(&self, value: Value<'_>, classes: usize) -> Checked<Option<u32>> {
+        let slot = self.outcome;
+        let two = classes == 2 || classes == usize::MAX;
+        let class = match value {
+            Value::Missing | Value::Null => return Ok(None),
+            Value::Bool(b) if two => Ok(u32::from(b)),
+            Value::Bool(b) => Err(if b { "true" } else { "false" }),
+            Value::Number(t) => index(t).ok_or(t),
+            Value::Text(t) => match self.classes.get(t) {
+                Some(&k) => Ok(k),
+                None => return Err(self.unknown_class(slot, t)),
+            },
+            Value::Cell(t) => match self.classes.get(t) {
+                Some(&k) => Ok(k),
+                None => cell_outcome(t, two).ok_or(t),
+            },
+            Value::Array(t) | Value::Object(t) | Value::NotFinite(t) => Err(t),
+        };
+        let class = class.map_err(|shown| {
+            let remedy = if two {
+                "an outcome is true, false, 0, 1 or a class"
+            } else {
+                "an outcome is the name or the index of a class"
+            };
+            Rejection::value(Reason::BadOutcome, &self.names[slot], shown, remedy)
+        })?;
+        Ok(Some(class))
+    }
+
+    #[cold]
+    pub(super) fn unknown_class(&self, slot: usize, class: &str) -> Rejection {
+        Rejection::value(
+            Reason::UnknownClass,
+            &self.names[slot],
+            class,
+            &if self.classes.is_empty() {
+                "which is not a class of the prediction; list the class names in `classes`"
+                    .to_string()
+            } else {
+                format!(
+                    "which is none of the {} `classes`; add it or correct the producer",
+                    self.classes.len()
+                )
+            },
+        )
+    }
+}
+
+/// A class index: digits, or an integral number such as `1.0`.
+#[inline]
+fn index(t: &str) -> Option<u32> {
+    match t {
+        "0" => Some(0),
+        "1" => Some(1),
+        _ => t.parse().ok().or_else(|| {
+            let x: f64 = t.parse().ok()?;
+            // The cast is exact: an integer below 2³².
+            (x.fract() == 0.0 && (0.0..4_294_967_296.0).contains(&x)).then_some(x as u32)
+        }),
+    }
+}
+
+fn cell_outcome(t: &str, two: bool) -> Option<u32> {
+    let t = t.trim();
+    if two && t.eq_ignore_ascii_case("true") {
+        Some(1)
+    } else if two && t.eq_ignore_ascii_case("false") {
+        Some(0)
+    } else {
+        index(t)
+    }
+}

@@ -1,0 +1,93 @@
+//! The checks of an event time.
+
+use super::super::options::TimeUnit;
+use super::super::rejection::Rejection;
+use super::super::time;
+use super::{Checked, Shape, Value};
+use crate::collect::Reason;
+
+impl Shape {
+    /// The event time in ms since 1970.
+    #[inline]
+    pub(super) fn time<'a>(
+        &self,
+        value: &impl Fn(usize) -> Value<'a>,
+        timestamp_ms: Option<i64>,
+    ) -> Checked<i64> {
+        let (time_ms, field) = match self.time {
+            None => match timestamp_ms {
+                Some(t) => (t, "the Kafka timestamp"),
+                None => {
+                    return Err(Rejection::new(
+                        Reason::BadTime,
+                        "the record has no timestamp; name the field with the event time"
+                            .to_string(),
+                    ));
+                }
+            },
+            Some((slot, unit)) => (
+                self.time_field(slot, unit, value(slot))?,
+                self.names[slot].as_str(),
+            ),
+        };
+        if !(self.time_earliest_ms..=self.time_latest_ms).contains(&time_ms) {
+            return Err(self.time_outside(field, time_ms));
+        }
+        match (self.ahead_ms_max, timestamp_ms) {
+            // A timestamp of 0 is not a real one.
+            (Some(max), Some(arrival)) if arrival > 0 && time_ms - arrival > max => {
+                Err(Rejection::new(
+                    Reason::TimeOutOfRange,
+                    format!(
+                        "field `{field}` is {} s after the record's own timestamp; check the producer's clock, time zone and unit",
+                        (time_ms - arrival) / 1000
+                    ),
+                ))
+            }
+            _ => Ok(time_ms),
+        }
+    }
+
+    #[inline]
+    fn time_field(&self, slot: usize, unit: TimeUnit, value: Value<'_>) -> Checked<i64> {
+        let (time, shown) = match (value, unit) {
+            (Value::Missing | Value::Null, _) => {
+                return Err(Rejection::missing(&self.names[slot], "its time"));
+            }
+            (Value::Text(t) | Value::Cell(t), TimeUnit::Rfc3339) => (time::from_rfc3339(t), t),
+            (Value::Number(t) | Value::Cell(t), _) => (time::from_number(t, unit), t),
+            (Value::Text(t) | Value::Array(t) | Value::Object(t) | Value::NotFinite(t), _) => {
+                (None, t)
+            }
+            (Value::Bool(_), _) => (None, "a boolean"),
+        };
+        time.ok_or_else(|| {
+            let remedy = match unit {
+                TimeUnit::Milliseconds => {
+                    "write a number of milliseconds since 1970, or set the unit"
+                }
+                TimeUnit::Seconds => "write a number of seconds since 1970, or set the unit",
+                TimeUnit::Microseconds => {
+                    "write a number of microseconds since 1970, or set the unit"
+                }
+                TimeUnit::Rfc3339 => "write RFC 3339, such as \"2026-11-21T14:30:00Z\"",
+            };
+            Rejection::value(Reason::BadTime, &self.names[slot], shown, remedy)
+        })
+    }
+
+    #[cold]
+    fn time_outside(&self, field: &str, time_ms: i64) -> Rejection {
+        let remedy = if time_ms < self.time_earliest_ms {
+            "before the earliest accepted time; is it in seconds, or unset?"
+        } else {
+            "after the latest accepted time; is it in microseconds?"
+        };
+        Rejection::value(
+            Reason::TimeOutOfRange,
+            field,
+            &format!("{time_ms} ms since 1970"),
+            remedy,
+        )
+    }
+}

@@ -1,0 +1,126 @@
+//! Detects that a partition has been read to its end.
+//!
+//! The end of a partition is the watermark that comes with every fetch response. It is reported once the
+//! leader of the partition has responded again a while after the end was reached ([`QUIET`]); the time
+//! of its last response is part of librdkafka's statistics. Both conditions matter, because a partition
+//! at its end does not delay the others. A partition whose broker is frozen or down only seems to have
+//! ended, and after an outage the backlog of one partition arrives a moment before that of the next.
+//!
+//! librdkafka's own event (`enable.partition.eof`) must not be used with batches.
+//! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as that
+//! of a record and moves the position past it. The next resume (after each cooperative rebalance) then
+//! skips one record per partition. A test with two members showed this.
+
+use super::Partition;
+use super::context::PartitionStats;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Time after reaching the end at which the leader must respond without new records. Fetch responses
+/// come within `fetch.wait.max.ms`, half a second.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// The same time without statistics, which then cannot show whether the leader responds.
+const QUIET_WITHOUT_STATISTICS: Duration = Duration::from_secs(2);
+
+/// Position of a partition whose end was not reported, and since when.
+struct Open {
+    position: i64,
+    since: Instant,
+}
+
+/// The partitions whose end is still to be reported.
+pub(super) struct PartitionEnds {
+    /// No end was reported since the last record or the assignment.
+    open: BTreeMap<Partition, Open>,
+    /// The latest statistics.
+    stats: BTreeMap<Partition, PartitionStats>,
+    statistics: bool,
+}
+
+impl PartitionEnds {
+    /// No partitions; `statistics` says whether librdkafka reports them.
+    pub fn new(statistics: bool) -> PartitionEnds {
+        PartitionEnds {
+            open: BTreeMap::new(),
+            stats: BTreeMap::new(),
+            statistics,
+        }
+    }
+
+    /// Watches for the next end of a partition, starting now.
+    pub fn watch(&mut self, p: Partition) {
+        let (position, since) = (-1, Instant::now());
+        self.open.insert(p, Open { position, since });
+    }
+
+    /// Watches a partition that is not watched yet.
+    pub fn watch_again(&mut self, p: Partition) {
+        if !self.open.contains_key(&p) {
+            self.watch(p);
+        }
+    }
+
+    /// Stops watching a partition.
+    pub fn ignore(&mut self, p: Partition) {
+        self.open.remove(&p);
+    }
+
+    /// Removes a revoked partition.
+    pub fn remove(&mut self, p: Partition) {
+        self.open.remove(&p);
+        self.stats.remove(&p);
+    }
+
+    /// Number of watched partitions.
+    pub fn watched(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Stores the latest statistics of a partition.
+    pub fn update(&mut self, p: Partition, stats: PartitionStats) {
+        self.stats.insert(p, stats);
+    }
+
+    /// End offset of each partition, as of the latest statistics.
+    pub fn end_offsets(&self) -> impl Iterator<Item = (Partition, i64)> {
+        self.stats.iter().map(|(&p, stats)| (p, stats.end))
+    }
+
+    /// Takes out the partitions that have reached their end. `drained`: no fetched record waits to be
+    /// handed over. `state` returns end and position of a partition.
+    pub fn take_reached(
+        &mut self,
+        drained: bool,
+        state: impl Fn(Partition) -> Option<(i64, Option<i64>)>,
+    ) -> Vec<Partition> {
+        let mut reached = Vec::new();
+        for (&p, open) in &mut self.open {
+            let Some((end, position)) = state(p) else {
+                continue;
+            };
+            let stats = self.stats.get(&p);
+            // After starting at a committed offset only the fetcher knows the position before a record.
+            let fetched = stats.and_then(|s| s.next).filter(|_| drained);
+            let position = position.max(fetched).unwrap_or(0);
+            if position != open.position {
+                let since = Instant::now();
+                *open = Open { position, since };
+            }
+            let confirmed = if self.statistics {
+                let responded = stats.and_then(|s| s.responded);
+                position >= end && responded.is_some_and(|at| at >= open.since + QUIET)
+            } else {
+                let quiet = open.since.elapsed() >= QUIET_WITHOUT_STATISTICS;
+                (position >= end || position <= 0) && quiet
+            };
+            if confirmed {
+                reached.push(p);
+            }
+        }
+        for p in &reached {
+            self.open.remove(p);
+        }
+        reached
+    }
+}

@@ -1,0 +1,65 @@
+//! The topics of a consumer, by name and by number.
+//!
+//! The first topics are subscribed to. The others are copartitioned: partition p of such a topic is
+//! assigned together with partition p of the subscribed topic in the same place.
+
+use super::{KafkaOptions, Partition};
+use rdkafka::TopicPartitionList;
+
+/// Names of all topics, and how many of them are subscribed to.
+#[derive(Clone)]
+pub(super) struct Topics {
+    pub names: Vec<String>,
+    subscribed: usize,
+}
+
+impl Topics {
+    /// The topics of these options.
+    pub fn new(options: &KafkaOptions) -> Topics {
+        Topics {
+            names: options.topics.clone(),
+            subscribed: options.subscribed().len(),
+        }
+    }
+
+    /// Number of a topic.
+    pub fn number(&self, name: &str) -> Option<u16> {
+        let i = self.names.iter().position(|t| t == name)?;
+        u16::try_from(i).ok()
+    }
+
+    /// Name of the topic of a partition.
+    pub fn name(&self, p: Partition) -> &str {
+        &self.names[usize::from(p.topic)]
+    }
+
+    /// Whether the group assigns the partitions of this topic itself.
+    pub fn is_subscribed(&self, p: Partition) -> bool {
+        usize::from(p.topic) < self.subscribed
+    }
+
+    /// The partitions of a rebalance, each with its copartitions.
+    pub fn with_copartitions(&self, list: &TopicPartitionList) -> Vec<Partition> {
+        let mut all = Vec::new();
+        for e in list.elements() {
+            let Some(topic) = self.number(e.topic()) else {
+                continue;
+            };
+            let partition = e.partition();
+            for topic in (usize::from(topic)..self.names.len()).step_by(self.subscribed.max(1)) {
+                let topic = topic as u16;
+                all.push(Partition { topic, partition });
+            }
+        }
+        all
+    }
+
+    /// These partitions as a list of librdkafka.
+    pub fn list(&self, partitions: &[Partition]) -> TopicPartitionList {
+        let mut list = TopicPartitionList::new();
+        for &p in partitions {
+            list.add_partition(self.name(p), p.partition);
+        }
+        list
+    }
+}

@@ -1,0 +1,60 @@
+//! The handle for people: silences and acknowledgements.
+
+use super::dispatch::Dispatcher;
+use super::journal::{AlertJournal, Entry, lock};
+use crate::alert::{Ack, Book, BookError, Matcher, Silence};
+use std::sync::Arc;
+
+/// Changes silences and acknowledgements. Each change is on disk when its call returns.
+#[derive(Clone)]
+pub struct AlertControl(pub(super) Arc<Dispatcher>);
+
+impl AlertControl {
+    /// Silences and acknowledgements.
+    pub fn book(&self) -> Arc<Book> {
+        self.0.book()
+    }
+
+    /// Adds a silence.
+    pub fn silence(
+        &self,
+        matchers: Vec<Matcher>,
+        span_ms: (i64, i64),
+        by: &str,
+        note: &str,
+    ) -> Result<Silence, String> {
+        let mut journal = lock(&self.0.journal);
+        let draft = journal.state().book.draft(matchers, span_ms, by, note);
+        let silence = draft.map_err(|e: BookError| e.to_string())?;
+        self.append(&mut journal, &Entry::Silenced(silence.clone()))?;
+        Ok(silence)
+    }
+
+    /// Lifts a silence. Returns whether it existed.
+    pub fn lift(&self, id: u64) -> Result<bool, String> {
+        let mut journal = lock(&self.0.journal);
+        let known = journal.state().book.silences.iter().any(|s| s.id == id);
+        if known {
+            self.append(&mut journal, &Entry::Lifted { id })?;
+        }
+        Ok(known)
+    }
+
+    /// Acknowledges an alert.
+    pub fn acknowledge(&self, fingerprint: &str, ack: Ack) -> Result<(), String> {
+        let mut journal = lock(&self.0.journal);
+        let acceptable = journal.state().book.acceptable(&ack);
+        acceptable.map_err(|e| e.to_string())?;
+        let entry = Entry::Acknowledged {
+            fingerprint: fingerprint.to_owned(),
+            ack,
+        };
+        self.append(&mut journal, &entry)
+    }
+
+    fn append(&self, journal: &mut AlertJournal, entry: &Entry) -> Result<(), String> {
+        let written = journal.append(entry, true);
+        self.0.publish(journal);
+        written.map_err(|e| format!("it is in force but not on disk; a restart would lose it: {e}"))
+    }
+}

@@ -1,0 +1,201 @@
+//! What the program publishes about itself besides the reports of its streams.
+//!
+//! Plain values. Their writers replace them through [`Published::update`](super::Published::update);
+//! HTTP and `/metrics` read them.
+
+use std::sync::Arc;
+
+use crate::collect::{PairCounts, SourceCounters};
+use crate::judge::{AccountReport, ComparisonReport};
+
+/// One source, as of its last batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceFacts {
+    /// Name of the source: the topic or the file. It is unique.
+    pub name: String,
+    /// Records by disposition.
+    pub counters: SourceCounters,
+    /// Rejected records that the dead-letter topic acknowledged.
+    pub dead_letters_delivered: u64,
+    /// Rejected records that could not be written to the dead-letter topic.
+    pub dead_letters_failed: u64,
+    /// Records in memory that wait for their schema.
+    pub awaiting_schema: u64,
+    /// Open records that arrived with partitions from other processes.
+    pub moved_in: u64,
+    /// Open records that left with partitions.
+    pub moved_out: u64,
+    /// Offsets that the broker deleted before they were read.
+    pub lost: u64,
+}
+
+/// One assigned partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionFacts {
+    /// Topic.
+    pub topic: String,
+    /// Number of the partition in its topic.
+    pub partition: i32,
+    /// Offset of the next record to read.
+    pub position: i64,
+    /// Records between the position and the end of the partition, if the broker reported the end.
+    pub lag: Option<i64>,
+    /// Time by which the newest event read is behind the clock of this machine while records are
+    /// unread, in ms; 0 at the end.
+    pub lag_ms: Option<i64>,
+    /// Highest event time seen minus lateness; `None` before the first event.
+    pub watermark_ms: Option<i64>,
+    /// The end is reached and confirmed; the partition does not delay the others.
+    pub idle: bool,
+}
+
+/// Size of the engine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EngineFacts {
+    /// Monitored streams.
+    pub streams: u64,
+    /// Streams removed because they were unused.
+    pub streams_expired: u64,
+    /// Streams of a snapshot that no longer match the configuration.
+    pub streams_dropped: u64,
+    /// Sealed and open panes over all streams.
+    pub panes: u64,
+    /// Bytes of the state of all streams.
+    pub state_bytes: u64,
+    /// Predictions retained for their outcomes.
+    pub retained: u64,
+    /// Retained predictions that are on disk because memory is full.
+    pub spilled: u64,
+    /// Bytes of memory of the other retained predictions.
+    pub pending_bytes: u64,
+    /// Bytes on disk of the spilled predictions.
+    pub spill_bytes: u64,
+}
+
+/// Snapshots on disk.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SnapshotFacts {
+    /// When the last good snapshot was complete, in ms since 1970.
+    pub last_ms: Option<i64>,
+    /// Time taken by it.
+    pub seconds: f64,
+    /// Size of it.
+    pub bytes: u64,
+    /// Failed attempts. They do not affect the state in memory.
+    pub errors: u64,
+    /// Torn, damaged or foreign files that were skipped in favour of an older one at startup.
+    pub refused: u64,
+}
+
+/// Checkpoints of partitions on the state topic.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CheckpointFacts {
+    /// Checkpoints written.
+    pub written: u64,
+    /// Bytes written, journals included.
+    pub written_bytes: u64,
+    /// Checkpoints read.
+    pub read: u64,
+    /// Bytes read in search of them.
+    pub read_bytes: u64,
+    /// Checkpoints that could not be used.
+    pub refused: u64,
+    /// Time taken to restore the last assigned partition.
+    pub restore_seconds: f64,
+    /// When the last checkpoint of each partition was written or read: topic, partition, ms.
+    pub last_ms: Vec<(String, i32, Option<i64>)>,
+}
+
+/// Role of a process in its consumer group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Role {
+    /// It judges what it counts.
+    #[default]
+    Alone,
+    /// It counts; another process judges.
+    Worker,
+    /// It judges what the workers count.
+    Judge(JudgeFacts),
+    /// It is configured to judge, but another process has claimed the lease since.
+    Standby,
+}
+
+/// The partitions that a judge aggregates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct JudgeFacts {
+    /// Number of partitions covered, behind, stale, missing.
+    pub partitions: [u64; 4],
+    /// Age of the oldest checkpoint we are waiting to see replaced, in ms.
+    pub delay_ms: i64,
+    /// Records that no checkpoint in use contains.
+    pub uncovered: u64,
+    /// Panes that ended without a verdict.
+    pub skipped: u64,
+}
+
+/// One sink of alerts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SinkFacts {
+    /// Its name.
+    pub name: String,
+    /// Notifications accepted.
+    pub sent: u64,
+    /// Notifications rejected permanently by the receiver.
+    pub failed: u64,
+    /// Failed attempts that were, or will be, retried.
+    pub retried: u64,
+    /// Notifications dropped because the queue was full.
+    pub dropped: u64,
+    /// Notifications that wait.
+    pub queued: u64,
+    /// When the receiver last accepted something, in ms since 1970.
+    pub last_success_ms: Option<i64>,
+    /// Why the last attempt failed; `None` after a success.
+    pub trouble: Option<String>,
+}
+
+/// The last attempt to load the configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfigFacts {
+    /// Whether it succeeded. A failed reload leaves the old configuration active.
+    pub loaded: bool,
+    /// When the active configuration was loaded, in ms since 1970.
+    pub loaded_ms: Option<i64>,
+    /// Hash of its values; empty before the first load.
+    pub hash: String,
+}
+
+/// All facts.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    /// One entry per source.
+    pub sources: Vec<SourceFacts>,
+    /// One entry per assigned partition.
+    pub partitions: Vec<PartitionFacts>,
+    /// Schema requests to the registry: found, absent, failed.
+    pub registry: [u64; 3],
+    /// Accounts of the false-alarm budget.
+    pub ledger: Arc<[AccountReport]>,
+    /// Pairs of versions that scored the same ids.
+    pub comparisons: Arc<[ComparisonReport]>,
+    /// Per model section: results of its comparison rows, and rows retained.
+    pub pair_counts: Vec<(String, PairCounts, usize)>,
+    /// One entry per sink of alerts.
+    pub sinks: Vec<SinkFacts>,
+    /// Alert writes that were lost: journal lines, notifications whose queue was full, audit entries.
+    pub alert_writes_lost: [u64; 3],
+    /// Size of the engine.
+    pub engine: EngineFacts,
+    /// Failures of the spill store.
+    pub spill_errors: u64,
+    /// Snapshots.
+    pub snapshot: SnapshotFacts,
+    /// Checkpoints; `None` without a state topic.
+    pub checkpoints: Option<CheckpointFacts>,
+    /// Role of the process in its group.
+    pub role: Role,
+    /// Topics and partitions that are assigned but cannot be read.
+    pub suspended: Vec<(String, i32)>,
+    /// Configuration.
+    pub config: ConfigFacts,
+}

@@ -1,0 +1,249 @@
+//! Series of streams and windows, up to the cap.
+//!
+//! A window is exported whole or not at all. While its verdict is undecided it exports its count, its
+//! verdict and its alert, but no calibration value.
+
+use super::super::metrics::Id;
+use super::super::published::Published;
+use super::{Families, detectors, one_if};
+use crate::alert::{AlertState, Severity};
+use crate::judge::{Mending, StreamReport, Verdict, WindowReport};
+use crate::stats::evaluation::{Evaluation, ReliabilityCell};
+use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::multiclass;
+
+/// Samples of one stream or window: row, value of the row's own label if any, value.
+pub(super) type Samples = Vec<(Id, Option<String>, f64)>;
+
+/// Exports streams and windows up to the cap. Returns the numbers of series shown and refused.
+pub(in crate::telemetry) fn windows(
+    published: &Published,
+    families: &mut Families,
+) -> (usize, usize) {
+    let limits = published.limits();
+    let (mut shown, mut refused) = (0, 0);
+    for report in published.reports() {
+        let view = report.id.view.to_string();
+        let rows = stream_samples(&report, limits.cells);
+        if shown + rows.len() > limits.series_max {
+            refused += rows.len();
+        } else {
+            shown += rows.len();
+            let id = &report.id;
+            for (row, own, value) in &rows {
+                let mut values = vec![id.model.as_str(), &id.version, &id.segment, &view];
+                values.extend(own.as_deref());
+                families.put(*row, &values, *value);
+            }
+        }
+        for window in &report.windows {
+            let samples = window_samples(&report, window, limits.cells);
+            if shown + samples.len() > limits.series_max {
+                refused += samples.len();
+                continue;
+            }
+            shown += samples.len();
+            let id = &report.id;
+            let common = [
+                id.model.as_str(),
+                &id.version,
+                &id.segment,
+                &view,
+                &window.window,
+            ];
+            for (row, own, value) in &samples {
+                let mut values = common.to_vec();
+                values.extend(own.as_deref());
+                families.put(*row, &values, *value);
+            }
+        }
+    }
+    (shown, refused)
+}
+
+/// Samples of a stream: its alert, and its detector if it has one.
+fn stream_samples(report: &StreamReport, cells: bool) -> Samples {
+    let alert = &report.alert;
+    let mut rows = Vec::with_capacity(8);
+    for state in AlertState::ALL {
+        let is = one_if(alert.state == state);
+        rows.push((Id::StreamAlert, Some(state.as_str().to_owned()), is));
+    }
+    let fires = alert.state == AlertState::Firing;
+    for severity in Severity::ALL {
+        let is = one_if(fires && alert.severity == severity);
+        rows.push((Id::StreamSeverity, Some(severity.as_str().to_owned()), is));
+    }
+    if let Some(detector) = &report.detector {
+        rows.extend(detectors::of_stream(detector, cells));
+    }
+    rows
+}
+
+/// All samples of one window.
+fn window_samples(report: &StreamReport, window: &WindowReport, cells: bool) -> Samples {
+    let mut samples = Samples::new();
+    status(report, window, &mut samples);
+    let undecided = matches!(window.verdict, Verdict::Undecided(_));
+    if let Some(evaluation) = window.scores() {
+        calibration(evaluation, &mut samples);
+        if cells {
+            for cell in &evaluation.reliability {
+                reliability(cell, &mut samples);
+            }
+        }
+    }
+    if let (false, Some(family)) = (undecided, &window.family) {
+        samples.push((Id::ClassAdjustedPValue, None, family.adjusted_p_value));
+    }
+    if let Some(evaluation) = window.cells() {
+        vector_calibration(evaluation, &mut samples);
+    }
+    if let Some(evaluation) = window.kernel() {
+        kernel_calibration(evaluation, &mut samples);
+    }
+    if let (false, Some(mending)) = (undecided, &window.mending) {
+        recalibration(mending, &mut samples);
+    }
+    samples
+}
+
+/// The gain of the recommended recalibration map, if one is recommended.
+fn recalibration(mending: &Mending, samples: &mut Samples) {
+    let Some((map, judged)) = mending.advised() else {
+        return;
+    };
+    let method = map.method();
+    if let Some(trial) = judged.judgement.trial(method) {
+        let own = || Some(method.as_str().to_owned());
+        samples.push((Id::RecalibrationGain, own(), trial.log_loss.mean));
+        samples.push((Id::RecalibrationEce, own(), trial.mended.ece_l2()));
+    }
+}
+
+/// The samples of every window: count, start and end, verdict, alert, coverage.
+fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
+    let seconds = |ms: i64| ms as f64 / 1000.0;
+    samples.push((Id::Events, None, window.n as f64));
+    samples.push((Id::WindowStart, None, seconds(window.start_ms)));
+    samples.push((Id::WindowEnd, None, seconds(window.end_ms)));
+    samples.push((Id::WindowEvaluated, None, seconds(window.evaluated_at_ms)));
+    samples.push((Id::LastEvent, None, seconds(report.last_event_ms)));
+    let (now, reason) = verdict_words(window.verdict);
+    for state in ["calibrated", "miscalibrated", "undecided"] {
+        samples.push((Id::Verdict, Some(state.to_owned()), one_if(state == now)));
+    }
+    if let Some(reason) = reason {
+        samples.push((Id::Undecided, Some(reason.to_owned()), 1.0));
+    }
+    for state in AlertState::ALL {
+        let name = state.as_str().to_owned();
+        samples.push((Id::Alert, Some(name), one_if(state == window.alert)));
+    }
+    if let Some(coverage) = &window.coverage {
+        samples.push((Id::Coverage, None, coverage.share()));
+        for (k, cell) in coverage.cells.iter().enumerate() {
+            if cell.predictions > 0 {
+                let low = (k as f64 / coverage.cells.len() as f64).to_string();
+                let share = cell.labelled as f64 / cell.predictions as f64;
+                samples.push((Id::CoverageCell, Some(low), share));
+            }
+        }
+    }
+    if let Some(since) = window.alert_since_ms {
+        samples.push((Id::AlertSince, None, seconds(since)));
+    }
+}
+
+/// The calibration values of a decided window of a vector view.
+fn vector_calibration(e: &multiclass::Evaluation, samples: &mut Samples) {
+    let mut put = |id, value| samples.push((id, None, value));
+    put(Id::EceL1, e.ece_l1);
+    put(Id::EceL2, e.interval.estimate_squared.max(0.0).sqrt());
+    put(Id::EceL2Squared, e.interval.estimate_squared);
+    put(Id::EceL2Lower, e.interval.lower);
+    put(Id::EceL2Upper, e.interval.upper);
+    put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
+    put(Id::TcalPValue, e.tcal.p_value);
+    put(Id::TcalReject, one_if(e.tcal.reject));
+    put(Id::Reject, one_if(e.tcal.reject));
+    if let Some(weights) = &e.weights {
+        put(Id::EventsEffective, weights.effective);
+    }
+}
+
+/// The calibration values of a decided window of a kernel view.
+fn kernel_calibration(e: &WindowEvaluation, samples: &mut Samples) {
+    let mut put = |id, value| samples.push((id, None, value));
+    put(Id::Kce, e.kce);
+    put(Id::KceLower, e.lower);
+    if let Some(p) = e.p_value {
+        put(Id::KernelPValue, p);
+    }
+    put(Id::KernelSample, e.sample.n as f64);
+    put(Id::Reject, one_if(e.reject));
+}
+
+/// The calibration values of a decided window.
+fn calibration(e: &Evaluation, samples: &mut Samples) {
+    let mut put = |id, value| samples.push((id, None, value));
+    put(Id::Positives, e.positives as f64);
+    put(Id::EventRate, e.event_rate);
+    put(Id::ScoreMean, e.mean_score);
+    put(Id::ResidualMean, e.in_the_large.mean_residual);
+    put(Id::EceL1, e.ece_l1);
+    put(Id::EceL2, e.interval.estimate_squared.max(0.0).sqrt());
+    put(Id::EceL2Squared, e.interval.estimate_squared);
+    put(Id::EceL2Lower, e.interval.lower);
+    put(Id::EceL2Upper, e.interval.upper);
+    put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
+    put(Id::EceL2Tolerance, e.tolerance.tolerance);
+    put(Id::TcalPValue, e.tcal.p_value);
+    put(Id::TcalReject, one_if(e.tcal.reject));
+    put(Id::Reject, one_if(e.reject));
+    put(Id::Brier, e.brier.score);
+    put(Id::BrierReliability, e.brier.reliability);
+    put(Id::BrierResolution, e.brier.resolution);
+    put(Id::BrierUncertainty, e.brier.uncertainty);
+    put(Id::LogLoss, e.log_loss);
+    put(Id::Ks, e.ks.statistic);
+    let optional = [
+        (Id::EceL2Detectable, e.detectable_ece_l2),
+        (Id::Mce, e.mce.as_ref().map(|mce| mce.value)),
+        (Id::DiscretePValue, e.discrete.as_ref().map(|d| d.p_value)),
+        (Id::EventsEffective, e.weights.map(|w| w.effective)),
+        (Id::SpiegelhalterZ, e.spiegelhalter.as_ref().map(|s| s.z)),
+    ];
+    for (id, value) in optional {
+        if let Some(value) = value {
+            put(id, value);
+        }
+    }
+    let direction = e.direction.as_str().to_owned();
+    samples.push((Id::Direction, Some(direction), 1.0));
+}
+
+/// Samples of one cell of the reliability diagram; none for an empty cell.
+fn reliability(cell: &ReliabilityCell, samples: &mut Samples) {
+    if cell.n == 0 {
+        return;
+    }
+    let label = cell.low.to_string();
+    for (id, value) in [
+        (Id::CellEvents, cell.n as f64),
+        (Id::CellScoreMean, cell.mean_score),
+        (Id::CellEventRate, cell.event_rate),
+        (Id::CellNullLower, cell.null_low),
+        (Id::CellNullUpper, cell.null_high),
+    ] {
+        samples.push((id, Some(label.clone()), value));
+    }
+}
+
+/// The state of a verdict, and the reason if it is undecided.
+pub fn verdict_words(verdict: Verdict) -> (&'static str, Option<&'static str>) {
+    match verdict {
+        Verdict::Undecided(reason) => (verdict.as_str(), Some(reason.as_str())),
+        Verdict::Calibrated | Verdict::Miscalibrated => (verdict.as_str(), None),
+    }
+}
