@@ -10,11 +10,17 @@
 #![allow(dead_code)]
 
 pub mod broker;
+pub mod encode;
 pub mod events;
+pub mod expressions;
 pub mod late;
+pub mod oracle;
+pub mod outside;
 pub mod partitions;
+pub mod registry;
 pub mod scrape;
 pub mod service;
+pub mod streams;
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,0 +1,11 @@
+//! Error rates by simulation: level, power, coverage, false alarms.
+
+mod alarms;
+mod interval_coverage;
+mod level;
+mod power;
+mod sampling;
+mod sequential;
+#[path = "../support/mod.rs"]
+mod support;
+mod weights;
