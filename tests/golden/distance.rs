@@ -1,33 +1,16 @@
-//! Distances from calibration against the golden values of `../shared/reference/kernel_distance.json`.
+//! Distances from calibration against the golden values of `kernel_distance.json`.
 //!
 //! Tolerances are those the file states: 10⁻¹² relative for sums, 10⁻¹² for the smooth error, 10⁻⁹ for the
 //! lower distance, whose own proved bounds must hold it too. The samples hold ties, scores of exactly 0 and 1
 //! and an impossible outcome.
 
+use crate::support::golden::{json, numbers};
 use serde_json::Value;
-use std::path::Path;
 use trueline::stats::distance::points::{Atom, Points};
 use trueline::stats::distance::{
     features, interval, laplace, lower, program, random_interval, smooth, upper,
 };
 use trueline::stats::pyramid::Level;
-
-fn golden() -> Option<Value> {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/reference/kernel_distance.json");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => serde_json::from_str(&text).ok(),
-        Err(_) => {
-            println!("skipped: {} is missing", path.display());
-            None
-        }
-    }
-}
-
-fn numbers(v: &Value) -> Vec<f64> {
-    v.as_array()
-        .map_or(Vec::new(), |a| a.iter().filter_map(Value::as_f64).collect())
-}
 
 fn sample(case: &Value) -> Vec<(f64, bool)> {
     let y = numbers(&case["y"]);
@@ -109,8 +92,8 @@ fn check_distances(
 }
 
 #[test]
-fn shared_golden_distances_of_binary_samples_are_met() {
-    let Some(golden) = golden() else { return };
+fn distances_of_binary_samples_have_their_golden_values() {
+    let golden = json("kernel_distance.json");
     let mut c = Checks::default();
     for (name, case) in golden["datasets"].as_object().unwrap() {
         if case["kind"] != "binary" {
@@ -231,8 +214,8 @@ fn check_windows(c: &mut Checks, name: &str, sample: &[(f64, bool)], windows: &[
 
 /// The file's cells stand at their centres, ours at their means; the functions are the same.
 #[test]
-fn shared_golden_distances_from_cells_are_met() {
-    let Some(golden) = golden() else { return };
+fn distances_from_cells_have_their_golden_values() {
+    let golden = json("kernel_distance.json");
     let mut c = Checks::default();
     for (name, case) in golden["datasets"].as_object().unwrap() {
         if case["kind"] != "binary" {
@@ -310,8 +293,8 @@ fn shared_golden_distances_from_cells_are_met() {
 }
 
 #[test]
-fn shared_golden_distances_of_classes_are_met() {
-    let Some(golden) = golden() else { return };
+fn distances_of_classes_have_their_golden_values() {
+    let golden = json("kernel_distance.json");
     let mut c = Checks::default();
     for (name, case) in golden["datasets"].as_object().unwrap() {
         if case["kind"] != "multiclass" {

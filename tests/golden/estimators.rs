@@ -1,46 +1,17 @@
-//! Estimators and null deviations against the golden values of `../shared/reference/tcal_ci.json`.
+//! Estimators and null deviations against the golden values of `tcal_ci.json` and `seeded.json`.
 //!
 //! Edge convention of the values: cell ⌊z·m⌋, the last cell closed at 1; the samples hold scores of
 //! exactly 0 and 1. Offline, in double precision, every number must agree to 10⁻⁹ relative on all
 //! levels, to 2²³ cells; through fixed-point sums to 10⁻⁶ on the levels a window keeps.
 
+use crate::support::golden::{Case, published_cases, seeded_cases, tiny_cases};
 use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::estimator;
 use trueline::stats::fixed::Score;
 use trueline::stats::null::Moments;
 use trueline::stats::pyramid::{Level, Pyramid};
 use trueline::stats::sums::Sums;
-
-fn shared() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    let found = path.join("reference/tcal_ci.json").exists();
-    if !found {
-        println!("skipped: {} is missing", path.display());
-    }
-    found.then_some(path)
-}
-
-fn sample(shared: &Path, name: &str, case: &Value) -> Vec<(f64, bool)> {
-    if let (Some(z), Some(y)) = (case["z"].as_array(), case["y"].as_array()) {
-        let pairs = z.iter().zip(y);
-        return pairs
-            .map(|(z, y)| (z.as_f64().unwrap(), y.as_f64() == Some(1.0)))
-            .collect();
-    }
-    let path = shared.join(format!("data/tcal/{name}.csv"));
-    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let rows = text.lines().skip(1).filter_map(|row| row.split_once(','));
-    rows.map(|(z, y)| {
-        (
-            z.trim().parse().unwrap(),
-            y.trim().parse::<f64>().unwrap() == 1.0,
-        )
-    })
-    .collect()
-}
 
 /// Checks every number of one level. `relative` is the bar. Sums of opposite signs (`td`, `t_ci`) can
 /// cancel to nearly nothing, and then no order of addition keeps relative digits; they may also be off
@@ -75,18 +46,26 @@ fn check(level: &Level, want: &Value, relative: f64, place: &str) -> usize {
 }
 
 #[test]
-fn shared_golden_values_are_met_offline_and_through_sums() {
-    let Some(shared) = shared() else { return };
-    let text = fs::read_to_string(shared.join("reference/tcal_ci.json")).unwrap();
-    let golden: Value = serde_json::from_str(&text).unwrap();
+fn estimators_of_tiny_and_seeded_samples_have_their_golden_values() {
+    check_cases(&tiny_cases());
+    check_cases(&seeded_cases());
+}
+
+#[test]
+fn estimators_of_published_networks_have_their_golden_values() {
+    check_cases(&published_cases(
+        "estimators_of_published_networks_have_their_golden_values",
+    ));
+}
+
+fn check_cases(cases: &[Case]) {
     let (mut bad, mut seen) = (0, 0);
-    for (name, case) in golden.as_object().unwrap() {
-        let sample = sample(&shared, name, case);
+    for (name, sample, case) in cases {
         assert_eq!(sample.len() as u64, case["n"].as_u64().unwrap(), "{name}");
         let wanted = case["levels"].as_array().unwrap();
-        let offline = Pyramid::from_scores(&sample, wanted.len() as u32);
+        let offline = Pyramid::from_scores(sample, wanted.len() as u32);
         let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
-        for &(z, y) in &sample {
+        for &(z, y) in sample {
             sums.observe(Score::new(z).unwrap(), y).unwrap();
         }
         let live = Pyramid::from_sums(&sums);

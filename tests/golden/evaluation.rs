@@ -1,10 +1,10 @@
-//! The evaluation against published and golden values in `../shared`, which is not part of the crate.
+//! The evaluation against the golden values of `tcal_ci.json` and `seeded.json`.
 //!
 //! Edge convention of all golden values: cells [0, 1/m), …, [(m−1)/m, 1], the last one closed. Scores of
-//! exactly 0 and 1 are among the cases. Where the data are missing, a line says so and nothing is tested.
+//! exactly 0 and 1 are among the cases.
 
+use crate::support::golden::{Case, published, published_cases, scores, seeded_cases, tiny_cases};
 use serde_json::Value;
-use std::path::PathBuf;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::companions::{self, Totals};
 use trueline::stats::evaluation::{NullReach, Options, evaluate, evaluate_scores};
@@ -17,43 +17,6 @@ use trueline::stats::sums::Sums;
 const OFFLINE: f64 = 1e-9;
 /// Through the integer cells: one rounding of 2⁻³³ an event.
 const FIXED: f64 = 1e-6;
-
-fn shared(path: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../shared")
-        .join(path);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: {} is missing", path.display());
-    None
-}
-
-fn golden(path: &str) -> Option<Value> {
-    let text = std::fs::read_to_string(shared(path)?).expect("readable golden values");
-    Some(serde_json::from_str(&text).expect("golden values are JSON"))
-}
-
-/// A case's sample: in the golden file itself, or among the model outputs by its name.
-fn sample_of(name: &str, case: &Value) -> Option<Vec<(f64, bool)>> {
-    if let (Some(z), Some(y)) = (case["z"].as_array(), case["y"].as_array()) {
-        let pairs = z.iter().zip(y);
-        return Some(
-            pairs
-                .map(|(z, y)| (z.as_f64().unwrap(), y.as_f64() == Some(1.0)))
-                .collect(),
-        );
-    }
-    model_output(name)
-}
-
-fn model_output(name: &str) -> Option<Vec<(f64, bool)>> {
-    let path = shared(&format!("data/tcal/{name}.csv"))?;
-    let file = std::fs::File::open(path).expect("readable model outputs");
-    let sample = trueline::decode::scores::read(name, file);
-    let sample = sample.expect("model outputs are scored outcomes");
-    Some(sample.plain().expect("no weights"))
-}
 
 /// Relative to the size of the value, with a floor for values that cancel to about 0.
 #[track_caller]
@@ -77,16 +40,27 @@ fn sums_of(sample: &[(f64, bool)], level: u32) -> Sums {
 }
 
 #[test]
-fn the_interval_has_the_shared_golden_values() {
-    let Some(Value::Object(cases)) = golden("reference/tcal_ci.json") else {
-        return;
-    };
-    for (name, case) in &cases {
-        let Some(sample) = sample_of(name, case) else {
-            continue;
-        };
+fn intervals_and_scores_of_tiny_and_seeded_samples_have_their_golden_values() {
+    for cases in [tiny_cases(), seeded_cases()] {
+        check_intervals(&cases);
+        check_estimates(&cases);
+        check_companions(&cases);
+    }
+}
+
+#[test]
+fn intervals_and_scores_of_published_networks_have_their_golden_values() {
+    let cases =
+        published_cases("intervals_and_scores_of_published_networks_have_their_golden_values");
+    check_intervals(&cases);
+    check_estimates(&cases);
+    check_companions(&cases);
+}
+
+fn check_intervals(cases: &[Case]) {
+    for (name, sample, case) in cases {
         let (ci, n) = (&case["ci"], sample.len() as f64);
-        let level = Level::from_scores(&sample, 50);
+        let level = Level::from_scores(sample, 50);
         let e = Estimate::of(&level, n);
         close(&format!("{name} t"), e.t, &ci["t"], OFFLINE, 1e-4);
         close(
@@ -155,17 +129,10 @@ fn the_interval_has_the_shared_golden_values() {
     }
 }
 
-#[test]
-fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_point() {
-    let Some(Value::Object(cases)) = golden("reference/tcal_ci.json") else {
-        return;
-    };
-    for (name, case) in &cases {
-        let Some(sample) = sample_of(name, case) else {
-            continue;
-        };
+fn check_estimates(cases: &[Case]) {
+    for (name, sample, case) in cases {
         let n = sample.len() as f64;
-        let pyramid = trueline::stats::pyramid::Pyramid::from_sums(&sums_of(&sample, 12));
+        let pyramid = trueline::stats::pyramid::Pyramid::from_sums(&sums_of(sample, 12));
         for wanted in case["levels"].as_array().unwrap() {
             let m = wanted["m"].as_u64().unwrap();
             let check = |level: &Level, tolerance: f64| {
@@ -189,7 +156,7 @@ fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_po
                 let ece = companions::ece_l1(level, n);
                 close(&at("ece"), ece, &wanted["ece_l1"], tolerance, 1e-3);
             };
-            check(&Level::from_scores(&sample, m), OFFLINE);
+            check(&Level::from_scores(sample, m), OFFLINE);
             if let Some(level) = pyramid.levels().iter().find(|l| l.cells == m) {
                 check(level, FIXED);
             }
@@ -197,25 +164,18 @@ fn levels_have_the_shared_golden_interval_estimates_offline_and_through_fixed_po
     }
 }
 
-#[test]
-fn companions_have_the_shared_golden_values_offline_and_through_fixed_point() {
-    let Some(Value::Object(cases)) = golden("reference/tcal_ci.json") else {
-        return;
-    };
-    for (name, case) in &cases {
-        let Some(sample) = sample_of(name, case) else {
-            continue;
-        };
-        let level = Level::from_scores(&sample, 15);
+fn check_companions(cases: &[Case]) {
+    for (name, sample, case) in cases {
+        let level = Level::from_scores(sample, 15);
         let ece = companions::ece_l1(&level, sample.len() as f64);
         close(&format!("{name} ece"), ece, &case["ece15"], OFFLINE, 1e-3);
         check_classical(
             name,
-            &Totals::from_scores(&sample, &level),
+            &Totals::from_scores(sample, &level),
             &case["classical"],
             OFFLINE,
         );
-        let sums = sums_of(&sample, 12);
+        let sums = sums_of(sample, 12);
         let finest = trueline::stats::pyramid::Pyramid::from_sums(&sums);
         let totals = Totals::from_sums(&sums, finest.finest());
         check_classical(name, &totals, &case["classical"], FIXED);
@@ -284,19 +244,30 @@ fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
 }
 
 #[test]
-fn window_and_file_say_the_same_of_the_shared_model_outputs() {
-    let Some(sample) = model_output("cifar100_resnet56.none") else {
-        return;
-    };
+fn window_and_file_say_the_same_of_seeded_samples() {
+    for (name, sample, _) in seeded_cases() {
+        same_in_window_and_file(&name, &sample);
+    }
+}
+
+#[test]
+fn window_and_file_say_the_same_of_a_published_network() {
+    let name = "window_and_file_say_the_same_of_a_published_network";
+    if let Some(path) = published(name, "tcal/cifar100_resnet56.none.csv") {
+        same_in_window_and_file(name, &scores(&path));
+    }
+}
+
+fn same_in_window_and_file(name: &str, sample: &[(f64, bool)]) {
     let o = Options {
         interval_cells: Some(64),
         ..Options::default()
     };
-    let live = evaluate(&sums_of(&sample, 12), &o).expect("events");
-    let file = evaluate_scores(&sample, &o).expect("events");
-    assert_eq!(live.reject, file.reject);
-    assert_eq!(live.direction, file.direction);
+    let live = evaluate(&sums_of(sample, 12), &o).expect("events");
+    let file = evaluate_scores(sample, &o).expect("events");
+    assert_eq!(live.reject, file.reject, "{name}");
+    assert_eq!(live.direction, file.direction, "{name}");
     assert!((live.interval.upper - file.interval.upper).abs() < FIXED);
     assert!((live.ks.statistic - file.ks.statistic).abs() < FIXED);
-    assert_eq!(live.reliability.len(), file.reliability.len());
+    assert_eq!(live.reliability.len(), file.reliability.len(), "{name}");
 }

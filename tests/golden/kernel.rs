@@ -1,32 +1,19 @@
-//! Kernel estimators and tests against the golden values of `../shared/reference/kernel_distance.json` and the
-//! published ones of four networks on CIFAR-10 in `../shared/data/cifar10_multiclass`.
+//! Kernel estimators and tests against the golden values of `kernel_distance.json` and the published
+//! ones of four networks on CIFAR-10.
 //!
 //! Golden binary values are of the scalar form; as two classes every h is doubled and so is its bound, hence
 //! estimates are halved here and p-values are not. Published p-values of the quadratic and linear tests apply the
 //! exponential to negative estimates too, where the theorem says nothing; they are compared with `tail`.
 
+use crate::support::golden::{json, numbers, published};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use trueline::stats::kernel::asymptotic::{Matrix, block_test};
 use trueline::stats::kernel::features::Features;
 use trueline::stats::kernel::locations::Locations;
 use trueline::stats::kernel::{
     Blocks, Kernel, Quadratic, Vectors, binned, conditional, distribution_free, phi,
 };
-
-fn shared() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    let found = path.join("reference/kernel_distance.json").exists();
-    if !found {
-        println!("skipped: {} is missing", path.display());
-    }
-    found.then_some(path)
-}
-
-fn numbers(v: &Value) -> Vec<f64> {
-    v.as_array()
-        .map_or(Vec::new(), |a| a.iter().filter_map(Value::as_f64).collect())
-}
 
 fn sample(case: &Value) -> Vectors {
     let y: Vec<u32> = numbers(&case["y"]).into_iter().map(|y| y as u32).collect();
@@ -88,10 +75,8 @@ fn kernel(name: &str, out: &Value) -> Kernel {
 }
 
 #[test]
-fn shared_golden_kernel_estimates_and_tests_are_met() {
-    let Some(shared) = shared() else { return };
-    let text = std::fs::read_to_string(shared.join("reference/kernel_distance.json")).unwrap();
-    let golden: Value = serde_json::from_str(&text).unwrap();
+fn kernel_estimates_and_tests_have_their_golden_values() {
+    let golden = json("kernel_distance.json");
     let mut c = Checks::default();
     for (name, case) in golden["datasets"].as_object().unwrap() {
         let (v, out) = (sample(case), &case["out"]);
@@ -278,9 +263,8 @@ fn check_classes(c: &mut Checks, name: &str, v: &Vectors, case: &Value) {
 }
 
 /// Rows as they stand in the file, by network and column.
-fn published(shared: &Path, file: &str) -> Vec<(String, Vec<(String, f64)>)> {
-    let path = shared.join("data/cifar10_multiclass").join(file);
-    let text = std::fs::read_to_string(path).unwrap();
+fn table(folder: &Path, file: &str) -> Vec<(String, Vec<(String, f64)>)> {
+    let text = std::fs::read_to_string(folder.join(file)).unwrap();
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let row = |line: &str| {
@@ -293,8 +277,7 @@ fn published(shared: &Path, file: &str) -> Vec<(String, Vec<(String, f64)>)> {
     lines.map(row).collect()
 }
 
-fn network(shared: &Path, model: &str) -> Vectors {
-    let folder = shared.join("data/cifar10_multiclass");
+fn network(folder: &Path, model: &str) -> Vectors {
     let labels = std::fs::read_to_string(folder.join("labels.csv")).unwrap();
     let rows = std::fs::read_to_string(folder.join(format!("{model}.csv"))).unwrap();
     let mut all = Vectors::new(10);
@@ -307,12 +290,15 @@ fn network(shared: &Path, model: &str) -> Vectors {
 }
 
 #[test]
-fn shared_published_estimates_and_p_values_of_cifar10_networks_are_met() {
-    let Some(shared) = shared() else { return };
+fn kernel_estimates_and_p_values_of_published_networks_are_met() {
+    let name = "kernel_estimates_and_p_values_of_published_networks_are_met";
+    let Some(folder) = published(name, "cifar10_multiclass") else {
+        return;
+    };
     let mut c = Checks::default();
-    let p_values = published(&shared, "pvalues.csv");
-    for (model, estimates) in published(&shared, "errors.csv") {
-        let v = network(&shared, &model);
+    let p_values = table(&folder, "pvalues.csv");
+    for (model, estimates) in table(&folder, "errors.csv") {
+        let v = network(&folder, &model);
         let nu = phi::median_bandwidth(&v).unwrap();
         let kernel = Kernel::TotalVariation { nu };
         let (q, pairs) = (Quadratic::of(&v, kernel), Blocks::of(&v, kernel, 2));

@@ -1,9 +1,9 @@
-"""Makes recalibration.json: recalibration maps by scikit-learn, for recalibration.rs.
+"""Golden values of recalibration.rs: maps by scikit-learn.
 
     pip install scikit-learn==1.9.1 && python recalibration.py DATA > recalibration.json
 
-DATA holds NETWORK.none.csv, each with columns score and label (10,000 rows). Maps are fitted to the first 2000
-rows and judged on the rest. Scores enter logarithms clipped at 2^-32, as trueline has them.
+DATA holds NETWORK.none.csv, each with columns score and label (10,000 rows); seeded samples are those of
+tcal_ci.py. Maps are fitted to the first 2000 rows and judged on the rest. Scores enter logarithms clipped at 2^-32, as trueline has them.
 """
 
 import csv
@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from tcal_ci import seeded
 import sklearn
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
@@ -22,6 +23,7 @@ from sklearn.metrics import log_loss
 warnings.filterwarnings("ignore")
 CLIP = 2.0**-32
 RESAMPLES = 200
+SEEDED = ["confidences_too_high", "uniform_bent"]
 
 
 def logs(z):
@@ -74,8 +76,10 @@ def isotonic_map(z, y):
 
 def network(path):
     rows = list(csv.DictReader(path.open()))
-    z = np.array([float(r["score"]) for r in rows])
-    y = np.array([int(r["label"]) for r in rows])
+    return maps(np.array([float(r["score"]) for r in rows]), np.array([int(r["label"]) for r in rows]))
+
+
+def maps(z, y):
     (fz, fy), (tz, ty) = (z[:2000], y[:2000]), (z[2000:], y[2000:])
 
     plain, parameters = maximum(logit(fz)[:, None], fy)
@@ -114,6 +118,7 @@ def main():
     out = {
         "made_by": f"tests/golden/recalibration.py, scikit-learn {sklearn.__version__}, numpy {np.__version__}",
         "networks": {f.name.removesuffix(".none.csv"): network(f) for f in files},
+        "seeded": {name: maps(*seeded(name)) for name in SEEDED},
     }
     json.dump(out, sys.stdout, indent=1)
     print()

@@ -1,11 +1,10 @@
-//! Recalibration on six published networks, beside scikit-learn's.
+//! Recalibration on six published networks and on seeded samples, beside scikit-learn's.
 //!
-//! Fitted to the first 2000 rows, judged on the other 8000, of the uncalibrated files. Golden values were
-//! made once by `tests/golden/recalibration.py`, which says the versions. The files of scores are in `../shared`;
-//! without them the test says so.
+//! Fitted to the first 2000 rows and judged on the others. Golden values are made by `recalibration.py`, which
+//! names the versions.
 
+use crate::support::golden::{Case, json, numbers, published, scores, seeded_cases};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::Options;
 use trueline::stats::fixed::Score;
@@ -17,46 +16,33 @@ use trueline::stats::sums::Sums;
 
 const FITTED: usize = 2000;
 
-fn golden() -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recalibration.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
-}
-
-fn read(path: &PathBuf) -> Vec<(f64, bool)> {
-    let text = std::fs::read_to_string(path).unwrap();
-    let row = |line: &str| {
-        let (z, y) = line.split_once(',').unwrap();
-        (z.parse().unwrap(), y.trim() == "1")
-    };
-    text.lines().skip(1).map(row).collect()
-}
-
 /// Name, scores with outcomes, golden values.
 type Network = (String, Vec<(f64, bool)>, Value);
 
 /// A method with scikit-learn's map of that kind.
 type Theirs<'a> = (&'a str, Method, &'a dyn Fn(f64) -> f64);
 
-/// Name, scores and golden values of each network; nothing where the shared files are missing.
-fn networks() -> Vec<Network> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/tcal");
-    let golden = golden();
-    let all = golden["networks"].as_object().unwrap();
-    let mut found = Vec::new();
-    for (name, values) in all {
-        let path = folder.join(format!("{name}.none.csv"));
-        if !path.exists() {
-            println!("skipped: {} is missing", path.display());
-            return Vec::new();
-        }
-        found.push((name.clone(), read(&path), values.clone()));
-    }
-    found
+/// The seeded samples, which everybody can draw.
+fn seeded() -> Vec<Network> {
+    let golden = json("recalibration.json");
+    let mut all = seeded_cases();
+    all.retain(|(name, ..)| golden["seeded"].get(name).is_some());
+    let values = |(name, sample, _): Case| (name.clone(), sample, golden["seeded"][name].clone());
+    all.into_iter().map(values).collect()
 }
 
-fn numbers(v: &Value) -> Vec<f64> {
-    let all = v.as_array().unwrap();
-    all.iter().map(|x| x.as_f64().unwrap()).collect()
+/// The published networks, or none after saying that `test` is skipped.
+fn networks(test: &str) -> Vec<Network> {
+    let Some(folder) = published(test, "tcal") else {
+        return Vec::new();
+    };
+    let golden = json("recalibration.json");
+    let all = golden["networks"].as_object().expect("networks by name");
+    let sample = |(name, values): (&String, &Value)| {
+        let sample = scores(&folder.join(format!("{name}.none.csv")));
+        (name.clone(), sample, values.clone())
+    };
+    all.iter().map(sample).collect()
 }
 
 fn cells(sample: &[(f64, bool)], grid: Grid) -> Vec<Point> {
@@ -74,9 +60,27 @@ fn judged(fit: &[Point], on: &[Point], cut: &Cut) -> (Fits, Judgement) {
 }
 
 #[test]
-fn maps_of_raw_scores_are_those_of_scikit_learn_on_shared_networks() {
+fn maps_of_seeded_samples_are_those_of_scikit_learn() {
+    let seeded = seeded();
+    assert_eq!(seeded.len(), 2);
+    check_raw_maps(&seeded);
+    check_cell_maps(&seeded);
+    check_gain(&seeded);
+    check_cells_against_raw(&seeded);
+}
+
+#[test]
+fn maps_of_published_networks_are_those_of_scikit_learn() {
+    let networks = networks("maps_of_published_networks_are_those_of_scikit_learn");
+    check_raw_maps(&networks);
+    check_cell_maps(&networks);
+    check_gain(&networks);
+    check_cells_against_raw(&networks);
+}
+
+fn check_raw_maps(networks: &[Network]) {
     let (mut worst, mut worst_log_loss) = (0.0f64, 0.0f64);
-    for (name, sample, golden) in networks() {
+    for (name, sample, golden) in networks {
         let (fit, rest) = sample.split_at(FITTED);
         let fit = Point::of_scores(fit);
         let (fits, j) = judged(&fit, &Point::of_scores(rest), &Cut::Scores);
@@ -129,9 +133,8 @@ fn between(scores: &[f64], rates: &[f64], z: f64) -> f64 {
     rates[at - 1] + share * (rates[at] - rates[at - 1])
 }
 
-#[test]
-fn maps_of_cells_are_within_sampling_error_of_scikit_learn_on_shared_networks() {
-    for (name, sample, golden) in networks() {
+fn check_cell_maps(networks: &[Network]) {
+    for (name, sample, golden) in networks {
         let (fit, rest) = sample.split_at(FITTED);
         let fits = Fits::of(&cells(fit, Grid::new(Axis::Linear, 12)));
         let of = |key: &str, name: &str| golden[key][name].as_f64().unwrap();
@@ -163,9 +166,8 @@ fn maps_of_cells_are_within_sampling_error_of_scikit_learn_on_shared_networks() 
     }
 }
 
-#[test]
-fn the_error_falls_on_all_six_shared_networks() {
-    for (name, sample, golden) in networks() {
+fn check_gain(networks: &[Network]) {
+    for (name, sample, golden) in networks {
         let (fit, rest) = sample.split_at(FITTED);
         let grid = Grid::new(Axis::Linear, 12);
         let (_, j) = judged(&cells(fit, grid), &cells(rest, grid), &Cut::Grid(grid));
@@ -203,8 +205,7 @@ fn the_error_falls_on_all_six_shared_networks() {
     }
 }
 
-#[test]
-fn maps_of_cells_mend_as_maps_of_raw_scores_do_on_shared_networks() {
+fn check_cells_against_raw(networks: &[Network]) {
     let grids = [
         ("linear", Grid::new(Axis::Linear, 12)),
         (
@@ -220,7 +221,7 @@ fn maps_of_cells_mend_as_maps_of_raw_scores_do_on_shared_networks() {
     ];
     for (axis, grid) in grids {
         let (mut rate, mut loss) = ([0.0f64; 3], [0.0f64; 3]);
-        for (_, sample, _) in networks() {
+        for (_, sample, _) in networks {
             let (fit, rest) = sample.split_at(FITTED);
             let raw = judged(
                 &Point::of_scores(fit),

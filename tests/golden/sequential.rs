@@ -1,8 +1,8 @@
-//! Against `../shared/reference/sequential.json`, whose values agree with a 40-digit evaluation to 1.3e-15.
+//! Against `sequential.json`, whose values agree with a 40-digit evaluation to 1.3e-15.
 
+use crate::support::golden::{json, numbers};
 use crate::support::oracle::{Null, likelihoods};
 use serde_json::Value;
-use std::path::Path;
 use trueline::stats::sequential::budget::Budget;
 use trueline::stats::sequential::detector::Detector;
 use trueline::stats::sequential::evidence::Evidence;
@@ -15,20 +15,6 @@ use trueline::stats::sequential::sequences::{
 };
 
 const TOLERANCE: f64 = 1e-11;
-
-fn reference() -> Option<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/reference/sequential.json");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("skipped: {} is missing", path.display());
-        return None;
-    };
-    Some(serde_json::from_str(&text).expect("the reference is JSON"))
-}
-
-fn numbers(v: &Value) -> Vec<f64> {
-    let all = v.as_array().expect("a list");
-    all.iter().map(|x| x.as_f64().expect("a number")).collect()
-}
 
 #[track_caller]
 fn near(got: f64, want: f64, place: &str) {
@@ -74,8 +60,8 @@ fn log_e(detector: &Detector, pane: &Likelihoods) -> Vec<f64> {
 }
 
 #[test]
-fn every_step_of_the_shared_streams_agrees() {
-    let Some(reference) = reference() else { return };
+fn every_step_of_the_reference_streams_agrees() {
+    let reference = json("sequential.json");
     let ever = Budget::Ever { probability: 0.05 };
     for s in streams(&reference) {
         let (mut arl, mut pfa) = (Detector::default(), Detector::default());
@@ -136,8 +122,8 @@ fn final_state(arl: &Detector, want: &Value) {
 }
 
 #[test]
-fn batches_of_ten_of_the_shared_streams_agree_whatever_their_order() {
-    let Some(reference) = reference() else { return };
+fn batches_of_ten_agree_whatever_their_order() {
+    let reference = json("sequential.json");
     for s in streams(&reference) {
         let (mut forward, mut backward) = (Detector::default(), Detector::default());
         let wanted = numbers(&s.want["batch10_log_arl"]);
@@ -157,8 +143,8 @@ fn batches_of_ten_of_the_shared_streams_agree_whatever_their_order() {
 }
 
 #[test]
-fn confidence_sequences_of_the_shared_streams_agree() {
-    let Some(reference) = reference() else { return };
+fn confidence_sequences_agree() {
+    let reference = json("sequential.json");
     for r in reference["cs_radius"].as_array().unwrap() {
         let of = |key: &str| r[key].as_f64().unwrap();
         near(
@@ -215,8 +201,8 @@ fn sequences(want: &Value, gains: &[Gain; SCALES], bins: &[(f64, f64, u64)], n: 
 }
 
 #[test]
-fn the_shared_fleets_are_called_alike() {
-    let Some(reference) = reference() else { return };
+fn streams_of_a_group_are_called_alike() {
+    let reference = json("sequential.json");
     let logs = |v: &Value| -> Vec<f64> { numbers(v).into_iter().map(f64::ln).collect() };
     let indices =
         |v: &Value| -> Vec<usize> { numbers(v).into_iter().map(|x| x as usize).collect() };

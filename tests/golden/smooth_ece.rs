@@ -1,4 +1,4 @@
-//! smECE against the published package `relplot` (tests/golden/smooth_ece.json, made by smooth_ece.py).
+//! smECE against the published package `relplot` (`smooth_ece.json`, made by `smooth_ece.py`).
 //!
 //! Where the package and ours may differ: it looks for the bandwidth in steps of 2⁻¹⁰ and evaluates at the step above,
 //! cuts its Gaussian at ±½ from its middle, reflects once a side, and weighs by a density with an ε of 10⁻⁴. At a given
@@ -7,8 +7,7 @@
 //! Scores of exactly 1 the package counts by half (Σ|r| of the case `few values` is 0.1408, ours; it says 0.1127), so of that case it is
 //! the difference that is looked at.
 
-use serde_json::Value;
-use std::path::Path;
+use crate::support::golden::json;
 use trueline::stats::distance::points::Points;
 use trueline::stats::distance::smooth_ece::{smooth_ece, smooth_ece_at};
 
@@ -19,8 +18,7 @@ const AUTOMATIC: f64 = 1e-3;
 
 #[test]
 fn smece_is_the_published_packages_within_its_own_resolution() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/smooth_ece.json");
-    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let golden = json("smooth_ece.json");
     let cases = golden["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 6);
     let mut far = Vec::new();

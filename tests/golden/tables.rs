@@ -1,13 +1,10 @@
 //! The decisions of the T-Cal paper's Tables 1 to 3, on the model outputs of its authors.
 //!
-//! `../shared/reference/tcal_tables.json` holds what the authors' program decides; their files lie in
-//! `../shared/data/tcal`. The paper's procedure (all B scales, 3000 redrawn samples, Bonferroni) must
+//! `tcal_tables.json` holds what the authors' program decides; their files are published model outputs. The paper's procedure (all B scales, 3000 redrawn samples, Bonferroni) must
 //! decide the same on all 36, with the exact binomial test where a recalibration method yields few
 //! scores, and the ECE over 15 cells (last one closed) must agree to 10⁻⁶.
 
-use serde_json::Value;
-use std::fs;
-use std::path::Path;
+use crate::support::golden::{json, numbers, published, scores, seeded_cases};
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate_scores};
 use trueline::stats::tcal::{Critical, Sharing, TCalOptions};
 
@@ -24,22 +21,13 @@ fn paper(discrete: DiscreteMode) -> Options {
     }
 }
 
-fn sample(path: &Path) -> Vec<(f64, bool)> {
-    let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let rows = text.lines().skip(1).filter_map(|row| row.split_once(','));
-    rows.map(|(z, y)| (z.parse().unwrap(), y.trim().parse::<f64>().unwrap() == 1.0))
-        .collect()
-}
-
 #[test]
-fn all_decisions_of_the_shared_tables_are_reproduced() {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared");
-    let tables = shared.join("reference/tcal_tables.json");
-    let Ok(text) = fs::read_to_string(&tables) else {
-        println!("skipped: {} is missing", tables.display());
+fn all_decisions_of_the_published_tables_are_reproduced() {
+    let name = "all_decisions_of_the_published_tables_are_reproduced";
+    let Some(folder) = published(name, "tcal") else {
         return;
     };
-    let tables: Value = serde_json::from_str(&text).unwrap();
+    let tables = json("tcal_tables.json");
     let mut bad = 0;
     for (name, case) in tables["cases"].as_object().unwrap() {
         let binned = name.ends_with(".histogram") || name.ends_with(".scalebin");
@@ -48,7 +36,7 @@ fn all_decisions_of_the_shared_tables_are_reproduced() {
         } else {
             DiscreteMode::Off
         };
-        let sample = sample(&shared.join(format!("data/tcal/{name}.csv")));
+        let sample = scores(&folder.join(format!("{name}.csv")));
         let e = evaluate_scores(&sample, &paper(mode)).unwrap();
         let ece = case["ece15_percent"].as_f64().unwrap() / 100.0;
         let agrees = e.reject == case["reject"].as_bool().unwrap();
@@ -62,4 +50,34 @@ fn all_decisions_of_the_shared_tables_are_reproduced() {
         bad += u32::from(!agrees || (e.ece_l1 - ece).abs() > 1e-6);
     }
     assert_eq!(bad, 0, "decisions or ECE differ");
+}
+
+/// Of samples that everybody can draw, against a plain numpy program: the decision, and each level's p-value
+/// within five deviations of two Monte Carlo estimates.
+#[test]
+fn decisions_on_seeded_samples_are_those_of_the_reference_program() {
+    let mut rejected = 0;
+    for (name, sample, case) in seeded_cases() {
+        let wanted = &case["t_cal"];
+        let test = evaluate_scores(&sample, &paper(DiscreteMode::Off))
+            .expect("events")
+            .tcal;
+        assert_eq!(Some(test.reject), wanted["reject"].as_bool(), "{name}");
+        assert!(!test.borderline, "{name}: draw another sample");
+        let replicates = wanted["replicates"].as_f64().expect("a number");
+        let p_values = numbers(&wanted["p_values"]);
+        assert_eq!(test.levels.len(), p_values.len(), "{name}");
+        for (level, &wanted) in test.levels.iter().zip(&p_values) {
+            let off = (level.p_value - wanted).abs();
+            let deviation = (2.0 * wanted * (1.0 - wanted) / replicates).sqrt();
+            assert!(
+                off <= 5.0 * deviation + 2.0 / replicates,
+                "{name}, {} cells: p {} for {wanted}",
+                level.cells,
+                level.p_value
+            );
+        }
+        rejected += u32::from(test.reject);
+    }
+    assert_eq!(rejected, 4, "of eight samples, half of them calibrated");
 }

@@ -9,10 +9,12 @@
 // Each test binary compiles this file and uses a part of it.
 #![allow(dead_code)]
 
+pub mod bars;
 pub mod broker;
 pub mod encode;
 pub mod events;
 pub mod expressions;
+pub mod golden;
 pub mod late;
 pub mod oracle;
 pub mod outside;

@@ -2,7 +2,7 @@
 //! whatever partitions they came and through whatever restarts; its tests keep their levels; what is capped or cannot be
 //! kept is said.
 
-use std::path::Path;
+use crate::support::golden::published;
 use trueline::app::engine::Engine;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
@@ -400,12 +400,11 @@ fn a_snapshot_of_another_sample_is_dropped_with_the_reason() {
 }
 
 #[test]
-fn shared_cifar10_networks_in_a_window_say_what_they_say_offline() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cifar10_multiclass");
-    if !folder.exists() {
-        println!("skipped: {} is missing", folder.display());
+fn published_networks_in_a_window_say_what_they_say_offline() {
+    let name = "published_networks_in_a_window_say_what_they_say_offline";
+    let Some(folder) = published(name, "cifar10_multiclass") else {
         return;
-    }
+    };
     let labels = std::fs::read_to_string(folder.join("labels.csv")).unwrap();
     let table = std::fs::read_to_string(folder.join("resnet18.csv")).unwrap();
     let row = |(i, (row, label)): (usize, (&str, &str))| Row {

@@ -1,6 +1,7 @@
 //! Vector views live: what windows say of `top_k` and `full` is what the same events say offline, in whatever order they
 //! came and through whatever restarts; segments go together; what is capped is said; tests keep their levels.
 
+use crate::support::golden::published;
 use std::path::Path;
 use trueline::app::engine::Engine;
 use trueline::collect::{Disposition, Event, Origin};
@@ -489,12 +490,11 @@ fn network(folder: &Path, model: &str) -> Vec<Row> {
 }
 
 #[test]
-fn shared_cifar10_networks_in_a_window_say_what_they_say_offline() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/data/cifar10_multiclass");
-    if !folder.exists() {
-        println!("skipped: {} is missing", folder.display());
+fn published_networks_in_a_window_say_what_they_say_offline() {
+    let name = "published_networks_in_a_window_say_what_they_say_offline";
+    let Some(folder) = published(name, "cifar10_multiclass") else {
         return;
-    }
+    };
     for model in ["densenet121", "resnet18"] {
         let rows = network(&folder, model);
         let views = [View::TopLabel, View::TopK(2), View::Full];
