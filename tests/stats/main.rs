@@ -1,6 +1,7 @@
 //! Error rates by simulation: level, power, coverage, false alarms.
 
 mod alarms;
+mod bars;
 mod interval_coverage;
 mod level;
 mod power;

@@ -1,9 +1,10 @@
 //! Negatives that were down-sampled at a known rate: in the stream, in what the model was trained on, or both.
 //!
-//! The level of the test on calibrated models whose negatives were thrown away, held to the bars of `level.rs`
-//! (`TRUELINE_DATA_SETS=4000` for the size of the bars themselves), its power, and the same through the engine.
+//! The level of the test on calibrated models whose negatives were thrown away, its power, and the same through
+//! the engine.
 
-use std::thread;
+use crate::level;
+use crate::support::bars::{Bar, count, data_sets};
 use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
@@ -36,68 +37,42 @@ fn event(rng: &mut Rng, s: &Sampling, odds: f64) -> (f64, bool) {
     }
 }
 
-fn rejections(
-    s: Sampling,
-    told: Sampling,
-    odds: f64,
-    n: usize,
-    seeds: std::ops::Range<u64>,
-) -> u32 {
+/// Whether a data set of 5000 events is rejected.
+fn rejects(s: Sampling, told: Sampling, odds: f64, seed: u64) -> bool {
     let options = Options {
         discrete: DiscreteMode::Off,
         sampling: told,
         ..Options::default()
     };
-    let reject = |seed| {
-        let mut rng = Rng::new(seed);
-        let sample: Vec<(f64, bool)> = (0..n).map(|_| event(&mut rng, &s, odds)).collect();
-        evaluate_scores(&sample, &options).is_some_and(|e| e.reject)
-    };
-    seeds.map(|seed| u32::from(reject(seed))).sum()
-}
-
-/// Share of rejections, on two threads.
-fn share(s: Sampling, told: Sampling, odds: f64, n: usize, sets: u64) -> f64 {
-    let half = sets / 2;
-    let count = thread::scope(|scope| {
-        let first = scope.spawn(move || rejections(s, told, odds, n, 0..half));
-        rejections(s, told, odds, n, half..sets) + first.join().expect("no panic")
-    });
-    f64::from(count) / sets as f64
+    let mut rng = Rng::new(seed);
+    let sample: Vec<(f64, bool)> = (0..5000).map(|_| event(&mut rng, &s, odds)).collect();
+    evaluate_scores(&sample, &options).is_some_and(|e| e.reject)
 }
 
 #[test]
 fn calibrated_models_on_sampled_negatives_are_rejected_as_often_as_alpha_says() {
-    let full: Option<u64> = std::env::var("TRUELINE_DATA_SETS")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let sets = full.unwrap_or(600);
-    let slack = match full {
-        Some(_) => 0.0,
-        None => 3.0 * (0.05 * 0.95 / sets as f64).sqrt(),
-    };
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, level::RIGHT, &[0.12, 0.002]);
+    let mut failures = Vec::new();
     for s in [
         rates(0.1, 1.0),
         rates(0.01, 1.0),
         rates(1.0, 0.05),
         rates(0.2, 0.05),
     ] {
-        let level = share(s, s, 1.0, 5000, sets);
-        println!("{s:?}: level {level:.4} over {sets} data sets of 5000");
-        assert!(
-            (0.035 - slack..=0.065 + slack).contains(&level),
-            "{s:?}: {level}; seeds 0 to {sets}"
-        );
+        let rejected = count(sets, |seed| rejects(s, s, 1.0, seed));
+        bar.check(&format!("{s:?}"), rejected, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]
 fn a_wrong_model_and_an_untold_rate_are_found() {
     let s = rates(0.1, 1.0);
-    let off = share(s, s, 1.5, 5000, 100);
-    assert!(off >= 0.95, "odds half as large again: {off}");
-    let untold = share(s, Sampling::default(), 1.0, 5000, 20);
-    assert_eq!(untold, 1.0, "the test bites");
+    let off = count(100, |seed| rejects(s, s, 1.5, seed));
+    assert!(off >= 95, "odds half as large again: {off}");
+    let untold = count(20, |seed| rejects(s, Sampling::default(), 1.0, seed));
+    assert_eq!(untold, 20, "the test bites");
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! Importance weights: the tests' level, power and coverage under uneven weights, and that windows, joins,
 //! restarts and files give one and the same answer.
-//!
-//! `TRUELINE_DATA_SETS=4000` runs level and coverage at the size of the bars themselves.
 
+use crate::level;
+use crate::support::bars::{Bar, count, data_sets};
 use std::collections::BTreeMap;
-use std::thread;
 use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
@@ -72,55 +71,34 @@ fn sums_of(sample: &[Weighted]) -> Sums {
     sums
 }
 
-/// Counts what holds of evaluations of that many data sets, on two threads.
-fn count(sets: u64, holds: impl Fn(u64) -> bool + Copy + Send) -> f64 {
-    let half = sets / 2;
-    let of = move |seeds: std::ops::Range<u64>| seeds.filter(|&seed| holds(seed)).count();
-    let all = thread::scope(|s| {
-        let first = s.spawn(move || of(0..half));
-        of(half..sets) + first.join().unwrap()
-    });
-    all as f64 / sets as f64
-}
-
-fn data_sets(default: u64) -> (u64, f64) {
-    let full = std::env::var("TRUELINE_DATA_SETS").ok();
-    match full.and_then(|s| s.parse().ok()) {
-        Some(sets) => (sets, 0.0),
-        None => (default, 3.0 * (0.05 * 0.95 / default as f64).sqrt()),
-    }
-}
-
 #[test]
 fn calibrated_data_are_rejected_as_often_as_alpha_says_under_uneven_weights() {
-    let (sets, slack) = data_sets(500);
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, level::RIGHT, &[0.12, 0.002]);
+    let mut failures = Vec::new();
     for (name, law) in LAWS {
-        let level = count(sets, move |seed| {
+        let rejected = count(sets, |seed| {
             let sample = sample(&mut Rng::new(seed), law, |z| z, 5000);
             evaluate(&sums_of(&sample), &Options::default())
                 .unwrap()
                 .reject
         });
-        println!("{name}: level {level:.4} over {sets} data sets of 5000");
-        assert!(
-            (0.035 - slack..=0.065 + slack).contains(&level),
-            "{name}: {level}; seeds 0 to {sets}"
-        );
+        bar.check(name, rejected, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 #[test]
 fn a_rejection_by_weights_is_of_the_population_and_not_of_the_sample() {
     // High scores are too high, and are one in twenty of what was kept.
     let wrong = |z: f64| if z < 0.3 { z } else { z - 0.06 };
-    let power = count(100, move |seed| {
+    let found = count(100, |seed| {
         let sample = sample(&mut Rng::new(seed), tiers, wrong, 5000);
         evaluate(&sums_of(&sample), &Options::default())
             .unwrap()
             .reject
     });
-    println!("power {power}");
-    assert!(power >= 0.5, "{power}");
+    assert!(found >= 50, "{found} of 100");
     // Half of the scores are right on the whole and wrong by group; weights say how large each group is.
     let mut rng = Rng::new(7);
     let mut all: Vec<Weighted> = Vec::new();
@@ -148,11 +126,12 @@ fn a_rejection_by_weights_is_of_the_population_and_not_of_the_sample() {
 
 #[test]
 fn the_interval_covers_the_error_of_the_population() {
-    let (sets, _) = data_sets(300);
-    let slack = 3.0 * (0.9 * 0.1 / sets as f64).sqrt();
+    let sets = data_sets(300);
+    let bar = Bar::new(sets, 0.89..=1.0, &[0.75]);
+    let mut failures = Vec::new();
     for beta in [0.05, 0.1, 0.2] {
         // Scores uniform in the population; kept by a chance that falls with the score, and one by lot.
-        let cover = count(sets, move |seed| {
+        let covered = count(sets, |seed| {
             let mut rng = Rng::new(seed);
             let mut all = Vec::new();
             while all.len() < 5000 {
@@ -169,12 +148,9 @@ fn the_interval_covers_the_error_of_the_population() {
             let truth = beta / 3f64.sqrt();
             i.lower <= truth && truth <= i.upper
         });
-        println!(
-            "error {:.4}: covered {cover:.4} over {sets} data sets",
-            beta / 3f64.sqrt()
-        );
-        assert!(cover >= 0.87 - slack, "{beta}: {cover}");
+        bar.check(&format!("error {beta}/√3"), covered, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 /// Without what says that there are weights, and what is withheld because of them.
@@ -235,7 +211,7 @@ fn weights_of_one_give_what_no_weights_give_to_the_bit() {
 }
 
 #[test]
-fn the_scale_of_the_weights_changes_nothing_and_a_twin_counts_as_two_in_the_estimates() {
+fn the_scale_of_weights_changes_nothing_and_a_weight_of_two_is_two_events() {
     let o = Options::default();
     let all = sample(&mut Rng::new(5), heavy, |z| 0.8 * z, 4000);
     let scaled: Vec<Weighted> = all.iter().map(|&(z, y, w)| (z, y, 64.0 * w)).collect();
@@ -331,9 +307,14 @@ fn a_window_says_what_the_file_of_its_events_says() {
 
 #[test]
 fn spiegelhalter_cox_and_the_large_keep_their_level_under_weights() {
-    let (sets, slack) = data_sets(500);
-    for what in 0..3 {
-        let level = count(sets, move |seed| {
+    let sets = data_sets(600);
+    let bar = Bar::new(sets, level::RIGHT, &[0.12, 0.002]);
+    let mut failures = Vec::new();
+    for (what, name) in ["in the large", "Spiegelhalter", "Cox"]
+        .into_iter()
+        .enumerate()
+    {
+        let rejected = count(sets, |seed| {
             let all = sample(&mut Rng::new(seed), tiers, |z| z, 3000);
             let e = evaluate_weighted(&all, &Options::default()).unwrap();
             let p = [
@@ -343,12 +324,9 @@ fn spiegelhalter_cox_and_the_large_keep_their_level_under_weights() {
             ];
             p[what] <= 0.05
         });
-        println!("companion {what}: level {level:.4} over {sets} data sets");
-        assert!(
-            (0.035 - slack..=0.065 + slack).contains(&level),
-            "{what}: {level}"
-        );
+        bar.check(name, rejected, &mut failures);
     }
+    assert!(failures.is_empty(), "{failures:#?}");
 }
 
 const BEGIN_MS: i64 = 1_700_000_000_000 / 3_600_000 * 3_600_000;
@@ -443,7 +421,7 @@ fn totals(engine: &mut Engine) -> BTreeMap<(String, String), Sums> {
 }
 
 #[test]
-fn weighted_windows_are_the_same_to_the_bit_in_any_order_through_restarts_and_joined() {
+fn weighted_windows_are_the_same_to_the_bit_in_any_order_and_after_restarts() {
     let all = events();
     let mut straight = Engine::new(plan(false));
     for (offset, event) in (0..).zip(&all) {

@@ -7,7 +7,7 @@ use trueline::stats::sums::Sums;
 
 pub type Law = fn(&mut Rng) -> f64;
 
-/// The four laws of `sequential.md` §9.
+/// Four laws of scores.
 pub const LAWS: [(&str, Law); 4] = [
     ("uniform", |r| r.uniform()),
     ("beta(.5,5)", |r| beta(r, 0.5, 5.0)),
@@ -50,13 +50,8 @@ pub fn each<T: Send>(runs: u64, one: impl Fn(u64) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// Number of runs: `few` in CI, `TRUELINE_DATA_SETS` if set.
-pub fn runs(few: u64) -> u64 {
-    let full = std::env::var("TRUELINE_DATA_SETS").ok();
-    full.and_then(|s| s.parse().ok()).unwrap_or(few)
-}
-
-fn beta(rng: &mut Rng, a: f64, b: f64) -> f64 {
+/// Beta(a, b), by two gammas.
+pub fn beta(rng: &mut Rng, a: f64, b: f64) -> f64 {
     let (x, y) = (gamma(rng, a), gamma(rng, b));
     x / (x + y)
 }

@@ -2,7 +2,8 @@
 //! A = 2 000 000, no tolerance), within 10 % plus two panes, widened by two standard errors of ours.
 
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, plan};
-use crate::support::streams::{LAWS, each, runs};
+use crate::support::bars::data_sets;
+use crate::support::streams::{LAWS, each};
 use trueline::app::engine::Engine;
 use trueline::stats::direction::Direction;
 
@@ -43,9 +44,9 @@ fn found(law: usize, truth: Truth, seed: u64) -> Option<Found> {
 }
 
 #[test]
-fn changes_are_found_as_soon_as_by_the_reference_and_dated_and_told_for_what_they_are() {
+fn changes_are_found_dated_and_described_as_soon_as_by_the_reference() {
     use Direction::{OverConfident, TooLow};
-    let runs = runs(12);
+    let runs = data_sets(12);
     for (law, name, truth, want, kind) in [
         (0, "T 1.25", Truth::Temperature(1.25), 2000.0, OverConfident),
         (0, "T 1.5", Truth::Temperature(1.5), 726.0, OverConfident),

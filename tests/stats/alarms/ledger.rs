@@ -28,7 +28,7 @@ fn share(engine: &Engine) -> f64 {
 }
 
 #[test]
-fn streams_share_one_budget_and_give_their_share_back_when_they_go_but_never_what_they_staked() {
+fn streams_share_one_budget_and_give_back_only_what_they_did_not_stake() {
     let mut plan = plan("1 per 30d", 0.05, u64::MAX);
     plan.caps.expire_after_ms = 1000;
     let mut engine = Engine::new(plan);
@@ -190,7 +190,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
 
 /// A stream of another model draws on its own account.
 #[test]
-fn models_divide_the_fleets_budget_by_weight_or_have_one_of_their_own() {
+fn models_divide_the_budget_by_weight_or_have_one_of_their_own() {
     let text = r#"
 version = 1
 [kafka]

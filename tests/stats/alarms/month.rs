@@ -172,7 +172,7 @@ fn verdicts(changes: &[Change]) -> usize {
 }
 
 #[test]
-fn a_month_of_seasons_late_labels_and_drifting_scores_raises_no_alarm_and_a_fault_then_does() {
+fn a_calibrated_month_of_seasons_and_late_labels_raises_no_alarm_and_a_fault_does() {
     let full = std::env::var("TRUELINE_DATA_SETS").is_ok();
     let (days, rate) = if full { (30, 2.0) } else { (4, 1.0) };
     let mut traffic = Traffic::new(rate / 1000.0);

@@ -1,7 +1,8 @@
 //! Confidence sequences at all times of streams of 10⁵ events: calibrated, of temperature 1.5, and clicks of
 //! doubled odds half the time. At 95 % each may ever miss in one stream of twenty; they are known to miss in far fewer.
 
-use crate::support::streams::{LAWS, each, expit, grid, runs, score};
+use crate::support::bars::data_sets;
+use crate::support::streams::{LAWS, each, expit, grid, score};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::sequences::Sequences;
@@ -48,7 +49,7 @@ fn misses(seed: u64, law: usize, truth: Truth) -> ([bool; 3], [f64; 2]) {
 
 #[test]
 fn confidence_sequences_hold_at_all_times_together() {
-    let runs = runs(40);
+    let runs = data_sets(40);
     let streams: [(&str, usize, Truth); 3] = [
         ("calibrated", 0, |z, _| z),
         ("T 1.5", 0, |z, _| expit((z / (1.0 - z)).ln() / 1.5)),

@@ -2,7 +2,8 @@
 //! tolerance), within 10 % plus two panes, widened by two standard errors of ours. `TRUELINE_DATA_SETS=200` runs the
 //! size of the reference.
 
-use crate::support::streams::{LAWS, each, expit, grid, pane, runs};
+use crate::support::bars::data_sets;
+use crate::support::streams::{LAWS, each, expit, grid, pane};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, Watch, fleet};
@@ -59,7 +60,7 @@ fn found(odds: &Odds, law: usize, change: Change, seed: u64) -> Option<(usize, W
 
 #[test]
 fn changes_are_found_as_soon_as_by_the_reference_and_told_for_what_they_are() {
-    let runs = runs(24);
+    let runs = data_sets(24);
     let odds = Odds::new(grid(), 0.0);
     for (law, name, change, want, kind) in [
         (
@@ -175,9 +176,9 @@ fn what_is_mended_clears_and_what_is_not_alarms_again() {
 
 /// `sequential.md` §7: 100 streams, 10 turn to T 1.25 (here at event 5000), A = 10⁶ each; looked at after every pane.
 #[test]
-fn of_a_fleet_the_bad_streams_are_called_and_hardly_any_other() {
+fn of_many_streams_the_bad_ones_are_called_and_hardly_any_other() {
     let odds = Odds::new(grid(), 0.0);
-    let runs = runs(1).div_ceil(40);
+    let runs = data_sets(1).div_ceil(40);
     let (mut wrong, mut delays) = (0, Vec::new());
     for run in 0..runs {
         let mut detectors = vec![trueline::stats::sequential::Detector::default(); 100];

@@ -3,7 +3,8 @@
 //! alone a stream alarms at N·A, and e-BH calls the k-th at N·A/k.
 
 use super::feed::{BEGIN_MS, PANE_MS, Truth, alarms, event, plan};
-use crate::support::streams::{LAWS, runs, score};
+use crate::support::bars::data_sets;
+use crate::support::streams::{LAWS, score};
 use std::collections::BTreeMap;
 use trueline::app::engine::Engine;
 use trueline::stats::rng::Rng;
@@ -50,8 +51,8 @@ fn run(seed: u64) -> (BTreeMap<usize, f64>, BTreeMap<usize, f64>, f64) {
 }
 
 #[test]
-fn of_a_fleet_the_bad_streams_are_called_and_alarm_and_hardly_any_other() {
-    let runs = runs(1).div_ceil(33);
+fn of_a_hundred_streams_the_bad_ones_alarm_and_hardly_any_other() {
+    let runs = data_sets(1).div_ceil(33);
     let (mut called, mut alarmed) = (Vec::new(), Vec::new());
     let (mut wrongly_called, mut wrongly_alarmed, mut bound) = (0, 0, 0.0);
     for seed in 0..runs {
