@@ -235,7 +235,7 @@ fn a_source_that_names_no_model_has_the_classes_that_its_predictions_can_be_of()
 }
 
 #[test]
-fn what_a_source_with_a_fixed_model_sends_is_held_against_the_section_that_serves_it() {
+fn a_source_with_a_fixed_model_is_checked_against_the_section_that_serves_it() {
     let text = |model: &str| {
         format!(
             "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\nmodel = \"{model}\"\n[source.fields]\n\

@@ -218,7 +218,7 @@ fn every_other_item_of_the_table_has_its_test() {
         ),
         (
             "kafka/end_to_end.rs",
-            "a_broker_that_is_down_at_the_start_is_named_and_its_events_are_read_once_it_comes",
+            "a_broker_that_is_down_at_the_start_is_named_and_read_once_it_comes",
         ),
         (
             "kafka/end_to_end.rs",
@@ -227,7 +227,7 @@ fn every_other_item_of_the_table_has_its_test() {
         // Wrong credentials.
         (
             "kafka/end_to_end.rs",
-            "refused_credentials_are_told_with_the_remedy_and_right_ones_are_taken",
+            "refused_credentials_are_reported_with_the_remedy_and_right_ones_work",
         ),
         // A record of 10 MiB through a real broker.
         (

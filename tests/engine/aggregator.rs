@@ -244,7 +244,7 @@ fn whole(logs: &[Vec<Record>], plan: Plan) -> (Engine, Said) {
 }
 
 #[test]
-fn a_panel_says_of_the_parcels_of_moving_partitions_what_one_engine_says_that_has_read_them() {
+fn verdicts_over_checkpoints_are_those_of_one_engine_that_read_everything() {
     for seed in 1..=4 {
         let logs = logs(seed, 3_000);
         let (whole, expected) = whole(&logs, plan());
@@ -275,7 +275,7 @@ fn a_panel_says_of_the_parcels_of_moving_partitions_what_one_engine_says_that_ha
 }
 
 #[test]
-fn where_parcels_are_missed_slides_are_skipped_and_counted_and_the_last_windows_are_exact() {
+fn missed_checkpoints_skip_counted_slides_and_the_last_windows_are_exact() {
     let mut skipped = 0;
     for seed in 11..=13 {
         let logs = logs(seed, 3_000);

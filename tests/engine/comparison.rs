@@ -431,7 +431,7 @@ fn said(engine: &Engine) -> BTreeMap<(String, String), Compared> {
 }
 
 #[test]
-fn the_engine_says_to_the_bit_what_recomputation_says_under_disorder_duplicates_and_restarts() {
+fn comparisons_equal_their_recomputation_under_disorder_repeats_and_restarts() {
     let all = records(6_000, 11);
     for champion in [None, Some("2")] {
         let expected = oracle(&all, champion);

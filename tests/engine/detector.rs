@@ -107,7 +107,7 @@ fn a_change_is_told_with_its_kind_and_its_time_and_is_clear_after_it_is_mended()
 }
 
 #[test]
-fn a_restart_while_alarmed_goes_on_with_the_same_bits_and_does_not_alarm_anew() {
+fn a_restart_while_alarmed_goes_on_with_the_same_bits_and_does_not_alarm_again() {
     let plan = plan(Some("1 per 30d"));
     let mut whole = Engine::new(plan.clone());
     feed(&mut whole, 0..22_000, 20_000, 100_000);
@@ -126,7 +126,7 @@ fn a_restart_while_alarmed_goes_on_with_the_same_bits_and_does_not_alarm_anew() 
 }
 
 #[test]
-fn under_another_budget_the_detector_begins_anew_and_without_one_there_is_none() {
+fn under_another_budget_the_detector_starts_over_and_without_one_there_is_none() {
     let mut engine = Engine::new(plan(Some("1 per 30d")));
     feed(&mut engine, 0..5000, 9999, 9999);
     let stored: Snapshot = engine.snapshot();

@@ -263,7 +263,7 @@ fn a_source_that_begins_to_be_joined_takes_nothing_of_the_one_behind_it() {
 }
 
 #[test]
-fn a_source_that_ceases_to_be_joined_loses_what_waited_and_says_so_and_the_one_behind_it_nothing() {
+fn a_source_that_is_no_longer_joined_loses_what_waited_and_says_so() {
     let topics = ["a", "b", "bo"];
     let mut feed = Feed::new(plan(&MODEL, &[(0, 0), (1, 2)]), &topics);
     for id in 0..3 {
@@ -315,7 +315,7 @@ fn predictions_that_wait_follow_their_topics_into_another_order() {
 }
 
 #[test]
-fn a_join_that_gets_its_outcomes_from_another_topic_begins_anew_and_says_so() {
+fn a_join_with_another_outcome_topic_starts_over_and_says_so() {
     let topics = ["a", "b", "bo"];
     let mut feed = Feed::new(plan(&MODEL, &[(1, 2)]), &topics);
     feed.predict("b", "m", 1, 0);

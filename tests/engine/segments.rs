@@ -533,7 +533,7 @@ fn a_day_of_an_adversary(config: &str, send: impl Fn(&mut Engine, i64, Event<'_>
 }
 
 #[test]
-fn a_day_of_invented_ids_segments_and_versions_stays_under_the_bounds_that_check_prints() {
+fn invented_ids_segments_and_versions_stay_under_the_printed_bounds() {
     a_day_of_an_adversary(ADVERSARY, |engine, i, event, rng| {
         let at = |source| Origin {
             source,
@@ -563,7 +563,7 @@ fn a_day_of_invented_ids_segments_and_versions_stays_under_the_bounds_that_check
 }
 
 #[test]
-fn so_does_a_day_of_them_with_vectors_of_three_classes() {
+fn invented_ids_with_vectors_of_three_classes_stay_under_the_printed_bounds() {
     a_day_of_an_adversary(ADVERSARY_OF_CLASSES, |engine, i, event, rng| {
         let (a, b) = (rng.uniform(), rng.uniform());
         let (low, high) = (a.min(b), a.max(b));

@@ -156,7 +156,7 @@ fn an_outcome_that_versions_share_is_tapped_with_each_of_them() {
 }
 
 #[test]
-fn an_outcome_of_a_month_later_is_tapped_with_its_own_time_and_counted_where_there_is_no_room() {
+fn an_outcome_a_month_late_is_tapped_with_its_own_time() {
     let mut engine = engine_of("120d", 120 * DAY_MS);
     for (i, id) in (0..).zip(["a", "b"]) {
         predict(&mut engine, i, id, BEGIN_MS);

@@ -289,9 +289,8 @@ fn keys_in_order(what: &str, notices: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn sinks_that_were_away_are_told_every_alert_once_and_in_order_and_nothing_waits_for_them() {
-    let name =
-        "sinks_that_were_away_are_told_every_alert_once_and_in_order_and_nothing_waits_for_them";
+fn sinks_that_were_away_get_every_alert_once_in_order_and_nothing_waits() {
+    let name = "sinks_that_were_away_get_every_alert_once_in_order_and_nothing_waits";
     let Some(broker) = Broker::own(name) else {
         return;
     };
@@ -534,18 +533,18 @@ fn firing(service: &Service) -> Vec<(String, i64)> {
 }
 
 #[test]
-fn an_alert_that_fired_before_a_kill_fires_after_it_and_is_not_told_anew() {
+fn a_kill_while_an_alert_fires_notifies_nobody_twice() {
     killed_while_firing("1s");
 }
 
 #[test]
-fn nor_is_it_where_the_snapshot_is_older_than_the_alert_and_the_records_are_read_again() {
+fn a_kill_with_an_older_snapshot_notifies_nobody_twice() {
     killed_while_firing("1h");
 }
 
 #[test]
-fn alerts_move_with_their_partitions_and_are_told_once_whoever_has_them() {
-    let name = "alerts_move_with_their_partitions_and_are_told_once_whoever_has_them";
+fn alerts_move_with_their_partitions_and_are_notified_once() {
+    let name = "alerts_move_with_their_partitions_and_are_notified_once";
     let Some(broker) = Broker::any(name) else {
         return;
     };
@@ -619,7 +618,7 @@ fn alerts_move_with_their_partitions_and_are_told_once_whoever_has_them() {
 }
 
 #[test]
-fn a_notice_that_nobody_took_before_a_kill_is_told_after_it() {
+fn a_notification_that_nobody_took_before_a_kill_is_sent_after_it() {
     let cluster = MockCluster::new(1).expect("a mock cluster");
     cluster.create_topic("scored", 1, 1).expect("a topic");
     let brokers = cluster.bootstrap_servers();
@@ -652,7 +651,7 @@ fn a_notice_that_nobody_took_before_a_kill_is_told_after_it() {
 
 /// Records of a fleet that goes bad and well again, made by the engine alone: every one that changed an alert can be recomputed to the bit.
 #[test]
-fn a_sink_that_is_reloaded_goes_on_where_the_old_one_stopped_and_tells_everything_once() {
+fn a_reloaded_sink_goes_on_where_the_old_one_stopped() {
     let cluster = MockCluster::new(1).expect("a mock cluster");
     cluster.create_topic("scored", 1, 1).expect("a topic");
     let brokers = cluster.bootstrap_servers();

@@ -280,8 +280,8 @@ fn a_broker_that_freezes_and_restarts_costs_no_event() {
 }
 
 #[test]
-fn a_broker_that_is_down_at_the_start_is_named_and_its_events_are_read_once_it_comes() {
-    let name = "a_broker_that_is_down_at_the_start_is_named_and_its_events_are_read_once_it_comes";
+fn a_broker_that_is_down_at_the_start_is_named_and_read_once_it_comes() {
+    let name = "a_broker_that_is_down_at_the_start_is_named_and_read_once_it_comes";
     let Some(mut broker) = Broker::own(name) else {
         return;
     };
@@ -336,8 +336,8 @@ fn a_topic_that_is_missing_is_named_and_is_read_once_it_is_made() {
 }
 
 #[test]
-fn refused_credentials_are_told_with_the_remedy_and_right_ones_are_taken() {
-    let name = "refused_credentials_are_told_with_the_remedy_and_right_ones_are_taken";
+fn refused_credentials_are_reported_with_the_remedy_and_right_ones_work() {
+    let name = "refused_credentials_are_reported_with_the_remedy_and_right_ones_work";
     let Some(broker) = Broker::own(name) else {
         return;
     };

@@ -123,7 +123,7 @@ fn poll_until(c: &mut Consumer, log: &mut Log, mut done: impl FnMut(&Log) -> boo
 }
 
 #[test]
-fn ten_thousand_records_over_six_partitions_are_read_once_each_and_the_ends_are_told() {
+fn every_record_of_six_partitions_is_read_once_and_the_ends_are_reported() {
     let mock = mock(&[("events", 6)]);
     produce(&mock, "events", 6, 0, 10_000);
     let mut log = Log::default();
@@ -220,7 +220,7 @@ fn when_a_second_member_comes_and_goes_nothing_is_read_outside_an_assignment() {
 }
 
 #[test]
-fn a_broker_that_is_down_is_told_once_and_waited_for() {
+fn a_broker_that_is_down_is_reported_once_and_waited_for() {
     let mock = mock(&[("events", 1)]);
     produce(&mock, "events", 1, 0, 10);
     mock.broker_down(1).unwrap();

@@ -355,9 +355,8 @@ impl Process {
 }
 
 #[test]
-fn processes_that_join_leave_freeze_and_die_hold_together_what_one_undisturbed_process_holds() {
-    let name =
-        "processes_that_join_leave_freeze_and_die_hold_together_what_one_undisturbed_process_holds";
+fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
+    let name = "processes_that_join_leave_freeze_and_die_hold_what_one_process_holds";
     let Some(broker) = Broker::any(name) else {
         return;
     };
@@ -452,9 +451,8 @@ fn disturb(all: &mut [Process], turn: usize, rng: &mut Rng) {
 }
 
 #[test]
-fn a_network_cut_while_partitions_have_their_state_in_a_topic_loses_and_doubles_nothing() {
-    let name =
-        "a_network_cut_while_partitions_have_their_state_in_a_topic_loses_and_doubles_nothing";
+fn a_network_cut_with_state_in_a_topic_loses_and_doubles_nothing() {
+    let name = "a_network_cut_with_state_in_a_topic_loses_and_doubles_nothing";
     let Some(broker) = Broker::own(name) else {
         return;
     };
@@ -622,9 +620,8 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
 }
 
 #[test]
-fn a_disk_without_room_while_partitions_are_taken_over_ends_the_process_and_the_next_has_them_all()
-{
-    let name = "a_disk_without_room_while_partitions_are_taken_over_ends_the_process_and_the_next_has_them_all";
+fn a_full_disk_during_a_takeover_ends_the_process_and_the_next_has_everything() {
+    let name = "a_full_disk_during_a_takeover_ends_the_process_and_the_next_has_everything";
     let Some(broker) = Broker::any(name) else {
         return;
     };

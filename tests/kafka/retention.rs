@@ -105,8 +105,8 @@ fn records_that_were_deleted_before_they_were_read_are_counted_and_the_rest_is_r
 }
 
 #[test]
-fn a_topic_that_was_made_anew_is_not_read_until_it_is_said_where() {
-    let name = "a_topic_that_was_made_anew_is_not_read_until_it_is_said_where";
+fn a_recreated_topic_is_not_read_until_an_offset_is_given() {
+    let name = "a_recreated_topic_is_not_read_until_an_offset_is_given";
     let Some(broker) = Broker::any(name) else {
         return;
     };

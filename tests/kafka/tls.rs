@@ -179,7 +179,7 @@ impl Drop for HttpsFiles {
 }
 
 #[test]
-fn a_registry_over_https_is_asked_where_its_private_authority_is_known_and_nowhere_else() {
+fn a_registry_over_https_is_asked_only_where_its_authority_is_known() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("https-{}", unique()));
     std::fs::create_dir_all(dir.join("schemas/ids")).expect("a directory");
     std::fs::write(dir.join("schemas/types"), "[\"AVRO\"]").expect("a file");

@@ -157,8 +157,8 @@ fn told(broker: &Broker, topic: &str) -> BTreeMap<String, Vec<(String, String)>>
 }
 
 #[test]
-fn one_judge_says_of_what_moving_workers_count_what_one_process_says_that_has_read_everything() {
-    let name = "one_judge_says_of_what_moving_workers_count_what_one_process_says_that_has_read_everything";
+fn one_judge_over_many_workers_says_what_one_process_says() {
+    let name = "one_judge_over_many_workers_says_what_one_process_says";
     let Some(broker) = Broker::any(name) else {
         return;
     };

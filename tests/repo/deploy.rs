@@ -231,9 +231,10 @@ fn what_the_sinks_are_told_has_a_rule_of_the_same_name_and_a_runbook() {
 }
 
 /// The pages of the repository that people read.
-fn pages() -> Vec<std::path::PathBuf> {
+pub fn pages() -> Vec<std::path::PathBuf> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut pages = vec![root.join("README.md"), root.join("config/README.md")];
+    pages.push(root.join("tests/README.md"));
     let mut folders = vec![root.join("deploy"), root.join("tests/papers")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {

@@ -1,6 +1,7 @@
 //! The repository itself: imports, deployment files, documentation.
 
 mod deploy;
+mod documents;
 mod floors;
 mod prometheus;
 #[path = "../support/mod.rs"]

@@ -326,7 +326,7 @@ fn windows(body: &str, model: &str) -> Result<Vec<Value>, String> {
 }
 
 #[test]
-fn a_restart_shows_the_numbers_of_every_window_at_once_and_passes_over_a_damaged_snapshot() {
+fn a_restart_shows_every_window_at_once_and_passes_over_a_damaged_snapshot() {
     let cluster = MockCluster::new(1).expect("a mock cluster");
     cluster.create_topic("scored", 1, 1).expect("a topic");
     let brokers = cluster.bootstrap_servers();

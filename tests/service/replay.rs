@@ -158,7 +158,7 @@ fn predictions_and_outcomes() -> (Timed, Timed) {
 }
 
 #[test]
-fn outcomes_that_came_apart_are_read_from_files_of_their_own_or_from_among_the_predictions() {
+fn outcomes_are_read_from_files_of_their_own_or_from_among_the_predictions() {
     let config = joined("joined.toml");
     let config = config.to_str().expect("a path");
     let (predictions, outcomes) = predictions_and_outcomes();

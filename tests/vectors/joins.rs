@@ -349,8 +349,7 @@ fn windows(engine: &Engine, view: View) -> Vec<WindowReport> {
 }
 
 #[test]
-fn any_order_of_arrival_with_repeats_restarts_and_spills_gives_the_bits_of_the_stream_that_was_not_joined()
- {
+fn joined_vectors_have_the_bits_of_the_stream_that_was_never_joined() {
     for seed in 0..6 {
         let rows = rows(2000, seed);
         let expected = whole(&rows);
@@ -401,7 +400,7 @@ fn any_order_of_arrival_with_repeats_restarts_and_spills_gives_the_bits_of_the_s
 }
 
 #[test]
-fn panes_that_mature_one_by_one_are_judged_as_those_that_were_never_apart_a_maturity_later() {
+fn joined_vectors_are_judged_a_maturity_later_and_otherwise_alike() {
     // In order and without lateness, so that every slide is judged by itself.
     let rows = rows(3000, 40);
     let mut alone = Engine::new(plan(&views(), Vec::new(), 0));
@@ -645,7 +644,7 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
 }
 
 #[test]
-fn each_probability_that_a_vector_view_needs_takes_twelve_bytes_of_a_pending_prediction() {
+fn each_probability_of_a_pending_vector_takes_twelve_bytes() {
     let z = Score::new(0.25).unwrap();
     let of = |entries: usize| {
         let views: Vec<(Score, u32)> = (0..entries).map(|k| (z, k as u32)).collect();
@@ -795,7 +794,7 @@ impl Group {
 }
 
 #[test]
-fn partitions_that_move_with_what_waits_in_them_sum_up_to_the_stream_that_was_never_apart() {
+fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
     const LATENESS_MS: i64 = 2 * MINUTE;
     for seed in 0..4 {
         let rows = rows(2400, 60 + seed);
@@ -877,7 +876,7 @@ fn partitions_that_move_with_what_waits_in_them_sum_up_to_the_stream_that_was_ne
 }
 
 #[test]
-fn whole_vectors_of_many_classes_wait_within_the_memory_that_they_may_take_and_lose_no_bit() {
+fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
     const MANY: usize = 300;
     let of = |joins, lateness_ms| {
         let mut plan = plan(&[View::TopLabel, View::Kernel], joins, lateness_ms);

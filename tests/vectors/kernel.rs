@@ -134,8 +134,7 @@ fn shuffled(n: usize, seed: u64) -> Vec<usize> {
 }
 
 #[test]
-fn a_window_says_what_its_sample_says_offline_over_any_partitions_and_through_restarts_and_repeats()
-{
+fn a_kernel_window_equals_its_sample_evaluated_offline() {
     let rows = rows(4, 3000, 0.3, 5);
     let plan = || plan(4, SMALL);
     let mut whole = feed(plan(), &rows);

@@ -143,7 +143,7 @@ fn offline(rows: &[Row], from_ms: i64, view: VectorView) -> multiclass::Evaluati
 }
 
 #[test]
-fn a_window_says_what_the_same_events_say_offline_in_any_order_and_through_restarts_and_repeats() {
+fn a_vector_window_equals_its_events_evaluated_offline() {
     let rows = rows(3000, 0.4, 5);
     let mut whole = feed(plan(), &rows);
     whole.finish();
