@@ -5,6 +5,7 @@ mod estimators;
 mod evaluation;
 mod kernel;
 mod recalibration;
+mod recorded;
 mod sequential;
 mod smooth_ece;
 #[path = "../support/mod.rs"]

@@ -3,15 +3,13 @@
 //! one that is meant to shows which. What other placements of the two stages compute equals these runs, to the
 //! bit, by the tests of shards and of the aggregator.
 //!
-//! `TRUELINE_RECORD=1 cargo test --release --test recorded` writes `tests/golden/recorded.txt`.
-
-mod support;
+//! `TRUELINE_RECORD=1 cargo test --release --test golden recorded` writes `tests/golden/recorded.txt`.
 
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::support::partitions;
 use serde_json::Value;
-use support::partitions;
 use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
