@@ -145,6 +145,11 @@ fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
     }
 }
 
+/// The headings of the sections of a page, in order.
+fn sections(page: &str) -> impl Iterator<Item = &str> {
+    page.lines().filter_map(|line| line.strip_prefix("## "))
+}
+
 #[test]
 fn every_alert_has_its_page_and_every_page_its_alert() {
     let text = fs::read_to_string(deploy("prometheus/trueline_alerts.yml")).unwrap();
@@ -159,7 +164,7 @@ fn every_alert_has_its_page_and_every_page_its_alert() {
         let body = fs::read_to_string(deploy(&format!("runbooks/{page}"))).unwrap();
         assert!(body.starts_with(&format!("# {name}\n")), "{page}");
         assert!(
-            body.contains("\n## Look\n") && body.contains("\n## Do\n"),
+            sections(&body).eq(["What it means", "Check", "Fix"]),
             "{page}"
         );
         for (metric, labels) in selectors(&body)
@@ -233,8 +238,13 @@ fn what_the_sinks_are_told_has_a_rule_of_the_same_name_and_a_runbook() {
 /// The pages of the repository that people read.
 pub fn pages() -> Vec<std::path::PathBuf> {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages = vec![root.join("README.md"), root.join("config/README.md")];
-    pages.push(root.join("tests/README.md"));
+    let names = [
+        "README.md",
+        "CHANGELOG.md",
+        "config/README.md",
+        "tests/README.md",
+    ];
+    let mut pages: Vec<_> = names.iter().map(|name| root.join(name)).collect();
     let mut folders = vec![root.join("deploy"), root.join("tests/papers")];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
