@@ -1,5 +1,5 @@
 //! What each fuzz target holds of any input. libFuzzer calls these from `fuzz_targets/` (nightly);
-//! `tests/fuzz_on_stable.rs` calls them with its own mutations, so that `cargo test` runs them too.
+//! `tests/decode/fuzz.rs` calls them with its own mutations, so that `cargo test` runs them too.
 #![allow(dead_code)]
 
 use std::path::PathBuf;

@@ -1,9 +1,13 @@
 //! A real Kafka broker: ours, started by `tests/kafka/broker`, or that of `KAFKA_BOOTSTRAP`.
+//!
+//! A broker, the processes that read from it and the producers need a core and a gigabyte, and tests
+//! that freeze or kill one depend on sessions that must not expire for want of a core. So however many
+//! threads the test runner has, at most [`SEATS`] tests use a broker at the same moment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -15,12 +19,56 @@ use rdkafka::message::{BorrowedMessage, Headers, Message};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 
+/// Tests that may use a broker at the same moment.
+const SEATS: u32 = 2;
+
+/// Seats that are taken.
+static TAKEN: Mutex<u32> = Mutex::new(0);
+static LEFT: Condvar = Condvar::new();
+
+/// The right to use a broker, held until dropped.
+struct Seat(u32);
+
+impl Seat {
+    /// Waits until so many are free.
+    fn take(seats: u32) -> Seat {
+        let taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = |taken: &mut u32| *taken + seats > SEATS;
+        let taken = LEFT.wait_while(taken, full);
+        *taken.unwrap_or_else(PoisonError::into_inner) += seats;
+        Seat(seats)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        *TAKEN.lock().unwrap_or_else(PoisonError::into_inner) -= self.0;
+        LEFT.notify_all();
+    }
+}
+
 /// A broker that answers.
 pub struct Broker {
     /// `host:port`.
     pub bootstrap: String,
     /// Directory of a broker that is ours to stop; `None` for one that was given.
     dir: Option<PathBuf>,
+    /// Of the one test that has it.
+    _seat: Option<Seat>,
+}
+
+/// A broker that other tests use too.
+pub struct Shared {
+    broker: Arc<Broker>,
+    _seat: Seat,
+}
+
+impl std::ops::Deref for Shared {
+    type Target = Broker;
+
+    fn deref(&self) -> &Broker {
+        &self.broker
+    }
 }
 
 /// A record read back.
@@ -34,26 +82,50 @@ pub struct Read {
 impl Broker {
     /// Any broker, or `None` after saying that `test` is skipped. Tests that run at the same moment
     /// share one; the last to drop it ends it.
-    pub fn any(test: &str) -> Option<Arc<Broker>> {
+    pub fn any(test: &str) -> Option<Shared> {
+        Broker::shared(test, 1)
+    }
+
+    /// The same for a test beside which no other may use a broker, because it measures.
+    pub fn alone(test: &str) -> Option<Shared> {
+        Broker::shared(test, SEATS)
+    }
+
+    fn shared(test: &str, seats: u32) -> Option<Shared> {
         static SHARED: Mutex<Weak<Broker>> = Mutex::new(Weak::new());
+        let seat = Seat::take(seats);
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(broker) = shared.upgrade() {
-            return Some(broker);
+            return Some(Shared {
+                broker,
+                _seat: seat,
+            });
         }
         let broker = match std::env::var("KAFKA_BOOTSTRAP") {
             Ok(bootstrap) if !bootstrap.is_empty() => Broker {
                 bootstrap,
                 dir: None,
+                _seat: None,
             },
-            _ => Broker::own(test)?,
+            _ => Broker::fresh(test)?,
         };
         let broker = Arc::new(broker);
         *shared = Arc::downgrade(&broker);
-        Some(broker)
+        Some(Shared {
+            broker,
+            _seat: seat,
+        })
     }
 
     /// A broker that the test may stop, or `None` after saying that it is skipped.
     pub fn own(test: &str) -> Option<Broker> {
+        let seat = Seat::take(1);
+        let mut broker = Broker::fresh(test)?;
+        broker._seat = Some(seat);
+        Some(broker)
+    }
+
+    fn fresh(test: &str) -> Option<Broker> {
         let wanted = |name| std::env::var(name).is_ok_and(|v| v == "1");
         if !wanted("TRUELINE_TEST_KAFKA") && !wanted("TRUELINE_TEST_ALL") {
             super::skip(
@@ -66,6 +138,7 @@ impl Broker {
         let mut broker = Broker {
             bootstrap: String::new(),
             dir: Some(dir),
+            _seat: None,
         };
         broker.start();
         Some(broker)

@@ -9,12 +9,20 @@
 // Each test binary compiles this file and uses a part of it.
 #![allow(dead_code)]
 
+pub mod bars;
 pub mod broker;
+pub mod encode;
 pub mod events;
+pub mod expressions;
+pub mod golden;
 pub mod late;
+pub mod oracle;
+pub mod outside;
 pub mod partitions;
+pub mod registry;
 pub mod scrape;
 pub mod service;
+pub mod streams;
 
 use std::io::Write;
 use std::time::{Duration, Instant};

@@ -1,0 +1,9 @@
+//! Records in, events out: every format, every fault, and bytes that nobody made on purpose.
+
+mod bad_input;
+mod formats;
+mod fuzz;
+mod json;
+mod registry;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,333 @@
+//! Predictions that wait while the configuration changes around them: models that go or change places, sources
+//! that begin or cease to be joined, topics in another order.
+
+use std::collections::BTreeMap;
+use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
+use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
+use trueline::judge::JudgeOptions;
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::view::{Outcome, Prediction, View};
+use trueline::window::{Ladder, WindowSpec};
+
+const BEGIN_MS: i64 = 1_700_000_064_000;
+const SECOND: i64 = 1000;
+
+/// A model whose panes are of a second, and its lateness.
+fn model(name: &str, lateness_ms: i64) -> ModelPlan {
+    let windows = vec![WindowSpec::time("6s", 6 * SECOND)];
+    ModelPlan {
+        name: name.to_owned(),
+        segmenting: Segmenting::default(),
+        views: vec![View::Binary],
+        classes: Vec::new(),
+        ladder: Ladder::new(windows, lateness_ms).expect("a valid ladder"),
+        grid: Grid::new(Axis::Linear, 6),
+        judge: JudgeOptions::default(),
+    }
+}
+
+fn join(predictions: u16, outcomes: u16) -> JoinPlan {
+    JoinPlan {
+        predictions,
+        outcomes,
+        maturity_ms: 10 * SECOND,
+        missing: Missing::Drop,
+        repeated: Repeated::First,
+        revise: false,
+        by_model: false,
+        model: None,
+        pending_max: 1000,
+        pending_memory: usize::MAX,
+    }
+}
+
+fn plan(models: &[(&str, i64)], joins: &[(u16, u16)]) -> Plan {
+    Plan {
+        models: models
+            .iter()
+            .map(|(name, late)| model(name, *late))
+            .collect(),
+        joins: joins.iter().map(|(p, o)| join(*p, *o)).collect(),
+        ..Plan::default()
+    }
+}
+
+/// An engine that reads topics of one partition, with a disk for its journals.
+struct Feed {
+    engine: Engine,
+    topics: Vec<String>,
+    offsets: BTreeMap<String, i64>,
+    disk: BTreeMap<(u16, i32, u64), Vec<u8>>,
+}
+
+impl Feed {
+    fn new(plan: Plan, topics: &[&str]) -> Feed {
+        let mut engine = Engine::new(plan);
+        (0..topics.len()).for_each(|source| {
+            engine.assign(source as u16, 0);
+        });
+        Feed {
+            engine,
+            topics: topics.iter().map(ToString::to_string).collect(),
+            offsets: BTreeMap::new(),
+            disk: BTreeMap::new(),
+        }
+    }
+
+    fn source(&self, topic: &str) -> u16 {
+        self.topics
+            .iter()
+            .position(|t| t == topic)
+            .expect("a topic") as u16
+    }
+
+    fn origin(&mut self, topic: &str) -> Origin {
+        let next = self.offsets.entry(topic.to_owned()).or_default();
+        *next += 1;
+        let offset = *next - 1;
+        Origin {
+            source: self.source(topic),
+            partition: 0,
+            offset,
+        }
+    }
+
+    fn predict(&mut self, topic: &str, model: &str, id: u32, second: i64) -> Disposition {
+        let origin = self.origin(topic);
+        let joined = self
+            .engine
+            .plan()
+            .joins
+            .iter()
+            .any(|j| j.predictions == origin.source);
+        let event = Event {
+            weight: None,
+            model,
+            version: "",
+            segment: "",
+            id: &id.to_le_bytes(),
+            time_ms: BEGIN_MS + second * SECOND,
+            arrival_ms: None,
+            prediction: Prediction::Score(0.5),
+            outcome: (!joined).then_some(Outcome::Binary(true)),
+        };
+        let end = self.engine.observe(origin, &event);
+        self.conserved();
+        end
+    }
+
+    fn happen(&mut self, topic: &str, model: Option<&str>, id: u32, second: i64) -> Disposition {
+        let origin = self.origin(topic);
+        let label = Label {
+            model,
+            id: &id.to_le_bytes(),
+            time_ms: BEGIN_MS + second * SECOND,
+            arrival_ms: None,
+            outcome: Outcome::Binary(true),
+        };
+        let end = self.engine.label(origin, &label);
+        self.conserved();
+        end
+    }
+
+    /// Snapshot, journals and all, and a new engine from it under another plan, in which the topics are numbered so.
+    fn restart(&mut self, plan: Plan, topics: &[&str]) {
+        for d in self.engine.take_journals() {
+            let at = (d.join, d.partition, d.segment);
+            let segment = self.disk.entry(at).or_default();
+            assert_eq!(segment.len() as u64, d.offset, "journals are appended to");
+            segment.extend(d.bytes);
+        }
+        let mut snapshot = self.engine.snapshot();
+        snapshot.topics.clone_from(&self.topics);
+        let topics: Vec<String> = topics.iter().map(ToString::to_string).collect();
+        self.topics = snapshot.rebind(&topics);
+        let segments = snapshot.joins.iter().map(|j| {
+            let segment = |m: &JournalMark| self.disk[&(j.join, j.partition, m.segment)].clone();
+            j.marks.iter().map(segment).collect()
+        });
+        let segments: Vec<Vec<Vec<u8>>> = segments.collect();
+        self.engine = Engine::restore_joined(plan, snapshot, &segments).expect("a sound snapshot");
+        (0..topics.len()).for_each(|source| {
+            self.engine.assign(source as u16, 0);
+        });
+        self.conserved();
+    }
+
+    fn counts(&self, topic: &str) -> SourceCounters {
+        self.engine.counters().source(self.source(topic))
+    }
+
+    fn conserved(&self) {
+        for (source, c) in self.engine.counters().sources() {
+            assert_eq!(c.records, c.disposed(), "source {source}: {c:?}");
+        }
+    }
+
+    /// Moves the line of all models far on: whatever waits has its end.
+    fn end(&mut self, predictions: &[(&str, &str)]) {
+        for (topic, model) in predictions {
+            self.predict(topic, model, u32::MAX, 1000);
+        }
+        self.engine.finish();
+        self.conserved();
+        let total = self.engine.counters().total();
+        assert_eq!((total.pending, total.waiting), (0, 0), "{total:?}");
+        assert_eq!(self.engine.retained(), 0);
+    }
+}
+
+const TWO: [&str; 2] = ["p", "o"];
+const PO: [(u16, u16); 1] = [(0, 1)];
+
+#[test]
+fn outcomes_wait_on_when_the_model_that_they_name_goes_and_when_others_go_before_it() {
+    let before = [("*", 1000), ("a", 1000), ("b", 1000), ("c", 1000)];
+    let after: [&[(&str, i64)]; 4] = [
+        &before[..1],
+        &[before[0], before[2], before[3]],
+        &[before[0], before[3], before[2]],
+        &[before[3], before[1]],
+    ];
+    for models in after {
+        let mut feed = Feed::new(plan(&before, &PO), &TWO);
+        for (id, (name, _)) in (0u32..).zip(before) {
+            feed.predict("p", name, 100 + id, 0);
+            assert_eq!(feed.happen("o", Some(name), id, 1), Disposition::Waiting);
+        }
+        feed.restart(plan(models, &PO), &TWO);
+        assert_eq!(feed.counts("o").waiting, 4);
+        // And again: what the first restart made of them is in the journal.
+        feed.restart(plan(models, &PO), &TWO);
+        assert_eq!(feed.counts("o").waiting, 4);
+        let serves = |name: &str| models.iter().any(|(n, _)| [name, "*"].contains(n));
+        for (id, (name, _)) in (0u32..).zip(before).filter(|(_, (n, _))| serves(n)) {
+            feed.predict("p", name, id, 1);
+        }
+        let served = before.iter().filter(|(n, _)| serves(n)).count() as u64;
+        assert_eq!(feed.counts("o").matched, served);
+        feed.end(&[("p", models[0].0)]);
+        assert_eq!(feed.counts("o").orphaned, 4 - served);
+    }
+}
+
+#[test]
+fn an_outcome_is_not_orphaned_by_the_line_of_a_model_that_took_the_place_of_its_own() {
+    let (slow, quick) = (("slow", 60_000), ("quick", 1000));
+    let mut feed = Feed::new(plan(&[quick, slow], &PO), &TWO);
+    feed.predict("p", "slow", 100, 0);
+    assert_eq!(feed.happen("o", Some("slow"), 1, 1), Disposition::Waiting);
+    // The line of the quick one passes, that of the slow one does not.
+    feed.predict("p", "quick", 101, 30);
+    feed.happen("o", Some("quick"), 101, 30);
+    feed.engine.tick(0);
+    assert_eq!(feed.counts("o").waiting, 1);
+    feed.restart(plan(&[slow, quick], &PO), &TWO);
+    feed.restart(plan(&[slow, quick], &PO), &TWO);
+    assert_eq!(feed.counts("o").waiting, 1);
+    assert_eq!(feed.predict("p", "slow", 1, 1), Disposition::Pending);
+    assert_eq!(feed.counts("o").matched, 2);
+    feed.end(&[("p", "slow")]);
+}
+
+const MODEL: [(&str, i64); 1] = [("*", 1000)];
+
+#[test]
+fn a_source_that_begins_to_be_joined_takes_nothing_of_the_one_behind_it() {
+    let topics = ["a", "b", "bo"];
+    let mut feed = Feed::new(plan(&MODEL, &[(1, 2)]), &topics);
+    feed.predict("a", "m", 1, 0);
+    for id in 0..5 {
+        assert_eq!(feed.predict("b", "m", id, 0), Disposition::Pending);
+    }
+    assert_eq!(feed.happen("bo", None, 77, 1), Disposition::Waiting);
+    // Predictions and outcomes of `a` come in one topic: the topics stay as they are.
+    let both = || plan(&MODEL, &[(0, 0), (1, 2)]);
+    feed.restart(both(), &topics);
+    assert!(
+        feed.engine.dropped().is_empty(),
+        "{:?}",
+        feed.engine.dropped()
+    );
+    assert_eq!((feed.counts("b").pending, feed.counts("a").pending), (5, 0));
+    assert_eq!(feed.predict("a", "m", 50, 1), Disposition::Pending);
+    assert_eq!(feed.happen("a", None, 50, 2), Disposition::Matched);
+    assert_eq!(feed.happen("bo", None, 3, 2), Disposition::Matched);
+    feed.restart(both(), &topics);
+    assert_eq!((feed.counts("b").pending, feed.counts("a").pending), (5, 1));
+    feed.end(&[("a", "m"), ("b", "m")]);
+    let (a, b) = (feed.counts("a"), feed.counts("b"));
+    assert_eq!((a.observed, b.observed), (2, 1));
+    assert_eq!((a.expired, b.expired), (1, 5), "the last of each, and four");
+}
+
+#[test]
+fn a_source_that_is_no_longer_joined_loses_what_waited_and_says_so() {
+    let topics = ["a", "b", "bo"];
+    let mut feed = Feed::new(plan(&MODEL, &[(0, 0), (1, 2)]), &topics);
+    for id in 0..3 {
+        feed.predict("a", "m", id, 0);
+        feed.predict("b", "m", id, 0);
+        feed.predict("b", "m", 10 + id, 0);
+    }
+    feed.happen("a", None, 99, 0);
+    feed.restart(plan(&MODEL, &[(1, 2)]), &topics);
+    let said = feed.engine.dropped();
+    assert!(said.len() == 1 && said[0].contains("a/0"), "{said:?}");
+    let (a, b) = (feed.counts("a"), feed.counts("b"));
+    assert_eq!((a.pending, a.expired, a.waiting, a.orphaned), (0, 3, 0, 1));
+    assert_eq!((b.pending, b.expired), (6, 0));
+    // Joined again, it begins anew, and its journals are not those of `b`.
+    feed.restart(plan(&MODEL, &[(1, 2)]), &topics);
+    assert_eq!(feed.counts("b").pending, 6);
+    feed.disk.retain(|at, _| at.0 == 1);
+    feed.restart(plan(&MODEL, &[(0, 0), (1, 2)]), &topics);
+    feed.predict("a", "m", 7, 1);
+    feed.restart(plan(&MODEL, &[(0, 0), (1, 2)]), &topics);
+    assert_eq!((feed.counts("a").pending, feed.counts("b").pending), (1, 6));
+    feed.end(&[("a", "m"), ("b", "m")]);
+}
+
+#[test]
+fn predictions_that_wait_follow_their_topics_into_another_order() {
+    let mut feed = Feed::new(plan(&MODEL, &[(0, 1), (2, 3)]), &["a", "ao", "b", "bo"]);
+    for id in 0..4 {
+        feed.predict("a", "m", id, 0);
+        feed.predict("b", "m", id, 0);
+    }
+    feed.happen("ao", None, 20, 1);
+    let order = ["c", "b", "bo", "a", "ao"];
+    for _ in 0..2 {
+        feed.restart(plan(&MODEL, &[(1, 2), (3, 4)]), &order);
+        assert!(feed.engine.dropped().is_empty());
+        assert_eq!((feed.counts("a").pending, feed.counts("b").pending), (4, 4));
+        assert_eq!(feed.counts("ao").waiting, 1);
+    }
+    assert_eq!(feed.happen("ao", None, 1, 2), Disposition::Matched);
+    assert_eq!(feed.happen("bo", None, 2, 2), Disposition::Matched);
+    assert_eq!(feed.predict("a", "m", 20, 1), Disposition::Pending);
+    feed.end(&[("a", "m"), ("b", "m")]);
+    assert_eq!(
+        (feed.counts("a").observed, feed.counts("b").observed),
+        (2, 1)
+    );
+}
+
+#[test]
+fn a_join_with_another_outcome_topic_starts_over_and_says_so() {
+    let topics = ["a", "b", "bo"];
+    let mut feed = Feed::new(plan(&MODEL, &[(1, 2)]), &topics);
+    feed.predict("b", "m", 1, 0);
+    feed.happen("bo", None, 9, 0);
+    feed.restart(plan(&MODEL, &[(1, 1)]), &topics);
+    assert_eq!(feed.engine.dropped().len(), 1);
+    assert_eq!(
+        (feed.counts("b").expired, feed.counts("bo").orphaned),
+        (1, 1)
+    );
+    feed.predict("b", "m", 2, 1);
+    assert_eq!(feed.happen("b", None, 2, 1), Disposition::Matched);
+    feed.restart(plan(&MODEL, &[(1, 1)]), &topics);
+    feed.end(&[("b", "m"), ("a", "m")]);
+}

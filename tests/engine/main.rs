@@ -1,0 +1,17 @@
+//! The engine as a whole: laws over generated events, joins, restarts, partitions that move.
+
+mod aggregator;
+mod comparison;
+mod detector;
+mod join;
+mod join_plans;
+mod late_outcomes;
+mod memory;
+mod promises;
+mod segments;
+mod shards;
+mod spill;
+mod state;
+#[path = "../support/mod.rs"]
+mod support;
+mod tap;

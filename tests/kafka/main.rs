@@ -1,0 +1,18 @@
+//! The program on a real Kafka that is stopped, frozen, killed and cleaned up under it.
+
+mod alerts;
+mod broker;
+mod comparison;
+mod consumer;
+mod end_to_end;
+mod kills;
+mod mock;
+mod moves;
+mod ranges;
+mod rebootstrap;
+mod retention;
+mod soak;
+#[path = "../support/mod.rs"]
+mod support;
+mod tls;
+mod workers_and_judge;

@@ -1,0 +1,153 @@
+//! Records and topics that are gone, on a real Kafka: what retention deleted before it was read is counted and told,
+//! and a topic that was made anew is never taken for the one before.
+
+use crate::support;
+use std::time::Duration;
+
+use crate::support::broker::{Broker, Sender, unique};
+use crate::support::service::{LIMIT, Service};
+use crate::support::wait_for;
+
+const EACH: u64 = 1000;
+
+fn config(brokers: &str, topic: &str, also: &str) -> String {
+    format!(
+        r#"
+version = 1
+[kafka]
+brokers = "{brokers}"
+group = "{topic}"
+statistics_interval = "1s"
+[kafka.options]
+"topic.metadata.refresh.interval.ms" = "1000"
+[[source]]
+topics = ["{topic}"]
+fields = {{ score = "score", time = "time_ms" }}
+{also}
+[[model]]
+name = "*"
+windows = [{{ width = "10h", slide = "10m" }}]
+lateness = "30m"
+[model.alert]
+stale_after = "7d"
+[http]
+listen = "LISTEN"
+[state]
+directory = "STATE"
+interval = "1s"
+"#
+    )
+}
+
+/// Sends so many events to each of two partitions.
+fn send(sender: &mut Sender, topic: &str, n: u64) {
+    let now = support::late::now_ms() - support::late::MINUTE;
+    for i in 0..n {
+        for partition in [0, 1] {
+            let time_ms = now + i as i64;
+            let text = format!(
+                r#"{{"model":"m","score":0.5,"outcome":{},"time_ms":{time_ms}}}"#,
+                i % 2
+            );
+            sender.send(topic, partition, text.as_bytes());
+        }
+    }
+    sender.flush();
+}
+
+fn wait_read(service: &Service, n: u64) {
+    wait_for("the records to be read", LIMIT, || {
+        let read = service.scrape()?.sum("trueline_records_read_total", &[]);
+        (read == n as f64).then_some(())
+    });
+}
+
+fn lost(service: &Service) -> f64 {
+    service.metric("trueline_records_lost_total", &[])
+}
+
+#[test]
+fn records_that_were_deleted_before_they_were_read_are_counted_and_the_rest_is_read() {
+    let name = "records_that_were_deleted_before_they_were_read_are_counted_and_the_rest_is_read";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-gone-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    let mut service = Service::start(&config(&broker.bootstrap, &topic, ""));
+    send(&mut sender, &topic, EACH);
+    wait_read(&service, 2 * EACH);
+    assert_eq!(lost(&service), 0.0);
+    assert_eq!(service.end("TERM"), Some(0));
+
+    // While it is down, 300 that it has not read go from one partition, and from the other none that it has not.
+    send(&mut sender, &topic, EACH);
+    broker.delete_records(&topic, 0, EACH as i64 + 300);
+    broker.delete_records(&topic, 1, EACH as i64 - 500);
+    service.start_again();
+    wait_read(&service, 4 * EACH - 300);
+    assert_eq!(lost(&service), 300.0);
+    service.wait_for_line(&["ERROR", "deleted by the broker", r#""from":1000,"to":1300"#]);
+    service.wait_ready();
+
+    // And it goes on, and so does the next.
+    send(&mut sender, &topic, 10);
+    wait_read(&service, 4 * EACH - 300 + 20);
+    // Snapshots are taken every second; one that was killed before would find the same gap again.
+    std::thread::sleep(Duration::from_secs(4));
+    service.end("KILL");
+    send(&mut sender, &topic, 10);
+    service.start_again();
+    wait_read(&service, 4 * EACH - 300 + 40);
+    assert_eq!(lost(&service), 0.0, "counted once");
+    assert_eq!(service.end("TERM"), Some(0));
+}
+
+#[test]
+fn a_recreated_topic_is_not_read_until_an_offset_is_given() {
+    let name = "a_recreated_topic_is_not_read_until_an_offset_is_given";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-anew-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    let mut service = Service::start(&config(&broker.bootstrap, &topic, ""));
+    send(&mut sender, &topic, EACH);
+    wait_read(&service, 2 * EACH);
+    service.wait_ready();
+    // Under its eyes: the topic goes and comes back, with less in it.
+    drop(sender);
+    broker.delete_topic(&topic);
+    std::thread::sleep(Duration::from_secs(2));
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    send(&mut sender, &topic, 100);
+    let said = service.wait_not_ready(&[&format!("partition {topic}/0"), "on_truncated"]);
+    assert!(said.contains("and was read up to 1000"), "{said}");
+    wait_for("both partitions to be barred", LIMIT, || {
+        let barred = service.scrape()?.sum("trueline_partition_suspended", &[]);
+        (barred == 2.0).then_some(())
+    });
+    wait_read(&service, 2 * EACH);
+
+    // A restart says the same.
+    assert_eq!(service.end("TERM"), Some(0));
+    service.start_again();
+    service.wait_not_ready(&[&format!("partition {topic}/1"), "on_truncated"]);
+    assert_eq!(service.end("TERM"), Some(0));
+
+    // Now it is told where to go on, and is killed while it does.
+    service.rewrite(|text| text.replace("fields = {", "on_truncated = \"earliest\"\nfields = {"));
+    service.start_again();
+    wait_read(&service, 2 * EACH + 200);
+    service.wait_ready();
+    service.end("KILL");
+    service.start_again();
+    send(&mut sender, &topic, 50);
+    wait_read(&service, 2 * EACH + 300);
+    service.wait_ready();
+    assert_eq!(service.metric("trueline_partition_suspended", &[]), 0.0);
+    assert_eq!(service.end("TERM"), Some(0));
+}

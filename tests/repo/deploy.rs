@@ -1,0 +1,304 @@
+//! The files of `deploy/` against the one table of metrics: a rule or panel cannot name a metric or a
+//! label that the program does not export, and no alert is without its page.
+//!
+//! Read as text: the rules are plain YAML with one expression per `expr:`, the dashboard is JSON. What
+//! the expressions mean is checked by promtool and a real Prometheus in `tests/repo/prometheus.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::support::expressions::{alerts, dashboard, deploy, rules};
+use trueline::telemetry::metrics::{Kind, TABLE, markdown};
+
+/// Labels that Prometheus itself adds.
+const ADDED: [&str; 2] = ["job", "instance"];
+
+/// Labels by name of every series that may be asked for: the table, and what the rules record.
+fn known() -> BTreeMap<String, BTreeSet<String>> {
+    let mut known = BTreeMap::new();
+    for row in TABLE {
+        let labels = |more: &'static [&'static str]| -> BTreeSet<String> {
+            let all = row.all_labels().chain(ADDED).chain(more.iter().copied());
+            all.map(str::to_owned).collect()
+        };
+        if row.kind == Kind::Histogram {
+            known.insert(format!("{}_bucket", row.name), labels(&["le"]));
+            known.insert(format!("{}_sum", row.name), labels(&[]));
+            known.insert(format!("{}_count", row.name), labels(&[]));
+        } else {
+            known.insert(row.name.to_owned(), labels(&[]));
+        }
+    }
+    for (name, expr) in rules("trueline_rules.yml", "record") {
+        let labels = words(&expr)
+            .filter(|word| !word.starts_with("trueline"))
+            .map(str::to_owned);
+        known.insert(name, labels.collect());
+    }
+    known
+}
+
+/// Identifiers of an expression; recorded names contain colons.
+fn words(expr: &str) -> impl Iterator<Item = &str> {
+    expr.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))
+        .filter(|word| !word.is_empty())
+}
+
+/// Metrics of an expression with the labels that their selectors use.
+fn selectors(expr: &str) -> Vec<(String, Vec<String>)> {
+    let mut found = Vec::new();
+    let mut rest = expr;
+    while let Some(at) = rest.find(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        rest = &rest[at..];
+        let end = rest
+            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))
+            .unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(end);
+        rest = tail;
+        let ours = ["trueline", "process_", "up"]
+            .iter()
+            .any(|start| word.starts_with(start));
+        if !ours {
+            continue;
+        }
+        let mut labels = Vec::new();
+        if let Some(inside) = tail.strip_prefix('{') {
+            let (inside, after) = inside.split_once('}').unwrap();
+            rest = after;
+            for part in inside.split("\",") {
+                let name = part.split(['=', '!']).next().unwrap().trim();
+                labels.push(name.to_owned());
+            }
+        }
+        found.push((word.to_owned(), labels));
+    }
+    found
+}
+
+fn check(place: &str, expr: &str, known: &BTreeMap<String, BTreeSet<String>>) {
+    let selectors = selectors(expr);
+    assert!(!selectors.is_empty(), "{place}: no metric in `{expr}`");
+    for (name, labels) in selectors {
+        if matches!(name.as_str(), "trueline" | "up") {
+            continue;
+        }
+        let of = known
+            .get(&name)
+            .unwrap_or_else(|| panic!("{place}: `{name}` is not in the table of metrics"));
+        for label in labels {
+            assert!(
+                of.contains(&label),
+                "{place}: `{name}` has no label `{label}`"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_expression_names_metrics_and_labels_of_the_table() {
+    let known = known();
+    for (name, expr) in rules("trueline_rules.yml", "record") {
+        check(&name, &expr, &known);
+    }
+    for (name, expr) in rules("trueline_alerts.yml", "alert") {
+        check(&name, &expr, &known);
+    }
+    let (queries, variables) = dashboard();
+    assert!(queries.len() > 40 && variables.len() == 5);
+    for (title, expr) in queries {
+        check(&title, &expr, &known);
+    }
+    for (name, metric, label) in variables {
+        check(&name, &metric, &known);
+        let (of, _) = metric.split_once('{').unwrap_or((&metric, ""));
+        assert!(known[of].contains(&label), "variable {name}");
+    }
+}
+
+#[test]
+fn every_metric_of_a_window_is_on_the_dashboard_or_said_why_not() {
+    // Shown as text elsewhere, or only of use to other rules.
+    let left_out = [
+        "trueline_window_start_timestamp_seconds",
+        "trueline_window_evaluated_timestamp_seconds",
+        "trueline_window_positives",
+        "trueline_window_events_effective",
+        "trueline_alert_since_timestamp_seconds",
+        "trueline_ece_l2_squared",
+        "trueline_ece_l2_contains_zero",
+        "trueline_tcal_reject",
+        "trueline_discrete_p_value",
+        "trueline_class_adjusted_p_value",
+        "trueline_kernel_sample_events",
+        "trueline_reject",
+        "trueline_direction",
+        "trueline_spiegelhalter_z",
+    ];
+    let (queries, _) = dashboard();
+    let shown: BTreeSet<&str> = queries.iter().flat_map(|(_, expr)| words(expr)).collect();
+    for row in TABLE
+        .iter()
+        .filter(|row| row.group.labels().contains(&"window"))
+    {
+        let is_shown = shown.contains(row.name);
+        assert_ne!(is_shown, left_out.contains(&row.name), "{}", row.name);
+    }
+}
+
+/// The headings of the sections of a page, in order.
+fn sections(page: &str) -> impl Iterator<Item = &str> {
+    page.lines().filter_map(|line| line.strip_prefix("## "))
+}
+
+#[test]
+fn every_alert_has_its_page_and_every_page_its_alert() {
+    let text = fs::read_to_string(deploy("prometheus/trueline_alerts.yml")).unwrap();
+    let known = known();
+    let mut pages = BTreeSet::new();
+    for name in alerts() {
+        let page = format!("{name}.md");
+        assert!(
+            text.contains(&format!("runbook_url: deploy/runbooks/{page}")),
+            "{name}"
+        );
+        let body = fs::read_to_string(deploy(&format!("runbooks/{page}"))).unwrap();
+        assert!(body.starts_with(&format!("# {name}\n")), "{page}");
+        assert!(
+            sections(&body).eq(["What it means", "Check", "Fix"]),
+            "{page}"
+        );
+        for (metric, labels) in selectors(&body)
+            .into_iter()
+            .filter(|(m, _)| m.starts_with("trueline_"))
+        {
+            let of = known
+                .get(&metric)
+                .unwrap_or_else(|| panic!("{page}: {metric}"));
+            assert!(
+                labels.iter().all(|label| of.contains(label)),
+                "{page}: {metric}"
+            );
+        }
+        pages.insert(page);
+    }
+    for entry in fs::read_dir(deploy("runbooks")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(pages.contains(&name), "{name} has no alert");
+    }
+}
+
+#[test]
+fn every_alert_has_a_rule_test_that_fires_and_one_that_is_silent() {
+    let text = fs::read_to_string(deploy("prometheus/trueline_rules_test.yml")).unwrap();
+    for name in alerts() {
+        let named = text.matches(&format!("alertname: {name}")).count();
+        let page = format!("runbook_url: deploy/runbooks/{name}.md");
+        assert!(text.contains(&page), "{name} never fires in the rule tests");
+        assert!(named >= 1, "{name}");
+    }
+}
+
+#[test]
+fn the_reference_of_metrics_is_the_table() {
+    let path = deploy("prometheus/README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- metrics: begin -->", "<!-- metrics: end -->");
+    let (before, rest) = readme.split_once(begin).expect("the opening marker");
+    let (written, after) = rest.split_once(end).expect("the closing marker");
+    let table = markdown();
+    if std::env::var_os("TRUELINE_BLESS").is_some() {
+        fs::write(path, format!("{before}{begin}\n{table}\n{end}{after}")).unwrap();
+    } else {
+        let hint = "deploy/prometheus/README.md is not current: TRUELINE_BLESS=1 writes it";
+        assert!(written.trim() == table, "{hint}");
+    }
+}
+
+#[test]
+fn the_schema_of_alerts_is_that_of_the_notices_that_leave() {
+    let path = deploy("alert.schema.json");
+    let now = format!("{:#}\n", trueline::notify::notification::schema());
+    if std::env::var_os("TRUELINE_BLESS").is_some() {
+        fs::write(&path, &now).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == now,
+        "deploy/alert.schema.json is not current: TRUELINE_BLESS=1 writes it"
+    );
+}
+
+#[test]
+fn what_the_sinks_are_told_has_a_rule_of_the_same_name_and_a_runbook() {
+    let name = trueline::notify::notification::ALERT_NAME;
+    assert!(alerts().iter().any(|alert| alert == name));
+    assert!(deploy(&format!("runbooks/{name}.md")).exists());
+}
+
+/// The pages of the repository that people read.
+pub fn pages() -> Vec<std::path::PathBuf> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let names = [
+        "README.md",
+        "CHANGELOG.md",
+        "config/README.md",
+        "tests/README.md",
+    ];
+    let mut pages: Vec<_> = names.iter().map(|name| root.join(name)).collect();
+    let mut folders = vec![root.join("deploy"), root.join("tests/papers")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    pages
+}
+
+/// The anchors of a page, as they are made of its headings.
+fn anchors(page: &str) -> Vec<String> {
+    let headings = page.lines().filter(|l| l.starts_with('#'));
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let anchor = |l: &str| -> String {
+        let text = l.trim_start_matches('#').trim().to_lowercase();
+        text.chars()
+            .filter(kept)
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+#[test]
+fn every_link_of_a_page_leads_somewhere() {
+    let mut seen = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1) {
+            let link = link.split(')').next().unwrap_or_default();
+            if link.contains("://") {
+                continue;
+            }
+            let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+            let target = match file {
+                "" => page.clone(),
+                file => page.parent().unwrap().join(file),
+            };
+            assert!(target.exists(), "{}: {link}", page.display());
+            if !anchor.is_empty() {
+                let there = anchors(&fs::read_to_string(&target).unwrap());
+                assert!(
+                    there.iter().any(|a| a == anchor),
+                    "{}: {link}",
+                    page.display()
+                );
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "the test bites: {seen} links");
+}

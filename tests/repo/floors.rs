@@ -1,0 +1,510 @@
+//! The floors of the crate, checked by reading its source.
+//!
+//! Modules sit on floors and import downwards only. The order is what makes the core testable without
+//! a broker and the mathematics readable without the core, and it erodes one convenient `use` at a
+//! time; so it is read off the source here rather than remembered. Read as text, not through the
+//! compiler: a path written in full inside a function counts as an import too, and the check needs no
+//! build. The price is a small scanner that blanks comments and strings before it looks; it is tested
+//! below, as is that each rule bites.
+//!
+//! | floor | module |
+//! |---|---|
+//! | 0 | `stats` |
+//! | 1 | `window`, `alert` |
+//! | 2 | `collect`, `judge` |
+//! | 3 | `kafka`, `decode`, `store`, `http`, `notify`, `registry`, `telemetry` |
+//! | 4 | `config` |
+//! | 5 | `app`, `cli`, `demo` |
+//!
+//! Rules: no import upwards; none sideways on floors 1 and 3, except of `telemetry` by its neighbours
+//! (so that an edge can be replaced alone); no clock, thread, async runtime, log or broker on floors 0
+//! to 2 (so that the same input gives the same bits); `stats` depends on statrs and serde alone, which
+//! its manifest says; outside tests no `unwrap()`, `panic!`, `todo!` or `unimplemented!` on floors 0 to 4; `unsafe` only where
+//! its argument is written, in `kafka/native.rs`.
+
+use std::path::{Path, PathBuf};
+
+/// Module name and floor.
+const FLOORS: &[(&str, u32)] = &[
+    ("stats", 0),
+    ("window", 1),
+    ("alert", 1),
+    ("collect", 2),
+    ("judge", 2),
+    ("kafka", 3),
+    ("decode", 3),
+    ("store", 3),
+    ("http", 3),
+    ("notify", 3),
+    ("registry", 3),
+    ("telemetry", 3),
+    ("config", 4),
+    ("app", 5),
+    ("cli", 5),
+    ("demo", 5),
+    ("reproduce", 5),
+];
+
+/// Imports against the floors that are allowed by name, each with its reason.
+const ALLOWED_IMPORTS: &[(&str, &str, &str)] = &[];
+
+/// What floors 0 to 2 must not mention, with the reason told to whoever wrote it.
+const BANNED_IN_CORE: &[(&str, &str)] = &[
+    ("Instant::now", "`now` is an argument of the core"),
+    ("SystemTime", "`now` is an argument of the core"),
+    ("std::thread", "the core runs on its caller's thread"),
+    ("std::net", "the core opens no socket"),
+    ("std::fs", "the core reads and writes no file"),
+    ("tokio::", "the core is not async"),
+    (
+        "tracing::",
+        "the core returns what happened instead of logging it",
+    ),
+    ("rdkafka::", "the core knows no broker"),
+    ("dashmap::", "the core shares nothing between threads"),
+    (
+        "println!",
+        "the core returns what happened instead of printing it",
+    ),
+    (
+        "eprintln!",
+        "the core returns what happened instead of printing it",
+    ),
+    ("thread_rng", "a seed is an argument of the core"),
+];
+
+/// What floors 0 to 4 must not mention outside tests: bad data is an answer there, never the end.
+const BANNED_OUTSIDE_TESTS: &[(&str, &str)] = &[
+    (
+        ".unwrap()",
+        "return the error, or `expect` with why it cannot happen",
+    ),
+    ("panic!", "return the error, or assert a named invariant"),
+    ("todo!", "finish it or leave it out"),
+    ("unimplemented!", "finish it or leave it out"),
+];
+
+/// The one file whose `unsafe` carries its safety argument.
+const UNSAFE_FILE: &str = "kafka/native.rs";
+
+#[test]
+fn every_import_goes_downwards_and_the_core_touches_nothing_outside() {
+    let mut faults = Vec::new();
+    let sources = sources();
+    assert!(!sources.is_empty(), "no source files found");
+    for (path, text) in &sources {
+        faults.extend(check(path, text));
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn every_top_level_module_has_a_floor() {
+    for (path, _) in sources() {
+        let module = module_of(&path);
+        let known = matches!(module, "lib" | "main") || floor_of(module).is_some();
+        assert!(
+            known,
+            "src/{path}: module `{module}` has no floor; give it one in tests/repo/floors.rs"
+        );
+    }
+}
+
+#[test]
+fn an_upward_import_is_found_however_it_is_written() {
+    let cases = [
+        ("stats/x.rs", "use crate::window::Ladder;"),
+        ("stats/x.rs", "fn f() -> crate::judge::Verdict { g() }"),
+        ("window/x.rs", "pub(crate) use crate :: collect::Event;"),
+        (
+            "collect/x.rs",
+            "use crate::{stats::sums::Sums, app::engine::Engine};",
+        ),
+        (
+            "judge/x.rs",
+            "use crate::{\n    stats::{sums, axis},\n    http::serve,\n};",
+        ),
+        ("judge.rs", "use crate::kafka;"),
+        ("config/x.rs", "use crate::cli::Args;"),
+        (
+            "stats/x.rs",
+            "#[cfg(test)] mod tests { use crate::window::Ladder; }",
+        ),
+    ];
+    for (path, text) in cases {
+        assert_eq!(
+            check(path, text).len(),
+            1,
+            "{path}: {text}: {:?}",
+            check(path, text)
+        );
+    }
+}
+
+#[test]
+fn a_sideways_import_between_edges_is_found_and_one_of_telemetry_is_not() {
+    assert_eq!(check("kafka/x.rs", "use crate::decode::Decoder;").len(), 1);
+    assert_eq!(check("window/x.rs", "use crate::alert::Rule;").len(), 1);
+    assert_eq!(check("telemetry/x.rs", "use crate::http::serve;").len(), 1);
+    assert!(check("http/x.rs", "use crate::telemetry::Published;").is_empty());
+    assert!(
+        check(
+            "http/x.rs",
+            "use crate::http::route; use crate::judge::Verdict;"
+        )
+        .is_empty()
+    );
+    assert!(check("demo/x.rs", "use crate::app::run; use crate::stats::axis;").is_empty());
+}
+
+#[test]
+fn a_clock_a_thread_or_a_log_in_the_core_is_found() {
+    let cases = [
+        "let t = std::time::Instant::now();",
+        "use std::time::{Duration, SystemTime};",
+        "std::thread::spawn(f);",
+        "tokio::spawn(f);",
+        "tracing::info!(\"x\");",
+        "use rdkafka::Message;",
+    ];
+    for text in cases {
+        assert_eq!(check("collect/x.rs", text).len(), 1, "{text}");
+        assert!(check("app/x.rs", text).is_empty(), "{text}");
+    }
+}
+
+/// `stats` is a crate of its own, so the compiler keeps all else out of it.
+#[test]
+fn the_mathematics_depends_on_statrs_and_optionally_on_serde_alone() {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/stats/Cargo.toml");
+    let text = std::fs::read_to_string(manifest).expect("the manifest can be read");
+    let (_, dependencies) = text
+        .split_once("[dependencies]")
+        .expect("it has dependencies");
+    let lines = dependencies.lines().skip(1);
+    let found: Vec<&str> = lines
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .map(|line| line.split(' ').next().unwrap_or(line))
+        .collect();
+    assert_eq!(found, ["serde", "statrs"]);
+    let serde = dependencies.lines().find(|line| line.starts_with("serde"));
+    assert!(serde.is_some_and(|line| line.contains("optional = true")));
+    for section in ["[dev-dependencies]", "[build-dependencies]", "[target."] {
+        assert!(!text.contains(section), "{section}");
+    }
+}
+
+#[test]
+fn an_unwrap_or_unsafe_is_found_outside_tests_and_forgiven_inside() {
+    assert_eq!(check("decode/x.rs", "fn f() { g().unwrap() }").len(), 1);
+    assert_eq!(check("store/x.rs", "fn f() { todo!() }").len(), 1);
+    assert!(
+        check(
+            "decode/x.rs",
+            "#[cfg(test)]\nmod tests { fn f() { g().unwrap() } }"
+        )
+        .is_empty()
+    );
+    let after = "#[cfg(test)]\nmod tests { fn f() { g().unwrap() } }\nfn h() { i().unwrap() }";
+    assert_eq!(check("decode/x.rs", after).len(), 1);
+    assert_eq!(check("decode/x.rs", "unsafe { g() }").len(), 1);
+    assert!(check("kafka/native.rs", "unsafe { g() }").is_empty());
+    assert!(check("kafka/x.rs", "#![deny(unsafe_code)]").is_empty());
+}
+
+#[test]
+fn words_in_comments_and_strings_are_not_code() {
+    let text = r##"
+        //! panic! and crate::app are words here.
+        /* unsafe /* nested */ todo! */
+        const A: &str = "use crate::app; .unwrap() \" panic!";
+        const B: &str = r#"unsafe " todo!"#;
+        const C: char = '"';
+        fn f<'a>(x: &'a str) -> &'a str { x }
+        const D: char = '\'';
+    "##;
+    assert_eq!(check("stats/x.rs", text), Vec::<String>::new());
+    let code_after = format!("{text}\nfn f() {{ g().unwrap() }}");
+    assert_eq!(check("stats/x.rs", &code_after).len(), 1);
+}
+
+/// All faults of one file; `path` is relative to `src`.
+fn check(path: &str, text: &str) -> Vec<String> {
+    let code = blank_comments_and_strings(text);
+    let module = module_of(path);
+    let Some(floor) = floor_of(module) else {
+        return Vec::new();
+    };
+    let mut faults = Vec::new();
+    for (line, target) in crate_imports(&code) {
+        if let Some(why) = import_fault(module, floor, &target) {
+            faults.push(format!(
+                "src/{path}:{line}: `{module}` imports `{target}`: {why}"
+            ));
+        }
+    }
+    let outside_tests = if is_test_file(path) {
+        String::new()
+    } else {
+        blank_tests(&code)
+    };
+    let mut ban = |words: &[(&str, &str)]| {
+        for (word, why) in words {
+            for line in lines_with(&outside_tests, word) {
+                faults.push(format!("src/{path}:{line}: `{word}`: {why}"));
+            }
+        }
+    };
+    if floor <= 2 {
+        ban(BANNED_IN_CORE);
+    }
+    if floor <= 4 {
+        ban(BANNED_OUTSIDE_TESTS);
+    }
+    if path != UNSAFE_FILE {
+        ban(&[(
+            "unsafe",
+            "only kafka/native.rs may, with its safety argument",
+        )]);
+    }
+    faults
+}
+
+/// A file that a `#[cfg(test)] mod tests;` elsewhere brings in.
+fn is_test_file(path: &str) -> bool {
+    path.ends_with("tests.rs") || path.contains("/tests/")
+}
+
+/// Why `module` may not import `target`, or None when it may.
+fn import_fault(module: &str, floor: u32, target: &str) -> Option<&'static str> {
+    let target_floor = floor_of(target)?;
+    if target == module
+        || ALLOWED_IMPORTS
+            .iter()
+            .any(|a| (a.0, a.1) == (module, target))
+    {
+        return None;
+    }
+    if target_floor > floor {
+        return Some("imports go downwards only");
+    }
+    // Floor 2 is the two stages and floor 5 the wiring: neighbours there belong together.
+    let sideways = target_floor == floor && matches!(floor, 1 | 3) && target != "telemetry";
+    sideways.then_some("neighbours on this floor do not know one another")
+}
+
+fn floor_of(module: &str) -> Option<u32> {
+    FLOORS.iter().find(|f| f.0 == module).map(|f| f.1)
+}
+
+/// `stats/axis.rs` and `stats.rs` belong to `stats`.
+fn module_of(path: &str) -> &str {
+    path.split('/')
+        .next()
+        .unwrap_or(path)
+        .trim_end_matches(".rs")
+}
+
+/// First segments of all `crate::…` paths and `crate::{…}` groups, with their lines.
+fn crate_imports(code: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, _) in words(code, "crate") {
+        let Some(rest) = code[at + 5..].trim_start().strip_prefix("::") else {
+            continue;
+        };
+        let rest = rest.trim_start();
+        let line = line_of(code, at);
+        if let Some(group) = rest.strip_prefix('{') {
+            found.extend(group_heads(group).into_iter().map(|head| (line, head)));
+        } else {
+            found.push((line, identifier(rest)));
+        }
+    }
+    found
+}
+
+/// `stats::{a, b}, app::c}` gives `stats` and `app`.
+fn group_heads(group: &str) -> Vec<String> {
+    let (mut depth, mut heads, mut at_head) = (0, Vec::new(), true);
+    for (i, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => at_head = true,
+            c if at_head && depth == 0 && (c.is_alphabetic() || c == '_') => {
+                heads.push(identifier(&group[i..]));
+                at_head = false;
+            }
+            _ => {}
+        }
+    }
+    heads
+}
+
+fn identifier(text: &str) -> String {
+    text.chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
+}
+
+/// Occurrences of `word` that are not part of a longer identifier.
+fn words<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = (usize, &'a str)> {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices(word).filter(move |(at, w)| {
+        let before = code[..*at].chars().next_back();
+        let after = code[at + w.len()..].chars().next();
+        let free_before = !w.starts_with(part) || !before.is_some_and(part);
+        let free_after = !w.ends_with(part) || !after.is_some_and(part);
+        free_before && free_after
+    })
+}
+
+fn lines_with(code: &str, word: &str) -> Vec<usize> {
+    words(code, word).map(|(at, _)| line_of(code, at)).collect()
+}
+
+fn line_of(code: &str, at: usize) -> usize {
+    code[..at].matches('\n').count() + 1
+}
+
+/// Blanks every item under `#[cfg(test)]`, to its closing brace or semicolon, keeping lines.
+fn blank_tests(code: &str) -> String {
+    let mut out = code.to_string();
+    while let Some(start) = out.find("#[cfg(test)]") {
+        let mut depth = 0;
+        let mut end = out.len();
+        for (i, c) in out[start..].char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 && (c == '}' || c == ';') {
+                end = start + i + 1;
+                break;
+            }
+        }
+        let blank: String = out[start..end]
+            .chars()
+            .map(|c| if c == '\n' { c } else { ' ' })
+            .collect();
+        out.replace_range(start..end, &blank);
+    }
+    out
+}
+
+/// Replaces comments and the insides of string and character literals by spaces, keeping lines.
+fn blank_comments_and_strings(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while at < chars.len() {
+        let end = literal_or_comment_end(&chars, at);
+        if end > at {
+            out.extend(
+                chars[at..end]
+                    .iter()
+                    .map(|&c| if c == '\n' { c } else { ' ' }),
+            );
+            at = end;
+        } else {
+            out.push(chars[at]);
+            at += 1;
+        }
+    }
+    out
+}
+
+/// Where the comment or literal that begins at `at` ends, or `at` when none begins there.
+fn literal_or_comment_end(chars: &[char], at: usize) -> usize {
+    let is = |i: usize, c: char| chars.get(i) == Some(&c);
+    match chars[at] {
+        '/' if is(at + 1, '/') => skip_until(chars, at, |i| chars[i] == '\n'),
+        '/' if is(at + 1, '*') => block_comment_end(chars, at),
+        '"' => quoted_end(chars, at, '"'),
+        'r' if raw_string_hashes(chars, at).is_some() => raw_string_end(chars, at),
+        // A lifetime has no closing quote two characters on; a character literal has, or an escape.
+        '\'' if is(at + 1, '\\') || is(at + 2, '\'') => quoted_end(chars, at, '\''),
+        _ => at,
+    }
+}
+
+fn skip_until(chars: &[char], from: usize, stop: impl Fn(usize) -> bool) -> usize {
+    (from..chars.len())
+        .find(|&i| stop(i))
+        .unwrap_or(chars.len())
+}
+
+fn block_comment_end(chars: &[char], at: usize) -> usize {
+    let (mut depth, mut i) = (0, at);
+    while i + 1 < chars.len() {
+        match (chars[i], chars[i + 1]) {
+            ('/', '*') => (depth, i) = (depth + 1, i + 2),
+            ('*', '/') => (depth, i) = (depth - 1, i + 2),
+            _ => i += 1,
+        }
+        if depth == 0 {
+            return i;
+        }
+    }
+    chars.len()
+}
+
+fn quoted_end(chars: &[char], at: usize, quote: char) -> usize {
+    let mut i = at + 1;
+    while i < chars.len() && chars[i] != quote {
+        i += if chars[i] == '\\' { 2 } else { 1 };
+    }
+    (i + 1).min(chars.len())
+}
+
+/// Number of `#` of a raw string that begins at `at`, or None when none does.
+fn raw_string_hashes(chars: &[char], at: usize) -> Option<usize> {
+    if at > 0 && (chars[at - 1].is_alphanumeric() && chars[at - 1] != 'b' || chars[at - 1] == '_') {
+        return None;
+    }
+    let hashes = chars[at + 1..].iter().take_while(|c| **c == '#').count();
+    (chars.get(at + 1 + hashes) == Some(&'"')).then_some(hashes)
+}
+
+fn raw_string_end(chars: &[char], at: usize) -> usize {
+    let hashes = raw_string_hashes(chars, at).unwrap_or(0);
+    let closes = |i: usize| {
+        chars[i] == '"'
+            && chars[i + 1..]
+                .iter()
+                .take(hashes)
+                .filter(|c| **c == '#')
+                .count()
+                == hashes
+    };
+    (skip_until(chars, at + 2 + hashes, closes) + 1 + hashes).min(chars.len())
+}
+
+/// All files under `src`, as (path relative to `src`, text).
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("src can be listed") {
+            let path = entry.expect("src can be listed").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let name = path
+                    .strip_prefix(&root)
+                    .expect("under src")
+                    .to_string_lossy()
+                    .into_owned();
+                found.push((
+                    name,
+                    std::fs::read_to_string(&path).expect("source can be read"),
+                ));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,8 @@
+//! The repository itself: imports, deployment files, documentation.
+
+mod deploy;
+mod documents;
+mod floors;
+mod prometheus;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,277 @@
+//! What leaves, read by the real reader: promtool on a live `/metrics`, on the rules and their tests,
+//! and a Prometheus that scrapes a server and answers every query of the dashboard and of the rules.
+//!
+//! Needs `prometheus` and `promtool` on the path (Debian's `prometheus` has both); says by name what it
+//! did not run without them.
+
+use crate::support;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::support::expressions::{dashboard, deploy, rules};
+use crate::support::outside::{Server, populated, publish_vectors};
+use serde_json::Value;
+use trueline::collect::Disposition;
+use trueline::telemetry::Published;
+use trueline::telemetry::facts::{JudgeFacts, Role};
+
+/// Whether a program is on the path; when not, the test says so.
+fn has(program: &str, test: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !found {
+        support::skip(
+            &format!("tests/repo/prometheus.rs {test}"),
+            &format!("{program} is not on the path; Debian's `prometheus` has it"),
+        );
+    }
+    found
+}
+
+/// Runs promtool and returns what it wrote; it must succeed.
+fn promtool(arguments: &[&str], input: &str) -> String {
+    let mut child = Command::new("promtool")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(input.as_bytes())
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(output.status.success(), "promtool {arguments:?}:\n{said}");
+    said
+}
+
+#[test]
+fn promtool_finds_no_fault_in_live_metrics() {
+    if !has("promtool", "promtool_finds_no_fault_in_live_metrics") {
+        return;
+    }
+    let server = Server::start(populated());
+    let said = promtool(&["check", "metrics"], &server.get("/metrics").body);
+    assert!(said.trim().is_empty(), "{said}");
+}
+
+#[test]
+fn promtool_accepts_the_rules_and_their_tests_pass() {
+    if !has(
+        "promtool",
+        "promtool_accepts_the_rules_and_their_tests_pass",
+    ) {
+        return;
+    }
+    let path = |name: &str| deploy(name).to_string_lossy().into_owned();
+    promtool(&["check", "config", &path("prometheus/prometheus.yml")], "");
+    for file in [
+        "prometheus/trueline_rules.yml",
+        "prometheus/trueline_alerts.yml",
+    ] {
+        promtool(&["check", "rules", &path(file)], "");
+    }
+    promtool(
+        &["test", "rules", &path("prometheus/trueline_rules_test.yml")],
+        "",
+    );
+}
+
+/// A Prometheus of our own, gone when dropped.
+struct Prometheus {
+    child: Child,
+    address: SocketAddr,
+    folder: PathBuf,
+}
+
+impl Prometheus {
+    /// Starts one that scrapes `target` each second with the rules of `deploy/`.
+    fn start(target: SocketAddr) -> Prometheus {
+        let folder =
+            std::env::temp_dir().join(format!("trueline-prometheus-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let config = folder.join("prometheus.yml");
+        let rules = deploy("prometheus");
+        let rules = rules.display();
+        fs::write(
+            &config,
+            format!(
+                "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\n\
+                 rule_files: ['{rules}/trueline_rules.yml', '{rules}/trueline_alerts.yml']\n\
+                 scrape_configs:\n  - job_name: trueline\n    static_configs: [{{ targets: ['{target}'] }}]\n"
+            ),
+        )
+        .unwrap();
+        // Free a moment ago; nothing else on loopback asks for ports in between.
+        let address = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let log = fs::File::create(folder.join("log")).unwrap();
+        let child = Command::new("prometheus")
+            .arg(format!("--config.file={}", config.display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.join("data").display()
+            ))
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Prometheus {
+            child,
+            address,
+            folder,
+        }
+    }
+
+    /// Result of an instant query; `None` while it does not answer.
+    fn query(&self, expr: &str) -> Option<Vec<Value>> {
+        let mut encoded = String::new();
+        for byte in expr.bytes() {
+            encoded.push_str(&format!("%{byte:02X}"));
+        }
+        let mut stream = TcpStream::connect(self.address).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .ok()?;
+        // HTTP/1.0, so that the answer is not chunked.
+        let request = format!("GET /api/v1/query?query={encoded} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).ok()?;
+        let (_, body) = text.split_once("\r\n\r\n")?;
+        let body: Value = serde_json::from_str(body).ok()?;
+        assert_ne!(body["status"], "error", "{expr}: {body}");
+        body["data"]["result"].as_array().cloned()
+    }
+}
+
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+            eprintln!("prometheus wrote:\n{log}");
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Moves the counters, as a consumer would.
+fn work(published: &Published) {
+    published.update(|facts| {
+        for source in &mut facts.sources {
+            source.counters.count(Disposition::Observed);
+        }
+    });
+    published.record_evaluation(Duration::from_micros(150));
+}
+
+/// A query of the dashboard as Grafana would send it with every variable at "All".
+fn substituted(expr: &str) -> String {
+    let mut expr = expr.to_owned();
+    for variable in ["model", "version", "segment", "view", "window"] {
+        expr = expr.replace(&format!("\"${variable}\""), "\".*\"");
+    }
+    assert!(!expr.contains('$'), "a variable is left in {expr}");
+    expr
+}
+
+/// An alert's expression without its thresholds: what it compares must exist, whether or not it is
+/// bad now.
+fn without_thresholds(expr: &str) -> String {
+    let mut words: Vec<&str> = Vec::new();
+    let mut parts = expr.split(' ').peekable();
+    while let Some(word) = parts.next() {
+        let number = |text: &str| text.trim_end_matches(')').parse::<f64>().is_ok();
+        if matches!(word, ">" | "<" | "==") && parts.peek().is_some_and(|next| number(next)) {
+            let threshold = parts.next().unwrap();
+            // Brackets that close after the number belong to the rest.
+            words.push(&threshold[threshold.trim_end_matches(')').len()..]);
+        } else {
+            words.push(word);
+        }
+    }
+    words.join(" ")
+}
+
+#[test]
+fn thresholds_are_taken_out_with_their_brackets_kept() {
+    assert_eq!(
+        without_thresholds("(time() - a > 1800) and on (b) (c > 0)").replace("  ", " "),
+        "(time() - a ) and on (b) (c )"
+    );
+    assert_eq!(without_thresholds("a == 1").trim(), "a");
+}
+
+#[test]
+fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
+    let test = "a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules";
+    if !has("prometheus", test) {
+        return;
+    }
+    let published = populated();
+    publish_vectors(&published);
+    published.update(|facts| facts.role = Role::Judge(JudgeFacts::default()));
+    let server = Server::start(published);
+    let prometheus = Prometheus::start(server.address);
+    // Rates need two scrapes between which the counters moved; the rules one evaluation more.
+    support::wait_for("rates in Prometheus", Duration::from_secs(60), || {
+        work(&server.published);
+        let moved = prometheus.query("sum(trueline:records:rate5m) > 0")?;
+        let alerts = prometheus
+            .query("ALERTS{alertname=\"TruelineMiscalibrated\",alertstate=\"firing\"}")?;
+        (!moved.is_empty() && !alerts.is_empty()).then_some(())
+    });
+    let up = prometheus.query("up{job=\"trueline\"} == 1").unwrap();
+    assert_eq!(up.len(), 1, "the scrape failed: {up:?}");
+
+    let (queries, variables) = dashboard();
+    let mut asked: Vec<(String, String)> = queries
+        .into_iter()
+        .map(|(title, expr)| (title, substituted(&expr)))
+        .collect();
+    for (name, metric, label) in variables {
+        asked.push((
+            name,
+            format!("group by ({label}) ({})", substituted(&metric)),
+        ));
+    }
+    asked.extend(rules("trueline_rules.yml", "record"));
+    for (name, _) in rules("trueline_rules.yml", "record") {
+        asked.push((format!("recorded {name}"), name));
+    }
+    for (name, expr) in rules("trueline_alerts.yml", "alert") {
+        // `absent` answers only when there is nothing to answer about; `up` was seen above. Workers without a judge
+        // are not to be seen beside one; the rule's own test has them.
+        if !expr.starts_with("absent(") && name != "TruelineJudgeMissing" {
+            asked.push((name, without_thresholds(&expr)));
+        }
+    }
+    let empty: Vec<String> = asked
+        .iter()
+        .filter(|(_, expr)| prometheus.query(expr).unwrap().is_empty())
+        .map(|(title, expr)| format!("{title}: {expr}"))
+        .collect();
+    assert!(empty.is_empty(), "no data for\n{}", empty.join("\n"));
+    println!("{} queries answered", asked.len());
+}

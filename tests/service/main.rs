@@ -1,0 +1,14 @@
+//! The program as its users run it: every verb, HTTP, reload, and a broker in the test's process.
+
+mod backtest;
+mod daemon;
+mod demo;
+mod evaluate;
+mod http;
+mod operations;
+mod recalibration;
+mod replay;
+mod reproduce;
+mod run;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,283 @@
+//! `trueline replay` as a process: files in, verdict changes and a report out.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use trueline::demo::chance::Chance;
+
+fn file(name: &str, text: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).expect("a file");
+    path
+}
+
+fn replay(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .arg("replay")
+        .args(args)
+        .env_remove("TRUELINE_CONFIG")
+        .output()
+        .expect("the binary starts")
+}
+
+/// Ten minutes of events, ten a second; the outcomes come with the square of the score.
+fn rows(mut row: impl FnMut(&mut String, i64, f64, bool)) -> String {
+    let mut chance = Chance::new(5);
+    let mut text = String::new();
+    for i in 0..6000 {
+        let score = chance.uniform();
+        let outcome = chance.coin(score * score);
+        row(&mut text, 1_700_000_000_000 + i * 100, score, outcome);
+    }
+    text
+}
+
+#[test]
+fn json_lines_and_csv_with_the_same_events_give_the_same_report() {
+    let json = rows(|text, at, score, outcome| {
+        let _ = writeln!(
+            text,
+            r#"{{"model":"m","time":{at},"score":{score},"outcome":{}}}"#,
+            u8::from(outcome)
+        );
+    });
+    let csv = rows(|text, at, score, outcome| {
+        if text.is_empty() {
+            text.push_str("model,time,score,outcome\n");
+        }
+        let _ = writeln!(text, "m,{at},{score},{}", u8::from(outcome));
+    });
+    let (json, csv) = (file("same.jsonl", &json), file("same.csv", &csv));
+    let from_json = replay(&["--json", &json.display().to_string()]);
+    let from_csv = replay(&["--json", &csv.display().to_string()]);
+    assert!(from_json.status.success(), "{from_json:?}");
+    assert_eq!(from_json.stdout, from_csv.stdout);
+    let report: serde_json::Value = serde_json::from_slice(&from_json.stdout).expect("json");
+    let hour = report[0]["windows"]
+        .as_array()
+        .and_then(|all| all.iter().find(|w| w["window"] == "1h"))
+        .expect("the window of an hour");
+    assert_eq!(hour["n"], 6000);
+    assert_eq!(hour["verdict"], "miscalibrated");
+}
+
+#[test]
+fn verdict_changes_are_printed_before_the_table() {
+    let csv = rows(|text, at, score, outcome| {
+        if text.is_empty() {
+            text.push_str("model,time,score,outcome\n");
+        }
+        let _ = writeln!(text, "m,{at},{score},{}", u8::from(outcome));
+    });
+    let path = file("changes.csv", &csv);
+    let output = replay(&[&path.display().to_string()]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let change = said
+        .find("2023-11-14T")
+        .expect("a change with its event time");
+    let table = said.find("p-value").expect("the table");
+    assert!(change < table, "{said}");
+    assert!(said.contains("miscalibrated"), "{said}");
+}
+
+#[test]
+fn broken_records_are_counted_by_reason_and_the_first_is_named() {
+    let mut text = rows(|text, at, score, outcome| {
+        let _ = writeln!(
+            text,
+            r#"{{"model":"m","time":{at},"score":{score},"outcome":{}}}"#,
+            u8::from(outcome)
+        );
+    });
+    text.push_str(
+        "{\"model\":\"m\",\"time\":1700000000000,\"score\":1.2,\"outcome\":1}\nnonsense\n",
+    );
+    let path = file("broken.jsonl", &text);
+    let output = replay(&[&path.display().to_string()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("6002 records: 6000 observed"), "{said}");
+    assert!(said.contains("1 malformed, 1 score_out_of_range"), "{said}");
+    assert!(said.contains("broken.jsonl:6001"), "{said}");
+}
+
+#[test]
+fn a_file_that_is_missing_or_holds_no_event_ends_with_65() {
+    assert_eq!(replay(&["no-such-file.csv"]).status.code(), Some(65));
+    let path = file("empty.jsonl", "nonsense\n");
+    assert_eq!(
+        replay(&[&path.display().to_string()]).status.code(),
+        Some(65)
+    );
+}
+
+/// A configuration whose outcomes come apart, within five minutes.
+fn joined(name: &str) -> PathBuf {
+    let text = r#"
+version = 1
+[kafka]
+brokers = "none:0"
+[[source]]
+topics = ["predictions"]
+fields = { id = "id", time = "time", score = "score" }
+[source.outcomes]
+topics = ["outcomes"]
+maturity = "5m"
+time = "time"
+on_missing = "drop"
+[[model]]
+name = "*"
+windows = ["5m"]
+"#;
+    file(name, text)
+}
+
+/// Time and text of records.
+type Timed = Vec<(i64, String)>;
+
+/// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of time. The
+/// two in JSON lines, apart.
+fn predictions_and_outcomes() -> (Timed, Timed) {
+    let mut chance = Chance::new(8);
+    let (mut predictions, mut outcomes) = (Vec::new(), Vec::new());
+    for i in 0..6000 {
+        let (at, score) = (1_700_000_100_000 + i * 100, chance.uniform());
+        let outcome = u8::from(chance.coin(score));
+        let prediction = format!(r#"{{"model":"m","id":"{i}","time":{at},"score":{score}}}"#);
+        predictions.push((at, prediction));
+        let at = at + (chance.uniform() * 60_000.0) as i64;
+        outcomes.push((
+            at,
+            format!(r#"{{"id":"{i}","time":{at},"outcome":{outcome}}}"#),
+        ));
+    }
+    outcomes.sort();
+    (predictions, outcomes)
+}
+
+#[test]
+fn outcomes_are_read_from_files_of_their_own_or_from_among_the_predictions() {
+    let config = joined("joined.toml");
+    let config = config.to_str().expect("a path");
+    let (predictions, outcomes) = predictions_and_outcomes();
+    let text = |all: &[(i64, String)]| {
+        let lines = all.iter().map(|(_, line)| format!("{line}\n"));
+        lines.collect::<String>()
+    };
+    let (p, o) = (
+        file("joined-p.jsonl", &text(&predictions)),
+        file("joined-o.jsonl", &text(&outcomes)),
+    );
+    let (p, o) = (p.to_str().expect("a path"), o.to_str().expect("a path"));
+    let apart = replay(&["--json", "--config", config, p, "--outcomes", o]);
+    let said = String::from_utf8_lossy(&apart.stderr).into_owned();
+    assert!(apart.status.success(), "{said}");
+    // The last prediction is of 10 minutes after the first and the last outcome of a minute later: those of
+    // the first six minutes are mature, in whole panes.
+    assert!(said.contains("12000 records: 3"), "{said}");
+    assert!(said.contains("6000 matched"), "{said}");
+    assert!(said.contains("pending"), "{said}");
+
+    let mut both = [predictions.clone(), outcomes.clone()].concat();
+    both.sort_by_key(|(at, _)| *at);
+    let both = file("joined-both.jsonl", &text(&both));
+    let mixed = replay(&["--json", "--config", config, both.to_str().expect("a path")]);
+    assert_eq!(mixed.stdout, apart.stdout);
+    assert_eq!(mixed.stderr, apart.stderr);
+
+    // The same as CSV, where a row without a score is an outcome.
+    let mut csv = String::from("model,id,time,score,outcome\n");
+    let mut rows: Vec<(i64, String)> = Vec::new();
+    for (at, line) in predictions.iter().chain(&outcomes) {
+        let v: serde_json::Value = serde_json::from_str(line).expect("json");
+        let (id, score, outcome) = (&v["id"], &v["score"], &v["outcome"]);
+        let id = id.as_str().expect("an id");
+        let cell = |v: &serde_json::Value| {
+            if v.is_null() {
+                String::new()
+            } else {
+                v.to_string()
+            }
+        };
+        rows.push((
+            *at,
+            format!("m,{id},{at},{},{}\n", cell(score), cell(outcome)),
+        ));
+    }
+    rows.sort_by_key(|(at, _)| *at);
+    rows.iter().for_each(|(_, row)| csv.push_str(row));
+    let csv = file("joined.csv", &csv);
+    let from_csv = replay(&["--json", "--config", config, csv.to_str().expect("a path")]);
+    assert_eq!(from_csv.stdout, apart.stdout, "{from_csv:?}");
+    assert_eq!(from_csv.stderr, apart.stderr);
+}
+
+#[test]
+fn a_row_whose_columns_of_class_probabilities_are_all_empty_is_an_outcome() {
+    let text = fs::read_to_string(joined("joined-classes.toml")).expect("written");
+    let text = text
+        .replace("score = \"score\"", "class_probabilities = \"p\"")
+        .replace(
+            "[[model]]",
+            "[[model]]\nclasses = [\"no\", \"yes\"]\nviews = [\"class:1\"]",
+        );
+    let config = file("joined-classes.toml", &text);
+    let config = config.to_str().expect("a path");
+    let (predictions, outcomes) = predictions_and_outcomes();
+    let (mut json, mut csv) = (
+        String::new(),
+        String::from("model,id,time,p.no,p.yes,outcome\n"),
+    );
+    let mut all: Timed = predictions.into_iter().chain(outcomes).collect();
+    all.sort_by_key(|(at, _)| *at);
+    for (at, line) in all {
+        let v: serde_json::Value = serde_json::from_str(&line).expect("json");
+        let id = v["id"].as_str().expect("an id");
+        match v["score"].as_f64() {
+            Some(yes) => {
+                let no = 1.0 - yes;
+                json += &format!(
+                    r#"{{"model":"m","id":"{id}","time":{at},"p":{{"no":{no},"yes":{yes}}}}}"#
+                );
+                csv += &format!("m,{id},{at},{no},{yes},\n");
+            }
+            None => {
+                json += &line;
+                csv += &format!("m,{id},{at},,,{}\n", v["outcome"]);
+            }
+        }
+        json.push('\n');
+    }
+    let (json, csv) = (file("classes.jsonl", &json), file("classes.csv", &csv));
+    let told = |p: &Path| replay(&["--json", "--config", config, p.to_str().expect("a path")]);
+    let (from_json, from_csv) = (told(&json), told(&csv));
+    let said = String::from_utf8_lossy(&from_csv.stderr).into_owned();
+    assert!(said.contains("6000 matched"), "{said}");
+    assert_eq!(from_csv.stdout, from_json.stdout);
+    assert_eq!(from_csv.stderr, from_json.stderr);
+}
+
+#[test]
+fn outcomes_without_a_join_and_ranges_without_a_configuration_are_refused() {
+    let events = file("plain.jsonl", "{}\n");
+    let events = events.to_str().expect("a path");
+    assert_eq!(
+        replay(&[events, "--outcomes", events]).status.code(),
+        Some(78)
+    );
+    assert_eq!(replay(&["--last", "7d"]).status.code(), Some(64));
+    assert_eq!(replay(&["--to", "2026-11-01"]).status.code(), Some(64));
+    assert_eq!(replay(&["--last", "7d", events]).status.code(), Some(64));
+    assert_eq!(replay(&["--from", "7d"]).status.code(), Some(64));
+    let config = joined("unreachable.toml");
+    let config = config.to_str().expect("a path");
+    let output = replay(&["--config", config, "--last", "1h"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(69), "{said}");
+    assert!(
+        said.contains("no kafka broker answers at `none:0`"),
+        "{said}"
+    );
+}

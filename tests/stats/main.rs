@@ -1,0 +1,12 @@
+//! Error rates by simulation: level, power, coverage, false alarms.
+
+mod alarms;
+mod bars;
+mod interval_coverage;
+mod level;
+mod power;
+mod sampling;
+mod sequential;
+#[path = "../support/mod.rs"]
+mod support;
+mod weights;

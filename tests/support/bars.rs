@@ -1,0 +1,114 @@
+//! Bars of simulations: which counts pass, and how surely, by exact binomial sums.
+//!
+//! A simulation repeats a procedure on independent data sets and counts how often something happens: a
+//! test rejects, an interval covers, a detector alarms. A [`Bar`] turns the rates that a right procedure
+//! may have, and those that a wrong one has, into the counts that pass. It fails where the data sets are
+//! too few to tell them apart, so that no simulation can shrink until it accepts everything:
+//!
+//! * a right procedure passes with probability at least [`RIGHT_PASSES`];
+//! * a wrong one passes with probability at most [`WRONG_PASSES`].
+//!
+//! Seeds are fixed, so a run gives the same counts every time; the probabilities are those of a change
+//! that gives the procedure other numbers.
+
+use std::ops::RangeInclusive;
+use std::thread;
+
+/// A right procedure passes with at least this probability.
+pub const RIGHT_PASSES: f64 = 0.999;
+
+/// A wrong procedure passes with at most this probability.
+pub const WRONG_PASSES: f64 = 0.01;
+
+/// Number of data sets: `ci`, or what `TRUELINE_DATA_SETS` says (the long mode).
+pub fn data_sets(ci: u64) -> u64 {
+    let long = std::env::var("TRUELINE_DATA_SETS").ok();
+    long.and_then(|text| text.parse().ok()).unwrap_or(ci)
+}
+
+/// In how many of the data sets something holds; counted on two threads.
+pub fn count(data_sets: u64, holds: impl Fn(u64) -> bool + Sync) -> u64 {
+    let of = |seeds: std::ops::Range<u64>| seeds.filter(|&seed| holds(seed)).count() as u64;
+    thread::scope(|s| {
+        let first = s.spawn(|| of(0..data_sets / 2));
+        of(data_sets / 2..data_sets) + first.join().expect("no panic in a data set")
+    })
+}
+
+/// The counts of so many data sets that pass.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Bar {
+    data_sets: u64,
+    passes: RangeInclusive<u64>,
+}
+
+impl Bar {
+    /// The narrowest bar that a procedure passes whose rate lies in `right`; each rate of `wrong` must
+    /// fail it. A range from 0 or to 1 leaves that side open; two sides share what a right one may miss.
+    pub fn new(data_sets: u64, right: RangeInclusive<f64>, wrong: &[f64]) -> Bar {
+        let (low, high) = (*right.start(), *right.end());
+        let sides = u32::from(low > 0.0) + u32::from(high < 1.0);
+        let miss = (1.0 - RIGHT_PASSES) / f64::from(sides);
+        let least = (0..data_sets).find(|&k| below(data_sets, low, k + 1) > miss);
+        let most = (0..=data_sets).find(|&k| 1.0 - below(data_sets, high, k + 1) <= miss);
+        let passes = least.unwrap_or(data_sets)..=most.unwrap_or(data_sets);
+        let bar = Bar { data_sets, passes };
+        for rate in [low, high] {
+            let passes = bar.probability(rate);
+            assert!(passes >= RIGHT_PASSES, "{rate} passes with {passes}");
+        }
+        for &rate in wrong {
+            let passes = bar.probability(rate);
+            assert!(
+                passes <= WRONG_PASSES,
+                "{data_sets} data sets are too few: a rate of {rate} passes with {passes}"
+            );
+        }
+        bar
+    }
+
+    /// The counts that pass.
+    pub fn passes(&self) -> RangeInclusive<u64> {
+        self.passes.clone()
+    }
+
+    /// The probability that a procedure of this rate passes.
+    pub fn probability(&self, rate: f64) -> f64 {
+        below(self.data_sets, rate, self.passes.end() + 1)
+            - below(self.data_sets, rate, *self.passes.start())
+    }
+
+    /// Prints a count, and adds a line to `failures` where it does not pass.
+    pub fn check(&self, place: &str, count: u64, failures: &mut Vec<String>) {
+        let share = count as f64 / self.data_sets as f64;
+        let line = format!(
+            "{place}: {share:.4}, {count} of {}, {} to {} pass",
+            self.data_sets,
+            self.passes.start(),
+            self.passes.end()
+        );
+        println!("{line}");
+        if !self.passes.contains(&count) {
+            failures.push(line);
+        }
+    }
+}
+
+/// P(X < k) of X binomial over `n` trials: the sum of its terms.
+fn below(n: u64, rate: f64, k: u64) -> f64 {
+    if k > n {
+        return 1.0;
+    }
+    if rate <= 0.0 || rate >= 1.0 {
+        // All of the mass is at 0 or at n.
+        return if rate <= 0.0 && k > 0 { 1.0 } else { 0.0 };
+    }
+    // Terms in logarithms: the first underflows for n beyond some thousands.
+    let mut term = n as f64 * (1.0 - rate).ln();
+    let mut sum = 0.0;
+    for i in 0..k {
+        sum += term.exp();
+        term += ((n - i) as f64 / (i + 1) as f64).ln() + rate.ln() - (1.0 - rate).ln();
+    }
+    sum.min(1.0)
+}
