@@ -116,7 +116,7 @@ impl EngineLoop {
         }
         consumer::close(std::mem::take(&mut self.consumers));
         self.audit.stop(DRAIN_WITHIN);
-        self.published.rest("engine");
+        self.published.end_beat("engine");
         fault.map_or(Ok(()), |error| Err(AppError::Unavailable(error)))
     }
 

@@ -54,7 +54,7 @@ fn copartitions(sources: &[SourceOptions]) -> Vec<u16> {
     let mut all = Vec::new();
     for source in sources {
         let base = all.len();
-        let own = source.kafka.leads().len().max(1);
+        let own = source.kafka.subscribed().len().max(1);
         all.extend((0..source.kafka.topics.len()).map(|i| (base + i % own) as u16));
     }
     all

@@ -5,8 +5,6 @@
 
 use std::fmt::Write;
 
-use super::api::rfc3339;
-use super::api::{decided, p_value};
 use super::diagram;
 use super::path::{encode, encode_id};
 use super::text::{clock, escape, number, or_none, significance, thousands};

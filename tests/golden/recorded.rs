@@ -14,8 +14,8 @@ use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{
-    Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport, detector_report,
-    report, vector,
+    Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport, WindowReport,
+    classes, detector_report, kernel, report,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
@@ -49,10 +49,16 @@ fn numbers(value: &Value) -> String {
     format!("{}:{:016x}", all.len(), hash(all.join(" ").bytes()))
 }
 
+/// The numbers of a vector view.
+fn vector(w: &WindowReport) -> Option<Value> {
+    let cells = w.cells().map(classes::json);
+    cells.or(w.kernel().map(kernel::window_json))
+}
+
 fn stream(r: &StreamReport, out: &mut String) {
     for w in &r.windows {
-        let scores = w.evaluation.as_deref().map(report::json);
-        let said = scores.or(vector::json(w)).unwrap_or(Value::Null);
+        let scores = w.scores().map(report::json);
+        let said = scores.or(vector(w)).unwrap_or(Value::Null);
         let _ = writeln!(
             out,
             "{} {}: {}..{} since {} n {} {} {}",

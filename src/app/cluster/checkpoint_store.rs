@@ -194,7 +194,7 @@ impl CheckpointStore {
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
         let prefix = checkpoint::prefix(&group, &topic, partition);
-        let state_partition = self.state.home(partition, topics)?;
+        let state_partition = self.state.state_partition(partition, topics)?;
         let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
         let epoch = self.writer.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();

@@ -18,7 +18,7 @@ use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamRep
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
 use crate::monitor::{Engine, Monitor, Plan, RecordSink, Snapshot};
-use crate::telemetry::published::Role;
+use crate::telemetry::facts::Role;
 use std::collections::BTreeMap;
 
 /// See the module.

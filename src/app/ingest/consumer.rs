@@ -89,7 +89,7 @@ impl SourceConsumer {
         let mut handler = SourceHandler { source, engines };
         handler.drain_queue();
         if let Some(dead_letters) = &handler.source.records.dead_letters {
-            dead_letters.tend();
+            dead_letters.rebootstrap();
         }
         if std::mem::take(&mut handler.source.needs_consumer) {
             self.recreate_at = Some(Instant::now() + RECREATE_AFTER);

@@ -139,7 +139,7 @@ impl Handler for SourceHandler<'_> {
         offset
     }
 
-    fn bars(&self, partition: Partition) -> bool {
+    fn is_suspended(&self, partition: Partition) -> bool {
         let id = self.source.records.partition_id(partition);
         self.engines.suspends(id)
     }
@@ -192,7 +192,7 @@ impl Handler for SourceHandler<'_> {
         );
     }
 
-    fn stopped(&mut self, partition: Partition, why: &str) {
+    fn suspended(&mut self, partition: Partition, why: &str) {
         let (topic, number) = self.source.place(partition);
         tracing::error!(
             topic,
@@ -210,13 +210,13 @@ impl Handler for SourceHandler<'_> {
         if error.is_fatal() {
             self.source.needs_consumer = true;
             tracing::error!(%error, "kafka consumer failed and is recreated");
-        } else if error.needs_hand() {
+        } else if error.needs_operator() {
             tracing::error!(%error, "kafka");
         } else {
             tracing::warn!(%error, "kafka");
         }
         let known = self.source.last_error.as_ref();
-        if !known.is_some_and(KafkaError::needs_hand) || error.needs_hand() {
+        if !known.is_some_and(KafkaError::needs_operator) || error.needs_operator() {
             self.source.last_error = Some(error);
         }
     }

@@ -90,7 +90,7 @@ fn wanted(config: &Config, range: &Range) -> Result<(KafkaOptions, Vec<Bound>), 
         record_bytes_max: longest.max().unwrap_or(first.kafka.record_bytes_max),
         instance: None,
         dead_letter: None,
-        followers: 0,
+        copartitions: 0,
         topics,
         ..first.kafka.clone()
     };
