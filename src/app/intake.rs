@@ -22,7 +22,7 @@ use crate::decode::{
     DecodeOptionsError, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText,
 };
 use crate::kafka::{DeadLetter, Handler, Headers, KafkaError, Owned, Partition, Record};
-use crate::registry::{Answer, Registry, SchemaKind};
+use crate::registry::{Lookup, Registry, SchemaKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -222,10 +222,10 @@ fn ask(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Rejec
     let Some(registry) = registry else {
         return Err(unknown("there is no [registry] to ask; configure one"));
     };
-    match registry.ask(id) {
-        Answer::Waiting => Ok(None),
-        Answer::Absent(why) => Err(unknown(&why)),
-        Answer::Known(schema) => Ok(Some(SchemaText {
+    match registry.get(id) {
+        Lookup::Waiting => Ok(None),
+        Lookup::Absent(why) => Err(unknown(&why)),
+        Lookup::Known(schema) => Ok(Some(SchemaText {
             format: match schema.kind {
                 SchemaKind::Avro => Format::Avro,
                 SchemaKind::Json => Format::Json,

@@ -14,7 +14,7 @@ use crate::alert::AlertState;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
-use crate::registry::Counts;
+use crate::registry::RequestCounts;
 use crate::telemetry::Published;
 use crate::telemetry::published::{EngineFacts, ParcelFacts, PartitionFacts, SourceFacts};
 
@@ -53,7 +53,7 @@ pub fn facts(
     published: &Published,
     engine: &Engines,
     feeds: &[(&Intake, &Consumer)],
-    asked: Counts,
+    asked: RequestCounts,
 ) {
     let counters = engine.counters();
     let sources: Vec<SourceFacts> = feeds
