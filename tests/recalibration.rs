@@ -271,7 +271,7 @@ fn the_table_that_is_written_mends_as_the_map_does() {
     let out = evaluate(&args);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.status.success(), "{out:?}");
-    assert!(text.contains("mended by the isotonic map"), "{text}");
+    assert!(text.contains("recalibrated by the isotonic map"), "{text}");
     assert!(
         text.contains("recalibration, fitted to 4000 events and judged on 4000"),
         "{text}"

@@ -1,4 +1,4 @@
-//! `trueline state`: what a state directory or the topic of state holds, and how to carry a directory's elsewhere.
+//! `trueline state`: inspects a state directory or the state topic, and exports and imports a state directory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,12 +17,12 @@ use crate::store::{Loaded, transfer};
 
 const EXAMPLES: &str = "\
 Examples:
-  trueline state inspect /var/lib/trueline              every file, and what a start would go on from
-  trueline state inspect --config trueline.toml         the topic of [state]: whose partitions, who wrote last, how old
-  trueline state export /var/lib/trueline state.jsonl   the newest whole snapshot, as text
+  trueline state inspect /var/lib/trueline              every file, and what a start would restore
+  trueline state inspect --config trueline.toml         the topic of [state]: owner, last writer and age of each partition
+  trueline state export /var/lib/trueline state.jsonl   the newest valid snapshot, as text
   trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit";
 
-/// Look into a state directory or the topic of state, or carry state elsewhere
+/// Inspect, export or import state
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -30,39 +30,39 @@ pub struct Args {
     act: Act,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// Print every file with its size, format and fault, and what the newest whole snapshot holds; of a topic, every
-    /// partition with its claimant, parcel, age, size and faults
+    /// Print every file of a directory with its size, format and fault, and the content of the newest valid
+    /// snapshot; or every partition in the state topic with its claimant, checkpoint, age, size and faults
     Inspect {
         /// The state directory
         #[arg(required_unless_present = "config", conflicts_with = "config")]
         directory: Option<PathBuf>,
-        /// A configuration whose [state] topic is read; processes may be running
+        /// A configuration whose [state] topic is read; its processes may be running
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write the newest whole snapshot and its journals as one file of JSON lines
+    /// Write the newest valid snapshot and its journals as one file of JSON lines
     Export {
-        /// The state directory; a trueline may be running in it
+        /// The state directory; a running trueline may use it
         directory: PathBuf,
         /// The file to write; `-` for standard output
         file: PathBuf,
     },
-    /// Make a state directory of an exported file
+    /// Create a state directory from an exported file
     Import {
         /// The exported file
         file: PathBuf,
-        /// The directory; made when missing, and it must hold no state
+        /// The directory; it is created if missing and must hold no state
         directory: PathBuf,
     },
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: &Args) -> Exit {
     let done = match &args.act {
         Act::Inspect {
@@ -109,7 +109,7 @@ fn export(directory: &Path, file: &Path) -> Done {
         let loaded = transfer::export(directory, &mut out);
         let synced = out.flush().and_then(|()| made.sync_all());
         if loaded.is_err() || synced.is_err() {
-            // Half of an export is of no use to anybody.
+            // Half of an export is useless.
             let _ = std::fs::remove_file(file);
         }
         synced.map_err(|error| (Exit::Unavailable, format!("{}: {error}", file.display())))?;
@@ -120,7 +120,7 @@ fn export(directory: &Path, file: &Path) -> Done {
 }
 
 fn import(file: &Path, directory: &Path) -> Done {
-    // Held until the end: no trueline may start in the directory meanwhile.
+    // Locked until the end, so that no trueline starts in the directory meanwhile.
     let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
     let loaded = transfer::import(file, directory).map_err(|error| {
         let exit = match error {
@@ -183,7 +183,7 @@ fn said_of(file: &FileReport, found: &Inspection) -> String {
         }
         Role::Snapshot => "whole".to_owned(),
         Role::Journal => "journal of pending predictions".to_owned(),
-        Role::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
+        Role::Alerts => "notified alerts, silences, acknowledgements".to_owned(),
         Role::Part => "left by a crash; not read".to_owned(),
         Role::Lock => "lock".to_owned(),
         Role::Unknown => "not a file of trueline".to_owned(),
@@ -212,7 +212,7 @@ fn as_text(directory: &Path, found: &Inspection) -> String {
     if let Ok(Some(loaded)) = &found.newest {
         held_lines(loaded, &mut lines);
     } else if matches!(found.newest, Ok(None)) {
-        lines.push("  no snapshot: a start begins without state".to_owned());
+        lines.push("  no snapshot: a start begins with empty state".to_owned());
     }
     lines.join("\n") + "\n"
 }
