@@ -17,7 +17,7 @@ use std::time::Duration;
 use support::broker::{Broker, unique};
 use support::service::{LIMIT, Service};
 use support::wait_for;
-use trueline::registry::{Answer, Registry, RegistryOptions, probe};
+use trueline::registry::{Lookup, Registry, RegistryOptions, probe};
 
 const RECORDS: i64 = 600;
 
@@ -206,8 +206,8 @@ fn a_registry_over_https_is_asked_where_its_private_authority_is_known_and_nowhe
     let known = options(Some(dir.join("ca.pem")));
     assert_eq!(probe(&known), Ok(()));
     let registry = Registry::new(known).expect("a thread");
-    let schema = wait_for("the schema", LIMIT, || match registry.ask(1) {
-        Answer::Known(schema) => Some(schema),
+    let schema = wait_for("the schema", LIMIT, || match registry.get(1) {
+        Lookup::Known(schema) => Some(schema),
         _ => None,
     });
     assert_eq!(schema.text, "\"string\"");
