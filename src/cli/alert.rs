@@ -1,4 +1,5 @@
-//! `trueline alert`: lists, silences and acknowledges alerts of a running trueline, and tests its sinks.
+//! `trueline alert`: lists, silences and acknowledges alerts of a running trueline, and tests its
+//! sinks.
 
 use std::path::PathBuf;
 
@@ -9,7 +10,6 @@ use super::service::Service;
 use crate::app::alarms::carrier;
 use crate::app::clock;
 use crate::app::table::{Cell, Paint, lines};
-use crate::config::Config;
 use crate::http::client;
 use crate::notify::SinkOptions;
 use crate::notify::notice::Notice;
@@ -69,8 +69,8 @@ enum Act {
     Silence {
         #[command(flatten)]
         at: Service,
-        /// Alerts to silence: `label=value` or `label!=value`, where `*` matches any text; all must match. Without
-        /// matchers, silences are listed
+        /// Alerts to silence: `label=value` or `label!=value`, where `*` matches any text; all must
+        /// match. Without matchers, silences are listed
         #[arg(value_name = "MATCHER")]
         matchers: Vec<String>,
         /// Length of the silence
@@ -252,12 +252,9 @@ fn text(value: &Value) -> String {
 
 /// Sends each sink a firing alert that is marked as a test, and then its resolution.
 fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
-    let config = match Config::load(config) {
+    let config = match exit::load(config) {
         Ok(config) => config,
-        Err(problems) => {
-            problems.iter().for_each(|p| eprintln!("{p}"));
-            return Exit::Config;
-        }
+        Err(exit) => return exit,
     };
     let options = &config.notify;
     let wanted = options.sinks.iter();

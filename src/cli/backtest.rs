@@ -31,8 +31,9 @@ Files and topics are read as by `replay`. Every configuration reads the same off
 
 /// Compare which alerts would have fired under several configurations.
 ///
-/// Replays the same events through one engine for each configuration, in event time. Prints side by side how often the alert
-/// of each stream, each window and each detector would have fired, when first, and for how long. No notification is sent.
+/// Replays the same events through one engine for each configuration, in event time. Prints side by
+/// side how often the alert of each stream, each window and each detector would have fired, when
+/// first, and for how long. No notification is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -61,12 +62,9 @@ pub fn run(args: &Args) -> Exit {
     let mut configs = Vec::new();
     let mut valid = true;
     for path in &args.configs {
-        match Config::load(path) {
+        match exit::load(path) {
             Ok(config) => configs.push(config),
-            Err(problems) => {
-                problems.iter().for_each(|p| eprintln!("{p}"));
-                valid = false;
-            }
+            Err(_) => valid = false,
         }
     }
     if !valid {
@@ -74,10 +72,7 @@ pub fn run(args: &Args) -> Exit {
     }
     let range = match args.input.range() {
         Ok(range) => range,
-        Err(why) => {
-            eprintln!("error: {why}");
-            return Exit::Usage;
-        }
+        Err(why) => return exit::usage(&why),
     };
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let rounds = configs.len() as u64;

@@ -1,8 +1,9 @@
 //! `trueline check`: finds the problems of a configuration before it runs.
 //!
-//! The checks come in layers; each runs only if the one before found nothing: the text (TOML, keys, types, bounds), the
-//! references (names, windows, topics), and the environment (brokers, topics, directory, address). The last layer changes
-//! nothing. `--no-environment` skips it, for CI and before a reload, when the running process occupies the address.
+//! The checks come in layers; each runs only if the one before found nothing: the text (TOML, keys,
+//! types, bounds), the references (names, windows, topics), and the environment (brokers, topics,
+//! directory, address). The last layer changes nothing. `--no-environment` skips it, for CI and
+//! before a reload, when the running process occupies the address.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -259,8 +260,8 @@ fn registry(config: &Config, timeout: Duration) -> Option<String> {
     Some(format!("[registry] url: {fault}"))
 }
 
-/// Whether a file can be created in the state directory, or in its nearest ancestor that exists, so that the check leaves
-/// nothing behind.
+/// Whether a file can be created in the state directory, or in its nearest ancestor that exists, so
+/// that the check leaves nothing behind.
 fn directory(state: &Path) -> Option<String> {
     let there = state
         .ancestors()

@@ -14,13 +14,15 @@ Examples:
 
 /// Run everything on this machine.
 ///
-/// Starts an embedded Kafka broker, producers for models whose truth is known (calibrated, over-confident, drifting, rare
-/// events at twice the predicted rate, multi-class by top label), and then exactly what `trueline run` starts, with the
-/// configuration that `--show-config` prints. The table shows the truth of each model beside the verdict.
+/// Starts an embedded Kafka broker, producers for models whose truth is known (calibrated,
+/// over-confident, drifting, rare events at twice the predicted rate, multi-class by top label),
+/// and then exactly what `trueline run` starts, with the configuration that `--show-config` prints.
+/// The table shows the truth of each model beside the verdict.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Exit after this long, with a summary and an exit code (at least 45s, because the drift starts at 20s)
+    /// Exit after this long, with a summary and an exit code (at least 45s, because the drift
+    /// starts at 20s)
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     pub length: Option<Duration>,
     /// Port on 127.0.0.1 for /metrics and the API; 0 picks a free one

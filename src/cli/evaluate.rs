@@ -5,7 +5,7 @@ mod input;
 
 pub use args::Args;
 
-use super::exit::Exit;
+use super::exit::{Exit, print};
 use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate, table};
 use crate::judge::{self, report};
 use crate::stats::comparison::intervals::{self, Compared};
@@ -251,10 +251,4 @@ fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
 /// Whether calibration is rejected and the error exceeds the tolerance.
 fn miscalibrated(e: &Evaluation) -> bool {
     e.reject && e.tolerance.exceeded
-}
-
-/// Prints to stdout; a closed pipe (`| head`) is not a failure.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -1,18 +1,21 @@
 //! Exit codes, so that scripts and unit files can distinguish the cases.
 //!
-//! The numbers above 63 are those of BSD `sysexits.h`, which users of systemd and Kubernetes know. 1 is an *answer* and not
-//! a failure: the data were read, and the verdict is not the expected one.
+//! The numbers above 63 are those of BSD `sysexits.h`, which users of systemd and Kubernetes know.
+//! 1 is an *answer* and not a failure: the data were read, and the verdict is not the expected one.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::app::Fault;
+use crate::config::{Config, Problem};
 
 /// The exit codes. The numbers are part of the contract of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Success, with the expected verdicts.
     Ok = 0,
-    /// The answer is "no": a verdict of `demo` is not the truth, or `evaluate --fail-on-miscalibrated` rejects.
+    /// The answer is "no": a verdict of `demo` is not the truth, or `evaluate
+    /// --fail-on-miscalibrated` rejects.
     Verdict = 1,
     /// The command line is invalid.
     Usage = 64,
@@ -45,6 +48,29 @@ impl Exit {
             Fault::Broken(_) => Exit::Software,
         }
     }
+}
+
+/// Loads a configuration, or prints its problems.
+pub fn load(path: &Path) -> Result<Config, Exit> {
+    Config::load(path).map_err(|problems| invalid(&problems))
+}
+
+/// Prints the problems of a configuration.
+pub fn invalid(problems: &[Problem]) -> Exit {
+    problems.iter().for_each(|p| eprintln!("{p}"));
+    Exit::Config
+}
+
+/// Prints what is wrong with the command line.
+pub fn usage(why: &str) -> Exit {
+    eprintln!("error: {why}");
+    Exit::Usage
+}
+
+/// Prints to stdout; a closed pipe (`| head`) is not a failure.
+pub fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// The end of every long help text.

@@ -17,7 +17,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Fingerprint of the alert (its newest record), or key of one change [default: list all records]
+    /// Fingerprint of the alert (its newest record), or key of one change [default: list all
+    /// records]
     pub alert: Option<String>,
     /// The state directory, `[state] directory` of the configuration; a running trueline may use it
     #[arg(

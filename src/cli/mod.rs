@@ -1,11 +1,12 @@
 //! The command line: one file for each verb.
 //!
-//! The file of a verb holds its arguments (`Args`, with the help text) and `run`, which turns them into calls of
-//! [`crate::app`] and returns an [`Exit`]. No verb has statistics or IO of its own: `run` reads from a broker, `replay` from
-//! files and ranges of topics, `demo` from a broker that it starts itself, and all use the same engine.
+//! The file of a verb holds its arguments (`Args`, with the help text) and `run`, which turns them
+//! into calls of [`crate::app`] and returns an [`Exit`]. No verb has statistics or IO of its own:
+//! `run` reads from a broker, `replay` from files and ranges of topics, `demo` from a broker that
+//! it starts itself, and all use the same engine.
 //!
-//! Wrong arguments exit with [`Exit::Usage`] and not with clap's 2, which means nothing to an init system. Every flag that
-//! a container would set has a twin in the environment, `TRUELINE_*`.
+//! Wrong arguments exit with [`Exit::Usage`] and not with clap's 2, which means nothing to an init
+//! system. Every flag that a container would set has a twin in the environment, `TRUELINE_*`.
 
 use std::process::ExitCode;
 
@@ -40,8 +41,9 @@ pub use exit::Exit;
 
 /// Watches whether the probabilities of production models are calibrated.
 ///
-/// Reads predictions with their outcomes from Kafka or from files, keeps exact integer sums over sliding windows of event
-/// time, tests calibration each time a window slides, and reports the verdict via Prometheus metrics, an HTTP API and logs.
+/// Reads predictions with their outcomes from Kafka or from files, keeps exact integer sums over
+/// sliding windows of event time, tests calibration each time a window slides, and reports the
+/// verdict via Prometheus metrics, an HTTP API and logs.
 #[derive(Debug, Parser)]
 #[command(name = "trueline", version, max_term_width = 100, after_long_help = exit::HELP)]
 struct Cli {
@@ -101,7 +103,8 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// Prints an error of clap. `--help` and `--version` are errors too; they go to stdout and exit with 0.
+/// Prints an error of clap. `--help` and `--version` are errors too; they go to stdout and exit
+/// with 0.
 fn refuse(error: &clap::Error) -> ExitCode {
     let help = !error.use_stderr();
     // A closed pipe (`trueline --help | head`) is not a failure.

@@ -1,5 +1,5 @@
-//! Progress of a long replay, on standard error: a bar on a terminal, elsewhere a line every ten seconds, so that the
-//! log of a job shows that it is alive.
+//! Progress of a long replay, on standard error: a bar on a terminal, elsewhere a line every ten
+//! seconds, so that the log of a job shows that it is alive.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Time between two lines if there is no terminal.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// See the module.
+/// A bar on a terminal, lines elsewhere.
 pub struct ProgressMeter {
     bar: ProgressBar,
     what: &'static str,

@@ -22,8 +22,8 @@ pub struct Args {
     /// A file of separate outcomes, for a source with [source.outcomes]; may be repeated
     #[arg(long, value_name = "FILE", requires = "files")]
     pub outcomes: Vec<PathBuf>,
-    /// Start of the range of topics: a time such as 2026-11-01T06:30Z, `earliest`, or offsets, `offset:1500` or
-    /// `offset:clicks/0=1500,clicks/1=1732`
+    /// Start of the range of topics: a time such as 2026-11-01T06:30Z, `earliest`, or offsets,
+    /// `offset:1500` or `offset:clicks/0=1500,clicks/1=1732`
     #[arg(long, value_name = "WHEN", value_parser = bound, conflicts_with = "last")]
     pub from: Option<Bound>,
     /// End of the range, exclusive: as for --from, or `latest` [default: latest]

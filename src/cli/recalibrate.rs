@@ -1,7 +1,8 @@
 //! `trueline evaluate --recalibrate`: recalibrates scores by a map that is fitted to another file.
 //!
-//! Three maps are fitted to the raw scores of `--fit` and compared on FILE, like the maps of a window on the next one. Then
-//! the chosen map is applied to the scores of FILE, and the result is evaluated.
+//! Three maps are fitted to the raw scores of `--fit` and compared on FILE, like the maps of a
+//! window on the next one. Then the chosen map is applied to the scores of FILE, and the result is
+//! evaluated.
 
 use std::fmt::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `trueline replay`: replays files of events, or ranges of topics, through the same engine in event time.
+//! `trueline replay`: replays files of events, or ranges of topics, through the same engine in
+//! event time.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -12,8 +13,8 @@ use crate::app::engine::Engine;
 use crate::app::replay::{self, Input};
 use crate::app::table::{self, Cell};
 use crate::app::witness::Tally;
+use crate::config::Config;
 use crate::config::value::Outside;
-use crate::config::{Config, Problem};
 use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
 use crate::kafka::Watermarks;
 
@@ -44,16 +45,17 @@ under the same names in a CSV header, and every model has the default windows an
 
 /// Replay files of events, or a range of topics, through the same engine in event time.
 ///
-/// Prints every change of a verdict as it occurs, and at the end a report of every window. The output is what `run` would
-/// have reported for the same events from Kafka, because the engine has no clock but the time of the events.
+/// Prints every change of a verdict as it occurs, and at the end a report of every window. The
+/// output is what `run` would have reported for the same events from Kafka, because the engine has
+/// no clock but the time of the events.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
     /// The input
     #[command(flatten)]
     pub input: range::Args,
-    /// The configuration: its first source names the fields of files, its sources the topics of a range, and its
-    /// models the windows and options
+    /// The configuration: its first source names the fields of files, its sources the topics of a
+    /// range, and its models the windows and options
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Print the final reports as one JSON array instead of the table
@@ -63,30 +65,10 @@ pub struct Args {
 
 /// Replays the files or topics.
 pub fn run(args: &Args) -> Exit {
-    match start(args) {
-        Ok(()) => Exit::Ok,
-        Err(Stopped::Usage(why)) => {
-            eprintln!("error: {why}");
-            Exit::Usage
-        }
-        Err(Stopped::Config(problems)) => {
-            for problem in problems {
-                eprintln!("{problem}");
-            }
-            Exit::Config
-        }
-        Err(Stopped::Fault(fault)) => Exit::of(&fault),
-    }
+    start(args).err().unwrap_or(Exit::Ok)
 }
 
-/// Why a replay ended early.
-enum Stopped {
-    Usage(String),
-    Config(Vec<Problem>),
-    Fault(Fault),
-}
-
-fn start(args: &Args) -> Result<(), Stopped> {
+fn start(args: &Args) -> Result<(), Exit> {
     let config = match &args.config {
         Some(path) => Config::load(path),
         None => {
@@ -97,11 +79,12 @@ fn start(args: &Args) -> Result<(), Stopped> {
             Config::parse(DEFAULTS, "the default configuration", &outside)
         }
     };
-    let config = config.map_err(Stopped::Config)?;
-    let range = args.input.range().map_err(Stopped::Usage)?;
+    let config = config.map_err(|problems| exit::invalid(&problems))?;
+    let range = (args.input.range()).map_err(|why| exit::usage(&why))?;
     if range.is_some() && args.config.is_none() {
-        let why = "a range of topics needs --config, which names them";
-        return Err(Stopped::Usage(why.to_owned()));
+        return Err(exit::usage(
+            "a range of topics needs --config, which names them",
+        ));
     }
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let mut report = |change: &Change| {
@@ -123,9 +106,9 @@ fn start(args: &Args) -> Result<(), Stopped> {
     let progress = |done, total| meter.set((0, 1), done, total);
     let replayed = replay::replay(config, &mut input, &mut report, &progress);
     meter.finish();
-    let (engine, tally) = replayed.map_err(Stopped::Fault)?;
+    let (engine, tally) = replayed.map_err(|fault| Exit::of(&fault))?;
     if tally.observed == 0 {
-        return Err(Stopped::Fault(Fault::Data(format!(
+        return Err(Exit::of(&Fault::Data(format!(
             "none of {} records is counted in a window: {}",
             tally.records,
             tally

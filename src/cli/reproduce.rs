@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::exit::{self, Exit};
+use super::exit::{self, Exit, print};
 use crate::reproduce::{Effort, Paper, Table, picture};
 
 const EXAMPLES: &str = "\
@@ -28,9 +28,9 @@ pub enum Which {
 
 /// Run the papers' experiments and compare with the published numbers.
 ///
-/// Draws the data sets of each paper's experiment, passes them through the functions that a window uses, and prints every
-/// number with its Monte Carlo error and the published number in brackets. ! marks numbers that differ by more than three
-/// errors. Seeds are fixed.
+/// Draws the data sets of each paper's experiment, passes them through the functions that a window
+/// uses, and prints every number with its Monte Carlo error and the published number in brackets. !
+/// marks numbers that differ by more than three errors. Seeds are fixed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -40,7 +40,8 @@ pub struct Args {
     /// Use few data sets: under two minutes for all papers
     #[arg(long)]
     pub quick: bool,
-    /// Folder of the published model outputs (tcal, cifar10_multiclass), for the papers' tables of networks
+    /// Folder of the published model outputs (tcal, cifar10_multiclass), for the papers' tables of
+    /// networks
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
     /// Data sets per point [default: about as many as the papers]
@@ -115,10 +116,4 @@ pub fn run(args: &Args) -> Exit {
     } else {
         Exit::Ok
     }
-}
-
-/// Prints to stdout; a closed pipe (`| head`) is not a failure.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

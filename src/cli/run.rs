@@ -41,19 +41,9 @@ pub struct Args {
 
 /// Runs until a signal, or until a fault of the configuration or the environment.
 pub fn run(args: &Args) -> Exit {
-    let config = match Config::load(&args.config) {
-        Ok(config) => config,
-        Err(problems) => {
-            for problem in problems {
-                eprintln!("{problem}");
-            }
-            return Exit::Config;
-        }
-    };
-    match start(args, config) {
-        Ok(()) => Exit::Ok,
-        Err(fault) => Exit::of(&fault),
-    }
+    let started = exit::load(&args.config)
+        .and_then(|config| start(args, config).map_err(|fault| Exit::of(&fault)));
+    started.err().unwrap_or(Exit::Ok)
 }
 
 /// Reloads the configuration at each SIGHUP; the log says with which result.

@@ -1,4 +1,5 @@
-//! `trueline state`: inspects a state directory or the state topic, and exports and imports a state directory.
+//! `trueline state`: inspects a state directory or the state topic, and exports and imports a state
+//! directory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -33,8 +34,9 @@ pub struct Args {
 /// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// Print every file of a directory with its size, format and fault, and the content of the newest valid
-    /// snapshot; or every partition in the state topic with its claimant, checkpoint, age, size and faults
+    /// Print every file of a directory with its size, format and fault, and the content of the
+    /// newest valid snapshot; or every partition in the state topic with its claimant, checkpoint,
+    /// age, size and faults
     Inspect {
         /// The state directory
         #[arg(required_unless_present = "config", conflicts_with = "config")]
@@ -71,8 +73,8 @@ pub fn run(args: &Args) -> Exit {
             json,
         } => {
             return match (directory, config) {
-                (Some(directory), _) => look(directory, *json),
-                (None, Some(config)) => state_topic::look(config, *json),
+                (Some(directory), _) => print_directory(directory, *json),
+                (None, Some(config)) => state_topic::print_topic(config, *json),
                 (None, None) => Exit::Usage,
             };
         }
@@ -80,8 +82,8 @@ pub fn run(args: &Args) -> Exit {
         Act::Import { file, directory } => import(file, directory),
     };
     match done {
-        Ok(said) => {
-            eprintln!("{said}");
+        Ok(text) => {
+            eprintln!("{text}");
             Exit::Ok
         }
         Err((exit, why)) => {
@@ -100,7 +102,7 @@ fn export(directory: &Path, file: &Path) -> Done {
     } else {
         let made = File::create_new(file).map_err(|error| {
             let what = format!(
-                "cannot make {}: {error}; name a file that is not there",
+                "cannot create {}: {error}; name a file that does not exist",
                 file.display()
             );
             (Exit::Unavailable, what)
@@ -116,7 +118,7 @@ fn export(directory: &Path, file: &Path) -> Done {
         loaded
     };
     let loaded = loaded.map_err(failed)?;
-    Ok(format!("exported {}", held(&loaded)))
+    Ok(format!("exported {}", content(&loaded)))
 }
 
 fn import(file: &Path, directory: &Path) -> Done {
@@ -129,11 +131,11 @@ fn import(file: &Path, directory: &Path) -> Done {
         };
         (exit, error.to_string())
     })?;
-    Ok(format!("imported {}", held(&loaded)))
+    Ok(format!("imported {}", content(&loaded)))
 }
 
-/// What a snapshot holds, in a line.
-fn held(loaded: &Loaded) -> String {
+/// The content of a snapshot in one line.
+fn content(loaded: &Loaded) -> String {
     let s = &loaded.snapshot;
     let journals: usize = loaded.segments.iter().flatten().map(Vec::len).sum();
     format!(
@@ -150,7 +152,7 @@ fn streams(subjects: &[SubjectState]) -> usize {
     subjects.iter().map(|s| s.judges.len()).sum()
 }
 
-fn look(directory: &Path, json: bool) -> Exit {
+fn print_directory(directory: &Path, json: bool) -> Exit {
     let found = match inspect(directory) {
         Ok(found) => found,
         Err(error) => {
@@ -172,16 +174,16 @@ fn look(directory: &Path, json: bool) -> Exit {
     }
 }
 
-fn said_of(file: &FileReport, found: &Inspection) -> String {
+fn description(file: &FileReport, found: &Inspection) -> String {
     if let Some(fault) = &file.fault {
         return fault.to_string();
     }
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
     match file.role {
         Role::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
-            "whole; a start goes on from it".to_owned()
+            "valid; a start restores it".to_owned()
         }
-        Role::Snapshot => "whole".to_owned(),
+        Role::Snapshot => "valid".to_owned(),
         Role::Journal => "journal of pending predictions".to_owned(),
         Role::Alerts => "notified alerts, silences, acknowledgements".to_owned(),
         Role::Part => "left by a crash; not read".to_owned(),
@@ -206,21 +208,21 @@ fn as_text(directory: &Path, found: &Inspection) -> String {
             "  {:<44} {:>10}  {format:<9} {}",
             name.display(),
             human(file.bytes),
-            said_of(file, found)
+            description(file, found)
         ));
     }
     if let Ok(Some(loaded)) = &found.newest {
-        held_lines(loaded, &mut lines);
+        content_lines(loaded, &mut lines);
     } else if matches!(found.newest, Ok(None)) {
         lines.push("  no snapshot: a start begins with empty state".to_owned());
     }
     lines.join("\n") + "\n"
 }
 
-fn held_lines(loaded: &Loaded, lines: &mut Vec<String>) {
+fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
     let s = &loaded.snapshot;
     let total = s.counters.total();
-    lines.push(format!("holds {}", held(loaded)));
+    lines.push(format!("holds {}", content(loaded)));
     lines.push(format!(
         "  records: {} read, {} observed, {} pending, {} waiting",
         total.records, total.observed, total.pending, total.waiting

@@ -1,7 +1,8 @@
 //! The demo's configuration, a file like any other.
 //!
-//! Windows are short, so that verdicts come within seconds; they have as many events as a busy service has in minutes. The
-//! text explains its numbers in comments, because `--show-config` prints it as a starting point for users.
+//! Windows are short, so that verdicts come within seconds; they have as many events as a busy
+//! service has in minutes. The text explains its numbers in comments, because `--show-config`
+//! prints it as a starting point for users.
 
 use std::path::Path;
 

@@ -28,8 +28,8 @@ impl Draws {
         self.uniform() < probability
     }
 
-    /// Normal with this mean and standard deviation, by Box and Muller. The second value is discarded, so that each
-    /// call uses the same number of bits.
+    /// Normal with this mean and standard deviation, by Box and Muller. The second value is
+    /// discarded, so that each call uses the same number of bits.
     pub fn normal(&mut self, mean: f64, sd: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         let turn = std::f64::consts::TAU * self.uniform();

@@ -1,8 +1,9 @@
 //! The demo: a broker, producers of known truth, and the application, in one process.
 //!
-//! The demo uses the normal path: it writes a configuration ([`config`]), loads it like `run`, binds the same [`App`], and
-//! reads the same [`Published`] values that HTTP serves. Only the broker is not real: librdkafka's mock cluster speaks the
-//! protocol on a local port, with groups and offsets, and drops old records ([`producer`] says when).
+//! The demo uses the normal path: it writes a configuration ([`config`]), loads it like `run`,
+//! binds the same [`App`], and reads the same [`Published`] values that HTTP serves. Only the
+//! broker is not real: librdkafka's mock cluster speaks the protocol on a local port, with groups
+//! and offsets, and drops old records ([`producer`] says when).
 //!
 //! [`models`] holds the models and their truths, [`score`] compares verdicts with them.
 

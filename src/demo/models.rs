@@ -1,9 +1,9 @@
 //! The demo's models, whose truth is known.
 //!
-//! Each model draws log-odds, computes from them the *predicted* score and the *true* probability, and draws the outcome
-//! from the latter. If the two agree, the model is calibrated by construction, whatever the distribution of its scores. If
-//! they differ, the size of the error is known. It is far above the tolerance in the demo's configuration, so a wrong
-//! verdict is a bug.
+//! Each model draws log-odds, computes from them the *predicted* score and the *true* probability,
+//! and draws the outcome from the latter. If the two agree, the model is calibrated by
+//! construction, whatever the distribution of its scores. If they differ, the size of the error is
+//! known. It is far above the tolerance in the demo's configuration, so a wrong verdict is a bug.
 
 use std::fmt::Write;
 
@@ -32,7 +32,8 @@ enum Law {
     Drifting { mean: f64, sd: f64, shift: f64 },
     /// Predicts logistic(l); the truth is `factor` times that.
     Rare { mean: f64, sd: f64, factor: f64 },
-    /// Predicts softmax(temper · g); the truth is softmax(g), where g is normal with standard deviation `spread`.
+    /// Predicts softmax(temper · g); the truth is softmax(g), where g is normal with standard
+    /// deviation `spread`.
     Classes { spread: f64, temper: f64 },
 }
 
@@ -119,7 +120,8 @@ pub enum Expected {
     Calibrated,
     /// Miscalibrated.
     Miscalibrated,
-    /// Any: the window has events from both sides of the drift, or two windows after the drift are not over yet.
+    /// Any: the window has events from both sides of the drift, or two windows after the drift are
+    /// not over yet.
     Either,
 }
 
@@ -149,7 +151,8 @@ impl Model {
         }
     }
 
-    /// Appends one event as a JSON object; it happens at `time_ms`, `since_ms` after the start of the demo.
+    /// Appends one event as a JSON object; it happens at `time_ms`, `since_ms` after the start of
+    /// the demo.
     pub fn event(&self, since_ms: i64, time_ms: i64, draws: &mut Draws, out: &mut String) {
         let name = self.name;
         // Writing to a String cannot fail.
@@ -194,7 +197,8 @@ fn binary(law: Law, since_ms: i64, draws: &mut Draws) -> (f64, bool) {
     (predicted, draws.coin(truth))
 }
 
-/// Appends the rest of a multi-class record: the predicted probabilities, and the class of the outcome.
+/// Appends the rest of a multi-class record: the predicted probabilities, and the class of the
+/// outcome.
 fn classes(spread: f64, temper: f64, draws: &mut Draws, out: &mut String) {
     let odds: [f64; CLASSES.len()] = std::array::from_fn(|_| draws.normal(0.0, spread));
     let predicted = softmax(odds.map(|g| temper * g));

@@ -1,13 +1,14 @@
 //! The demo's producers: one thread that generates the events of all models at a fixed rate.
 //!
-//! Every 20 ms it generates the events of each model that are due by the wall clock, stamps them with their due time, and
-//! sends them to the partitions of the model's topic in turn. Round robin, unlike the sticky default, keeps the watermarks
-//! of the partitions close together. When the queue of the producer is full the thread waits: events are delayed but never
-//! dropped, so the same seed, start and rate give the same events.
+//! Every 20 ms it generates the events of each model that are due by the wall clock, stamps them
+//! with their due time, and sends them to the partitions of the model's topic in turn. Round robin,
+//! unlike the sticky default, keeps the watermarks of the partitions close together. When the queue
+//! of the producer is full the thread waits: events are delayed but never dropped, so the same
+//! seed, start and rate give the same events.
 //!
-//! The mock broker keeps 5 MiB per partition and then silently drops its oldest records (hard-coded in `rdkafka_mock.c`).
-//! At the default rate a partition of the larger topic grows by 0.35 MiB a second, so a delayed consumer has about fifteen
-//! seconds to catch up.
+//! The mock broker keeps 5 MiB per partition and then silently drops its oldest records (hard-coded
+//! in `rdkafka_mock.c`). At the default rate a partition of the larger topic grows by 0.35 MiB a
+//! second, so a delayed consumer has about fifteen seconds to catch up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,8 @@ use super::draws::Draws;
 use super::models::{MODELS, Model, Shape};
 use crate::app::clock;
 
-/// Pause between two rounds: short compared with a slide of 2 s, long compared with the cost of a round.
+/// Pause between two rounds: short compared with a slide of 2 s, long compared with the cost of a
+/// round.
 const ROUND: Duration = Duration::from_millis(20);
 
 /// The running thread.

@@ -1,9 +1,10 @@
 //! Compares every verdict on every window with the truth.
 //!
-//! The demo succeeds if the last verdict on every window is right, and if the short window of the drifting model was
-//! calibrated before the drift and miscalibrated within two widths after it. Single wrong verdicts before the end do not
-//! fail the demo, but are counted and printed: every slide is a test, and a test at level α may be wrong with probability α.
-//! The tolerance reduces that probability, because a verdict requires size as well as significance.
+//! The demo succeeds if the last verdict on every window is right, and if the short window of the
+//! drifting model was calibrated before the drift and miscalibrated within two widths after it.
+//! Single wrong verdicts before the end do not fail the demo, but are counted and printed: every
+//! slide is a test, and a test at level α may be wrong with probability α. The tolerance reduces
+//! that probability, because a verdict requires size as well as significance.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

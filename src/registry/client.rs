@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 pub const PAUSE_MIN: Duration = Duration::from_millis(250);
 /// Longest pause between two tries; the longest delay after an outage ends.
 pub const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// How long an absent schema is not fetched again. A producer registers before it sends, but a replica of the registry may
-/// lag.
+/// How long an absent schema is not fetched again. A producer registers before it sends, but a
+/// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
 /// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
 pub const KNOWN_MAX: usize = 10_000;

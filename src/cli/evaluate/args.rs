@@ -111,18 +111,19 @@ fn file_view(text: &str) -> Result<FileView, String> {
 
 /// Evaluate a file of scored outcomes as one sample.
 ///
-/// Tests whether the scores are calibrated and reports how far off they are: the adaptive T-Cal test, an
-/// interval for the ℓ2 calibration error, the classical measures, the distances from calibration and a
-/// reliability diagram. For discrete scores, an exact binomial test of each score replaces T-Cal.
+/// Tests whether the scores are calibrated and reports how far off they are: the adaptive T-Cal
+/// test, an interval for the ℓ2 calibration error, the classical measures, the distances from
+/// calibration and a reliability diagram. For discrete scores, an exact binomial test of each score
+/// replaces T-Cal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
     /// CSV file with the columns score and label; may be compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Which probabilities are tested: binary; top_label, class:<index>, classes (each against the rest),
-    /// top_k:<count> (the largest), full (all, by cells) or kernel (all, by the kernel test) [default: binary for
-    /// one class, top_label for several]
+    /// Which probabilities are tested: binary; top_label, class:<index>, classes (each against the
+    /// rest), top_k:<count> (the largest), full (all, by cells) or kernel (all, by the kernel test)
+    /// [default: binary for one class, top_label for several]
     #[arg(long, value_name = "VIEW", value_parser = file_view)]
     pub view: Option<FileView>,
     /// Print one JSON object instead of the table
@@ -131,11 +132,12 @@ pub struct Args {
     /// How the adaptive test runs
     #[arg(long, value_enum, default_value = "default")]
     pub method: Method,
-    /// Run another test instead of the adaptive one, and print only its outcome; of scores, or of all classes
-    /// with `--view full`
+    /// Run another test instead of the adaptive one, and print only its outcome; of scores, or of
+    /// all classes with `--view full`
     #[arg(long, value_enum, value_name = "TEST")]
     pub test: Option<OtherTest>,
-    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite and splitting
+    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite and
+    /// splitting
     #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = width)]
     pub smoothness: f64,
     /// Significance level: the probability that a calibrated sample is rejected
@@ -147,10 +149,12 @@ pub struct Args {
     /// Confidence level of the interval
     #[arg(long, default_value_t = 0.9, value_parser = inside)]
     pub confidence: f64,
-    /// Add the intervals of bootstrap, subsampling and HulC for comparison, with this many resamples
+    /// Add the intervals of bootstrap, subsampling and HulC for comparison, with this many
+    /// resamples
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), conflicts_with = "test")]
     pub compare_intervals: u32,
-    /// Smallest possible score, for the interval of `--method paper`: 1/K for the top label of K classes
+    /// Smallest possible score, for the interval of `--method paper`: 1/K for the top label of K
+    /// classes
     #[arg(long, default_value_t = 0.0, value_name = "SCORE", value_parser = share)]
     pub lower_support: f64,
     /// When the exact test for discrete scores runs
@@ -159,12 +163,12 @@ pub struct Args {
     /// Tolerated ℓ2 calibration error
     #[arg(long, default_value_t = 0.0, value_name = "ECE", value_parser = share)]
     pub tolerance: f64,
-    /// Share of the negatives that is in the file, which has all positives: scores of the whole population are
-    /// adjusted to the file by s / (s + r(1 − s))
+    /// Share of the negatives that is in the file, which has all positives: scores of the whole
+    /// population are adjusted to the file by s / (s + r(1 − s))
     #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
     pub negatives_kept: f64,
-    /// Share of the negatives that the model was trained on, if its scores were not corrected for it: they are
-    /// adjusted by p / (p + (1 − p)/w)
+    /// Share of the negatives that the model was trained on, if its scores were not corrected for
+    /// it: they are adjusted by p / (p + (1 − p)/w)
     #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
     pub negatives_trained: f64,
     /// Seed of resampling; the same seed gives the same result
@@ -176,7 +180,8 @@ pub struct Args {
     /// Largest number of events for the quadratic kernel estimators; more are sampled by the seed
     #[arg(long, default_value_t = 4000, value_name = "EVENTS", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub kernel_events: u32,
-    /// Bootstrap replicates for the asymptotic test of the unbiased kernel estimator; 0: no such test
+    /// Bootstrap replicates for the asymptotic test of the unbiased kernel estimator; 0: no such
+    /// test
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub kernel_bootstrap: u32,
     /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance
