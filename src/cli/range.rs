@@ -11,6 +11,7 @@ use crate::kafka::Bound;
 
 /// The input: files, or a range of the configuration's topics.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Files in JSON lines or CSV, read in this order; may be compressed (.gz, .zst)
     #[arg(

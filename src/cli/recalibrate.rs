@@ -28,6 +28,7 @@ pub enum Recalibrate {
 
 /// Options of recalibration.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Recalibrate the scores first by a map fitted to the file of --fit, and report the gain
     #[arg(
