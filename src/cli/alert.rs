@@ -1,14 +1,15 @@
-//! `trueline alert`: alerts of a running trueline, and a trial of its sinks.
+//! `trueline alert`: lists, silences and acknowledges alerts of a running trueline, and tests its
+//! sinks.
 
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
+use super::service::Service;
 use crate::app::clock;
 use crate::app::outputs::alerts::topic_sink;
 use crate::app::table::{Cell, Paint, lines};
-use crate::config::Config;
 use crate::http::client;
 use crate::notify::SinkOptions;
 use crate::notify::notification::Notification;
@@ -16,13 +17,13 @@ use crate::notify::notifier::{links, try_once};
 
 const EXAMPLES: &str = "\
 Examples:
-  trueline alert list                                        what fires, is pending or was resolved
-  trueline alert test --config trueline.toml                 one test alert through each sink, and what came back
+  trueline alert list                                        firing, pending and resolved alerts
+  trueline alert test --config trueline.toml                 send one test alert through each sink and print the reply
   trueline alert silence 'model=fraud' 'version=2*' --for 2h --note release
   trueline alert silence --lift 7
   trueline alert ack 3f1c09a2b4d5e6f7 --note 'rolling back'";
 
-/// See alerts, silence and acknowledge them, and try the sinks
+/// List, silence and acknowledge alerts, and test the sinks
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -30,45 +31,32 @@ pub struct Args {
     act: Act,
 }
 
-/// Where it serves.
+/// Who acts, and why.
 #[derive(Debug, clap::Args)]
-struct Where {
-    /// Where it serves
-    #[arg(
-        long,
-        env = "TRUELINE_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:9464"
-    )]
-    url: String,
-}
-
-/// Who speaks.
-#[derive(Debug, clap::Args)]
-struct Who {
-    /// Who you are
-    #[arg(long, env = "USER", value_name = "NAME", default_value = "somebody")]
+struct Author {
+    /// Your name
+    #[arg(long, env = "USER", value_name = "NAME", default_value = "unknown")]
     by: String,
-    /// Why
+    /// Your reason
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 enum Act {
     /// List alerts, the most urgent first
     List {
         #[command(flatten)]
-        at: Where,
-        /// Inactive ones too
+        at: Service,
+        /// Include inactive alerts
         #[arg(long)]
         all: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Send a test alert through each configured sink and say what came back
+    /// Send a test alert through each configured sink and print the reply
     Test {
         /// The configuration file
         #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
@@ -77,36 +65,37 @@ enum Act {
         #[arg(long, value_name = "NAME")]
         sink: Option<String>,
     },
-    /// Keep alerts back for a while, lift such a silence, or list them
+    /// Silence alerts for a while, lift a silence, or list silences
     Silence {
         #[command(flatten)]
-        at: Where,
-        /// Which alerts: `label=value` or `label!=value`, `*` for any text; all must fit. None: list silences
+        at: Service,
+        /// Alerts to silence: `label=value` or `label!=value`, where `*` matches any text; all must
+        /// match. Without matchers, silences are listed
         #[arg(value_name = "MATCHER")]
         matchers: Vec<String>,
-        /// How long
+        /// Length of the silence
         #[arg(long = "for", value_name = "TIME", default_value = "2h")]
         length: String,
-        /// Lift the silence of this number
+        /// Lift the silence with this number
         #[arg(long, value_name = "ID", conflicts_with = "matchers")]
         lift: Option<u64>,
         #[command(flatten)]
-        who: Who,
+        author: Author,
     },
-    /// Say that you look after an alert that fires
+    /// Acknowledge a firing alert
     Ack {
         #[command(flatten)]
-        at: Where,
-        /// The alert, as `trueline alert list` shows it
+        at: Service,
+        /// Fingerprint of the alert, as `trueline alert list` prints it
         fingerprint: String,
         #[command(flatten)]
-        who: Who,
+        author: Author,
     },
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: &Args) -> Exit {
-    let done = match &args.act {
+    let reply = match &args.act {
         Act::Test { config, sink } => return test(config, sink.as_deref()),
         Act::List { at, all, json } => list(&at.url, *all, *json),
         Act::Silence {
@@ -120,28 +109,27 @@ pub fn run(args: &Args) -> Exit {
             at,
             matchers,
             length,
-            who,
+            author,
             ..
         } => {
-            let wanted =
-                json!({ "matchers": matchers, "for": length, "by": who.by, "note": who.note });
+            let wanted = json!({ "matchers": matchers, "for": length, "by": author.by, "note": author.note });
             let made = ask(&at.url, "POST", "/api/v1/silences", &wanted.to_string());
             made.map(|s| format!("silence {} until {}\n", s["id"], text(&s["until"])))
         }
         Act::Ack {
             at,
             fingerprint,
-            who,
+            author,
         } => {
             let path = format!("/api/v1/alerts/{}/ack", client::encode(fingerprint));
-            let said = json!({ "by": who.by, "note": who.note }).to_string();
+            let said = json!({ "by": author.by, "note": author.note }).to_string();
             ask(&at.url, "POST", &path, &said)
                 .map(|a| format!("acknowledged by {}\n", text(&a["by"])))
         }
     };
-    match done {
-        Ok(said) => {
-            print!("{said}");
+    match reply {
+        Ok(text) => {
+            print!("{text}");
             Exit::Ok
         }
         Err((exit, why)) => {
@@ -151,14 +139,17 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-type Done<T> = Result<T, (Exit, String)>;
+type Reply<T> = Result<T, (Exit, String)>;
 
-/// Asks a running trueline.
-fn ask(url: &str, method: &str, path: &str, body: &str) -> Done<Value> {
+/// Sends a request to a running trueline.
+fn ask(url: &str, method: &str, path: &str, body: &str) -> Reply<Value> {
     let unavailable = |why: String| (Exit::Unavailable, why);
     let (status, body) = client::ask_for(url, method, path, body).map_err(unavailable)?;
-    let answer: Value = serde_json::from_str(&body)
-        .map_err(|_| unavailable(format!("{url} is no trueline: it answers {status}")))?;
+    let answer: Value = serde_json::from_str(&body).map_err(|_| {
+        unavailable(format!(
+            "{url} is not a trueline: it responds with status {status}"
+        ))
+    })?;
     match status {
         200 => Ok(answer),
         _ => {
@@ -168,7 +159,7 @@ fn ask(url: &str, method: &str, path: &str, body: &str) -> Done<Value> {
     }
 }
 
-fn list(url: &str, all: bool, json: bool) -> Done<String> {
+fn list(url: &str, all: bool, json: bool) -> Reply<String> {
     let path = if all {
         "/api/v1/alerts?all=1"
     } else {
@@ -198,7 +189,7 @@ fn row(alert: &Value) -> Vec<Cell> {
         _ => "-".to_owned(),
     };
     let who = match (&alert["acknowledged"], &alert["silenced"]) {
-        (Value::Object(ack), _) => format!("{} looks after it", text(&ack["by"])),
+        (Value::Object(ack), _) => format!("acknowledged by {}", text(&ack["by"])),
         (_, Value::Object(silence)) => {
             format!(
                 "silenced by {} until {}",
@@ -226,7 +217,7 @@ fn row(alert: &Value) -> Vec<Cell> {
     ]
 }
 
-fn silences(url: &str) -> Done<String> {
+fn silences(url: &str) -> Reply<String> {
     let answer = ask(url, "GET", "/api/v1/silences", "")?;
     let all = answer["silences"].as_array().cloned().unwrap_or_default();
     if all.is_empty() {
@@ -259,14 +250,11 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or("-").to_owned()
 }
 
-/// Tries each sink with an alert that says it is a test, and then with its end.
+/// Sends each sink a firing alert that is marked as a test, and then its resolution.
 fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
-    let config = match Config::load(config) {
+    let config = match exit::load(config) {
         Ok(config) => config,
-        Err(problems) => {
-            problems.iter().for_each(|p| eprintln!("{p}"));
-            return Exit::Config;
-        }
+        Err(exit) => return exit,
     };
     let options = &config.notify;
     let wanted = options.sinks.iter();
@@ -280,7 +268,7 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
                 "error: there is no sink `{name}`; there are {}",
                 names.join(", ")
             ),
-            None => eprintln!("error: the configuration has no [[sink]], so nobody is told"),
+            None => eprintln!("error: the configuration has no [[sink]], so nobody is notified"),
         }
         return Exit::Config;
     }
@@ -291,16 +279,19 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
     let ends = fires.resolved(now_ms, "the test is over");
     let mut exit = Exit::Ok;
     for sink in sinks {
-        let tell = |notice| try_once(options, sink, &carriers, notice, clock::now_ms());
-        let told = tell(&fires).and_then(|said| match sink.resolved {
-            true => tell(&ends),
-            false => Ok(said),
+        let send = |notice| try_once(options, sink, &carriers, notice, clock::now_ms());
+        let sent = send(&fires).and_then(|reply| {
+            if sink.resolved {
+                send(&ends)
+            } else {
+                Ok(reply)
+            }
         });
         let kind = sink.kind.as_str();
-        match told {
-            Ok(said) => println!("{} ({kind}): took it: {said}", sink.name),
+        match sent {
+            Ok(reply) => println!("{} ({kind}): accepted: {reply}", sink.name),
             Err(why) => {
-                println!("{} ({kind}): did not take it: {why}", sink.name);
+                println!("{} ({kind}): failed: {why}", sink.name);
                 exit = Exit::Unavailable;
             }
         }

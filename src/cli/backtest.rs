@@ -1,4 +1,4 @@
-//! `trueline backtest`: what would have fired, under each of several configurations.
+//! `trueline backtest`: compares which alerts would have fired under several configurations.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
-use super::meter::Meter;
+use super::progress::ProgressMeter;
 use super::range;
 use crate::app::AppError;
 use crate::app::replay::Input;
@@ -26,29 +26,29 @@ Examples:
   trueline backtest --config now.toml --config stricter.toml --last 7d
   trueline backtest --config now.toml --from 2026-11-01T06:00Z --to 2026-11-02
 
-Files and topics are read as `replay` reads them; of a range of topics every configuration reads the same
-offsets, which --json prints.";
+Files and topics are read as by `replay`. Every configuration reads the same offsets of a range of topics;
+--json prints them.";
 
-/// See what would have fired over files or topics of the past, under each of several configurations.
+/// Compare which alerts would have fired under several configurations.
 ///
-/// Puts the same events through one engine for each configuration, in event time, and prints side by side
-/// how often each stream's alert, each window and each detector would have fired, when first, and for how long.
-/// Nobody is told of anything.
+/// Replays the same events through one engine for each configuration, in event time. Prints side by
+/// side how often the alert of each stream, each window and each detector would have fired, when
+/// first, and for how long. No notification is sent.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// What is replayed
+    /// The input
     #[command(flatten)]
     pub input: range::Args,
-    /// A configuration; give the option once for each that is compared
+    /// A configuration; repeat the option to compare several
     #[arg(short, long = "config", required = true, value_name = "FILE")]
     pub configs: Vec<PathBuf>,
-    /// Print one JSON object, with every time that anything fired, in place of the table
+    /// Print one JSON object with all times of firing instead of the table
     #[arg(long)]
     pub json: bool,
 }
 
-/// One configuration and what it did.
+/// One configuration and its outcome.
 struct Policy<'a> {
     /// Letter in the table.
     letter: String,
@@ -58,33 +58,27 @@ struct Policy<'a> {
 
 /// Replays the files or topics under each configuration.
 pub fn run(args: &Args) -> Exit {
-    // All faults of all configurations before the first long run.
+    // Report all problems of all configurations before the first long run.
     let mut configs = Vec::new();
-    let mut sound = true;
+    let mut valid = true;
     for path in &args.configs {
-        match Config::load(path) {
+        match exit::load(path) {
             Ok(config) => configs.push(config),
-            Err(problems) => {
-                problems.iter().for_each(|p| eprintln!("{p}"));
-                sound = false;
-            }
+            Err(_) => valid = false,
         }
     }
-    if !sound {
+    if !valid {
         return Exit::Config;
     }
     let range = match args.input.range() {
         Ok(range) => range,
-        Err(why) => {
-            eprintln!("error: {why}");
-            return Exit::Usage;
-        }
+        Err(why) => return exit::usage(&why),
     };
-    let meter = Meter::new(if range.is_some() { "records" } else { "bytes" });
+    let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let rounds = configs.len() as u64;
     let (mut policies, mut seen) = (Vec::new(), Watermarks::new());
     for (i, (config, path)) in configs.into_iter().zip(&args.configs).enumerate() {
-        let progress = |done, total| meter.at((i as u64, rounds), done, total);
+        let progress = |done, total| meter.set((i as u64, rounds), done, total);
         let mut input = input(args, range.as_ref(), &mut seen);
         match one(config, path, &mut input, &progress) {
             Ok(outcome) => policies.push(Policy {
@@ -93,12 +87,12 @@ pub fn run(args: &Args) -> Exit {
                 outcome,
             }),
             Err(fault) => {
-                meter.done();
+                meter.finish();
                 return Exit::of(&fault);
             }
         }
     }
-    meter.done();
+    meter.finish();
     print(args, &policies);
     Exit::Ok
 }
@@ -123,10 +117,10 @@ fn one(
     let outcome = backtest::backtest(config, input, progress)?;
     if outcome.tally.observed == 0 {
         let why = (outcome.tally.first_rejected.as_deref())
-            .unwrap_or("they have no outcome, or came too late");
+            .unwrap_or("they have no outcome, or are late");
         let records = outcome.tally.records;
         return Err(AppError::Data(format!(
-            "under {name} none of {records} records counts in a window: {why}"
+            "under {name} none of {records} records is counted in a window: {why}"
         )));
     }
     Ok(outcome)
@@ -171,7 +165,7 @@ fn print(args: &Args, policies: &[Policy]) {
     }
 }
 
-/// What a policy did, in one line.
+/// The outcome of a policy in one line.
 fn line(p: &Policy) -> String {
     let (o, path) = (&p.outcome, p.path.display());
     let what = match (o.fired(), o.fired_per_day()) {
@@ -250,7 +244,7 @@ fn json(p: &Policy) -> Value {
     })
 }
 
-/// Minutes are what an alert is read by.
+/// A time without its markers.
 fn clock(ms: i64) -> String {
     let at = UNIX_EPOCH + Duration::from_millis(ms.unsigned_abs());
     let text = humantime::format_rfc3339_seconds(at).to_string();

@@ -1,9 +1,9 @@
-//! `trueline check`: what is wrong with a configuration, before it runs.
+//! `trueline check`: finds the problems of a configuration before it runs.
 //!
-//! In layers, each only when the one before is sound: the text (TOML, keys, kinds, bounds), the
-//! references (names, windows, topics), and the surroundings (brokers, topics, directory, address). The
-//! last changes nothing and is left out by `--no-environment`, for CI and for a reload, where the
-//! address is of course taken by the running process itself.
+//! The checks come in layers; each runs only if the one before found nothing: the text (TOML, keys,
+//! types, bounds), the references (names, windows, topics), and the environment (brokers, topics,
+//! directory, address). The last layer changes nothing. `--no-environment` skips it, for CI and
+//! before a reload, when the running process occupies the address.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::store::checkpoint::CHUNK_BYTES;
 
 const EXAMPLES: &str = "\
 Examples:
-  trueline check --config trueline.toml                    everything, with the surroundings
-  trueline check --config trueline.toml --no-environment   the file alone, for CI
-  trueline check --config trueline.toml --effective        every key with its value, secrets masked
+  trueline check --config trueline.toml                    everything, with the environment
+  trueline check --config trueline.toml --no-environment   only the file, for CI
+  trueline check --config trueline.toml --effective        every key with its value; secrets are masked
   trueline check --example > trueline.toml                 a file with every key and its meaning";
 
-/// Find every fault of a configuration
+/// Check a configuration before it runs
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -37,27 +37,27 @@ pub struct Args {
         default_value = "trueline.toml"
     )]
     pub config: PathBuf,
-    /// Look at the file alone: no broker, directory or address
+    /// Check only the file, and no broker, directory or address
     #[arg(long, env = "TRUELINE_NO_ENVIRONMENT")]
     pub no_environment: bool,
-    /// How long a broker may take to answer
+    /// How long a broker may take to respond
     #[arg(long, env = "TRUELINE_CHECK_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
-    /// Print the file with every default in place and secrets masked
+    /// Print the configuration with every default filled in and secrets masked
     #[arg(long)]
     pub effective: bool,
-    /// Print the reference of all keys as Markdown, and do nothing else
+    /// Print the reference of all keys as Markdown and exit
     #[arg(long, group = "page")]
     pub reference: bool,
-    /// Print the JSON Schema of the file, and do nothing else
+    /// Print the JSON Schema of the file and exit
     #[arg(long, group = "page")]
     pub schema: bool,
-    /// Print an annotated file with every key, and do nothing else
+    /// Print an annotated file with every key and exit
     #[arg(long, group = "page")]
     pub example: bool,
 }
 
-/// Checks; prints faults to standard error and what was found to standard output.
+/// Prints problems to standard error, and a summary to standard output.
 pub fn run(args: &Args) -> Exit {
     if let Some(page) = page(args) {
         print!("{page}");
@@ -90,13 +90,14 @@ pub fn run(args: &Args) -> Exit {
     for fault in &faults {
         eprintln!("{}: {fault}", args.config.display());
     }
-    match faults.is_empty() {
-        true => Exit::Ok,
-        false => Exit::Unavailable,
+    if faults.is_empty() {
+        Exit::Ok
+    } else {
+        Exit::Unavailable
     }
 }
 
-/// A page about all configurations, when one was asked for.
+/// The requested page about all configurations.
 fn page(args: &Args) -> Option<String> {
     if args.reference {
         return Some(reference::markdown());
@@ -107,7 +108,7 @@ fn page(args: &Args) -> Option<String> {
     args.example.then(reference::sample)
 }
 
-/// What the configuration will do, in a few lines.
+/// A summary of the configuration.
 pub fn summary(path: &Path, config: &Config) -> String {
     let mut lines = vec![format!("{}: sound", path.display())];
     for source in &config.sources {
@@ -171,7 +172,7 @@ pub fn summary(path: &Path, config: &Config) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What a process takes whose state is in a topic.
+/// The memory of a process whose state is in a topic.
 fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
     let streams = bound.stream_bytes.saturating_mul(bound.streams_max);
     let panes = human(streams.saturating_add(bound.vector_bytes));
@@ -199,7 +200,7 @@ fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
     }
 }
 
-/// What the surroundings lack. Each message names the section and the remedy.
+/// The problems of the environment. Each message names the section and the remedy.
 pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     let sources = config.sources.iter();
     let mut faults: Vec<String> = sources.flat_map(|s| brokers(s, timeout)).collect();
@@ -216,7 +217,7 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     faults
 }
 
-/// What is wrong between a source and its brokers.
+/// Problems between a source and its brokers.
 fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
     let probe = kafka::probe(&source.kafka, timeout);
     let named = |fault: &kafka::KafkaError| format!("source {}: {fault}", source.name);
@@ -236,7 +237,7 @@ fn brokers(source: &SourceOptions, timeout: Duration) -> Vec<String> {
     faults
 }
 
-/// Whether the topic of state can hold it, where it is there; where it is not, it is made at the start.
+/// Whether an existing state topic is suitable; a missing one is created at the start.
 fn state_topic(config: &Config) -> Option<String> {
     let (options, topic) = config.moving()?;
     let asked =
@@ -248,7 +249,7 @@ fn state_topic(config: &Config) -> Option<String> {
     Some(format!("[state] topic: {fault}"))
 }
 
-/// Whether the schema registry answers as one, where there is one.
+/// Whether the configured schema registry responds as one.
 fn registry(config: &Config, timeout: Duration) -> Option<String> {
     let options = config.registry.as_ref()?;
     let options = RegistryOptions {
@@ -259,8 +260,8 @@ fn registry(config: &Config, timeout: Duration) -> Option<String> {
     Some(format!("[registry] url: {fault}"))
 }
 
-/// Whether a file can be made in the state directory; one that does not exist yet is looked for in the
-/// nearest directory that does, so that the check leaves nothing behind.
+/// Whether a file can be created in the state directory, or in its nearest ancestor that exists, so
+/// that the check leaves nothing behind.
 fn directory(state: &Path) -> Option<String> {
     let there = state
         .ancestors()
@@ -272,7 +273,7 @@ fn directory(state: &Path) -> Option<String> {
     let trial = there.join(format!(".trueline-check-{}", std::process::id()));
     let made = std::fs::File::create_new(&trial);
     if made.is_ok() {
-        // Left behind it would do no harm: a snapshot has another name.
+        // A file that stays would do no harm: snapshots have other names.
         let _ = std::fs::remove_file(&trial);
     }
     made.err().map(|error| {
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_directory_that_does_not_exist_yet_is_no_fault_and_is_not_made() {
+    fn a_missing_state_directory_is_no_fault_and_is_not_created() {
         let missing = std::env::temp_dir().join(format!("trueline-missing-{}", std::process::id()));
         assert_eq!(directory(&missing.join("state")), None);
         assert!(!missing.exists());

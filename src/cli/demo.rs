@@ -1,4 +1,4 @@
-//! `trueline demo`: everything in one process, on models whose truth is known.
+//! `trueline demo`: runs everything in one process, on models whose truth is known.
 
 use std::time::Duration;
 
@@ -8,37 +8,38 @@ use crate::demo::{self, Options, config};
 const EXAMPLES: &str = "\
 Examples:
   trueline demo                       a live table, until Ctrl-C
-  trueline demo --for 60s             ends with a summary; exit code 0 if every verdict was right
-  trueline demo --show-config         print the configuration that the demo runs on, and end
+  trueline demo --for 60s             exits with a summary; code 0 if every verdict was right
+  trueline demo --show-config         print the configuration of the demo and exit
   curl -s localhost:9464/metrics      while it runs, from another terminal";
 
-/// Show everything at work on this machine.
+/// Run everything on this machine.
 ///
-/// Starts an embedded Kafka-protocol broker, producers for models whose truth is known (calibrated,
-/// over-confident, good and then drifting, rare events at twice the predicted rate, multi-class by top
-/// label), and then exactly what `trueline run` starts, on a configuration that `--show-config` prints.
-/// The table shows each model's truth beside trueline's verdict.
+/// Starts an embedded Kafka broker, producers for models whose truth is known (calibrated,
+/// over-confident, drifting, rare events at twice the predicted rate, multi-class by top label),
+/// and then exactly what `trueline run` starts, with the configuration that `--show-config` prints.
+/// The table shows the truth of each model beside the verdict.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// End after this long, with a summary and an exit code (at least 45s: the drift comes at 20s)
+    /// Exit after this long, with a summary and an exit code (at least 45s, because the drift
+    /// starts at 20s)
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     pub length: Option<Duration>,
-    /// Port on 127.0.0.1 for /metrics and the API; 0 takes any free one
+    /// Port on 127.0.0.1 for /metrics and the API; 0 picks a free one
     #[arg(long, env = "TRUELINE_DEMO_PORT", default_value_t = 9464)]
     pub port: u16,
-    /// Events a second of each model
+    /// Events per second of each model
     #[arg(long, default_value_t = 3000, value_parser = clap::value_parser!(u32).range(500..=20_000))]
     pub rate: u32,
-    /// Seed of the models' scores and outcomes; the same seed makes the same events
+    /// Seed of the scores and outcomes; the same seed gives the same events
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Print the configuration that the demo runs on, and end
+    /// Print the configuration of the demo and exit
     #[arg(long)]
     pub show_config: bool,
 }
 
-/// Time that the demo needs to be able to judge: the drift, and two of the short windows after it.
+/// Time until the demo can judge every model: the drift, and two short windows after it.
 const LEAST: Duration = Duration::from_secs(45);
 
 /// Runs the demo to its end.

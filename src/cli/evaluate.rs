@@ -1,11 +1,11 @@
-//! `trueline evaluate`: a file of scored outcomes as one sample.
+//! `trueline evaluate`: evaluates a file of scored outcomes as one sample.
 
 mod args;
-mod sight;
+mod input;
 
 pub use args::Args;
 
-use super::exit::Exit;
+use super::exit::{Exit, print};
 use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate, table};
 use crate::judge::{self, report};
 use crate::stats::comparison::intervals::{self, Compared};
@@ -15,35 +15,35 @@ use crate::stats::kernel::{Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, Events, VectorView};
 use crate::stats::offline as tests;
 use args::{FileView, OtherTest};
-use sight::{Seen, sight};
+use input::FileSample;
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
-    let done = sight(args, &args.file).and_then(|seen| match seen {
-        seen if args.test.is_some() => Ok(run_other(args, &seen)),
-        Seen::Weighted(_) | Seen::Vectors(..) | Seen::WeightedVectors(..)
+    let done = input::read(args, &args.file).and_then(|sample| match sample {
+        sample if args.test.is_some() => Ok(run_other(args, &sample)),
+        FileSample::Weighted(_) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
             if args.compare_intervals > 0 => Err((
             Exit::Usage,
-            "--compare-intervals redraws single scores of equal weight; take a view such as top_label or class:0, \
-             and leave the column weight out"
+            "--compare-intervals resamples single scores of equal weight: use a view such as top_label or class:0, \
+             and drop the column weight"
                 .to_owned(),
         )),
-        Seen::Scores(sample) => run_scores(args, sample),
-        Seen::Weighted(_) | Seen::Vectors(..) | Seen::WeightedVectors(..)
-            if args.mending.recalibrate.is_some() => Err((
+        FileSample::Scores(sample) => run_scores(args, sample),
+        FileSample::Weighted(_) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
+            if args.recalibration.recalibrate.is_some() => Err((
             Exit::Usage,
-            "maps mend one score an event, without weights; take a view such as top_label or class:0, \
-             and leave the column weight out"
+            "maps recalibrate one score per event, without weights: use a view such as top_label or class:0, and \
+             drop the column weight"
                 .to_owned(),
         )),
-        Seen::Weighted(sample) => Ok(tell(
+        FileSample::Weighted(sample) => Ok(report_scores(
             args,
             evaluate_weighted(&sample, &args.options()),
             &[],
             None,
         )),
-        Seen::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
-        Seen::WeightedVectors(events) => Ok(run_cells(args, &events)),
+        FileSample::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
+        FileSample::WeightedVectors(events) => Ok(run_cells(args, &events)),
     });
     done.unwrap_or_else(|(exit, message)| {
         eprintln!("trueline evaluate: {message}");
@@ -52,37 +52,38 @@ pub fn run(args: &Args) -> Exit {
 }
 
 fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
-    let mended = mend(args, &mut sample)?;
+    let recalibrated = recalibrate_scores(args, &mut sample)?;
     let evaluation = evaluate_scores(&sample, &args.options());
-    Ok(tell(args, evaluation, &sample, mended))
+    Ok(report_scores(args, evaluation, &sample, recalibrated))
 }
 
-/// The intervals of others, where they are asked for, at the cells of ours.
+/// The intervals of other methods, if they are requested, over the cells of ours.
 fn compared(args: &Args, e: &Evaluation, sample: &[(f64, bool)]) -> Option<Compared> {
     if args.compare_intervals == 0 {
         return None;
     }
     let cells = u32::try_from(e.interval.cells).unwrap_or(u32::MAX);
     let replicates = args.compare_intervals;
-    let seen = carried(args, sample);
-    intervals::compare(&seen, cells, replicates, args.confidence, args.seed)
+    let adjusted = adjusted(args, sample);
+    intervals::compare(&adjusted, cells, replicates, args.confidence, args.seed)
 }
 
-/// The scores on the scale of the file's events.
-fn carried(args: &Args, sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
+/// The scores, adjusted to the sampling of the file's events.
+fn adjusted(args: &Args, sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
     let sampling = args.sampling();
-    // What was read is a score.
+    // The reader has checked that these are scores.
     let carry = |z: f64| Score::new(z).map_or(z, |score| sampling.carry(score).value());
     sample.iter().map(|&(z, y)| (carry(z), y)).collect()
 }
 
-fn tell(
+/// Prints the evaluation of single scores.
+fn report_scores(
     args: &Args,
     evaluation: Option<Evaluation>,
     sample: &[(f64, bool)],
-    mended: Option<recalibrate::Mended>,
+    recalibrated: Option<recalibrate::Recalibrated>,
 ) -> Exit {
-    // A sample that was read has at least one event, so there is always an evaluation.
+    // A sample has at least one event, so there is always an evaluation.
     let Some(e) = evaluation else {
         return Exit::Data;
     };
@@ -92,45 +93,47 @@ fn tell(
         if let Some(c) = &compared {
             all["intervals"] = judge::intervals::json(c);
         }
-        if let Some(mended) = &mended {
-            all["recalibration"] = recalibrate::json(mended);
+        if let Some(recalibrated) = &recalibrated {
+            all["recalibration"] = recalibrate::json(recalibrated);
         }
         format!("{all:#}\n")
     } else {
-        let mended = mended.as_ref().map_or(String::new(), recalibrate::render);
+        let recalibrated = recalibrated.as_ref();
+        let recalibrated = recalibrated.map_or(String::new(), recalibrate::render);
         let distances = e.distances.as_ref();
         let distances = distances.map_or(String::new(), distances::render);
         let compared = compared
             .as_ref()
             .map_or(String::new(), intervals_text::render);
-        mended + &table::render(&e) + &distances + &compared
+        recalibrated + &table::render(&e) + &distances + &compared
     };
     print(&text);
     args.exit(miscalibrated(&e))
 }
 
-/// Mends the scores, where that is asked for.
-fn mend(
+/// Recalibrates the scores if `--recalibrate` is given.
+fn recalibrate_scores(
     args: &Args,
     sample: &mut [(f64, bool)],
-) -> Result<Option<recalibrate::Mended>, (Exit, String)> {
-    let (Some(wanted), Some(path)) = (args.mending.recalibrate, &args.mending.fit) else {
+) -> Result<Option<recalibrate::Recalibrated>, (Exit, String)> {
+    let (Some(wanted), Some(path)) = (args.recalibration.recalibrate, &args.recalibration.fit)
+    else {
         return Ok(None);
     };
     if args.sampling() != Sampling::default() {
-        let text = "a map mends the scores as they come, not those that rates carry elsewhere; \
-                    take one of --recalibrate and --negatives-kept or --negatives-trained";
+        let text = "--recalibrate applies to raw scores and cannot be combined with --negatives-kept or \
+                    --negatives-trained";
         return Err((Exit::Usage, text.to_owned()));
     }
-    let Seen::Scores(fit) = sight(args, path)? else {
-        let text = "the files of --fit and of the evaluation are of different kinds".to_owned();
+    let FileSample::Scores(fit) = input::read(args, path)? else {
+        let text = "the file of --fit and FILE have different columns".to_owned();
         return Err((Exit::Usage, text));
     };
-    recalibrate::mend(&args.mending, wanted, &fit, sample, &args.options()).map(Some)
+    recalibrate::apply(&args.recalibration, wanted, &fit, sample, &args.options()).map(Some)
 }
 
-/// `--test`.
-fn run_other(args: &Args, seen: &Seen) -> Exit {
+/// Runs the test of `--test` and prints its outcome.
+fn run_other(args: &Args, sample: &FileSample) -> Exit {
     let Some(test) = args.test.map(OtherTest::test) else {
         return Exit::Usage;
     };
@@ -139,23 +142,23 @@ fn run_other(args: &Args, seen: &Seen) -> Exit {
         smoothness: args.smoothness,
         tolerance: args.tolerance,
     };
-    let outcome = match seen {
-        Seen::Scores(sample) => tests::scores(test, &carried(args, sample), &options),
-        Seen::Weighted(_) | Seen::WeightedVectors(_) => {
+    let outcome = match sample {
+        FileSample::Scores(sample) => tests::scores(test, &adjusted(args, sample), &options),
+        FileSample::Weighted(_) | FileSample::WeightedVectors(_) => {
             eprintln!(
-                "trueline evaluate: --test {} has no weighted form; leave the option or the column weight out",
+                "trueline evaluate: --test {} does not support weights: drop the option or the column weight",
                 test.name()
             );
             return Exit::Usage;
         }
-        Seen::Vectors(sample, FileView::Cells(VectorView::Full))
+        FileSample::Vectors(sample, FileView::Cells(VectorView::Full))
             if test != tests::Test::Consistency =>
         {
             tests::vectors(test, sample, &options)
         }
-        Seen::Vectors(..) => {
+        FileSample::Vectors(..) => {
             eprintln!(
-                "trueline evaluate: --test {} is of scores{}; choose another --view",
+                "trueline evaluate: --test {} needs single scores{}: choose another --view",
                 test.name(),
                 if test == tests::Test::Consistency {
                     ""
@@ -167,7 +170,7 @@ fn run_other(args: &Args, seen: &Seen) -> Exit {
         }
     };
     let Some(outcome) = outcome else {
-        eprintln!("trueline evaluate: one event alone cannot be tested; give at least two");
+        eprintln!("trueline evaluate: a test needs at least two events");
         return Exit::Data;
     };
     let text = if args.json {
@@ -192,7 +195,7 @@ fn run_cells(args: &Args, events: &Events) -> Exit {
         .interval_cells
         .map(|m| u32::try_from(m).unwrap_or(u32::MAX));
     let e = multiclass::evaluate_events(events, args.alpha, args.confidence, slices);
-    // A sample that was read has at least one event, so there is always an evaluation.
+    // A sample has at least one event, so there is always an evaluation.
     let Some(e) = e else {
         return Exit::Data;
     };
@@ -206,7 +209,7 @@ fn run_cells(args: &Args, events: &Events) -> Exit {
 }
 
 fn run_classes(args: &Args, sample: &Vectors) -> Exit {
-    // The views were checked as the rows were read.
+    // The reader has checked the views.
     let Ok(c) = multiclass::classwise(sample, &args.options().tcal) else {
         return Exit::Data;
     };
@@ -231,7 +234,9 @@ fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
         seed: args.seed,
     };
     let Some(e) = crate::stats::kernel::evaluate(sample, &options) else {
-        eprintln!("trueline evaluate: the kernel test compares pairs; give at least two events");
+        eprintln!(
+            "trueline evaluate: the kernel test compares pairs and needs at least two events"
+        );
         return Exit::Data;
     };
     let text = if args.json {
@@ -243,13 +248,7 @@ fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
     args.exit(e.reject)
 }
 
-/// Rejected, and beyond the tolerance where one is set.
+/// Whether calibration is rejected and the error exceeds the tolerance.
 fn miscalibrated(e: &Evaluation) -> bool {
     e.reject && e.tolerance.exceeded
-}
-
-/// Prints to stdout; a closed pipe (`| head`) is no failure.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -1,32 +1,33 @@
-//! How the process ends: one small enum, so that scripts and unit files can tell the cases apart.
+//! Exit codes, so that scripts and unit files can distinguish the cases.
 //!
-//! The numbers above 63 are those of BSD `sysexits.h`, which systemd's and Kubernetes' users know; 1 is
-//! kept for the one case that is an *answer* and not a failure: the data were read, and the verdict is
-//! not the one asked for.
+//! The numbers above 63 are those of BSD `sysexits.h`, which users of systemd and Kubernetes know.
+//! 1 is an *answer* and not a failure: the data were read, and the verdict is not the expected one.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::app::AppError;
+use crate::config::{Config, Problem};
 
-/// The ways the process ends. The number is part of the command line's contract.
+/// The exit codes. The numbers are part of the contract of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything asked for was done, and every expected verdict was met.
+    /// Success, with the expected verdicts.
     Ok = 0,
-    /// The answer is "no": `demo` saw a verdict that is not the truth, `evaluate` with
-    /// `--fail-on-miscalibrated` a rejection.
+    /// The answer is "no": a verdict of `demo` is not the truth, or `evaluate
+    /// --fail-on-miscalibrated` rejects.
     Verdict = 1,
-    /// The command line could not be understood.
+    /// The command line is invalid.
     Usage = 64,
     /// The input data could not be read as events.
     Data = 65,
-    /// The input file is not there or cannot be opened.
+    /// The input file is missing or cannot be opened.
     NoInput = 66,
-    /// Something outside is not there: a port, a broker's library, a file.
+    /// Something outside is not available: a port, a broker, a file.
     Unavailable = 69,
-    /// A part of the program broke, which is a bug of ours.
+    /// A part of the program failed, which is a bug.
     Software = 70,
-    /// The configuration is wrong; each fault has been printed with its place.
+    /// The configuration is invalid; each problem was printed with its place.
     Config = 78,
 }
 
@@ -37,7 +38,7 @@ impl From<Exit> for ExitCode {
 }
 
 impl Exit {
-    /// Prints the fault on standard error, and names its code.
+    /// Prints the fault on standard error and returns its code.
     pub fn of(fault: &AppError) -> Exit {
         eprintln!("error: {fault}");
         match fault {
@@ -49,15 +50,38 @@ impl Exit {
     }
 }
 
-/// The text that ends every long help, so that no verb describes the codes differently.
+/// Loads a configuration, or prints its problems.
+pub fn load(path: &Path) -> Result<Config, Exit> {
+    Config::load(path).map_err(|problems| invalid(&problems))
+}
+
+/// Prints the problems of a configuration.
+pub fn invalid(problems: &[Problem]) -> Exit {
+    problems.iter().for_each(|p| eprintln!("{p}"));
+    Exit::Config
+}
+
+/// Prints what is wrong with the command line.
+pub fn usage(why: &str) -> Exit {
+    eprintln!("error: {why}");
+    Exit::Usage
+}
+
+/// Prints to stdout; a closed pipe (`| head`) is not a failure.
+pub fn print(text: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+}
+
+/// The end of every long help text.
 pub const HELP: &str = "\
 Exit codes:
-   0  done, and every expected verdict was met
+   0  success, with the expected verdicts
    1  the answer is no (demo: a verdict differs from the truth;
       evaluate --fail-on-miscalibrated: calibration is rejected)
-  64  the command line was not understood
-  65  the input data could not be read
+  64  the command line is invalid
+  65  the input data cannot be read
   66  the input file cannot be opened
   69  something outside is not available (port, file, directory)
-  70  a part of the program broke, which is a bug
-  78  the configuration is wrong";
+  70  a part of the program failed, which is a bug
+  78  the configuration is invalid";

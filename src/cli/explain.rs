@@ -1,4 +1,4 @@
-//! `trueline explain`: why an alert changed, and the same made again from its record.
+//! `trueline explain`: explains why an alert changed, and recomputes it from its record.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,18 @@ use crate::judge::record::Record;
 
 const EXAMPLES: &str = "\
 Examples:
-  trueline explain --state /var/lib/trueline                      the records that are there, newest last
-  trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7     the newest of this alert
+  trueline explain --state /var/lib/trueline                      list the records, newest last
+  trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7     the newest record of this alert
   trueline explain --state /var/lib/trueline 3f1c09a2b4d5e6f7-1763757000000-page";
 
-/// Say why an alert changed, and recompute it bit for bit from its record
+/// Explain why an alert changed, and recompute it bit for bit from its record
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// The alert, by its fingerprint (its newest record) or by the key of one change. None: list records
+    /// Fingerprint of the alert (its newest record), or key of one change [default: list all
+    /// records]
     pub alert: Option<String>,
-    /// The state directory, `[state] directory` of the configuration; a trueline may be running in it
+    /// The state directory, `[state] directory` of the configuration; a running trueline may use it
     #[arg(
         long,
         env = "TRUELINE_STATE",
@@ -29,7 +30,7 @@ pub struct Args {
     pub state: PathBuf,
 }
 
-/// Prints and recomputes.
+/// Prints a record and recomputes it.
 pub fn run(args: &Args) -> Exit {
     let folder = args.state.join(FOLDER);
     let files = match list(&folder) {
@@ -71,7 +72,7 @@ pub fn run(args: &Args) -> Exit {
     };
     let Some(file) = files.iter().find(name).or_else(newest) else {
         eprintln!(
-            "error: {} has no record of `{wanted}`; without a name all are listed",
+            "error: {} has no record of `{wanted}`; run without a name to list all",
             folder.display()
         );
         return Exit::NoInput;

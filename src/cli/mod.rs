@@ -1,12 +1,12 @@
-//! The command line: one verb a file.
+//! The command line: one file for each verb.
 //!
-//! A verb's file holds its arguments (`Args`, with the help that people read) and `run`, which turns
-//! them into calls of [`crate::app`] and answers with an [`Exit`]. No verb holds statistics or IO of
-//! its own: what `run` does from a broker, `replay` does from files and ranges of topics and `demo` from a broker that it
-//! starts itself, all through the same engine.
+//! The file of a verb holds its arguments (`Args`, with the help text) and `run`, which turns them
+//! into calls of [`crate::app`] and returns an [`Exit`]. No verb has statistics or IO of its own:
+//! `run` reads from a broker, `replay` from files and ranges of topics, `demo` from a broker that
+//! it starts itself, and all use the same engine.
 //!
-//! clap ends with code 2 when it cannot parse; here that is [`Exit::Usage`], because 2 means nothing to
-//! an init system. Every flag that a container would set has an environment twin `TRUELINE_*`.
+//! Wrong arguments exit with [`Exit::Usage`] and not with clap's 2, which means nothing to an init
+//! system. Every flag that a container would set has a twin in the environment, `TRUELINE_*`.
 
 use std::process::ExitCode;
 
@@ -23,13 +23,14 @@ mod exit;
 mod explain;
 mod intervals;
 mod kernel;
-mod meter;
 mod offline;
+mod progress;
 mod range;
 mod recalibrate;
 mod replay;
 mod reproduce;
 mod run;
+mod service;
 mod state;
 mod state_topic;
 mod table;
@@ -38,11 +39,11 @@ mod top;
 
 pub use exit::Exit;
 
-/// Watches whether the probabilities of production models are true.
+/// Watches whether the probabilities of production models are calibrated.
 ///
-/// Reads predictions with their outcomes from Kafka (or from files), keeps exact integer sums over
-/// sliding windows of event time, tests calibration at every slide, and says what it found through
-/// Prometheus metrics, an HTTP API and logs.
+/// Reads predictions with their outcomes from Kafka or from files, keeps exact integer sums over
+/// sliding windows of event time, tests calibration each time a window slides, and reports the
+/// verdict via Prometheus metrics, an HTTP API and logs.
 #[derive(Debug, Parser)]
 #[command(name = "trueline", version, max_term_width = 100, after_long_help = exit::HELP)]
 struct Cli {
@@ -50,36 +51,36 @@ struct Cli {
     verb: Verb,
 }
 
-/// The verbs. Order is the order of `--help`: what one meets first stands first.
+/// The verbs, in the order of `--help`.
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Show everything at work on this machine: a broker, models of known truth, verdicts, metrics
+    /// Run everything on this machine: a broker, models of known truth, verdicts and metrics
     Demo(demo::Args),
     /// Consume from Kafka and serve verdicts until stopped
     Run(run::Args),
-    /// Find every fault of a configuration before it runs
+    /// Check a configuration before it runs
     Check(check::Args),
-    /// Put files of events, or topics of the past, through the same engine, in event time
+    /// Replay files of events, or a range of topics, through the same engine in event time
     Replay(replay::Args),
-    /// See what would have fired over files or topics of the past, under each of several configurations
+    /// Compare which alerts would have fired under several configurations
     Backtest(backtest::Args),
-    /// Watch the streams of a running trueline, worst first
+    /// Show the streams of a running trueline, worst first
     Top(top::Args),
-    /// See alerts, silence and acknowledge them, and try the sinks
+    /// List, silence and acknowledge alerts, and test the sinks
     Alert(alert::Args),
-    /// See pairs of prediction and outcome as a running trueline counts them
+    /// Print pairs of prediction and outcome as a running trueline counts them
     Tap(tap::Args),
-    /// Say why an alert changed, and recompute it from its record
+    /// Explain why an alert changed, and recompute it from its record
     Explain(explain::Args),
-    /// Look into a state directory or the topic of state, or carry state elsewhere
+    /// Inspect, export or import state
     State(state::Args),
     /// Evaluate a file of scored outcomes as one sample
     Evaluate(evaluate::Args),
-    /// Run the papers' experiments and print the published numbers beside ours
+    /// Run the papers' experiments and compare with the published numbers
     Reproduce(reproduce::Args),
 }
 
-/// Parses the process's arguments, runs the verb, and says how to end.
+/// Parses the arguments, runs the verb and returns the exit code.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -102,10 +103,11 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-/// `--help` and `--version` arrive as errors too; they go to stdout and end with 0.
+/// Prints an error of clap. `--help` and `--version` are errors too; they go to stdout and exit
+/// with 0.
 fn refuse(error: &clap::Error) -> ExitCode {
     let help = !error.use_stderr();
-    // A closed pipe (`trueline --help | head`) is no failure of ours.
+    // A closed pipe (`trueline --help | head`) is not a failure.
     let _ = error.print();
     if help {
         Exit::Ok.into()
@@ -121,12 +123,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_tree_is_sound() {
+    fn the_command_tree_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_verb_says_what_it_is_for() {
+    fn every_verb_has_a_help_text() {
         for verb in Cli::command().get_subcommands() {
             assert!(
                 verb.get_about().is_some(),

@@ -1,4 +1,4 @@
-//! `--from`, `--to` and `--last`: which part of the configuration's topics is read.
+//! `--from`, `--to` and `--last`: the range of the configuration's topics to read.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,36 +9,37 @@ use crate::app::replay::topics::Range;
 use crate::decode::parse_time;
 use crate::kafka::Bound;
 
-/// What is replayed: files, or a range of the configuration's topics.
+/// The input: files, or a range of the configuration's topics.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Args {
-    /// Files in JSON lines or CSV, also .gz and .zst, read in the order given
+    /// Files in JSON lines or CSV, read in this order; may be compressed (.gz, .zst)
     #[arg(
         value_name = "FILE",
         required_unless_present_any = ["outcomes", "from", "last"],
         conflicts_with_all = ["from", "to", "last"]
     )]
     pub files: Vec<PathBuf>,
-    /// A file of outcomes that came apart, for a source with [source.outcomes]; may be given again
+    /// A file of separate outcomes, for a source with [source.outcomes]; may be repeated
     #[arg(long, value_name = "FILE", requires = "files")]
     pub outcomes: Vec<PathBuf>,
-    /// Read the topics of the configuration from here: a time such as 2026-11-01T06:30Z, `earliest`, or
-    /// offsets, `offset:1500` or `offset:clicks/0=1500,clicks/1=1732`
+    /// Start of the range of topics: a time such as 2026-11-01T06:30Z, `earliest`, or offsets,
+    /// `offset:1500` or `offset:clicks/0=1500,clicks/1=1732`
     #[arg(long, value_name = "WHEN", value_parser = bound, conflicts_with = "last")]
     pub from: Option<Bound>,
-    /// Read the topics up to here, this not included: written like --from, or `latest`, the default
+    /// End of the range, exclusive: as for --from, or `latest` [default: latest]
     #[arg(long, value_name = "WHEN", value_parser = bound)]
     pub to: Option<Bound>,
-    /// Read the topics from so long before --to, or before now: `7d`, `36h`
+    /// Length of the range before --to, or before now: `7d`, `36h`
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub last: Option<Duration>,
-    /// Go on where retention has deleted the begin of the range
+    /// Continue even if retention has deleted the start of the range
     #[arg(long)]
     pub incomplete: bool,
 }
 
 impl Args {
-    /// The range that is asked for, if one is; an error says what contradicts what.
+    /// The requested range, if there is one; an error names contradictory options.
     pub fn range(&self) -> Result<Option<Range>, String> {
         let to = self.to.clone().unwrap_or(Bound::Latest);
         let from = match (&self.from, self.last) {
@@ -59,10 +60,10 @@ impl Args {
         if let (Bound::Time(from), Bound::Time(to)) = (&from, &to)
             && from >= to
         {
-            return Err("the range ends before it begins; exchange --from and --to".to_owned());
+            return Err("the range ends before it starts: swap --from and --to".to_owned());
         }
         if from == Bound::Latest || to == Bound::Earliest {
-            return Err("the range is empty; write --from earliest, or --to latest".to_owned());
+            return Err("the range is empty: use --from earliest or --to latest".to_owned());
         }
         Ok(Some(Range {
             from,
@@ -72,7 +73,7 @@ impl Args {
     }
 }
 
-/// A bound as it is written.
+/// Parses a bound.
 fn bound(text: &str) -> Result<Bound, String> {
     match text {
         "earliest" => return Ok(Bound::Earliest),
@@ -85,8 +86,8 @@ fn bound(text: &str) -> Result<Bound, String> {
         });
     }
     parse_time(text).map(Bound::Time).ok_or_else(|| {
-        "neither a time such as 2026-11-01 or 2026-11-01T06:30Z (UTC where no zone is named), nor earliest, \
-         latest or offset:...; for a length of time there is --last"
+        "expected a time such as 2026-11-01 or 2026-11-01T06:30Z (UTC without a zone), earliest, latest or \
+         offset:...; for a length of time use --last"
             .to_owned()
     })
 }
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_a_begin_before_its_end() {
+    fn a_range_must_start_before_its_end() {
         assert_eq!(args(None, None, None).range(), Ok(None));
         let last = args(None, Some("2026-11-01"), Some(3600)).range();
         let from = last.unwrap().map(|r| r.from);

@@ -1,7 +1,8 @@
-//! `trueline evaluate --recalibrate`: scores mended by a map of another file.
+//! `trueline evaluate --recalibrate`: recalibrates scores by a map that is fitted to another file.
 //!
-//! The three maps are fitted to the raw scores of `--fit` and judged on the file, as a window's are on the
-//! next; the evaluation is then of the file's scores as the chosen map mends them.
+//! Three maps are fitted to the raw scores of `--fit` and compared on FILE, like the maps of a
+//! window on the next one. Then the chosen map is applied to the scores of FILE, and the result is
+//! evaluated.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -12,23 +13,24 @@ use crate::stats::evaluation::Options;
 use crate::stats::recalibration::{Cut, Fits, Judgement, Measures, Method, Point, table};
 use serde_json::{Value, json};
 
-/// Which map mends the scores.
+/// Which map recalibrates the scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Recalibrate {
     /// Intercept and slope on the log-odds (Platt scaling, Cox)
     Logistic,
-    /// Beta calibration: the two ends of the scale bend apart
+    /// Beta calibration: the two ends of the scale bend independently
     Beta,
-    /// Any rising function
+    /// Isotonic regression: any increasing function
     Isotonic,
-    /// The one that is advised on these files; the scores as they are where none is
+    /// The map that is advised for these files; the raw scores if none is
     Advised,
 }
 
-/// How scores are mended.
+/// Options of recalibration.
 #[derive(Debug, Clone, clap::Args)]
+#[group(skip)]
 pub struct Args {
-    /// Mend the scores first by a map fitted to the file of --fit, and say what that brings
+    /// Recalibrate the scores first by a map fitted to the file of --fit, and report the gain
     #[arg(
         long,
         value_enum,
@@ -37,35 +39,35 @@ pub struct Args {
         conflicts_with = "test"
     )]
     pub recalibrate: Option<Recalibrate>,
-    /// File to which maps are fitted; it must share no event with FILE
+    /// File to fit the maps to; it must share no event with FILE
     #[arg(long, value_name = "FILE", requires = "recalibrate")]
     pub fit: Option<PathBuf>,
-    /// Write the map as a small table for scorers (CSV: score, mended score; parameters in its first line)
+    /// Write the map as CSV (score, recalibrated score; parameters in the first line)
     #[arg(long, value_name = "FILE", requires = "recalibrate")]
     pub map: Option<PathBuf>,
 }
 
-/// Scores that were mended, and by what.
-pub struct Mended {
+/// How scores were recalibrated.
+pub struct Recalibrated {
     fits: Fits,
     judgement: Judgement,
     applied: Option<Method>,
 }
 
-/// Fits and judges; the map asked for mends `sample`.
-pub fn mend(
+/// Fits and compares the maps, and applies the wanted one to `sample`.
+pub fn apply(
     args: &Args,
     wanted: Recalibrate,
     fit: &[(f64, bool)],
     sample: &mut [(f64, bool)],
     options: &Options,
-) -> Result<Mended, (Exit, String)> {
+) -> Result<Recalibrated, (Exit, String)> {
     let fits = Fits::of(&Point::of_scores(fit));
     let judged = Judgement::of(&fits, &Point::of_scores(sample), &Cut::Scores, options);
     let Some(judgement) = judged else {
         return Err((
             Exit::Data,
-            "there are no events to judge the maps on".into(),
+            "there are no events to compare the maps on".into(),
         ));
     };
     let applied = match wanted {
@@ -77,7 +79,8 @@ pub fn mend(
     if let Some(method) = applied {
         let map = fits.maps[method as usize].as_ref().map_err(|why| {
             let (name, why) = (method.as_str(), why.words());
-            let text = format!("the file of --fit gives no {name} map: {why}; fit more events");
+            let text =
+                format!("no {name} map can be fitted to the file of --fit: {why}; use more events");
             (Exit::Data, text)
         })?;
         for (z, _) in sample.iter_mut() {
@@ -92,15 +95,15 @@ pub fn mend(
     } else if args.map.is_some() {
         eprintln!("trueline evaluate: no map is advised, so no table was written");
     }
-    Ok(Mended {
+    Ok(Recalibrated {
         fits,
         judgement,
         applied,
     })
 }
 
-/// As JSON, beside the evaluation.
-pub fn json(m: &Mended) -> Value {
+/// The JSON beside the evaluation.
+pub fn json(m: &Recalibrated) -> Value {
     json!({
         "applied": m.applied.map(Method::as_str),
         "advice": words::advice(Some((&m.judgement, &m.fits))),
@@ -109,8 +112,8 @@ pub fn json(m: &Mended) -> Value {
     })
 }
 
-/// A table of the maps, the advice, and whose evaluation follows.
-pub fn render(m: &Mended) -> String {
+/// A table of the maps, the advice, and which scores are evaluated below.
+pub fn render(m: &Recalibrated) -> String {
     let mut out = format!(
         "recalibration, fitted to {} events and judged on {}\n{:<12}{:>10}{:>22}{:>10}{:>10}{:>10}\n",
         m.fits.n,
@@ -139,7 +142,7 @@ pub fn render(m: &Mended) -> String {
         }
     }
     let what = m.applied.map_or("as they are".to_owned(), |a| {
-        format!("mended by the {} map", a.as_str())
+        format!("recalibrated by the {} map", a.as_str())
     });
     let _ = writeln!(
         out,

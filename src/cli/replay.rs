@@ -1,23 +1,24 @@
-//! `trueline replay`: files of events, or ranges of topics, through the same engine, in event time.
+//! `trueline replay`: replays files of events, or ranges of topics, through the same engine in
+//! event time.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::exit::{self, Exit};
-use super::meter::Meter;
+use super::progress::ProgressMeter;
 use super::range;
 use crate::app::AppError;
 use crate::monitor::Engine;
 use crate::app::replay::Tally;
 use crate::app::replay::{self, Input};
 use crate::app::table::{self, Cell};
+use crate::config::Config;
 use crate::config::value::Outside;
-use crate::config::{Config, Problem};
 use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
 use crate::kafka::Watermarks;
 
-/// What holds without `--config`. The broker is never asked.
+/// The configuration without `--config`. The broker is never contacted.
 const DEFAULTS: &str = r#"
 version = 1
 [kafka]
@@ -35,59 +36,39 @@ Examples:
   trueline replay --config trueline.toml --last 7d
   trueline replay --config trueline.toml --from 2026-11-01T06:00Z --to 2026-11-02
 
-With --from or --last the topics of all sources are read from the brokers of the configuration: between two
-record timestamps, or from the first offsets to the last; no group is joined and nothing is written.
-Outcomes on topics of their own are read on past --to until the predictions are mature.
+With --from or --last, the topics of all sources are read from the brokers of the configuration, between two
+record timestamps or offsets. The command joins no consumer group and writes nothing. Topics of outcomes are
+read past --to until the predictions are mature.
 
-Without --config the fields are model, score, outcome and time (milliseconds since 1970), in JSON
-lines or under the same names in a CSV header, and every model gets the default windows and options.";
+Without --config the fields are model, score, outcome and time (milliseconds since 1970), in JSON lines or
+under the same names in a CSV header, and every model has the default windows and options.";
 
-/// Put files of events, or topics of the past, through the same engine, in event time.
+/// Replay files of events, or a range of topics, through the same engine in event time.
 ///
-/// Prints every change of a verdict as it comes, and at the end the report of every window. What it
-/// says is what `run` would have said had the events come from Kafka: the engine has no clock but the
-/// events' own.
+/// Prints every change of a verdict as it occurs, and at the end a report of every window. The
+/// output is what `run` would have reported for the same events from Kafka, because the engine has
+/// no clock but the time of the events.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// What is replayed
+    /// The input
     #[command(flatten)]
     pub input: range::Args,
-    /// Configuration whose first source gives the fields of files, or whose sources the topics, and whose models
-    /// give windows and options
+    /// The configuration: its first source names the fields of files, its sources the topics of a
+    /// range, and its models the windows and options
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the final reports as one JSON array in place of the table
+    /// Print the final reports as one JSON array instead of the table
     #[arg(long)]
     pub json: bool,
 }
 
 /// Replays the files or topics.
 pub fn run(args: &Args) -> Exit {
-    match start(args) {
-        Ok(()) => Exit::Ok,
-        Err(Stopped::Usage(why)) => {
-            eprintln!("error: {why}");
-            Exit::Usage
-        }
-        Err(Stopped::Config(problems)) => {
-            for problem in problems {
-                eprintln!("{problem}");
-            }
-            Exit::Config
-        }
-        Err(Stopped::Failed(fault)) => Exit::of(&fault),
-    }
+    start(args).err().unwrap_or(Exit::Ok)
 }
 
-/// Why a replay ended early.
-enum Stopped {
-    Usage(String),
-    Config(Vec<Problem>),
-    Failed(AppError),
-}
-
-fn start(args: &Args) -> Result<(), Stopped> {
+fn start(args: &Args) -> Result<(), Exit> {
     let config = match &args.config {
         Some(path) => Config::load(path),
         None => {
@@ -98,16 +79,17 @@ fn start(args: &Args) -> Result<(), Stopped> {
             Config::parse(DEFAULTS, "the default configuration", &outside)
         }
     };
-    let config = config.map_err(Stopped::Config)?;
-    let range = args.input.range().map_err(Stopped::Usage)?;
+    let config = config.map_err(|problems| exit::invalid(&problems))?;
+    let range = (args.input.range()).map_err(|why| exit::usage(&why))?;
     if range.is_some() && args.config.is_none() {
-        let why = "a range of topics needs --config, which names them";
-        return Err(Stopped::Usage(why.to_owned()));
+        return Err(exit::usage(
+            "a range of topics needs --config, which names them",
+        ));
     }
-    let meter = Meter::new(if range.is_some() { "records" } else { "bytes" });
-    let mut told = |change: &Change| {
+    let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
+    let mut report = |change: &Change| {
         if !args.json {
-            meter.beside(|| println!("{}", line(change)));
+            meter.suspend(|| println!("{}", line(change)));
         }
     };
     let mut seen = Watermarks::new();
@@ -121,18 +103,18 @@ fn start(args: &Args) -> Result<(), Stopped> {
             outcomes: &args.input.outcomes,
         },
     };
-    let progress = |done, total| meter.at((0, 1), done, total);
-    let replayed = replay::replay(config, &mut input, &mut told, &progress);
-    meter.done();
-    let (engine, tally) = replayed.map_err(Stopped::Failed)?;
+    let progress = |done, total| meter.set((0, 1), done, total);
+    let replayed = replay::replay(config, &mut input, &mut report, &progress);
+    meter.finish();
+    let (engine, tally) = replayed.map_err(|fault| Exit::of(&fault))?;
     if tally.observed == 0 {
-        return Err(Stopped::Failed(AppError::Data(format!(
-            "none of {} records counts in a window: {}",
+        return Err(Exit::of(&AppError::Data(format!(
+            "none of {} records is counted in a window: {}",
             tally.records,
             tally
                 .first_rejected
                 .as_deref()
-                .unwrap_or("they have no outcome, or came too late")
+                .unwrap_or("they have no outcome, or are late")
         ))));
     }
     print(args.json, &engine, &tally);
@@ -197,12 +179,12 @@ fn report_json(report: &StreamReport) -> serde_json::Value {
     })
 }
 
-/// Versions against each other: an entry with `comparison` in place of `stream`.
+/// A comparison of versions: an entry with `comparison` instead of `stream`.
 fn comparison_json(report: &ComparisonReport) -> serde_json::Value {
     serde_json::json!({ "comparison": comparison::json(report) })
 }
 
-/// Where all records went, in one line, and the first that was rejected, in another.
+/// What became of all records in one line, and the first rejected one in another.
 fn summary(tally: &Tally) -> String {
     let mut out = format!("{} records: {} observed", tally.records, tally.observed);
     for (what, count) in &tally.others {

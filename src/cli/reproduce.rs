@@ -1,8 +1,8 @@
-//! `trueline reproduce`: the papers' experiments through the product's own code.
+//! `trueline reproduce`: runs the papers' experiments through the product's own code.
 
 use std::path::PathBuf;
 
-use super::exit::{self, Exit};
+use super::exit::{self, Exit, print};
 use crate::reproduce::{Effort, Paper, Table, picture};
 
 const EXAMPLES: &str = "\
@@ -26,37 +26,37 @@ pub enum Which {
     All,
 }
 
-/// Run the papers' experiments and print the published numbers beside ours.
+/// Run the papers' experiments and compare with the published numbers.
 ///
-/// Draws the data sets of each paper's experiment, puts them through the functions that a window goes through, and
-/// prints every number with its Monte Carlo error and the published one in brackets; ! marks those that differ by
-/// more than three errors. Seeds are fixed.
+/// Draws the data sets of each paper's experiment, passes them through the functions that a window
+/// uses, and prints every number with its Monte Carlo error and the published number in brackets. !
+/// marks numbers that differ by more than three errors. Seeds are fixed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
     /// Which paper
     #[arg(value_enum, value_name = "PAPER")]
     pub paper: Which,
-    /// Few data sets: under two minutes for all papers
+    /// Use few data sets: under two minutes for all papers
     #[arg(long)]
     pub quick: bool,
-    /// Folder of the published model outputs (with tcal and cifar10_multiclass in it), for the papers' tables of
+    /// Folder of the published model outputs (tcal, cifar10_multiclass), for the papers' tables of
     /// networks
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,
-    /// Data sets a point, in place of the papers' own number
+    /// Data sets per point [default: about as many as the papers]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub data_sets: Option<u32>,
-    /// Print one JSON array in place of the tables
+    /// Print one JSON array instead of the tables
     #[arg(long)]
     pub json: bool,
-    /// Write a picture of all tables as well
+    /// Also write a picture of all tables
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// Seed of everything drawn
+    /// Seed of all draws
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// End with code 1 when a number differs from the published one
+    /// Exit with code 1 if a number differs from the published one
     #[arg(long)]
     pub fail_on_difference: bool,
 }
@@ -108,7 +108,7 @@ pub fn run(args: &Args) -> Exit {
     let differing: usize = tables.iter().map(Table::far).sum();
     if !args.json {
         print(&format!(
-            "{differing} numbers differ from the published by more than three errors\n"
+            "{differing} numbers differ from the published ones by more than three errors\n"
         ));
     }
     if args.fail_on_difference && differing > 0 {
@@ -116,10 +116,4 @@ pub fn run(args: &Args) -> Exit {
     } else {
         Exit::Ok
     }
-}
-
-/// Prints to stdout; a closed pipe (`| head`) is no failure.
-fn print(text: &str) {
-    use std::io::Write;
-    let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }

@@ -1,4 +1,4 @@
-//! `trueline run`: from a configuration file to a service.
+//! `trueline run`: runs the service from a configuration file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,49 +14,39 @@ Examples:
   trueline run --config /etc/trueline/trueline.toml
   TRUELINE_CONFIG=trueline.toml TRUELINE_LISTEN=0.0.0.0:9464 trueline run
 
-On SIGTERM or SIGINT it stops consuming, writes a last snapshot, commits its offsets, answers 503 on
-/ready, and ends. Started again with the same state directory it goes on where the snapshot stands:
-nothing is lost and nothing counted twice.
+On SIGTERM or SIGINT the process stops consuming, writes a last snapshot, commits its offsets, responds with
+503 on /ready, and exits. When it starts again with the same state directory it continues from the snapshot:
+nothing is lost and nothing is counted twice.
 
-On SIGHUP or POST /-/reload it reads the configuration again: what may change while it runs changes,
-what needs a restart is named, and a file that is not sound changes nothing.";
+On SIGHUP or POST /-/reload it reads the configuration again. It applies the keys that can change at runtime
+and logs those that need a restart. An invalid file changes nothing.";
 
 /// Consume from Kafka and serve verdicts until stopped.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// The configuration file; `trueline check` tells beforehand whether it is sound
+    /// The configuration file; `trueline check` validates it beforehand
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: PathBuf,
-    /// Address to serve /metrics, /ready and the API on, in place of the configuration's
+    /// Address of /metrics, /ready and the API, instead of the configured one
     #[arg(long, env = "TRUELINE_LISTEN", value_name = "HOST:PORT")]
     pub listen: Option<String>,
-    /// How long to keep serving after the last snapshot, so that Prometheus sees the last values
+    /// How long to keep serving after the last snapshot, so that Prometheus scrapes the last values
     #[arg(long, env = "TRUELINE_LINGER", value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub linger: Duration,
-    /// Give up on an orderly end after this long
+    /// How long an orderly shutdown may take
     #[arg(long, env = "TRUELINE_SHUTDOWN_TIMEOUT", value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     pub shutdown_timeout: Duration,
 }
 
-/// Runs until a signal; a fault of the configuration or the surroundings ends it at once.
+/// Runs until a signal, or until a fault of the configuration or the environment.
 pub fn run(args: &Args) -> Exit {
-    let config = match Config::load(&args.config) {
-        Ok(config) => config,
-        Err(problems) => {
-            for problem in problems {
-                eprintln!("{problem}");
-            }
-            return Exit::Config;
-        }
-    };
-    match start(args, config) {
-        Ok(()) => Exit::Ok,
-        Err(fault) => Exit::of(&fault),
-    }
+    let started = exit::load(&args.config)
+        .and_then(|config| start(args, config).map_err(|fault| Exit::of(&fault)));
+    started.err().unwrap_or(Exit::Ok)
 }
 
-/// Reads the configuration again at each SIGHUP; what became of it stands in the log.
+/// Reloads the configuration at each SIGHUP; the log says with which result.
 #[cfg(unix)]
 async fn reload_on_hangup(reloader: Arc<Reloader>) {
     use tokio::signal::unix::{SignalKind, signal};
@@ -66,7 +56,7 @@ async fn reload_on_hangup(reloader: Arc<Reloader>) {
     };
     while hangup.recv().await.is_some() {
         let reloader = Arc::clone(&reloader);
-        // A panic there is printed; the old configuration goes on.
+        // A panic is printed, and the old configuration stays in use.
         let _ = tokio::task::spawn_blocking(move || reloader.reload()).await;
     }
 }
@@ -85,7 +75,7 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
     }
     let app = App::bind(setup)?;
     tracing::info!(address = %app.address()?, "bound; metrics on /metrics");
-    // HTTP answers from published values and never blocks: one thread is enough for it and the signals.
+    // HTTP serves published values and never blocks: one thread is enough for it and the signals.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .thread_name("http")
@@ -98,7 +88,7 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
         runtime.spawn(reload_on_hangup(reloader));
     }
     let ended = runtime.block_on(app.run(stop));
-    // After the hard timeout the engine's thread may still hang on a disk; it is left behind.
+    // After the timeout the engine thread may still hang on a disk; it is abandoned.
     runtime.shutdown_background();
     tracing::info!("stopped");
     ended

@@ -1,4 +1,5 @@
-//! `trueline state`: what a state directory or the topic of state holds, and how to carry a directory's elsewhere.
+//! `trueline state`: inspects a state directory or the state topic, and exports and imports a state
+//! directory.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,12 +18,12 @@ use crate::store::{Loaded, transfer};
 
 const EXAMPLES: &str = "\
 Examples:
-  trueline state inspect /var/lib/trueline              every file, and what a start would go on from
-  trueline state inspect --config trueline.toml         the topic of [state]: whose partitions, who wrote last, how old
-  trueline state export /var/lib/trueline state.jsonl   the newest whole snapshot, as text
+  trueline state inspect /var/lib/trueline              every file, and what a start would restore
+  trueline state inspect --config trueline.toml         the topic of [state]: owner, last writer and age of each partition
+  trueline state export /var/lib/trueline state.jsonl   the newest valid snapshot, as text
   trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit";
 
-/// Look into a state directory or the topic of state, or carry state elsewhere
+/// Inspect, export or import state
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -30,39 +31,40 @@ pub struct Args {
     act: Act,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, clap::Subcommand)]
 enum Act {
-    /// Print every file with its size, format and fault, and what the newest whole snapshot holds; of a topic, every
-    /// partition with its claimant, parcel, age, size and faults
+    /// Print every file of a directory with its size, format and fault, and the content of the
+    /// newest valid snapshot; or every partition in the state topic with its claimant, checkpoint,
+    /// age, size and faults
     Inspect {
         /// The state directory
         #[arg(required_unless_present = "config", conflicts_with = "config")]
         directory: Option<PathBuf>,
-        /// A configuration whose [state] topic is read; processes may be running
+        /// A configuration whose [state] topic is read; its processes may be running
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
-    /// Write the newest whole snapshot and its journals as one file of JSON lines
+    /// Write the newest valid snapshot and its journals as one file of JSON lines
     Export {
-        /// The state directory; a trueline may be running in it
+        /// The state directory; a running trueline may use it
         directory: PathBuf,
         /// The file to write; `-` for standard output
         file: PathBuf,
     },
-    /// Make a state directory of an exported file
+    /// Create a state directory from an exported file
     Import {
         /// The exported file
         file: PathBuf,
-        /// The directory; made when missing, and it must hold no state
+        /// The directory; it is created if missing and must hold no state
         directory: PathBuf,
     },
 }
 
-/// Does it.
+/// Runs the subcommand.
 pub fn run(args: &Args) -> Exit {
     let done = match &args.act {
         Act::Inspect {
@@ -71,8 +73,8 @@ pub fn run(args: &Args) -> Exit {
             json,
         } => {
             return match (directory, config) {
-                (Some(directory), _) => look(directory, *json),
-                (None, Some(config)) => state_topic::look(config, *json),
+                (Some(directory), _) => print_directory(directory, *json),
+                (None, Some(config)) => state_topic::print_topic(config, *json),
                 (None, None) => Exit::Usage,
             };
         }
@@ -80,8 +82,8 @@ pub fn run(args: &Args) -> Exit {
         Act::Import { file, directory } => import(file, directory),
     };
     match done {
-        Ok(said) => {
-            eprintln!("{said}");
+        Ok(text) => {
+            eprintln!("{text}");
             Exit::Ok
         }
         Err((exit, why)) => {
@@ -100,7 +102,7 @@ fn export(directory: &Path, file: &Path) -> Done {
     } else {
         let made = File::create_new(file).map_err(|error| {
             let what = format!(
-                "cannot make {}: {error}; name a file that is not there",
+                "cannot create {}: {error}; name a file that does not exist",
                 file.display()
             );
             (Exit::Unavailable, what)
@@ -109,18 +111,18 @@ fn export(directory: &Path, file: &Path) -> Done {
         let loaded = transfer::export(directory, &mut out);
         let synced = out.flush().and_then(|()| made.sync_all());
         if loaded.is_err() || synced.is_err() {
-            // Half of an export is of no use to anybody.
+            // Half of an export is useless.
             let _ = std::fs::remove_file(file);
         }
         synced.map_err(|error| (Exit::Unavailable, format!("{}: {error}", file.display())))?;
         loaded
     };
     let loaded = loaded.map_err(failed)?;
-    Ok(format!("exported {}", held(&loaded)))
+    Ok(format!("exported {}", content(&loaded)))
 }
 
 fn import(file: &Path, directory: &Path) -> Done {
-    // Held until the end: no trueline may start in the directory meanwhile.
+    // Locked until the end, so that no trueline starts in the directory meanwhile.
     let _ours = StateDir::open(directory).map_err(|f| (Exit::Unavailable, f.to_string()))?;
     let loaded = transfer::import(file, directory).map_err(|error| {
         let exit = match error {
@@ -129,11 +131,11 @@ fn import(file: &Path, directory: &Path) -> Done {
         };
         (exit, error.to_string())
     })?;
-    Ok(format!("imported {}", held(&loaded)))
+    Ok(format!("imported {}", content(&loaded)))
 }
 
-/// What a snapshot holds, in a line.
-fn held(loaded: &Loaded) -> String {
+/// The content of a snapshot in one line.
+fn content(loaded: &Loaded) -> String {
     let s = &loaded.snapshot;
     let journals: usize = loaded.segments.iter().flatten().map(Vec::len).sum();
     format!(
@@ -150,7 +152,7 @@ fn streams(streams: &[StreamState]) -> usize {
     streams.iter().map(|s| s.judges.len()).sum()
 }
 
-fn look(directory: &Path, json: bool) -> Exit {
+fn print_directory(directory: &Path, json: bool) -> Exit {
     let found = match inspect(directory) {
         Ok(found) => found,
         Err(error) => {
@@ -172,18 +174,18 @@ fn look(directory: &Path, json: bool) -> Exit {
     }
 }
 
-fn said_of(file: &FileReport, found: &Inspection) -> String {
+fn description(file: &FileReport, found: &Inspection) -> String {
     if let Some(fault) = &file.fault {
         return fault.to_string();
     }
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
     match file.role {
         FileRole::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
-            "whole; a start goes on from it".to_owned()
+            "valid; a start restores it".to_owned()
         }
-        FileRole::Snapshot => "whole".to_owned(),
+        FileRole::Snapshot => "valid".to_owned(),
         FileRole::Journal => "journal of pending predictions".to_owned(),
-        FileRole::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
+        FileRole::Alerts => "notified alerts, silences, acknowledgements".to_owned(),
         FileRole::Part => "left by a crash; not read".to_owned(),
         FileRole::Lock => "lock".to_owned(),
         FileRole::Unknown => "not a file of trueline".to_owned(),
@@ -206,21 +208,21 @@ fn as_text(directory: &Path, found: &Inspection) -> String {
             "  {:<44} {:>10}  {format:<9} {}",
             name.display(),
             human(file.bytes),
-            said_of(file, found)
+            description(file, found)
         ));
     }
     if let Ok(Some(loaded)) = &found.newest {
-        held_lines(loaded, &mut lines);
+        content_lines(loaded, &mut lines);
     } else if matches!(found.newest, Ok(None)) {
-        lines.push("  no snapshot: a start begins without state".to_owned());
+        lines.push("  no snapshot: a start begins with empty state".to_owned());
     }
     lines.join("\n") + "\n"
 }
 
-fn held_lines(loaded: &Loaded, lines: &mut Vec<String>) {
+fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
     let s = &loaded.snapshot;
     let total = s.counters.total();
-    lines.push(format!("holds {}", held(loaded)));
+    lines.push(format!("holds {}", content(loaded)));
     lines.push(format!(
         "  records: {} read, {} observed, {} pending, {} waiting",
         total.records, total.observed, total.pending, total.waiting

@@ -1,17 +1,16 @@
-//! `trueline state inspect --config`: what lies in the topic of state, partition by partition.
+//! `trueline state inspect --config`: prints the content of the state topic, partition by partition.
 //!
-//! Read as a range of a topic is: no group is joined, nothing is claimed or written, so it may be done while processes
-//! run. One partition of the topic is held in memory at a time.
+//! The topic is read like a range: the command joins no group, claims nothing and writes nothing,
+//! so it is safe while processes run. One partition is in memory at a time.
 
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::exit::Exit;
+use super::exit::{self, Exit};
 use crate::alert::AlertState;
 use crate::app::clock;
-use crate::config::Config;
 use crate::config::bounds::human;
 use crate::http::rfc3339;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
@@ -26,19 +25,16 @@ struct Home {
     strange: Vec<String>,
 }
 
-/// Looks into the topic that a configuration names, and prints what is there.
-pub fn look(path: &Path, json: bool) -> Exit {
-    let config = match Config::load(path) {
+/// Prints the content of the state topic of a configuration.
+pub fn print_topic(path: &Path, json: bool) -> Exit {
+    let config = match exit::load(path) {
         Ok(config) => config,
-        Err(problems) => {
-            problems.iter().for_each(|p| eprintln!("{p}"));
-            return Exit::Config;
-        }
+        Err(exit) => return exit,
     };
     let Some((kafka, topic)) = config.moving() else {
         let path = path.display();
         eprintln!(
-            "error: {path} has no [state] topic; its state lies in {}: name that directory",
+            "error: {path} has no [state] topic; its state is in {}: name that directory",
             config.state.directory.display()
         );
         return Exit::Config;
@@ -86,7 +82,7 @@ fn home(options: &KafkaOptions, span: Span) -> Result<Home, KafkaError> {
     while let Some(step) = reader.step()? {
         let Step::Record(owned) = step else { continue };
         let r = owned.record();
-        // No value of a parcel is empty: it is a key that was taken away.
+        // No value of a checkpoint is empty: an empty one deletes its key.
         let value = (!r.payload.is_empty()).then_some(r.payload);
         shelves.take(r.offset, r.timestamp_ms, r.key.unwrap_or_default(), value);
     }
@@ -116,19 +112,19 @@ fn as_text(topic: &str, homes: &[Home], now_ms: i64) -> String {
                 shelf.records,
                 human(shelf.bytes)
             ));
-            told(shelf, now_ms, &mut lines);
+            describe(shelf, now_ms, &mut lines);
         }
         for key in &home.strange {
             let partition = home.partition;
             lines.push(format!(
-                "  partition {partition}: {key}: not a key of state"
+                "  partition {partition}: {key}: not a key of the state topic"
             ));
         }
     }
     lines.join("\n") + "\n"
 }
 
-fn told(shelf: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
+fn describe(report: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
     if let Some(claim) = &shelf.claim {
         let (at, by) = (moment(claim.at_ms, now_ms), claimant(claim));
         lines.push(format!(
@@ -137,9 +133,9 @@ fn told(shelf: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
         ));
     }
     match &shelf.found {
-        Ok(None) => {
-            lines.push("    no parcel: a taker begins where the group has committed".into())
-        }
+        Ok(None) => lines.push(
+            "    no checkpoint: the next owner starts at the committed offsets of the group".into(),
+        ),
         Ok(Some(found)) => {
             let by = shelf
                 .writer
@@ -147,13 +143,13 @@ fn told(shelf: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
                 .map_or("an earlier claimant".into(), claimant);
             let at = moment(shelf.written_ms, now_ms);
             lines.push(format!("    {}: written by {by}, {at}", found.head));
-            lines.push(format!("    {}", held(found)));
+            lines.push(format!("    {}", content(found)));
             for (key, fault) in &found.refused {
                 lines.push(format!("    refused: {key}: {fault}"));
             }
         }
         Err(faults) => {
-            lines.push("    nothing that a taker could use:".into());
+            lines.push("    no usable checkpoint:".into());
             lines.extend(
                 faults
                     .iter()
@@ -163,7 +159,7 @@ fn told(shelf: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
     }
 }
 
-/// Instance and process id, of what a claimant wrote.
+/// Instance and process id of a claimant.
 fn claimant(claim: &Claim) -> String {
     let mut words = claim.by.split(' ');
     match (words.next(), words.next()) {
@@ -181,8 +177,8 @@ fn moment(ms: Option<i64>, now_ms: i64) -> String {
     format!("{} ({} ago)", rfc3339(ms), humantime::format_duration(ago))
 }
 
-/// What a parcel holds, in a line.
-fn held(found: &FoundCheckpoint) -> String {
+/// The content of a checkpoint in one line.
+fn content(found: &FoundCheckpoint) -> String {
     let (s, memories) = (&found.checkpoint.snapshot, &found.checkpoint.verdicts);
     let next =
         positions(s).map(|(topic, partition, offset)| format!("{topic}[{partition}] {offset}"));

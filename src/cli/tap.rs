@@ -1,8 +1,9 @@
-//! `trueline tap`: pairs of prediction and outcome as a running trueline counts them.
+//! `trueline tap`: prints pairs of prediction and outcome as a running trueline counts them.
 
 use std::io::{BufRead, Read, Write};
 
 use super::exit::{self, Exit};
+use super::service::Service;
 use crate::http::client;
 
 const EXAMPLES: &str = "\
@@ -11,33 +12,28 @@ Examples:
   trueline tap --count 100 > pairs.jsonl          a hundred pairs
   trueline tap --rate 1000 | jq 'select(.segment == \"country=de\")'";
 
-/// See pairs of prediction and outcome as they form.
+/// Print pairs of prediction and outcome as they form.
 ///
-/// Each line is one pair in JSON: model, version, segment, id, event time, scores by view, outcome, and how
-/// it ended (observed, matched, revised). A line {"missed": N} says how many pairs came beside the rate.
+/// Each line is one pair in JSON: model, version, segment, id, event time, scores by view, outcome,
+/// and what became of it (observed, matched, revised). A line {"missed": N} counts the pairs that
+/// exceeded the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Where it serves
-    #[arg(
-        long,
-        env = "TRUELINE_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:9464"
-    )]
-    pub url: String,
-    /// Only the pairs of this model
+    #[command(flatten)]
+    pub service: Service,
+    /// Only pairs of this model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Pairs a second
+    /// Pairs per second
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rate: u32,
-    /// End after so many lines
+    /// Exit after this many lines
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
 }
 
-/// Prints until the count, the end of the service, or Ctrl-C.
+/// Prints until the count is reached, the service ends, or Ctrl-C.
 pub fn run(args: &Args) -> Exit {
     match listen(args) {
         Ok(()) => Exit::Ok,
@@ -50,15 +46,15 @@ pub fn run(args: &Args) -> Exit {
 
 fn listen(args: &Args) -> Result<(), String> {
     let mut printed = 0;
-    // The service ends every connection after some minutes; one goes on with the next.
+    // The service closes every connection after some minutes; then the next one is opened.
     loop {
-        let mut reply = client::open(&args.url, &path(args))?;
+        let mut reply = client::open(&args.service.url, &path(args))?;
         if reply.status != 200 {
             let mut said = String::new();
             let _ = (&mut reply.body).take(4096).read_to_string(&mut said);
             return Err(format!(
                 "{} answers {}: {}",
-                args.url,
+                args.service.url,
                 reply.status,
                 said.trim()
             ));
@@ -71,11 +67,11 @@ fn listen(args: &Args) -> Result<(), String> {
             match reply.body.read_line(&mut line) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(error) => return Err(format!("{}: {error}", args.url)),
+                Err(error) => return Err(format!("{}: {error}", args.service.url)),
             }
             let written = out.write_all(line.as_bytes()).and_then(|()| out.flush());
             if written.is_err() {
-                // A closed pipe (`tap | head`) is no failure of ours.
+                // A closed pipe (`tap | head`) is not a failure.
                 return Ok(());
             }
             printed += 1;

@@ -1,4 +1,4 @@
-//! `trueline top`: the streams of a running trueline, worst first.
+//! `trueline top`: prints the streams of a running trueline, worst first.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::exit::{self, Exit};
+use super::service::Service;
 use crate::app::clock;
 use crate::app::table::{Cell, Paint, lines};
 use crate::http::client;
@@ -20,27 +21,21 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// Where it serves
-    #[arg(
-        long,
-        env = "TRUELINE_URL",
-        value_name = "URL",
-        default_value = "http://127.0.0.1:9464"
-    )]
-    pub url: String,
-    /// Only the streams of this model
+    #[command(flatten)]
+    pub service: Service,
+    /// Only streams of this model
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Only windows of this name
+    /// Only windows with this name
     #[arg(long, value_name = "NAME")]
     pub window: Option<String>,
-    /// Time between two looks
+    /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = humantime::parse_duration)]
     pub every: Duration,
-    /// Print the table once and end
+    /// Print the table once and exit
     #[arg(long)]
     pub once: bool,
-    /// Rows to print; on a terminal as many as fit, otherwise all
+    /// Rows to print [default: as many as fit on a terminal, otherwise all]
     #[arg(long, value_name = "N")]
     pub rows: Option<usize>,
 }
@@ -50,18 +45,18 @@ const HEADING: [&str; 8] = [
     "stream", "window", "n", "ECE", "interval", "p-value", "verdict", "alert",
 ];
 
-/// Asks and prints, over and over or once.
+/// Fetches and prints the table, repeatedly or once.
 pub fn run(args: &Args) -> Exit {
     let mut out = std::io::stdout();
     let terminal = out.is_terminal();
     loop {
-        let table = match look(args) {
+        let table = match fetch(args) {
             Ok(rows) => rows,
             Err(why) if args.once || !terminal => {
                 eprintln!("error: {why}");
                 return Exit::Unavailable;
             }
-            // On a terminal one waits for it to come back.
+            // On a terminal the service may come back.
             Err(why) => {
                 let _ = writeln!(out, "\x1b[H\x1b[2J{why}");
                 let _ = out.flush();
@@ -75,7 +70,7 @@ pub fn run(args: &Args) -> Exit {
         }
         let fit = args.rows.or_else(|| (terminal && !args.once).then(height));
         text.push_str(&page(args, &table, fit.unwrap_or(usize::MAX), terminal));
-        // A closed pipe (`top | head`) is no failure of ours.
+        // A closed pipe (`top | head`) is not a failure.
         if out
             .write_all(text.as_bytes())
             .and_then(|()| out.flush())
@@ -88,26 +83,31 @@ pub fn run(args: &Args) -> Exit {
     }
 }
 
-/// Rows that fit a terminal that says how high it is; few enough for one that does not.
+/// Rows that fit on the terminal; on one of unknown height, rows that fit on 24 lines.
 fn height() -> usize {
     let lines = std::env::var("LINES").ok().and_then(|n| n.parse().ok());
     lines.unwrap_or(24usize).saturating_sub(4).max(1)
 }
 
-/// One window of one stream, as a row with what it is sorted by.
+/// One window of one stream, as a row with its sort key.
 struct Row {
-    /// Firing or pending alert, verdict, lower end of the interval, smallness of p: the worst is greatest.
+    /// State of the alert, verdict, lower end of the interval, negated p-value: the worst is
+    /// greatest.
     badness: (u8, u8, f64, f64),
     cells: Vec<Cell>,
 }
 
-fn look(args: &Args) -> Result<Vec<Row>, String> {
-    let (status, body) = client::get(&args.url, "/api/v1/streams")?;
+fn fetch(args: &Args) -> Result<Vec<Row>, String> {
+    let (status, body) = client::get(&args.service.url, "/api/v1/streams")?;
     if status != 200 {
-        return Err(format!("{} answers {status}: {}", args.url, body.trim()));
+        return Err(format!(
+            "{} answers {status}: {}",
+            args.service.url,
+            body.trim()
+        ));
     }
-    let answer: Value =
-        serde_json::from_str(&body).map_err(|_| format!("{} is no trueline", args.url))?;
+    let answer: Value = serde_json::from_str(&body)
+        .map_err(|_| format!("{} is not a trueline", args.service.url))?;
     Ok(rows(&answer, args, clock::now_ms()))
 }
 
@@ -184,7 +184,7 @@ fn p_value(p: f64) -> String {
     }
 }
 
-/// How long ago the newest data of the verdict were, by this machine's clock.
+/// Age of the newest data of the verdict, by the clock of this machine.
 fn age(window: &Value, now_ms: i64) -> String {
     let end_ms = window["end_ms"].as_i64().unwrap_or(0);
     if end_ms == 0 {
@@ -203,7 +203,7 @@ fn page(args: &Args, rows: &[Row], most: usize, colour: bool) -> String {
     let mut heading = HEADING.to_vec();
     heading.push("age");
     let shown: Vec<Vec<Cell>> = rows.iter().take(most).map(|r| r.cells.clone()).collect();
-    let mut text = format!("{}  {} windows", args.url, rows.len());
+    let mut text = format!("{}  {} windows", args.service.url, rows.len());
     if rows.len() > shown.len() {
         text.push_str(&format!(", the {} worst", shown.len()));
     }
@@ -222,7 +222,9 @@ mod tests {
 
     fn args() -> Args {
         Args {
-            url: "http://x:1".to_owned(),
+            service: Service {
+                url: "http://x:1".to_owned(),
+            },
             model: None,
             window: None,
             every: Duration::ZERO,
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fires_comes_first_then_what_is_worse() {
+    fn firing_alerts_come_first_then_worse_verdicts() {
         let answer = json!({"streams": [
             {"id": "good", "windows": [window("calibrated", "inactive", 0.0)]},
             {"id": "bad", "windows": [window("miscalibrated", "pending", 0.2)]},

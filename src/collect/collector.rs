@@ -16,7 +16,7 @@ use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{self, JoinPlan, Joins};
 use super::key::Names;
-use super::pairing::{Matches, Pairing, PairingState};
+use super::pairing::{MatchedPairs, Pairing, PairingState};
 use super::partition::Partitions;
 use super::rank::Rows;
 use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project};
@@ -282,18 +282,18 @@ impl Collector {
             return;
         };
         if event.id.is_empty() {
-            pairing.pass();
+            pairing.count_nameless();
             return;
         }
         let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
         let one = only.map(|one| [one]);
         let seen = one.as_ref().map_or(self.seen.as_slice(), |one| one);
         let key = join::Key::new(None, event.id);
-        pairing.take(start_ms, event.time_ms, slot, key, seen);
+        pairing.observe(start_ms, event.time_ms, slot, key, seen);
     }
 
     /// Tells the pairs of `model` in panes that end at or before `line_ms`.
-    pub fn pair_up(&mut self, model: usize, line_ms: i64, each: impl FnMut(Matches<'_>)) {
+    pub fn pair_up(&mut self, model: usize, line_ms: i64, each: impl FnMut(MatchedPairs<'_>)) {
         let Some(mut pairing) = self.pairings[model].take() else {
             return;
         };

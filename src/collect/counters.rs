@@ -1,12 +1,13 @@
-//! Where every record went; of a record with several events, where each of these went, for they are
-//! counted as records. For each source, records read equal the sum of the dispositions; this is
-//! true after every call, because one function counts both.
+//! What became of every record. Each event of a record with several events counts as a record.
+//!
+//! Always: the records of a source equal the sum of its dispositions, because one function counts
+//! both.
 
 use super::event::{Disposition, Reason, Refusal};
 use serde::{Deserialize, Serialize};
 
-/// Counts of one source. `pending` and `waiting` go down again, when what they count ends; the others
-/// only grow.
+/// Counts of one source. `pending` and `waiting` decrease when their records end; the others only
+/// grow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceCounters {
     /// Records read.
@@ -15,40 +16,40 @@ pub struct SourceCounters {
     pub observed: u64,
     /// Predictions that are not mature.
     pub pending: u64,
-    /// Mature predictions that no outcome came for and that are in no sum.
+    /// Mature predictions without outcome that are in no sum.
     pub expired: u64,
     /// Outcomes whose prediction is or was pending.
     pub matched: u64,
     /// Outcomes whose prediction has not come.
     pub waiting: u64,
-    /// Outcomes whose prediction did not come before it would have been mature.
+    /// Outcomes whose prediction did not come in time.
     pub orphaned: u64,
-    /// Predictions and outcomes that were there already.
+    /// Predictions and outcomes that had come before.
     pub duplicate: u64,
-    /// Predictions of the id of another, with other scores.
+    /// Predictions with the id of another and other scores.
     pub conflict: u64,
     /// Outcomes that corrected the sums of a mature prediction.
     pub revised: u64,
     /// Records for sealed panes.
     pub late: u64,
-    /// Records read again.
+    /// Records that were read again.
     pub replayed: u64,
     /// Records that cannot be used, in the order of [`Reason::ALL`].
     pub rejected: [u64; Reason::ALL.len()],
     /// Records that a cap refused, in the order of [`Refusal::ALL`].
     pub refused: [u64; Refusal::ALL.len()],
-    /// Observed records whose probabilities were divided by their sum; these are observed too.
+    /// Observed records whose probabilities were divided by their sum; also counted as observed.
     pub renormalised: u64,
-    /// Observed predictions whose outcome was implied when they were mature; these are observed too.
+    /// Observed predictions whose outcome was implied at maturity; also counted as observed.
     pub implied: u64,
-    /// Observed records of segments that are too many, in segment `other`; these are observed too.
+    /// Observed records of excess segments, in segment `other`; also counted as observed.
     pub other: u64,
-    /// Vector views of observed records that had no cell for them; these records are observed too.
+    /// Vector views without a free cell for an observed record; the record is counted as observed.
     pub no_cell: u64,
 }
 
 impl SourceCounters {
-    /// Counts one record and how it ended.
+    /// Counts one record by its disposition.
     #[inline]
     pub fn count(&mut self, disposition: Disposition) {
         self.records += 1;
@@ -63,7 +64,7 @@ impl SourceCounters {
         *self.of(disposition) += 1;
     }
 
-    /// A record that was pending or waiting ends.
+    /// Changes the disposition of a record that was pending or waiting.
     pub fn end(&mut self, before: Disposition, after: Disposition) {
         *self.of(before) -= 1;
         *self.of(after) += 1;
@@ -86,8 +87,7 @@ impl SourceCounters {
         }
     }
 
-    /// Every count that only grows with the name of its state, in a fixed order; rejected and refused are
-    /// left out.
+    /// The final dispositions with their names, in a fixed order, without rejected and refused.
     pub fn states(&self) -> [(&'static str, u64); 9] {
         [
             ("observed", self.observed),
@@ -120,67 +120,44 @@ impl SourceCounters {
         states + self.pending + self.waiting + rejected + refused
     }
 
-    /// Records that have no end yet.
+    /// Records without a final disposition yet.
     pub fn open(&self) -> u64 {
         self.pending + self.waiting
     }
 
-    /// What was counted since `before`; what is open now stays as it is.
+    /// What was counted since `before`; pending and waiting records stay as they are.
     pub fn since(&self, before: &SourceCounters) -> SourceCounters {
-        let mut s = self.clone();
-        let pairs = [
-            (&mut s.records, before.records),
-            (&mut s.observed, before.observed),
-            (&mut s.expired, before.expired),
-            (&mut s.matched, before.matched),
-            (&mut s.orphaned, before.orphaned),
-            (&mut s.duplicate, before.duplicate),
-            (&mut s.conflict, before.conflict),
-            (&mut s.revised, before.revised),
-            (&mut s.late, before.late),
-            (&mut s.replayed, before.replayed),
-            (&mut s.renormalised, before.renormalised),
-            (&mut s.implied, before.implied),
-            (&mut s.other, before.other),
-            (&mut s.no_cell, before.no_cell),
-        ];
-        pairs.into_iter().for_each(|(a, b)| *a -= b);
-        for (a, b) in s.rejected.iter_mut().zip(before.rejected) {
-            *a -= b;
-        }
-        for (a, b) in s.refused.iter_mut().zip(before.refused) {
-            *a -= b;
-        }
-        s
+        let mut since = self.clone();
+        since.each_total(before, |a, b| *a -= b);
+        since
     }
 
     /// Adds all counts of `o`.
     pub fn add(&mut self, o: &SourceCounters) {
-        let pairs = [
-            (&mut self.records, o.records),
-            (&mut self.observed, o.observed),
-            (&mut self.pending, o.pending),
-            (&mut self.expired, o.expired),
-            (&mut self.matched, o.matched),
-            (&mut self.waiting, o.waiting),
-            (&mut self.orphaned, o.orphaned),
-            (&mut self.duplicate, o.duplicate),
-            (&mut self.conflict, o.conflict),
-            (&mut self.revised, o.revised),
-            (&mut self.late, o.late),
-            (&mut self.replayed, o.replayed),
-            (&mut self.renormalised, o.renormalised),
-            (&mut self.implied, o.implied),
-            (&mut self.other, o.other),
-            (&mut self.no_cell, o.no_cell),
-        ];
-        pairs.into_iter().for_each(|(a, b)| *a += b);
-        for (a, b) in self.rejected.iter_mut().zip(o.rejected) {
-            *a += b;
-        }
-        for (a, b) in self.refused.iter_mut().zip(o.refused) {
-            *a += b;
-        }
+        self.each_total(o, |a, b| *a += b);
+        self.pending += o.pending;
+        self.waiting += o.waiting;
+    }
+
+    /// Combines every count that only grows with that of `o`.
+    fn each_total(&mut self, o: &SourceCounters, combine: impl Fn(&mut u64, u64)) {
+        combine(&mut self.records, o.records);
+        combine(&mut self.observed, o.observed);
+        combine(&mut self.expired, o.expired);
+        combine(&mut self.matched, o.matched);
+        combine(&mut self.orphaned, o.orphaned);
+        combine(&mut self.duplicate, o.duplicate);
+        combine(&mut self.conflict, o.conflict);
+        combine(&mut self.revised, o.revised);
+        combine(&mut self.late, o.late);
+        combine(&mut self.replayed, o.replayed);
+        combine(&mut self.renormalised, o.renormalised);
+        combine(&mut self.implied, o.implied);
+        combine(&mut self.other, o.other);
+        combine(&mut self.no_cell, o.no_cell);
+        let rejected = self.rejected.iter_mut().zip(o.rejected);
+        let refused = self.refused.iter_mut().zip(o.refused);
+        rejected.chain(refused).for_each(|(a, b)| combine(a, b));
     }
 }
 
@@ -188,16 +165,16 @@ impl SourceCounters {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     sources: Vec<SourceCounters>,
-    /// Streams that went unused and were let go.
+    /// Streams that were evicted because they were unused.
     pub streams_expired: u64,
-    /// Streams of a snapshot that the configuration no longer fits.
+    /// Streams of a snapshot that the configuration no longer has.
     pub streams_dropped: u64,
     /// Windows evaluated.
     pub evaluations: u64,
 }
 
 impl Counters {
-    /// The counts of `source`, made on first use.
+    /// The counts of `source`, created on first use.
     #[inline]
     pub fn source_mut(&mut self, source: u16) -> &mut SourceCounters {
         let index = usize::from(source);
@@ -207,7 +184,7 @@ impl Counters {
         &mut self.sources[index]
     }
 
-    /// Counts by source; sources that were never read have zeros or are not there.
+    /// Counts by source; sources that were never read have zeros or are missing.
     pub fn sources(&self) -> impl Iterator<Item = (u16, &SourceCounters)> {
         (0..).zip(self.sources.iter())
     }
@@ -218,7 +195,7 @@ impl Counters {
         counts.cloned().unwrap_or_default()
     }
 
-    /// Moves the counts of each source to the number that `number` says. See `Partitions::renumber`.
+    /// Moves the counts of each source to its new number. See `Partitions::renumber`.
     pub fn renumber(&mut self, number: impl Fn(u16) -> u16) {
         let before = std::mem::take(&mut self.sources);
         for (source, counts) in (0..).zip(before) {
@@ -239,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_follow_the_discriminants() {
+    fn lists_are_in_the_order_of_the_discriminants() {
         assert!((0..).zip(Reason::ALL).all(|(i, r)| r as usize == i));
         assert!((0..).zip(Refusal::ALL).all(|(i, r)| r as usize == i));
     }

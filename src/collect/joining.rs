@@ -319,7 +319,7 @@ impl Collector {
         if class.is_some()
             && let Some(pairing) = &mut self.pairings[usize::from(m.model)]
         {
-            pairing.take(m.start_ms, m.time_ms, slot, m.key, &self.seen);
+            pairing.observe(m.start_ms, m.time_ms, slot, m.key, &self.seen);
         }
         let unlabelled = m.outcome.is_none();
         (
@@ -520,7 +520,7 @@ fn miss(pairings: &mut [Option<Pairing>], plan: &JoinPlan, r: &Revision<'_>) {
     let before = r.before.or(plan.missing.class());
     let now = r.now.outcome.unwrap_or_default();
     let both = r.now.against(now).zip(r.now.against(before.unwrap_or(now)));
-    pairing.miss(both.map(|((_, now), (_, was))| before.is_none() || now != was));
+    pairing.count_unrevised(both.map(|((_, now), (_, was))| before.is_none() || now != was));
 }
 
 fn labelled(end: Labelled) -> Disposition {

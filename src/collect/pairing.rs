@@ -1,28 +1,33 @@
-//! Pairs: the same id scored by two versions of a model.
+//! Pairs of predictions: the same id scored by two versions of a model.
 //!
-//! Each counted observation of a model whose versions are compared leaves a *row*: id, version, score, outcome. A row lies
-//! with its pane until that seals, and then waits for its partner for [`PairShape::wait_ms`] of event time. Nothing is
-//! paired before its pane is sealed: which rows there are, which of two of one version counts, and in which pane
-//! a pair falls then depends on event times alone, not on the order of arrival.
+//! Each counted observation of a model whose versions are compared leaves a *row*: id, version,
+//! score and outcome. A row stays with its pane until that is sealed, and then waits for its
+//! partner for [`PairShape::wait_ms`] of event time. Rows are paired only after their pane is
+//! sealed. So the rows, the choice between two rows of one version, and the pane of a pair depend
+//! on event times alone, not on the order of arrival.
 //!
-//! Of several rows of one version and id the earliest in event time counts (then the lowest score); what comes again
-//! within the wait is counted as a duplicate. Records of two versions that disagree about the outcome are no pair, and
-//! counted. Segments do not matter: two versions may put one id in two segments.
+//! Of several rows with one version and id the earliest in event time counts, then the one with the
+//! lowest score. Later ones within the wait count as duplicates. Two versions that disagree about
+//! the outcome form no pair, which is counted too. Segments do not matter: two versions may put one
+//! id into two segments.
 //!
-//! Which of two versions is the champion: the one that is configured, and then pairs without it are not formed; else
-//! the one whose first row is older, and of two that began in one pane the one whose name comes first.
+//! The champion of two versions is the configured one; then pairs without it are not formed.
+//! Without configuration it is the version whose first row is older, and for two that began in one
+//! pane the one whose name comes first.
 //!
-//! A late outcome that revises its prediction's windows (`revise = true`) does not revise its pairs, and is counted
-//! ([`PairCounts::unrevised`]). What is said of pairs is valid at all times because each outcome is added once, and what is
-//! learnt of the panes before is used on the panes after: another outcome would have taught every later pane
-//! something else, and to replace outcomes as they come after one has looked, positives first as they mostly do, is to choose
-//! increments by their outcome. So an interval is about outcomes as they are known at maturity.
+//! A late outcome that revises windows (`revise = true`) does not revise pairs, and is counted
+//! ([`PairCounts::unrevised`]). Results about pairs are valid at all times because each outcome is
+//! added once, and what is learnt from earlier panes is applied to later ones. Another outcome
+//! would have changed what every later pane learnt. Replacing outcomes after the fact, mostly
+//! positives first, would choose increments by their outcome. So an interval refers to outcomes as
+//! they are known at maturity.
 //!
-//! Where partitions move between processes, each pairs its own rows: both records of an id lie in one where ids are keys.
+//! If partitions move between processes, each process pairs its own rows. Both records of an id are
+//! in one partition if ids are the record keys.
 //!
-//! Always: rows held are at most the cap, and what it refuses is counted; every row taken ends as paired, alone, duplicate or
-//! contradicted. Cost: 32 bytes a row in an open pane, 40 while it waits; a sort of the rows that wait, nearly
-//! sorted already, at each pane.
+//! Always: there are at most `rows_max` rows, and rows beyond are counted as refused; every row
+//! ends as paired, alone, duplicate or contradicted. Cost: 32 bytes for a row in an open pane, 40
+//! while it waits; for each pane a sort of the waiting rows, which are nearly sorted already.
 
 use super::join::Key;
 use crate::stats::fixed::Scored;
@@ -30,32 +35,33 @@ use crate::stats::sequential::Pair;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Versions, over all models of a plan, that are known by name; beyond, those go that were not seen for longest.
+/// Most versions that are known by name, over all models of a plan; beyond, the least recently seen
+/// is replaced.
 const VERSIONS_MAX: usize = 4096;
 
-/// The outcome in a row's score.
+/// Bit of the outcome in the score of a row.
 const POSITIVE: u64 = 1 << 63;
 
 /// How the versions of a model are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairShape {
-    /// Which of the model's views.
+    /// Indexes of the model's views.
     pub views: Vec<usize>,
-    /// How far apart in event time the rows of a pair may be.
+    /// Largest distance in event time between the rows of a pair.
     pub wait_ms: i64,
-    /// Most rows held.
+    /// Most rows.
     pub rows_max: usize,
-    /// The version to which all others are compared; else each to each.
+    /// The version to which all others are compared; `None`: each to each.
     pub champion: Option<String>,
 }
 
 /// A row of an open pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
+pub struct OpenRow {
     key: [u64; 2],
-    /// Slot of its subject.
+    /// Slot of the subject.
     slot: u32,
-    /// Event time after the begin of the pane.
+    /// Event time after the start of the pane.
     offset_ms: u32,
     /// Score in units of 2⁻³², with the outcome.
     scored: u64,
@@ -63,15 +69,15 @@ pub struct Row {
 
 /// A row of a sealed pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Held {
+struct WaitingRow {
     key: [u64; 2],
     time_ms: i64,
     scored: u64,
-    /// Number of its version.
+    /// Number of the version.
     version: u32,
-    /// It was here when the last pane was sealed.
+    /// Whether it was here when the last pane was sealed.
     old: bool,
-    /// It is in a pair.
+    /// Whether it is in a pair.
     paired: bool,
 }
 
@@ -80,29 +86,30 @@ struct Held {
 struct Version {
     model: String,
     name: String,
-    /// Begin of the first pane and of the last that has rows of it.
+    /// Starts of the first and the last pane with rows of it.
     first_ms: i64,
     last_ms: i64,
 }
 
-/// Where rows went.
+/// What became of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairCounts {
-    /// Rows taken, one for each view.
+    /// Observed rows, one for each view.
     pub taken: u64,
     /// Rows that are in a pair.
     pub paired: u64,
-    /// Rows that waited in vain.
+    /// Rows whose partner did not come.
     pub alone: u64,
-    /// Rows of an id and version that was there already.
+    /// Rows whose id and version had come before.
     pub duplicate: u64,
-    /// Pairs that disagreed about the outcome, and were not formed.
+    /// Pairs that were not formed because their outcomes differ.
     pub contradicted: u64,
-    /// Rows that the cap refused.
+    /// Rows beyond the cap.
     pub refused: u64,
     /// Observations without id.
     pub nameless: u64,
-    /// Outcomes, one for each view, that came after maturity and are in no pair, or are another one there.
+    /// Outcomes, one for each view, that came after maturity and are missing from pairs or differ
+    /// there.
     pub unrevised: u64,
 }
 
@@ -118,7 +125,7 @@ impl PairCounts {
         f(&mut self.unrevised, o.unrevised);
     }
 
-    /// Adds others.
+    /// Adds other counts.
     pub fn add(&mut self, other: &PairCounts) {
         self.each(other, |a, b| *a += b);
     }
@@ -133,18 +140,18 @@ impl PairCounts {
 /// All state, for a snapshot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PairingState {
-    /// Rows of open panes: begin, place of the view, rows.
-    open: Vec<(i64, u32, Vec<Row>)>,
+    /// Rows of open panes: start, index of the view, rows.
+    open: Vec<(i64, u32, Vec<OpenRow>)>,
     /// Rows of sealed panes, by view.
-    waiting: Vec<Vec<Held>>,
+    waiting: Vec<Vec<WaitingRow>>,
     versions: Vec<Version>,
     counts: PairCounts,
 }
 
-/// Pairs of one pane.
+/// Pairs of two versions in one pane.
 #[derive(Debug, Clone, Copy)]
-pub struct Matches<'a> {
-    /// Begin of the pane in which the later row of each lies.
+pub struct MatchedPairs<'a> {
+    /// Start of the pane of the later row of each pair.
     pub start_ms: i64,
     /// Index of the model's view.
     pub view: usize,
@@ -158,20 +165,20 @@ pub struct Matches<'a> {
     pub pairs: &'a [Pair],
 }
 
-/// See the module.
+/// The rows of one model plan, and their pairs.
 #[derive(Debug, Clone)]
 pub struct Pairing {
     shape: PairShape,
-    open: BTreeMap<(i64, u32), Vec<Row>>,
-    waiting: Vec<Vec<Held>>,
+    open: BTreeMap<(i64, u32), Vec<OpenRow>>,
+    waiting: Vec<Vec<WaitingRow>>,
     versions: Vec<Version>,
     counts: PairCounts,
-    /// Rows held.
+    /// Number of rows.
     rows: usize,
 }
 
 impl Pairing {
-    /// Nothing yet.
+    /// Without rows.
     pub fn new(shape: PairShape) -> Pairing {
         Pairing {
             waiting: vec![Vec::new(); shape.views.len()],
@@ -183,8 +190,9 @@ impl Pairing {
         }
     }
 
-    /// Takes an observation of a subject in the pane from `start_ms`; `seen` has all views of the model.
-    pub fn take(&mut self, start_ms: i64, time_ms: i64, slot: usize, key: Key, seen: &[Scored]) {
+    /// Adds an observation of a subject in the pane from `start_ms`; `seen` has all views of the
+    /// model.
+    pub fn observe(&mut self, start_ms: i64, time_ms: i64, slot: usize, key: Key, seen: &[Scored]) {
         for (place, &view) in (0u32..).zip(&self.shape.views) {
             let Some(one) = seen.get(view) else { continue };
             if self.rows >= self.shape.rows_max {
@@ -194,27 +202,31 @@ impl Pairing {
             let outcome = if one.outcome() { POSITIVE } else { 0 };
             self.rows += 1;
             self.counts.taken += 1;
-            self.open.entry((start_ms, place)).or_default().push(Row {
-                key: key.any_version().0,
-                slot: slot as u32,
-                offset_ms: u32::try_from(time_ms - start_ms).unwrap_or(u32::MAX),
-                scored: one.score().fixed() | outcome,
-            });
+            self.open
+                .entry((start_ms, place))
+                .or_default()
+                .push(OpenRow {
+                    key: key.any_version().0,
+                    slot: slot as u32,
+                    offset_ms: u32::try_from(time_ms - start_ms).unwrap_or(u32::MAX),
+                    scored: one.score().fixed() | outcome,
+                });
         }
     }
 
     /// Counts an observation without id.
-    pub fn pass(&mut self) {
+    pub fn count_nameless(&mut self) {
         self.counts.nameless += 1;
     }
 
-    /// Counts a late outcome; `changed` says for each view of the model whether it would have changed a pair.
-    pub fn miss(&mut self, changed: impl Iterator<Item = bool>) {
+    /// Counts a late outcome; `changed` says for each view of the model whether it would have
+    /// changed a pair.
+    pub fn count_unrevised(&mut self, changed: impl Iterator<Item = bool>) {
         let of = |(view, changed): (usize, bool)| changed && self.shape.views.contains(&view);
         self.counts.unrevised += changed.enumerate().filter(|c| of(*c)).count() as u64;
     }
 
-    /// Forgets the rows of open panes of subjects for which `keep` says no: their slots may be another's next.
+    /// Keeps the rows of open panes only for the slots that `keep` picks, because slots are reused.
     pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
         for rows in self.open.values_mut() {
             let before = rows.len();
@@ -224,32 +236,32 @@ impl Pairing {
         }
     }
 
-    /// Pairs what lies in panes that end at or before `line_ms`, one pane after the other. `name` tells model and
-    /// version of a slot.
+    /// Pairs the rows of panes that end at or before `sealed_until_ms`, pane by pane. `name`
+    /// returns the model and version of a slot.
     pub fn seal<'n>(
         &mut self,
-        line_ms: i64,
+        sealed_until_ms: i64,
         pane_ms: i64,
         name: impl Fn(u32) -> Option<(&'n str, &'n str)>,
-        mut each: impl FnMut(Matches<'_>),
+        mut each: impl FnMut(MatchedPairs<'_>),
     ) {
         while let Some(entry) = self.open.first_entry()
-            && entry.key().0 + pane_ms <= line_ms
+            && entry.key().0 + pane_ms <= sealed_until_ms
         {
             let ((start_ms, place), rows) = entry.remove_entry();
             self.rows -= rows.len();
-            let fresh = self.named(start_ms, &rows, &name);
-            self.match_up(start_ms, place as usize, fresh, &mut each);
+            let rows = self.with_versions(start_ms, &rows, &name);
+            self.pair_up(start_ms, place as usize, rows, &mut each);
         }
     }
 
-    /// Rows with their versions.
-    fn named<'n>(
+    /// The rows with the numbers of their versions.
+    fn with_versions<'n>(
         &mut self,
         start_ms: i64,
-        rows: &[Row],
+        rows: &[OpenRow],
         name: impl Fn(u32) -> Option<(&'n str, &'n str)>,
-    ) -> Vec<Held> {
+    ) -> Vec<WaitingRow> {
         let mut known: BTreeMap<u32, Option<u32>> = BTreeMap::new();
         let mut all = Vec::with_capacity(rows.len());
         for row in rows {
@@ -257,7 +269,7 @@ impl Pairing {
                 .entry(row.slot)
                 .or_insert_with(|| self.version(start_ms, name(row.slot)?));
             match version {
-                Some(version) => all.push(Held {
+                Some(version) => all.push(WaitingRow {
                     key: row.key,
                     time_ms: start_ms + i64::from(row.offset_ms),
                     scored: row.scored,
@@ -293,20 +305,21 @@ impl Pairing {
             .iter_mut()
             .enumerate()
             .min_by_key(|(_, v)| v.last_ms)?;
-        // Not one that may have rows: a pane is an hour at most, and waits are added to it.
-        let gone = oldest.last_ms + 2 * self.shape.wait_ms + 86_400_000 < start_ms;
-        gone.then(|| {
+        // Rows of the replaced version are gone by then: a pane is at most an hour, plus the wait.
+        let expired = oldest.last_ms + 2 * self.shape.wait_ms + 86_400_000 < start_ms;
+        expired.then(|| {
             *oldest = fresh;
             at as u32
         })
     }
 
-    fn match_up(
+    /// Pairs new rows of a pane with the waiting ones and with each other.
+    fn pair_up(
         &mut self,
         start_ms: i64,
         place: usize,
-        fresh: Vec<Held>,
-        each: &mut impl FnMut(Matches<'_>),
+        fresh: Vec<WaitingRow>,
+        each: &mut impl FnMut(MatchedPairs<'_>),
     ) {
         let Some(waiting) = self.waiting.get_mut(place) else {
             return;
@@ -321,25 +334,25 @@ impl Pairing {
             waits
         });
         all.extend(fresh);
-        // Two runs that are sorted or nearly so: the sort is linear in them.
+        // Both runs are nearly sorted, so the sort is about linear.
         all.sort_by_key(|h| (h.key, h.version, !h.old, h.time_ms, h.scored));
         let before = all.len();
         all.dedup_by_key(|h| (h.key, h.version));
         counts.duplicate += (before - all.len()) as u64;
         let mut found: BTreeMap<(u32, u32), Vec<Pair>> = BTreeMap::new();
-        for kin in all.chunk_by_mut(|a, b| a.key == b.key) {
-            for i in 1..kin.len() {
+        for siblings in all.chunk_by_mut(|a, b| a.key == b.key) {
+            for i in 1..siblings.len() {
                 for j in 0..i {
-                    self.meet(kin, j, i, &mut found);
+                    self.pair(siblings, j, i, &mut found);
                 }
             }
-            kin.iter_mut().for_each(|h| h.old = true);
+            siblings.iter_mut().for_each(|h| h.old = true);
         }
         self.rows += all.len();
         self.waiting[place] = all;
         for (&(champion, challenger), pairs) in &found {
             let [champion, challenger] = [champion, challenger].map(|v| &self.versions[v as usize]);
-            each(Matches {
+            each(MatchedPairs {
                 start_ms,
                 view: self.shape.views[place],
                 model: &champion.model,
@@ -350,15 +363,15 @@ impl Pairing {
         }
     }
 
-    /// Makes a pair of two rows of one id, if they are one.
-    fn meet(
+    /// Forms a pair of two rows of one id, if they qualify.
+    fn pair(
         &mut self,
-        kin: &mut [Held],
+        siblings: &mut [WaitingRow],
         i: usize,
         j: usize,
         found: &mut BTreeMap<(u32, u32), Vec<Pair>>,
     ) {
-        let (a, b) = (kin[i], kin[j]);
+        let (a, b) = (siblings[i], siblings[j]);
         let near = a.time_ms.abs_diff(b.time_ms) <= self.shape.wait_ms.unsigned_abs();
         if a.old && b.old || !near {
             return;
@@ -371,8 +384,8 @@ impl Pairing {
             return;
         }
         for at in [i, j] {
-            self.counts.paired += u64::from(!kin[at].paired);
-            kin[at].paired = true;
+            self.counts.paired += u64::from(!siblings[at].paired);
+            siblings[at].paired = true;
         }
         let pairs = found
             .entry((champion.version, challenger.version))
@@ -385,7 +398,7 @@ impl Pairing {
     }
 
     /// Champion and challenger of two rows, if their versions are to be compared.
-    fn sides(&self, a: Held, b: Held) -> Option<(Held, Held)> {
+    fn sides(&self, a: WaitingRow, b: WaitingRow) -> Option<(WaitingRow, WaitingRow)> {
         let [x, y] = [a, b].map(|h| &self.versions[h.version as usize]);
         if x.model != y.model {
             return None;
@@ -399,12 +412,12 @@ impl Pairing {
         Some(if first { (a, b) } else { (b, a) })
     }
 
-    /// Where rows went.
+    /// What became of rows.
     pub fn counts(&self) -> PairCounts {
         self.counts
     }
 
-    /// Rows held.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -420,15 +433,15 @@ impl Pairing {
         }
     }
 
-    /// Puts back a state; `false`, and nothing is put back, where it is not one of this shape.
+    /// Restores a state; `false`, without any change, if it does not fit this shape.
     #[must_use]
     pub fn restore(&mut self, s: PairingState) -> bool {
         let views = self.shape.views.len();
-        let known = |h: &Held| (h.version as usize) < s.versions.len();
-        let sound = s.waiting.len() == views
+        let known = |h: &WaitingRow| (h.version as usize) < s.versions.len();
+        let valid = s.waiting.len() == views
             && s.open.iter().all(|(_, place, _)| (*place as usize) < views)
             && s.waiting.iter().flatten().all(known);
-        if sound {
+        if valid {
             let open = s.open.into_iter();
             self.open = open.map(|(ms, view, r)| ((ms, view), r)).collect();
             self.waiting = s.waiting;
@@ -437,14 +450,17 @@ impl Pairing {
             let waiting: usize = self.waiting.iter().map(Vec::len).sum();
             self.rows = self.open.values().map(Vec::len).sum::<usize>() + waiting;
         }
-        sound
+        valid
     }
 
-    /// Heap bytes held.
+    /// Heap bytes.
     pub fn bytes(&self) -> usize {
-        let open = self.open.values().map(|r| r.capacity() * size_of::<Row>());
+        let open = self
+            .open
+            .values()
+            .map(|r| r.capacity() * size_of::<OpenRow>());
         let waiting = self.waiting.iter();
-        let waiting = waiting.map(|w| w.capacity() * size_of::<Held>());
+        let waiting = waiting.map(|w| w.capacity() * size_of::<WaitingRow>());
         let names = self.versions.iter();
         let names = names.map(|v| size_of::<Version>() + v.model.len() + v.name.len());
         open.chain(waiting).chain(names).sum()
@@ -457,6 +473,6 @@ mod tests {
 
     #[test]
     fn a_row_is_as_large_as_the_module_says() {
-        assert_eq!((size_of::<Row>(), size_of::<Held>()), (32, 40));
+        assert_eq!((size_of::<OpenRow>(), size_of::<WaitingRow>()), (32, 40));
     }
 }

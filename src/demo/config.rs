@@ -1,21 +1,21 @@
-//! The demo's configuration: a file like any other, so that the demo takes no way of its own.
+//! The demo's configuration, a file like any other.
 //!
-//! Windows are short so that verdicts come within seconds; their number of events is what a busy
-//! service would have in minutes. Why the numbers are as they are stands beside them in the text,
-//! since `--show-config` prints it for people to start from.
+//! Windows are short, so that verdicts come within seconds; they have as many events as a busy
+//! service has in minutes. The text explains its numbers in comments, because `--show-config`
+//! prints it as a starting point for users.
 
 use std::path::Path;
 
 /// Topic of the models with one score.
 pub const SCORES: &str = "demo-scores";
-/// Topic of the models with a probability for each class.
+/// Topic of the models with one probability per class.
 pub const CLASSES: &str = "demo-classes";
-/// Partitions of each topic: enough that each stays far below what the mock broker keeps.
+/// Partitions of each topic; with four, each stays far below the capacity of the mock broker.
 pub const PARTITIONS: u32 = 4;
 /// Windows, shortest first, and their widths in milliseconds.
 pub const WINDOWS: [(&str, i64); 2] = [("10s", 10_000), ("30s", 30_000)];
 
-/// Width of the window of that name, in milliseconds.
+/// Width of the window with this name, in milliseconds.
 pub fn width_ms(window: &str) -> i64 {
     let known = WINDOWS.iter().find(|(name, _)| *name == window);
     known.map_or(WINDOWS[0].1, |(_, width_ms)| *width_ms)
@@ -48,10 +48,10 @@ topics = ["{CLASSES}"]
 classes = [{classes}]
 fields = {{ version = "version", time = "ts", probabilities = "probabilities", outcome = "outcome" }}
 
-# What the other models take over.
+# The defaults of all models.
 [[model]]
 name = "*"
-# Short, to be quick to show; a service would write ["5m", "1h", "24h"].
+# Short, for the demo; a service would use ["5m", "1h", "24h"].
 windows = [{{ width = "10s", slide = "2s" }}, {{ width = "30s", slide = "2s" }}]
 lateness = "1s"
 
@@ -90,7 +90,7 @@ directory = '{state}'
 interval = "10s"
 
 [log]
-# Alerts that fire are warnings, and would be written across the table.
+# Firing alerts are logged as warnings, which would disturb the table.
 level = "error"
 "#
     )

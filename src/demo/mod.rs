@@ -1,11 +1,11 @@
 //! The demo: a broker, producers of known truth, and the application, in one process.
 //!
-//! It takes no way of its own: it writes a configuration ([`config`]), loads it as `run` would, binds
-//! the same [`App`], and looks at the same [`Published`] that HTTP answers from. Only the broker is not
-//! real: librdkafka's mock cluster speaks the protocol on a port of this machine, with groups and
-//! offsets, and forgets what it cannot hold ([`producer`] says how much that is).
+//! The demo uses the normal path: it writes a configuration ([`config`]), loads it like `run`,
+//! binds the same [`App`], and reads the same [`Published`] values that HTTP serves. Only the
+//! broker is not real: librdkafka's mock cluster speaks the protocol on a local port, with groups
+//! and offsets, and drops old records ([`producer`] says when).
 //!
-//! Truths are in [`models`], the score in [`score`].
+//! [`models`] holds the models and their truths, [`score`] compares verdicts with them.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -22,8 +22,8 @@ use crate::config::value::Outside;
 use crate::judge::StreamReport;
 use crate::telemetry::Published;
 
-pub mod chance;
 pub mod config;
+pub mod draws;
 pub mod models;
 pub mod producer;
 pub mod score;
@@ -32,25 +32,25 @@ use models::MODELS;
 use producer::Producers;
 use score::{Agreement, Score};
 
-/// Time between two pictures on a terminal; windows slide every two seconds.
-const PICTURE: Duration = Duration::from_millis(500);
-/// Time between two tables where lines cannot be drawn over.
+/// Time between two updates on a terminal; windows slide every two seconds.
+const REDRAW: Duration = Duration::from_millis(500);
+/// Time between two tables elsewhere.
 const PLAIN: Duration = Duration::from_secs(5);
 
-/// What may be chosen.
+/// Options of the demo.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// When to end; `None`: when told to.
+    /// When to end; `None`: at a signal.
     pub length: Option<Duration>,
-    /// Port of the HTTP server on 127.0.0.1; 0: any free one.
+    /// Port of the HTTP server on 127.0.0.1; 0: any free port.
     pub port: u16,
-    /// Events a second of each model.
+    /// Events per second of each model.
     pub rate: u32,
     /// Seed of all models.
     pub seed: u64,
 }
 
-/// Runs the demo; answers whether every verdict was the truth.
+/// Runs the demo; returns whether every verdict was right.
 pub fn run(options: &Options) -> Result<bool, AppError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -62,13 +62,13 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
     let text = config::text(&cluster.bootstrap_servers(), options.port, &state.0);
     let setup = setup(&text)?;
     let app = App::bind(setup)?;
-    let answer = runtime.block_on(show(app, &cluster.bootstrap_servers(), options));
-    // The mock broker goes last: the application has left its group by now.
+    let right = runtime.block_on(show(app, &cluster.bootstrap_servers(), options));
+    // The mock broker stops last: the application has left its group by now.
     drop(cluster);
-    answer
+    right
 }
 
-/// The configuration of the demo, loaded like any other.
+/// Loads the configuration of the demo like any other.
 pub fn setup(text: &str) -> Result<Setup, AppError> {
     let outside = Outside {
         variable: &|_| None,
@@ -97,7 +97,7 @@ fn cluster() -> Result<MockCluster<'static, rdkafka::producer::DefaultProducerCo
     Ok(cluster)
 }
 
-/// Runs the application and the producers, and draws, until the end.
+/// Runs the application and the producers, and draws the table, until the end.
 async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppError> {
     let published = app.published();
     let address = app.address()?;
@@ -112,14 +112,14 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
     let mut score = Score::new(start_ms);
     loop {
         let reports = published.reports();
-        score.watch(&reports, config::width_ms);
+        score.observe(&reports, config::width_ms);
         screen.draw(&reports, &score, &published);
         let over =
             clock::now_ms() - start_ms >= i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
         if over || stop.asked() || application.is_finished() {
             break;
         }
-        sleep(PICTURE).await;
+        sleep(REDRAW).await;
     }
     let made = producers
         .stop()
@@ -138,7 +138,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
     let (lines, right) = score.summary();
     let mut out = io::stdout();
     let _ = writeln!(out, "\n{}", lines.join("\n"));
-    let _ = writeln!(out, "{made} events made, {read} read at the last count");
+    let _ = writeln!(out, "{made} events produced, {read} read at the last count");
     if options.length.is_some() && !asked {
         let verdict = if right {
             "every verdict matched the truth"
@@ -151,7 +151,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppErr
     Ok(true)
 }
 
-/// Where the table goes: drawn over in place on a terminal, appended elsewhere.
+/// Prints the table: in place on a terminal, appended elsewhere.
 struct Screen {
     live: bool,
     start_ms: i64,
@@ -184,7 +184,7 @@ impl Screen {
         lines.extend(table::lines(&heading, &rows(reports, score), self.live));
         let mut text = String::new();
         if self.live {
-            // Home; each line clears its rest; at the end, all below.
+            // Cursor home; each line clears its rest; the end clears everything below.
             text.push_str("\x1b[H");
             for line in &lines {
                 text.push_str(line);
@@ -196,7 +196,7 @@ impl Screen {
             text.push_str("\n\n");
         }
         let mut out = io::stdout();
-        // A closed pipe ends nothing: the exit code is still wanted.
+        // A closed pipe does not end the demo: the exit code still counts.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
@@ -229,7 +229,7 @@ impl Screen {
     }
 }
 
-/// One row for each model and window, in the models' order.
+/// One row for each model and window, in the order of the models.
 fn rows(reports: &[Arc<StreamReport>], score: &Score) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
     for model in &MODELS {
@@ -261,7 +261,7 @@ fn rows(reports: &[Arc<StreamReport>], score: &Score) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// A state directory that goes when the demo does.
+/// A state directory that is removed at the end of the demo.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -272,7 +272,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Left-overs in the temporary directory harm nobody.
+        // Files that stay in the temporary directory do no harm.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

@@ -1,46 +1,46 @@
-//! The demo's models: a law of scores, a law of outcomes, and therefore a truth.
+//! The demo's models, whose truth is known.
 //!
-//! Each model draws a log-odds, turns it into the score that it *says* and the probability that is
-//! *true*, and draws the outcome from the latter. Where the two agree the model is calibrated by
-//! construction, whatever the distribution of its scores; where they differ, the size of the error is
-//! known, and is far above the tolerance in the demo's configuration, so that a wrong verdict is a
-//! fault of the program and not a matter of taste.
+//! Each model draws log-odds, computes from them the *predicted* score and the *true* probability,
+//! and draws the outcome from the latter. If the two agree, the model is calibrated by
+//! construction, whatever the distribution of its scores. If they differ, the size of the error is
+//! known. It is far above the tolerance in the demo's configuration, so a wrong verdict is a bug.
 
 use std::fmt::Write;
 
-use super::chance::Chance;
+use super::draws::Draws;
 
 /// When the drifting model starts to drift, milliseconds after the demo's start.
 pub const DRIFT_AFTER_MS: i64 = 20_000;
 /// Classes of the multi-class models.
 pub const CLASSES: [&str; 5] = ["cat", "dog", "horse", "owl", "whale"];
 
-/// Where a model's records go: one topic a shape of record.
+/// The shape of a model's records; each shape has a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One probability, topic [`SCORES`](super::config::SCORES).
     Score,
-    /// One probability a class, topic [`CLASSES`](super::config::CLASSES).
+    /// One probability per class, topic [`CLASSES`](super::config::CLASSES).
     Vector,
 }
 
-/// How what a model says and what is true hang together. `l` is the log-odds of the truth.
+/// How the prediction of a model and the truth depend on each other. `l` are the true log-odds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Law {
-    /// Says logistic(temper · l): calibrated at 1, over-confident above, under-confident below.
+    /// Predicts logistic(temper · l): calibrated at 1, over-confident above, under-confident below.
     Binary { mean: f64, sd: f64, temper: f64 },
-    /// Says logistic(l); from the drift on logistic(l + shift) is true.
+    /// Predicts logistic(l); the truth is logistic(l + shift) once the drift has started.
     Drifting { mean: f64, sd: f64, shift: f64 },
-    /// Says logistic(l), true is that times `factor`.
+    /// Predicts logistic(l); the truth is `factor` times that.
     Rare { mean: f64, sd: f64, factor: f64 },
-    /// Says softmax(temper · g), true is softmax(g), g normal with that spread.
+    /// Predicts softmax(temper · g); the truth is softmax(g), where g is normal with standard
+    /// deviation `spread`.
     Classes { spread: f64, temper: f64 },
 }
 
 /// One synthetic model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Model {
-    /// Name, as in the records.
+    /// Name in the records.
     pub name: &'static str,
     /// The truth in words, for the table.
     pub truth: &'static str,
@@ -88,7 +88,7 @@ pub const MODELS: [Model; 7] = [
     // Mean score 1 %: exp(-4.9 + 0.75²/2) = 0.0099.
     Model {
         name: "card_fraud",
-        truth: "1 % said, 2 % true",
+        truth: "1 % predicted, 2 % true",
         law: Law::Rare {
             mean: -4.9,
             sd: 0.75,
@@ -113,19 +113,20 @@ pub const MODELS: [Model; 7] = [
     },
 ];
 
-/// What the verdict on a model has to be.
+/// The right verdict on a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Calibrated.
     Calibrated,
     /// Miscalibrated.
     Miscalibrated,
-    /// The window holds events from both sides of the drift, or the two windows of grace run.
+    /// Any: the window has events from both sides of the drift, or two windows after the drift are
+    /// not over yet.
     Either,
 }
 
 impl Model {
-    /// Which topic the model's records go to.
+    /// The shape of the model's records.
     pub fn shape(&self) -> Shape {
         match self.law {
             Law::Classes { .. } => Shape::Vector,
@@ -133,12 +134,12 @@ impl Model {
         }
     }
 
-    /// Whether the model is good at first and drifts later.
+    /// Whether the model is calibrated first and drifts later.
     pub fn drifts(&self) -> bool {
         matches!(self.law, Law::Drifting { .. })
     }
 
-    /// What a verdict must be on a window of that width that ends `end_ms` after the demo's start.
+    /// The right verdict on a window of this width that ends `end_ms` after the start of the demo.
     pub fn expected(&self, end_ms: i64, width_ms: i64) -> Expected {
         match self.law {
             Law::Binary { temper, .. } | Law::Classes { temper, .. } if temper == 1.0 => {
@@ -150,30 +151,35 @@ impl Model {
         }
     }
 
-    /// Appends one event, as a JSON object, that happens `since_ms` after the demo's start at `time_ms`.
-    pub fn event(&self, since_ms: i64, time_ms: i64, chance: &mut Chance, out: &mut String) {
+    /// Appends one event as a JSON object; it happens at `time_ms`, `since_ms` after the start of
+    /// the demo.
+    pub fn event(&self, since_ms: i64, time_ms: i64, draws: &mut Draws, out: &mut String) {
         let name = self.name;
         // Writing to a String cannot fail.
         let _ = write!(out, r#"{{"model":"{name}","version":"1","ts":{time_ms},"#);
         match self.law {
-            Law::Classes { spread, temper } => classes(spread, temper, chance, out),
+            Law::Classes { spread, temper } => classes(spread, temper, draws, out),
             law => {
-                let (said, happened) = binary(law, since_ms, chance);
-                let _ = write!(out, r#""score":{said:.7},"outcome":{}}}"#, happened as u8);
+                let (predicted, happened) = binary(law, since_ms, draws);
+                let _ = write!(
+                    out,
+                    r#""score":{predicted:.7},"outcome":{}}}"#,
+                    happened as u8
+                );
             }
         }
     }
 }
 
-/// The score that is said and the outcome that happens.
-fn binary(law: Law, since_ms: i64, chance: &mut Chance) -> (f64, bool) {
-    let (said, truth) = match law {
+/// The predicted score, and the outcome.
+fn binary(law: Law, since_ms: i64, draws: &mut Draws) -> (f64, bool) {
+    let (predicted, truth) = match law {
         Law::Binary { mean, sd, temper } => {
-            let l = chance.normal(mean, sd);
+            let l = draws.normal(mean, sd);
             (logistic(temper * l), logistic(l))
         }
         Law::Drifting { mean, sd, shift } => {
-            let l = chance.normal(mean, sd);
+            let l = draws.normal(mean, sd);
             let moved = if since_ms < DRIFT_AFTER_MS {
                 l
             } else {
@@ -182,22 +188,23 @@ fn binary(law: Law, since_ms: i64, chance: &mut Chance) -> (f64, bool) {
             (logistic(l), logistic(moved))
         }
         Law::Rare { mean, sd, factor } => {
-            let l = chance.normal(mean, sd);
+            let l = draws.normal(mean, sd);
             (logistic(l), (factor * logistic(l)).min(1.0))
         }
-        // Has no single score; a fair coin that says so keeps the function total.
+        // It has no single score; a fair coin keeps the function total.
         Law::Classes { .. } => (0.5, 0.5),
     };
-    (said, chance.coin(truth))
+    (predicted, draws.coin(truth))
 }
 
-/// The rest of a multi-class record: the probabilities that are said, and the class that happens.
-fn classes(spread: f64, temper: f64, chance: &mut Chance, out: &mut String) {
-    let odds: [f64; CLASSES.len()] = std::array::from_fn(|_| chance.normal(0.0, spread));
-    let said = softmax(odds.map(|g| temper * g));
-    let happened = CLASSES[chance.choose(&softmax(odds))];
+/// Appends the rest of a multi-class record: the predicted probabilities, and the class of the
+/// outcome.
+fn classes(spread: f64, temper: f64, draws: &mut Draws, out: &mut String) {
+    let odds: [f64; CLASSES.len()] = std::array::from_fn(|_| draws.normal(0.0, spread));
+    let predicted = softmax(odds.map(|g| temper * g));
+    let happened = CLASSES[draws.choose(&softmax(odds))];
     out.push_str(r#""probabilities":["#);
-    for (index, p) in said.iter().enumerate() {
+    for (index, p) in predicted.iter().enumerate() {
         let comma = if index == 0 { "" } else { "," };
         let _ = write!(out, "{comma}{p:.7}");
     }
@@ -221,10 +228,10 @@ mod tests {
 
     fn mean_of(name: &str, since_ms: i64) -> (f64, f64) {
         let model = MODELS.iter().find(|m| m.name == name).unwrap();
-        let mut chance = Chance::new(3);
+        let mut draws = Draws::new(3);
         let (mut said, mut happened) = (0.0, 0.0);
         for _ in 0..100_000 {
-            let (z, y) = binary(model.law, since_ms, &mut chance);
+            let (z, y) = binary(model.law, since_ms, &mut draws);
             said += z;
             happened += f64::from(y);
         }
@@ -232,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn the_rare_event_model_says_one_percent_and_two_happen() {
+    fn the_rare_event_model_predicts_one_percent_and_two_happen() {
         let (said, happened) = mean_of("card_fraud", 0);
         assert!((said - 0.01).abs() < 0.001, "{said}");
         assert!((happened / said - 2.0).abs() < 0.15, "{happened} {said}");
     }
 
     #[test]
-    fn the_drifting_model_is_good_until_it_drifts() {
+    fn the_drifting_model_is_calibrated_until_it_drifts() {
         let (said, happened) = mean_of("clicks", DRIFT_AFTER_MS - 1);
         assert!((happened - said).abs() < 0.006, "{happened} {said}");
         let (said, happened) = mean_of("clicks", DRIFT_AFTER_MS);
@@ -247,10 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn every_model_makes_json_with_its_fields() {
+    fn every_model_writes_json_with_its_fields() {
         for model in MODELS {
             let mut text = String::new();
-            model.event(5, 1_700_000_000_123, &mut Chance::new(9), &mut text);
+            model.event(5, 1_700_000_000_123, &mut Draws::new(9), &mut text);
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();
             assert_eq!(value["model"], model.name);
             assert_eq!(value["ts"], 1_700_000_000_123_i64);
@@ -267,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_drifting_model_has_two_windows_of_grace() {
+    fn any_verdict_is_right_for_two_windows_after_the_drift() {
         let clicks = MODELS.iter().find(|m| m.drifts()).unwrap();
         assert_eq!(clicks.expected(20_000, 10_000), Expected::Calibrated);
         assert_eq!(clicks.expected(22_000, 10_000), Expected::Either);

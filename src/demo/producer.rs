@@ -1,14 +1,14 @@
-//! The demo's producers: one thread that makes the events of all models, at their pace.
+//! The demo's producers: one thread that generates the events of all models at a fixed rate.
 //!
-//! Every 20 ms it makes as many events of each model as the wall clock says are due, stamps them with
-//! the time at which they were due, and hands them to a librdkafka producer, round robin over the
-//! partitions of the model's topic. Round robin, and not the sticky default, keeps the partitions'
-//! watermarks close together. If the producer's queue is full the thread waits: events are delayed,
-//! never dropped, so that for one seed, start and rate the events are the same.
+//! Every 20 ms it generates the events of each model that are due by the wall clock, stamps them
+//! with their due time, and sends them to the partitions of the model's topic in turn. Round robin,
+//! unlike the sticky default, keeps the watermarks of the partitions close together. When the queue
+//! of the producer is full the thread waits: events are delayed but never dropped, so the same
+//! seed, start and rate give the same events.
 //!
-//! The mock broker keeps 5 MiB a partition and then silently forgets its oldest records
-//! (`rdkafka_mock.c`, hard-coded). At the default rate a partition of the larger topic takes 0.35 MiB a
-//! second, so the consumer has about fifteen seconds to come back from whatever holds it up.
+//! The mock broker keeps 5 MiB per partition and then silently drops its oldest records (hard-coded
+//! in `rdkafka_mock.c`). At the default rate a partition of the larger topic grows by 0.35 MiB a
+//! second, so a delayed consumer has about fifteen seconds to catch up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,15 +19,16 @@ use rdkafka::ClientConfig;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
-use super::chance::Chance;
 use super::config::{self, PARTITIONS};
+use super::draws::Draws;
 use super::models::{MODELS, Model, Shape};
 use crate::app::clock;
 
-/// Pause between two rounds: short against a slide of 2 s, long against the cost of a round.
+/// Pause between two rounds: short compared with a slide of 2 s, long compared with the cost of a
+/// round.
 const ROUND: Duration = Duration::from_millis(20);
 
-/// The running thread; ends when stopped.
+/// The running thread.
 #[derive(Debug)]
 pub struct Producers {
     stop: Arc<AtomicBool>,
@@ -35,7 +36,7 @@ pub struct Producers {
 }
 
 impl Producers {
-    /// Starts to produce `rate` events a second of each model from `start_ms` on.
+    /// Starts to produce `rate` events per second of each model from `start_ms` on.
     pub fn start(
         brokers: &str,
         rate: u32,
@@ -48,86 +49,84 @@ impl Producers {
             .set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg)
             .create()?;
         let stop = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let thread = thread::Builder::new()
             .name("demo-producers".to_owned())
-            .spawn(move || Workshop::new(producer, rate, seed, start_ms).work(&seen))
+            .spawn(move || Generator::new(producer, rate, seed, start_ms).run(&stopped))
             .map_err(|_| KafkaError::ClientCreation("no thread for the producers".to_owned()))?;
         Ok(Producers { stop, thread })
     }
 
-    /// Stops and answers the number of events made.
+    /// Stops the thread; returns the number of events.
     pub fn stop(self) -> Result<u64, KafkaError> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or(Err(KafkaError::Canceled))
     }
 }
 
-/// One model at work.
-struct Bench {
+/// The events of one model.
+struct ModelEvents {
     model: Model,
-    chance: Chance,
-    /// Events made so far.
-    made: u64,
+    draws: Draws,
+    /// Number of events so far.
+    count: u64,
 }
 
-/// All models at work.
-struct Workshop {
+/// Generates and sends the events of all models.
+struct Generator {
     producer: BaseProducer,
-    benches: Vec<Bench>,
+    models: Vec<ModelEvents>,
     rate: u32,
     start_ms: i64,
     text: String,
 }
 
-impl Workshop {
-    fn new(producer: BaseProducer, rate: u32, seed: u64, start_ms: i64) -> Workshop {
-        let bench = |(index, model): (usize, &Model)| Bench {
+impl Generator {
+    fn new(producer: BaseProducer, rate: u32, seed: u64, start_ms: i64) -> Generator {
+        let events = |(index, model): (usize, &Model)| ModelEvents {
             model: *model,
-            chance: Chance::new(seed.wrapping_mul(1_000).wrapping_add(index as u64)),
-            made: 0,
+            draws: Draws::new(seed.wrapping_mul(1_000).wrapping_add(index as u64)),
+            count: 0,
         };
-        Workshop {
+        Generator {
             producer,
-            benches: MODELS.iter().enumerate().map(bench).collect(),
+            models: MODELS.iter().enumerate().map(events).collect(),
             rate,
             start_ms,
             text: String::new(),
         }
     }
 
-    fn work(mut self, stop: &AtomicBool) -> Result<u64, KafkaError> {
+    fn run(mut self, stop: &AtomicBool) -> Result<u64, KafkaError> {
         while !stop.load(Ordering::Relaxed) {
             let since_ms = u64::try_from(clock::now_ms() - self.start_ms).unwrap_or(0);
             let due = since_ms * u64::from(self.rate) / 1000;
-            for index in 0..self.benches.len() {
-                while self.benches[index].made < due {
-                    self.make(index)?;
+            for index in 0..self.models.len() {
+                while self.models[index].count < due {
+                    self.produce(index)?;
                 }
             }
             self.producer.poll(Duration::ZERO);
             thread::sleep(ROUND);
         }
         self.producer.flush(Duration::from_secs(2))?;
-        Ok(self.benches.iter().map(|b| b.made).sum())
+        Ok(self.models.iter().map(|m| m.count).sum())
     }
 
-    /// Makes and sends the next event of a model.
-    fn make(&mut self, index: usize) -> Result<(), KafkaError> {
-        let bench = &mut self.benches[index];
+    /// Generates and sends the next event of a model.
+    fn produce(&mut self, index: usize) -> Result<(), KafkaError> {
+        let events = &mut self.models[index];
         // Far below 2⁶³: a rate of 20,000 a second for a million years.
-        let since_ms = (bench.made * 1000 / u64::from(self.rate)) as i64;
+        let since_ms = (events.count * 1000 / u64::from(self.rate)) as i64;
         let time_ms = self.start_ms + since_ms;
         self.text.clear();
-        bench
-            .model
-            .event(since_ms, time_ms, &mut bench.chance, &mut self.text);
-        let topic = match bench.model.shape() {
+        (events.model).event(since_ms, time_ms, &mut events.draws, &mut self.text);
+        let topic = match events.model.shape() {
             Shape::Score => config::SCORES,
             Shape::Vector => config::CLASSES,
         };
-        let partition = (bench.made % u64::from(PARTITIONS)) as i32;
-        bench.made += 1;
+        let partition = (events.count % u64::from(PARTITIONS)) as i32;
+        events.count += 1;
         self.send(topic, partition, time_ms)
     }
 

@@ -1,10 +1,10 @@
-//! Keeps the score: every verdict of every window against the truth.
+//! Compares every verdict on every window with the truth.
 //!
-//! The demo ends well when, at its end, the last verdict on every window is the truth, and when the
-//! drifting model's short window was calibrated before the drift and miscalibrated within two widths
-//! after it. Single wrong verdicts on the way do not fail it but are counted and told: every slide is a
-//! test, and a test at level α is allowed its α (here reduced by the tolerance, since a verdict needs
-//! size as well as significance).
+//! The demo succeeds if the last verdict on every window is right, and if the short window of the
+//! drifting model was calibrated before the drift and miscalibrated within two widths after it.
+//! Single wrong verdicts before the end do not fail the demo, but are counted and printed: every
+//! slide is a test, and a test at level α may be wrong with probability α. The tolerance reduces
+//! that probability, because a verdict requires size as well as significance.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 use super::models::{DRIFT_AFTER_MS, Expected, MODELS, Model};
 use crate::judge::{StreamReport, Verdict, WindowReport};
 
-/// How a verdict stands to the truth.
+/// How a verdict compares with the truth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// It is the truth.
+    /// It is right.
     Right,
-    /// It is not.
+    /// It is wrong.
     Wrong,
-    /// No verdict yet, or both are allowed while the drift passes through the window.
+    /// There is no verdict yet, or any is right while the drift passes through the window.
     Open,
 }
 
-/// All that is remembered of one window of one model.
+/// The history of one window of one model.
 #[derive(Debug, Clone)]
 struct Line {
     model: Model,
     width_ms: i64,
-    /// Event time of the last judgement that was counted.
+    /// Event time of the last verdict that was counted.
     seen_ms: i64,
     judged: u64,
     wrong: u64,
@@ -47,7 +47,7 @@ pub struct Score {
 }
 
 impl Score {
-    /// Nothing seen yet; the producers started at `start_ms`.
+    /// An empty score; the producers started at `start_ms`.
     pub fn new(start_ms: i64) -> Score {
         Score {
             start_ms,
@@ -55,7 +55,7 @@ impl Score {
         }
     }
 
-    /// How that verdict stands to the truth.
+    /// How a verdict compares with the truth.
     pub fn agreement(&self, model: &Model, report: &WindowReport, width_ms: i64) -> Agreement {
         let expected = model.expected(report.end_ms - self.start_ms, width_ms);
         match (report.verdict, expected) {
@@ -67,8 +67,8 @@ impl Score {
         }
     }
 
-    /// Takes note of what is published now. Judgements that were seen before count once.
-    pub fn watch(&mut self, reports: &[Arc<StreamReport>], width_ms: impl Fn(&str) -> i64) {
+    /// Observes the published reports. Each verdict counts once.
+    pub fn observe(&mut self, reports: &[Arc<StreamReport>], width_ms: impl Fn(&str) -> i64) {
         for report in reports {
             let Some(model) = MODELS.iter().find(|m| m.name == report.id.model) else {
                 continue;
@@ -80,12 +80,12 @@ impl Score {
                     .lines
                     .entry((model.name, window.window.clone()))
                     .or_insert_with(|| Line::new(*model, width_ms));
-                line.note(window, window.end_ms - self.start_ms, now);
+                line.observe(window, window.end_ms - self.start_ms, now);
             }
         }
     }
 
-    /// The summary in lines, and whether every verdict was the truth.
+    /// The lines of the summary, and whether the demo succeeded.
     pub fn summary(&self) -> (Vec<String>, bool) {
         let mut out = Vec::new();
         let mut all = true;
@@ -98,13 +98,13 @@ impl Score {
                 "{mark}  {:<17} {:<22} {}",
                 model.name,
                 model.truth,
-                tell(&lines)
+                words(&lines)
             ));
         }
         let judged: u64 = self.lines.values().map(|l| l.judged).sum();
         let wrong: u64 = self.lines.values().map(|l| l.wrong).sum();
         out.push(format!(
-            "{} of {judged} single judgements were wrong on the way",
+            "{} of {judged} verdicts were wrong before the end",
             wrong
         ));
         (out, all)
@@ -125,7 +125,7 @@ impl Line {
         }
     }
 
-    fn note(&mut self, report: &WindowReport, end_ms: i64, now: Agreement) {
+    fn observe(&mut self, report: &WindowReport, end_ms: i64, now: Agreement) {
         if report.evaluated_at_ms <= self.seen_ms || matches!(report.verdict, Verdict::Undecided(_))
         {
             return;
@@ -145,7 +145,7 @@ impl Line {
         if !self.model.drifts() {
             return self.last == Agreement::Right;
         }
-        // A window that is wider than the demo has run since the drift is still open at the end.
+        // A window wider than the time since the drift is still open at the end.
         let in_time = self
             .flipped_ms
             .is_some_and(|at| at <= DRIFT_AFTER_MS + 2 * self.width_ms);
@@ -153,15 +153,15 @@ impl Line {
     }
 }
 
-/// What happened to the windows of one model, in words.
-fn tell(lines: &[&Line]) -> String {
+/// The history of one model in words.
+fn words(lines: &[&Line]) -> String {
     let judged: u64 = lines.iter().map(|l| l.judged).sum();
     let Some(short) = lines.iter().min_by_key(|l| l.width_ms) else {
         return "no verdict was published".to_owned();
     };
     if !short.model.drifts() {
         let right = judged - lines.iter().map(|l| l.wrong).sum::<u64>();
-        return format!("{right} of {judged} judgements right");
+        return format!("{right} of {judged} verdicts right");
     }
     let before = short
         .before

@@ -12,7 +12,7 @@
 //!
 //! Always: at most [`COMPARISONS_MAX`] for each plan of models; another takes the place of the one whose last pair is oldest.
 
-use crate::collect::pairing::Matches;
+use crate::collect::pairing::MatchedPairs;
 use crate::stats::axis::Grid;
 use crate::stats::sequential::drift::{Drift, Squares};
 use crate::stats::sequential::paired::{CELLS, Side};
@@ -98,7 +98,7 @@ pub struct Comparisons(BTreeMap<ComparisonId, Comparison>);
 
 impl Comparisons {
     /// Takes the pairs of a sealed pane.
-    pub fn observe(&mut self, view: View, m: &Matches<'_>, grid: Grid) {
+    pub fn observe(&mut self, view: View, m: &MatchedPairs<'_>, grid: Grid) {
         let id = ComparisonId {
             model: m.model.to_owned(),
             view,

@@ -1,31 +1,40 @@
-//! What is known of schemas, and the thread that finds out the rest.
+//! The cache of schemas, and the thread that fills it.
 
 use super::fetch::{Fetch, FetchError, RegistryOptions, Schema};
-use super::{ABSENT_FOR, KNOWN_MAX, PAUSE_MAX, PAUSE_MIN};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What is known of an id.
+/// First pause after a failure; a registry that restarts is back within seconds.
+pub const PAUSE_MIN: Duration = Duration::from_millis(250);
+/// Longest pause between two tries; the longest delay after an outage ends.
+pub const PAUSE_MAX: Duration = Duration::from_secs(10);
+/// How long an absent schema is not fetched again. A producer registers before it sends, but a
+/// replica of the registry may lag.
+pub const ABSENT_FOR: Duration = Duration::from_secs(60);
+/// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
+pub const KNOWN_MAX: usize = 10_000;
+
+/// What is known of the schema of an id.
 #[derive(Debug, Clone)]
-pub enum Answer {
-    /// Its schema.
+pub enum Lookup {
+    /// The schema.
     Known(Arc<Schema>),
-    /// The registry has none, in its words.
+    /// The registry has none; its message.
     Absent(String),
-    /// Not known yet; it is being asked for.
+    /// It is being fetched.
     Waiting,
 }
 
-/// How requests ended. References count with the schema that needs them.
+/// Requests by result. References count with the schema that needs them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// A schema came.
+pub struct RequestCounts {
+    /// The schema was returned.
     pub found: u64,
     /// The registry has none.
     pub absent: u64,
-    /// No answer, or none that could be used.
+    /// There was no response, or an unusable one.
     pub failed: u64,
 }
 
@@ -42,9 +51,9 @@ struct Shared {
 #[derive(Default)]
 struct State {
     known: HashMap<u32, Entry>,
-    /// In the order in which they are asked for next.
+    /// Ids to fetch, in this order.
     wanted: VecDeque<u32>,
-    counts: Counts,
+    counts: RequestCounts,
     trouble: Option<String>,
     stop: bool,
 }
@@ -56,13 +65,13 @@ enum Entry {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // The state is whole between any two statements; a panic elsewhere cannot break it.
+        // The state is consistent between any two statements; a panic elsewhere cannot break it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Registry {
-    /// Starts the thread; asks nothing yet.
+    /// Starts the thread, without any request.
     pub fn new(options: RegistryOptions) -> io::Result<Registry> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -75,13 +84,13 @@ impl Registry {
         Ok(Registry { shared })
     }
 
-    /// What is known of the schema of `id`, at once.
-    pub fn ask(&self, id: u32) -> Answer {
+    /// What is known of the schema of `id`; never waits.
+    pub fn get(&self, id: u32) -> Lookup {
         let mut state = self.shared.lock();
         match state.known.get(&id) {
-            Some(Entry::Known(schema)) => return Answer::Known(Arc::clone(schema)),
-            Some(Entry::Absent(why, told)) if told.elapsed() < ABSENT_FOR => {
-                return Answer::Absent(why.clone());
+            Some(Entry::Known(schema)) => return Lookup::Known(Arc::clone(schema)),
+            Some(Entry::Absent(why, since)) if since.elapsed() < ABSENT_FOR => {
+                return Lookup::Absent(why.clone());
             }
             _ => {}
         }
@@ -89,15 +98,15 @@ impl Registry {
             state.wanted.push_back(id);
             self.shared.woken.notify_all();
         }
-        Answer::Waiting
+        Lookup::Waiting
     }
 
-    /// How requests ended so far.
-    pub fn counts(&self) -> Counts {
+    /// Requests so far.
+    pub fn counts(&self) -> RequestCounts {
         self.shared.lock().counts
     }
 
-    /// Why the last request failed, while no later one has succeeded.
+    /// Why the last request failed, until a later one succeeds.
     pub fn trouble(&self) -> Option<String> {
         self.shared.lock().trouble.clone()
     }
@@ -115,9 +124,9 @@ fn work(shared: &Shared, options: &RegistryOptions) {
     while let Some(id) = next(shared) {
         let fetched = Fetch::new(options).and_then(|fetch| fetch.schema(id));
         let failed = matches!(fetched, Err(FetchError::Failed(_)));
-        settle(shared, id, fetched);
+        store(shared, id, fetched);
         if failed {
-            rest(shared, pause);
+            sleep(shared, pause);
             pause = (pause * 2).min(PAUSE_MAX);
         } else {
             pause = PAUSE_MIN;
@@ -125,7 +134,7 @@ fn work(shared: &Shared, options: &RegistryOptions) {
     }
 }
 
-/// The next id that is wanted; `None` at the end.
+/// The next id to fetch; `None` at the end.
 fn next(shared: &Shared) -> Option<u32> {
     let mut state = shared.lock();
     loop {
@@ -140,7 +149,8 @@ fn next(shared: &Shared) -> Option<u32> {
     }
 }
 
-fn settle(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
+/// Stores the result of a request.
+fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
     let mut state = shared.lock();
     if state.known.len() >= KNOWN_MAX {
         state.known.clear();
@@ -163,14 +173,14 @@ fn settle(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
             crate::warn_limited!(schema = id, why, "schema not fetched; its records wait");
             state.counts.failed += 1;
             state.trouble = Some(why);
-            // To the end of the row: one that fails for itself must not hold up the others.
+            // To the end of the queue: a schema that always fails must not block the others.
             state.wanted.push_back(id);
         }
     }
 }
 
-/// Waits, but not for the end of the pause when all is over.
-fn rest(shared: &Shared, pause: Duration) {
+/// Sleeps until the pause or the registry ends.
+fn sleep(shared: &Shared, pause: Duration) {
     let until = Instant::now() + pause;
     let mut state = shared.lock();
     while !state.stop {

@@ -1,32 +1,32 @@
-//! One schema over HTTP, with all that it refers to.
+//! Fetches one schema with its references over HTTP.
 
 use serde_json::Value;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longest answer that is read: schemas are kilobytes.
+/// Longest response that is read; schemas are kilobytes.
 pub const BODY_MAX: u64 = 4 << 20;
-/// Most schemas that one refers to, directly or through others.
+/// Most references of a schema, direct and indirect.
 pub const REFERENCES_MAX: usize = 256;
 
-/// Where the registry is, and as whom to ask it.
+/// Address and credentials of the registry.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RegistryOptions {
-    /// `http://host:port`, with a path where it has one.
+    /// `http://host:port`, with an optional path.
     pub url: String,
     /// User of basic authentication.
     pub user: Option<String>,
     /// Password of basic authentication.
     pub password: Option<String>,
-    /// PEM file of the authority that signed its certificate; the system's when `None`.
+    /// PEM file of the certificate authority; `None`: those of the system.
     pub ca_file: Option<PathBuf>,
     /// How long one request may take.
     pub timeout: Duration,
 }
 
 impl fmt::Debug for RegistryOptions {
-    /// Without the password.
+    /// Omits the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RegistryOptions")
             .field("url", &self.url)
@@ -36,7 +36,7 @@ impl fmt::Debug for RegistryOptions {
     }
 }
 
-/// What a schema describes.
+/// Format of the data that a schema describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaKind {
     /// Avro, the registry's default.
@@ -47,23 +47,23 @@ pub enum SchemaKind {
     Protobuf,
 }
 
-/// A schema as the registry has it.
+/// A schema of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
-    /// What it describes.
+    /// Its format.
     pub kind: SchemaKind,
-    /// The schema itself.
+    /// Its text.
     pub text: String,
-    /// Names and texts of what it refers to, those first that others need.
+    /// Names and texts of its references, each after those that it needs itself.
     pub references: Vec<(String, String)>,
 }
 
 /// Why there is no schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchError {
-    /// The registry says that it has none under this id.
+    /// The registry says that it has no schema with this id.
     Absent(String),
-    /// Anything else; it may be otherwise at the next try.
+    /// Any other error; a retry may succeed.
     Failed(String),
 }
 
@@ -76,17 +76,17 @@ impl fmt::Display for FetchError {
 
 impl std::error::Error for FetchError {}
 
-/// Whether the registry answers as one.
+/// Checks that the registry responds like one.
 pub fn probe(options: &RegistryOptions) -> Result<(), FetchError> {
     let fetch = Fetch::new(options)?;
     match fetch.get("/schemas/types") {
-        // An old one knows no types.
+        // Old registries lack this path.
         Ok(_) | Err(FetchError::Absent(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// What makes requests.
+/// Makes requests.
 pub(super) struct Fetch {
     agent: ureq::Agent,
     url: String,
@@ -116,25 +116,29 @@ impl Fetch {
 
     /// The schema of an id.
     pub fn schema(&self, id: u32) -> Fetched<Schema> {
-        let answer = self.get(&format!("/schemas/ids/{id}"))?;
-        let kind = match answer.get("schemaType").and_then(Value::as_str) {
+        let response = self.get(&format!("/schemas/ids/{id}"))?;
+        let kind = match response.get("schemaType").and_then(Value::as_str) {
             None | Some("AVRO") => SchemaKind::Avro,
             Some("JSON") => SchemaKind::Json,
             Some("PROTOBUF") => SchemaKind::Protobuf,
-            Some(other) => return Err(failed(format!("schema {id} is of the type {other:?}"))),
+            Some(other) => {
+                return Err(failed(format!(
+                    "schema {id} has the unknown type {other:?}"
+                )));
+            }
         };
         let mut references = Vec::new();
-        self.references(&answer, &mut references)?;
+        self.references(&response, &mut references)?;
         Ok(Schema {
             kind,
-            text: text_of(&answer)?,
+            text: text_of(&response)?,
             references,
         })
     }
 
-    /// What `answer` refers to, after what that refers to.
-    fn references(&self, answer: &Value, all: &mut Vec<(String, String)>) -> Fetched<()> {
-        let list = answer.get("references").and_then(Value::as_array);
+    /// Adds the references of a response, each after its own references.
+    fn references(&self, response: &Value, all: &mut Vec<(String, String)>) -> Fetched<()> {
+        let list = response.get("references").and_then(Value::as_array);
         for reference in list.into_iter().flatten() {
             let part = |key: &str| reference.get(key).and_then(Value::as_str);
             let version = reference.get("version").and_then(Value::as_i64);
@@ -151,15 +155,15 @@ impl Fetch {
             if all.len() >= REFERENCES_MAX {
                 return Err(failed(format!("more than {REFERENCES_MAX} references")));
             }
-            // Its place is taken first, so that a circle ends; it goes behind what it needs.
+            // The name is added first, so that a cycle ends; then it moves behind what it needs.
             all.push((name.to_owned(), String::new()));
             let path = format!("/subjects/{}/versions/{version}", escaped(subject));
-            let answer = self
+            let response = self
                 .get(&path)
                 .map_err(|e| failed(format!("reference {name}: {e}")))?;
-            self.references(&answer, all)?;
+            self.references(&response, all)?;
             all.retain(|(known, _)| known != name);
-            all.push((name.to_owned(), text_of(&answer)?));
+            all.push((name.to_owned(), text_of(&response)?));
         }
         Ok(())
     }
@@ -171,9 +175,9 @@ impl Fetch {
             request = request.header("Authorization", authorization);
         }
         let said = |e: ureq::Error| failed(format!("{url}: {e}"));
-        let mut answer = request.call().map_err(said)?;
-        let status = answer.status().as_u16();
-        let body = answer.body_mut().with_config().limit(BODY_MAX);
+        let mut response = request.call().map_err(said)?;
+        let status = response.status().as_u16();
+        let body = response.body_mut().with_config().limit(BODY_MAX);
         let body = body.read_to_string().map_err(said)?;
         let json: Option<Value> = serde_json::from_str(&body).ok();
         match (status, json) {
@@ -190,36 +194,36 @@ impl Fetch {
                 "{url}: {status}, credentials refused; see `user` and `password` in [registry]"
             ))),
             (200, None) => Err(failed(format!(
-                "{url}: the answer is not JSON; is this a schema registry?"
+                "{url}: the response is not JSON; is this a schema registry?"
             ))),
             (status, _) => Err(failed(format!("{url}: {status} {}", shorten(&body)))),
         }
     }
 }
 
-/// "Schema not found", of the registry's own codes.
+/// The registry's error code "schema not found".
 const NO_SCHEMA: i64 = 40_403;
 
-fn code(answer: &Value) -> Option<i64> {
-    answer.get("error_code").and_then(Value::as_i64)
+fn code(response: &Value) -> Option<i64> {
+    response.get("error_code").and_then(Value::as_i64)
 }
 
 fn failed(why: String) -> FetchError {
     FetchError::Failed(why)
 }
 
-fn text_of(answer: &Value) -> Fetched<String> {
-    let text = answer.get("schema").and_then(Value::as_str);
+fn text_of(response: &Value) -> Fetched<String> {
+    let text = response.get("schema").and_then(Value::as_str);
     text.map(str::to_owned)
-        .ok_or_else(|| failed("an answer without `schema`; is this a schema registry?".to_owned()))
+        .ok_or_else(|| failed("a response without `schema`; is this a schema registry?".to_owned()))
 }
 
-/// What of an answer is shown.
+/// The part of a response that is shown.
 fn shorten(body: &str) -> String {
     body.chars().take(200).collect()
 }
 
-/// A subject as a part of a path.
+/// A subject as a segment of a path.
 fn escaped(subject: &str) -> String {
     let mut out = String::new();
     for b in subject.bytes() {
@@ -233,7 +237,7 @@ fn escaped(subject: &str) -> String {
     out
 }
 
-/// RFC 4648, with padding; of credentials, so never much.
+/// Base64 of RFC 4648 with padding.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
@@ -283,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_written_as_rfc_4648_shows() {
+    fn credentials_are_encoded_as_in_rfc_4648() {
         for (plain, encoded) in [
             ("", ""),
             ("f", "Zg=="),
@@ -296,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subject_is_one_part_of_a_path() {
+    fn a_subject_is_one_segment_of_a_path() {
         assert_eq!(escaped("a/b é-value"), "a%2Fb%20%C3%A9-value");
     }
 }

@@ -1,8 +1,10 @@
-//! Błasiok, Gopalan, Hu, Nakkiran (2023), section 10: the measures on a family of known miscalibration.
+//! Błasiok, Gopalan, Hu, Nakkiran (2023), section 10: the measures on a family of known
+//! miscalibration.
 //!
-//! f is uniform, y ~ Bernoulli(f), and the prediction is f^β/(f^β + (1−f)^β), T = 1/β: over-confident below T = 1,
-//! calibrated at 1, under-confident above. The paper has plots only; the numbers beside ours are means of three
-//! trials of an independent program (numpy, HiGHS), so they have their own noise, allowed for at 4 %.
+//! f is uniform, y ~ Bernoulli(f), and the prediction is f^β/(f^β + (1−f)^β) with T = 1/β. It is
+//! over-confident below T = 1, calibrated at 1 and under-confident above. The paper has plots only.
+//! The numbers beside ours are means of three trials of an independent program (numpy, HiGHS); 4 %
+//! allow for their noise.
 
 use super::{Cell, Effort, Row, Table};
 use crate::stats::distance::{Extent, of_scores};
@@ -10,7 +12,7 @@ use crate::stats::estimator::ece_l1;
 use crate::stats::levels::Level;
 use crate::stats::rng::Rng;
 
-/// T with smCE, kCE, SintCE, binned error of 20 cells, lower distance at N = 10⁴.
+/// T, with smCE, kCE, SintCE, the binned error of 20 cells and the lower distance at N = 10⁴.
 const REFERENCE: [(f64, [f64; 5]); 5] = [
     (0.25, [0.0718, 0.0811, 0.1761, 0.1651, 0.0747]),
     (0.5, [0.0368, 0.0422, 0.1076, 0.0955, 0.0388]),
@@ -21,7 +23,7 @@ const REFERENCE: [(f64, [f64; 5]); 5] = [
 
 const N: usize = 10_000;
 
-/// Relative noise of means of three trials, and the absolute one of the calibrated case.
+/// Noise of the means of three trials: relative, and absolute for the calibrated case.
 const NOISE: (f64, f64) = (0.04, 0.004);
 
 /// The table of measures.
@@ -64,8 +66,8 @@ pub fn run(effort: &Effort) -> Vec<Table> {
         note: format!(
             "N = {N}, {trials} trials; beside: an independent program, three trials (the paper has plots only)"
         ),
-        x: "temperature T = 1/β".to_owned(),
-        columns: names.map(str::to_owned).to_vec(),
+        x: "temperature T = 1/β",
+        columns: names.to_vec(),
         rows,
     }]
 }

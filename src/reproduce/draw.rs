@@ -1,8 +1,9 @@
-//! The laws that the papers draw from.
+//! The distributions that the papers draw from.
 
 use crate::stats::rng::Rng;
 
-/// Gamma(shape, 1), shape > 0, by Marsaglia and Tsang (2000); small shapes by the power of a uniform.
+/// Gamma(shape, 1), shape > 0, by Marsaglia and Tsang (2000). Shapes below 1 multiply a power of a
+/// uniform.
 pub fn gamma(rng: &mut Rng, shape: f64) -> f64 {
     if shape < 1.0 {
         let up = gamma(rng, shape + 1.0);
@@ -25,12 +26,12 @@ pub fn beta(rng: &mut Rng, a: f64, b: f64) -> f64 {
     x / (x + y)
 }
 
-/// Symmetric Dirichlet(α) over k classes, into `row`.
+/// Fills `row` from the symmetric Dirichlet(α) distribution.
 pub fn dirichlet(rng: &mut Rng, alpha: f64, row: &mut [f64]) {
     loop {
         row.iter_mut().for_each(|p| *p = gamma(rng, alpha));
         let sum: f64 = row.iter().sum();
-        // All of a small α can round to 0: draw again.
+        // With a small α all values can round to 0: draw again.
         if sum > 0.0 {
             row.iter_mut().for_each(|p| *p /= sum);
             return;
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_of_the_laws_are_right() {
+    fn the_moments_of_each_distribution_are_right() {
         let mut rng = Rng::new(3);
         let n = 20_000;
         for shape in [0.1, 0.5, 5.0] {

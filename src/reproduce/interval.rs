@@ -1,12 +1,18 @@
-//! Sun, Chaudhari, Barnett, Dobriban (2024), Figures 3 to 5: coverage of the 90 % interval, of others, and its power.
+//! Sun, Chaudhari, Barnett, Dobriban (2024): coverage and power of the 90 % interval (Figures 3 and
+//! 5), and the coverage of other intervals, whose lengths are the paper's Figure 4.
 //!
-//! As the authors' program draws them, n = 1000. Settings 1 and 2: two classes, the class-0 probability p uniform,
-//! or Beta(5, ½) for a class chosen evenly; its true probability is σ(β logit p), so β = 1 is calibrated; top label, 50
-//! cells. (Versions of the program before its figures were made, August 2024, have an intercept of 1.) Setting 3: ten classes,
-//! uniform on the simplex, the truth is β less for the largest and β more for the second; top two, 20 slices.
+//! The settings are those of the authors' program, n = 1000.
 //!
-//! True squared errors: 2β² in setting 3; in the others an integral of (q(c) − c)² over the confidence c, for a confidence
-//! is seen of either class alike. Where it is 0 the interval covers when 0 belongs to it.
+//! * Settings 1 and 2 have two classes. The class-0 probability p is uniform, or Beta(5, ½) for a
+//!   class chosen evenly. Its true probability is σ(β logit p), so β = 1 is calibrated. The view is
+//!   the top label with 50 cells. Versions of the program before August 2024, when the figures were
+//!   made, have an intercept of 1.
+//! * Setting 3 has ten classes, uniform on the simplex. The true probability is β less for the
+//!   largest class and β more for the second. The view is the top two with 20 slices.
+//!
+//! The true squared error is 2β² in setting 3. In the others it is an integral of (q(c) − c)² over
+//! the confidence c, since both classes have the same confidences. Where the error is 0, the
+//! interval covers it if it contains 0.
 
 use super::draw;
 use super::{Cell, Effort, Row, Table};
@@ -23,7 +29,7 @@ use crate::stats::tcal::{TCalOptions, tcal};
 const N: usize = 1000;
 const CONFIDENCE: f64 = 0.9;
 
-/// The table of coverages.
+/// The tables of coverages.
 pub fn run(effort: &Effort) -> Vec<Table> {
     let steps: u32 = if effort.quick { 5 } else { 20 };
     let sets = effort.data_sets * if effort.quick { 5 } else { 1 };
@@ -50,19 +56,19 @@ pub fn run(effort: &Effort) -> Vec<Table> {
     tables
 }
 
-fn table(setting: u32, columns: &[&str], rows: Vec<Row>, sets: u32) -> Table {
+fn table(setting: u32, columns: &[&'static str], rows: Vec<Row>, sets: u32) -> Table {
     Table {
         title: format!("Interval paper, Figures 3 and 5, setting {setting}: the 90 % interval"),
         note: format!(
             "n = {N}, {sets} data sets a point; beside: the nominal level; more is no fault"
         ),
-        x: "β (true ℓ2-ECE)".to_owned(),
-        columns: columns.iter().map(|c| (*c).to_owned()).collect(),
+        x: "β (true ℓ2-ECE)",
+        columns: columns.to_vec(),
         rows,
     }
 }
 
-/// A coverage beside the nominal one; only too little is a difference.
+/// A coverage beside the nominal one; only a lower coverage counts as a difference.
 fn coverage(hits: usize, sets: u32) -> Cell {
     let cell = Cell::share(hits, sets as usize);
     cell.beside(CONFIDENCE, (cell.ours - CONFIDENCE).max(0.0))
@@ -82,7 +88,8 @@ fn first_class(rng: &mut Rng, setting: u32) -> f64 {
     p.clamp(1e-12, 1.0 - 1e-12)
 }
 
-/// By quadrature over the law of p: uniform, or t = √(1−x) for x ~ Beta(5, ½), whose density is smooth in t.
+/// The ℓ2-ECE, by quadrature over p, or over t = √(1−x) for x ~ Beta(5, ½), whose density is smooth
+/// in t.
 fn true_error(setting: u32, beta: f64) -> f64 {
     let off = |c: f64| (truth(beta, c) - c).powi(2);
     let (steps, mut sum, mut mass) = (20_000, 0.0, 0.0);
@@ -99,7 +106,7 @@ fn true_error(setting: u32, beta: f64) -> f64 {
     (sum / mass).sqrt()
 }
 
-/// Whether the true error belongs to an interval, of which 0 is a part of its own.
+/// Whether an interval covers the true error; for an error of 0 its own flag decides.
 fn covers(ends: std::ops::RangeInclusive<f64>, contains_zero: bool, error: f64) -> bool {
     if error < 1e-9 {
         contains_zero
@@ -137,7 +144,7 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
     }
 }
 
-/// Figure 4: coverage of other intervals in setting 1.
+/// Coverage of the intervals of the paper's Figure 4, which compares their lengths, in setting 1.
 fn compared(effort: &Effort) -> Table {
     let sets = if effort.quick { effort.data_sets } else { 300 };
     let (bootstraps, subsets) = if effort.quick { (100, 200) } else { (200, 500) };
@@ -178,7 +185,11 @@ fn compared(effort: &Effort) -> Table {
     }
     let columns = ["ours", "bootstrap", "subsampling", "HulC"];
     Table {
-        title: "Interval paper, Figure 4, setting 1: coverage of other 90 % intervals".to_owned(),
+        title: "Interval paper, setting 1: coverage of the 90 % interval and of others".to_owned(),
+        note: format!(
+            "n = {N}, {sets} data sets a point; beside: the nominal level. The paper's Figure 4 compares the same \
+             intervals\nby length and by ratio of lengths, in three settings; this is their coverage in one"
+        ),
         ..table(1, &columns, rows, sets)
     }
 }
@@ -207,7 +218,7 @@ fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {
             truth[order[0]] -= beta;
             truth[order[1]] += beta;
             let y = draw_class(&truth, rng.uniform());
-            // Rows of a Dirichlet law sum to 1 within rounding, so none is refused.
+            // Dirichlet rows sum to 1 within rounding, so none is refused.
             let _ = sample.push(&row, y);
         }
         let events = Events::of(&sample, VectorView::TopK(2));

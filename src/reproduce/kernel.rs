@@ -1,8 +1,10 @@
 //! Widmann, Lindsten, Zachariah (2019), Figures 1 and 2, and their table of networks on CIFAR-10.
 //!
-//! n = 250 predictions from Dirichlet(0.1) over ten classes; M1 calibrated, M2 half of the outcomes class 1, M3 all
-//! outcomes uniform; total variation kernel with the median heuristic, binned error with 10 cells a class, 1000
-//! bootstrap resamples (200 in a quick run). Published: means and rejection rates at 0.05 of 10⁴ data sets.
+//! A data set has n = 250 predictions from Dirichlet(0.1) over ten classes. M1 is calibrated, M2
+//! sets half of the outcomes to class 1, and the outcomes of M3 are uniform. The tests use the
+//! total variation kernel with the median heuristic, a binned error with 10 cells a class, and 1000
+//! bootstrap resamples (200 in a quick run). Published are means and rejection rates at 0.05 over
+//! 10⁴ data sets.
 
 use super::draw;
 use super::{Cell, Effort, Row, Table};
@@ -15,7 +17,8 @@ use std::path::Path;
 const N: usize = 250;
 const ALPHA: f64 = 0.05;
 
-/// Means of binned error, SKCE biased, unbiased, linear; rejections of D_b, D_uq, D_ul, A_uq, A_l.
+/// Means of the binned error and of the biased, unbiased and linear SKCE; rejection rates of D_b,
+/// D_uq, D_ul, A_uq, A_l.
 const PUBLISHED: [(&str, [f64; 4], [f64; 5]); 3] = [
     (
         "M1 calibrated",
@@ -34,7 +37,7 @@ const PUBLISHED: [(&str, [f64; 4], [f64; 5]); 3] = [
     ),
 ];
 
-/// The tables; the networks' only where the folder of data is given.
+/// The tables; that of the networks only if the data folder is given.
 pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
     let sets = effort.data_sets * if effort.quick { 4 } else { 1 };
     let resamples = if effort.quick { 200 } else { 1000 };
@@ -90,12 +93,12 @@ pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
     Ok(tables)
 }
 
-fn table(title: &str, note: &str, columns: &[&str], rows: Vec<Row>) -> Table {
+fn table(title: &str, note: &str, columns: &[&'static str], rows: Vec<Row>) -> Table {
     Table {
         title: format!("Kernel paper, {title}"),
         note: note.to_owned(),
-        x: "model".to_owned(),
-        columns: columns.iter().map(|c| (*c).to_owned()).collect(),
+        x: "model",
+        columns: columns.to_vec(),
         rows,
     }
 }
@@ -111,7 +114,7 @@ fn data_set(rng: &mut Rng, model: usize, resamples: u32, seed: u64) -> ([f64; 4]
             2 => (rng.uniform() * 10.0) as u32,
             _ => draw_class(&row, rng.uniform()),
         };
-        // Rows of a Dirichlet law sum to 1 within rounding, so none is refused.
+        // Dirichlet rows sum to 1 within rounding, so none is refused.
         let _ = v.push(&row, y);
     }
     let nu = phi::median_bandwidth(&v).unwrap_or(1.0);
@@ -134,7 +137,8 @@ fn data_set(rng: &mut Rng, model: usize, resamples: u32, seed: u64) -> ([f64; 4]
     ([ece, q.biased(), unbiased, linear], p_values)
 }
 
-/// Published values of the networks: binned error by uniform and data-dependent cells, the three estimates.
+/// Published values of the networks: the binned error with uniform and with data-dependent cells,
+/// and the three SKCEs.
 const NETWORKS: [(&str, [f64; 5]); 4] = [
     (
         "densenet121",

@@ -1,21 +1,25 @@
-//! The papers' experiments, through the product's own code.
+//! The papers' experiments, run through the product's own code.
 //!
-//! Whoever doubts a figure of this project can run it: `trueline reproduce <paper>` draws the data sets of a
-//! paper's experiment, puts them through the same functions that a window goes through, and prints each number
-//! with its Monte Carlo error beside the published one. A number more than three errors off its published value
-//! is marked. Where a paper shows only a picture, the value beside ours is read off its file or is that of a program,
-//! run once (the table says which).
+//! `trueline reproduce <paper>` draws the data sets of a paper's experiment, passes them through
+//! the functions that a window uses, and prints each number with its Monte Carlo error beside the
+//! published one. A number that is more than three errors off is marked. Where a paper has only a
+//! picture, the number beside ours is read off the picture's file or comes from one run of another
+//! program; the table says which.
 //!
-//! [`tcal`] and [`bumps`] T-Cal Figures 2 to 5 and 7 and Tables 1 to 3 ([`published`] has what stands beside), [`interval`] the interval paper's Figure 3, [`kernel`] the
-//! kernel paper's Figures 1 and 2 and its CIFAR-10 table, [`distance`] the distance paper's synthetic family.
-//! [`report`] holds the tables, [`picture`] draws them, [`draw`] has the laws.
+//! * [`tcal`] has Figures 2 to 4 and 7, a rate after Figure 5, and Tables 1 to 3 of the T-Cal
+//!   paper; [`alternatives`] has its curves and simulations, [`published`] its numbers.
+//! * [`interval`] has Figures 3 and 5 of the interval paper, and the coverage of the intervals of
+//!   its Figure 4.
+//! * [`kernel`] has Figures 1 and 2 of the kernel paper and its CIFAR-10 table.
+//! * [`distance`] has the synthetic family of the distance paper.
+//! * [`report`] holds the tables, [`picture`] draws them, and [`draw`] has the distributions.
 //!
-//! Seeds are fixed, so a run repeats to the last digit. Cost: [`Effort::quick`] some tens of seconds a paper on one
-//! core; the full run minutes.
+//! Seeds are fixed, so a run repeats to the last digit. A [quick](Effort::quick) run takes some
+//! tens of seconds a paper on one core; a full run takes minutes.
 
 use std::path::PathBuf;
 
-pub mod bumps;
+pub mod alternatives;
 pub mod distance;
 pub mod draw;
 pub mod interval;
@@ -30,18 +34,18 @@ pub use report::{Cell, Row, Table};
 /// How much to draw.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effort {
-    /// Data sets a point.
+    /// Data sets per point.
     pub data_sets: u32,
     /// Fewer points, smaller samples.
     pub quick: bool,
-    /// Seed of everything that is drawn.
+    /// Seed of all draws.
     pub seed: u64,
     /// Folder of published model outputs, with `tcal` and `cifar10_multiclass` in it.
     pub data: Option<PathBuf>,
 }
 
 impl Effort {
-    /// The few data sets that fit into continuous integration.
+    /// Few data sets, for continuous integration.
     pub fn quick(seed: u64) -> Effort {
         Effort {
             data_sets: 40,
@@ -51,7 +55,7 @@ impl Effort {
         }
     }
 
-    /// The papers' own number of data sets, or near it.
+    /// About as many data sets as the papers have.
     pub fn full(seed: u64) -> Effort {
         Effort {
             data_sets: 1000,
@@ -79,7 +83,7 @@ impl Paper {
     /// All papers, in the order in which they are run.
     pub const ALL: [Paper; 4] = [Paper::TCal, Paper::Interval, Paper::Kernel, Paper::Distance];
 
-    /// Its experiments; a folder of data that cannot be read is an error with its path.
+    /// Runs its experiments. A data file that cannot be read is an error that names its path.
     pub fn run(self, effort: &Effort) -> Result<Vec<Table>, String> {
         match self {
             Paper::TCal => tcal::run(effort),

@@ -1,4 +1,5 @@
-//! Tables as one SVG: a panel a table, a line a column, published numbers as rings beside our points.
+//! Draws tables as one SVG: a panel for each table, a line for each column. Our numbers are dots,
+//! published ones rings.
 
 use super::report::Table;
 use std::fmt::Write;
@@ -10,12 +11,12 @@ const RIGHT: f64 = 190.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 
-/// Colours that differ also for colour-blind readers (Okabe, Ito 2008).
+/// Colours that colour-blind readers can distinguish (Okabe, Ito 2008).
 const COLOURS: [&str; 8] = [
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999",
 ];
 
-/// The picture of all tables, one below the other.
+/// Draws all tables, one below the other.
 pub fn svg(tables: &[Table]) -> String {
     let height = HEIGHT * tables.len() as f64;
     let mut out = format!(

@@ -1,4 +1,4 @@
-//! Tables of reproduced numbers: ours with its Monte Carlo error, and the published one beside it.
+//! Tables of reproduced numbers: each of ours with its Monte Carlo error and the published one.
 
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -8,19 +8,19 @@ use std::fmt::Write;
 pub struct Cell {
     /// Ours.
     pub ours: f64,
-    /// Its Monte Carlo standard error; 0 where nothing was drawn.
+    /// Monte Carlo standard error; 0 where nothing was drawn.
     pub error: f64,
-    /// The published one.
+    /// The published number.
     pub published: Option<f64>,
-    /// What the published one's rounding and own drawing leave open.
+    /// Uncertainty of the published number, from its rounding and its own draws.
     pub slack: f64,
 }
 
-/// Standard errors beyond which ours is called different.
+/// Standard errors beyond which a number counts as different.
 const FAR: f64 = 3.0;
 
 impl Cell {
-    /// A number without error or counterpart.
+    /// A number without error and without published counterpart.
     pub fn plain(ours: f64) -> Cell {
         Cell {
             ours,
@@ -30,7 +30,7 @@ impl Cell {
         }
     }
 
-    /// Mean of drawn values with its standard error.
+    /// The mean of drawn values, with its standard error.
     pub fn mean(values: &[f64]) -> Cell {
         let n = values.len().max(1) as f64;
         let mean = values.iter().sum::<f64>() / n;
@@ -42,7 +42,8 @@ impl Cell {
         }
     }
 
-    /// Share of hits among `n` draws. At 0 and 1 the error is that of one hit, not 0.
+    /// The share of hits among `n` draws. Shares of 0 and 1 have an error above 0, as if half a hit
+    /// were added.
     pub fn share(hits: usize, n: usize) -> Cell {
         let (n, hits) = (n.max(1) as f64, hits as f64);
         let near = ((hits + 0.5) / (n + 1.0)).clamp(0.0, 1.0);
@@ -53,7 +54,7 @@ impl Cell {
         }
     }
 
-    /// With the published number beside it, known to `slack`.
+    /// Adds the published number, which is known to `slack`.
     pub fn beside(self, published: f64, slack: f64) -> Cell {
         Cell {
             published: Some(published),
@@ -62,7 +63,7 @@ impl Cell {
         }
     }
 
-    /// More than three errors off the published number.
+    /// Whether it is more than three errors off the published number.
     pub fn far(&self) -> bool {
         self.published
             .is_some_and(|p| (self.ours - p).abs() > FAR * self.error + self.slack)
@@ -72,9 +73,9 @@ impl Cell {
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What the line is of.
+    /// First column.
     pub label: String,
-    /// A number a column.
+    /// A number for each further column.
     pub cells: Vec<Cell>,
 }
 
@@ -83,18 +84,18 @@ pub struct Row {
 pub struct Table {
     /// Paper and figure.
     pub title: String,
-    /// How it was run and what the published numbers are.
+    /// How it was run, and where the published numbers come from.
     pub note: String,
-    /// What labels are.
-    pub x: String,
+    /// Heading of the labels.
+    pub x: &'static str,
     /// Names of the columns.
-    pub columns: Vec<String>,
+    pub columns: Vec<&'static str>,
     /// The lines.
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// Numbers that are more than three errors off.
+    /// How many numbers are more than three errors off.
     pub fn far(&self) -> usize {
         self.rows
             .iter()
@@ -103,7 +104,8 @@ impl Table {
             .count()
     }
 
-    /// As text: each number, ± its error, the published one in brackets, ! where they differ.
+    /// The table as text: each number ± its error, the published one in brackets, and ! where they
+    /// differ.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n\n{:<28}", self.title, self.note, self.x);
         // Writing to a string cannot fail.
@@ -121,7 +123,7 @@ impl Table {
         out
     }
 
-    /// As JSON.
+    /// The table as JSON.
     pub fn json(&self) -> Value {
         let cell = |c: &Cell| {
             json!({
@@ -179,8 +181,8 @@ mod tests {
         let table = Table {
             title: "t".into(),
             note: "n".into(),
-            x: "x".into(),
-            columns: vec!["a".into()],
+            x: "x",
+            columns: vec!["a"],
             rows: vec![Row {
                 label: "1".into(),
                 cells: vec![c.beside(0.7, 0.0)],

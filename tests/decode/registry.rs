@@ -12,7 +12,7 @@ use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
-use trueline::registry::{Answer, Registry, RegistryOptions, Schema, SchemaKind, probe};
+use trueline::registry::{Lookup, Registry, RegistryOptions, Schema, SchemaKind, probe};
 
 fn options(url: &str) -> RegistryOptions {
     RegistryOptions {
@@ -26,10 +26,10 @@ fn options(url: &str) -> RegistryOptions {
 
 /// The answer once it is no longer being asked for.
 fn settled(registry: &Registry, id: u32) -> Result<Schema, String> {
-    wait_for("an answer", LIMIT, || match registry.ask(id) {
-        Answer::Waiting => None,
-        Answer::Known(schema) => Some(Ok(Schema::clone(&schema))),
-        Answer::Absent(why) => Some(Err(why)),
+    wait_for("an answer", LIMIT, || match registry.get(id) {
+        Lookup::Waiting => None,
+        Lookup::Known(schema) => Some(Ok(Schema::clone(&schema))),
+        Lookup::Absent(why) => Some(Err(why)),
     })
 }
 
@@ -54,7 +54,7 @@ fn schemas_are_fetched_once_with_what_they_refer_to() {
     assert_eq!(proto.references[1].1, "of b");
     let asked = server.requests();
     for _ in 0..100 {
-        assert!(matches!(registry.ask(1), Answer::Known(_)));
+        assert!(matches!(registry.get(1), Lookup::Known(_)));
         assert!(
             settled(&registry, 9)
                 .unwrap_err()
@@ -78,8 +78,8 @@ fn only_the_registry_itself_can_call_a_schema_unknown() {
     let registry = Registry::new(options(&server.url)).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
-        assert!(matches!(registry.ask(1), Answer::Waiting));
-        assert!(matches!(registry.ask(9), Answer::Waiting));
+        assert!(matches!(registry.get(1), Lookup::Waiting));
+        assert!(matches!(registry.get(9), Lookup::Waiting));
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(
@@ -94,11 +94,11 @@ fn only_the_registry_itself_can_call_a_schema_unknown() {
     assert_eq!(registry.trouble(), None);
     // What answers 404 and is no registry: a wrong path.
     let elsewhere = Registry::new(options(&format!("{}/api", server.url))).unwrap();
-    assert!(matches!(elsewhere.ask(1), Answer::Waiting));
+    assert!(matches!(elsewhere.get(1), Lookup::Waiting));
     wait_for("a failure", LIMIT, || {
         (elsewhere.counts().failed > 0).then_some(())
     });
-    assert!(matches!(elsewhere.ask(1), Answer::Waiting));
+    assert!(matches!(elsewhere.get(1), Lookup::Waiting));
 }
 
 #[test]

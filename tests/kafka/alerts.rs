@@ -895,7 +895,7 @@ fn people_silence_and_acknowledge_and_a_restart_remembers_it() {
         (said.matches("firing").count() == 2).then_some(said)
     });
     assert!(
-        said.contains("bob looks after it") && said.contains("silenced by ann"),
+        said.contains("acknowledged by bob") && said.contains("silenced by ann"),
         "{said}"
     );
     let (_, said) = ask(&["silence"]);
@@ -947,9 +947,9 @@ fn a_test_alert_goes_through_each_sink_and_what_came_back_is_said() {
     let path = path.display().to_string();
     let (code, said) = trueline(&["alert", "test", "--config", &path]);
     assert_eq!(code, Some(69), "{said}");
-    assert!(said.contains("hook (webhook): took it: 200 ok"), "{said}");
-    assert!(said.contains("gone (slack): did not take it"), "{said}");
-    assert!(said.contains("dry (kafka): took it: dry run"), "{said}");
+    assert!(said.contains("hook (webhook): accepted: 200 ok"), "{said}");
+    assert!(said.contains("gone (slack): failed"), "{said}");
+    assert!(said.contains("dry (kafka): accepted: dry run"), "{said}");
     let told: Vec<Value> = receiver.of("/hook");
     assert_eq!(
         (told.len(), &told[1]["status"]),

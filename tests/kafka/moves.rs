@@ -546,11 +546,7 @@ fn assert_inspected(service: &Service, topic: &str) {
         said.contains("/3/notes: foreign") && said.contains("/head/"),
         "{said}"
     );
-    assert_eq!(
-        said.matches("nothing that a taker could use").count(),
-        2,
-        "{said}"
-    );
+    assert_eq!(said.matches("no usable checkpoint").count(), 2, "{said}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::support::broker::{Broker, unique};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
-use trueline::registry::{Answer, Registry, RegistryOptions, probe};
+use trueline::registry::{Lookup, Registry, RegistryOptions, probe};
 
 const RECORDS: i64 = 600;
 
@@ -205,8 +205,8 @@ fn a_registry_over_https_is_asked_only_where_its_authority_is_known() {
     let known = options(Some(dir.join("ca.pem")));
     assert_eq!(probe(&known), Ok(()));
     let registry = Registry::new(known).expect("a thread");
-    let schema = wait_for("the schema", LIMIT, || match registry.ask(1) {
-        Answer::Known(schema) => Some(schema),
+    let schema = wait_for("the schema", LIMIT, || match registry.get(1) {
+        Lookup::Known(schema) => Some(schema),
         _ => None,
     });
     assert_eq!(schema.text, "\"string\"");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use trueline::demo::chance::Chance;
+use trueline::demo::draws::Draws;
 
 const BEGIN_MS: i64 = 1_700_000_100_000;
 /// Event time of the drift: after half an hour.
@@ -21,13 +21,13 @@ fn file(name: &str, text: &str) -> PathBuf {
 /// An hour of events, ten a second; after half of it outcomes are rarer than said, by z − z²; at the end
 /// of `until` minutes they are as said again.
 fn drift(name: &str, until: i64) -> PathBuf {
-    let mut chance = Chance::new(3);
+    let mut draws = Draws::new(3);
     let mut text = String::from("model,time,score,outcome\n");
     for i in 0..36_000 {
-        let (at, z) = (BEGIN_MS + i * 100, chance.uniform());
+        let (at, z) = (BEGIN_MS + i * 100, draws.uniform());
         let drifted = (DRIFT_MS..BEGIN_MS + until * 60_000).contains(&at);
         let rate = if drifted { z * z } else { z };
-        let _ = writeln!(text, "m,{at},{z},{}", u8::from(chance.coin(rate)));
+        let _ = writeln!(text, "m,{at},{z},{}", u8::from(draws.coin(rate)));
     }
     file(name, &text)
 }

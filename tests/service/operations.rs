@@ -288,7 +288,7 @@ fn state_is_inspected_exported_and_imported_to_the_bit() {
     assert_eq!(code, Some(0));
     for words in [
         "not in use",
-        "a start goes on from it",
+        "a start restores it",
         "scored[0]: next offset 2000",
         "model *: binary over 6s, 36s",
         "stream net//*: ",

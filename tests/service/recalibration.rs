@@ -9,7 +9,7 @@ use crate::support::outside::Server;
 use serde_json::Value;
 use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
-use trueline::demo::chance::Chance;
+use trueline::demo::draws::Draws;
 use trueline::judge::{JudgeOptions, Mending, StreamReport, Verdict};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -37,9 +37,9 @@ fn plan() -> Plan {
 
 /// Events of these seconds, a hundred a second; `truth` is the rate at a score.
 fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f64) {
-    let mut chance = Chance::new(seconds.start as u64 + 9);
+    let mut draws = Draws::new(seconds.start as u64 + 9);
     for i in seconds.start * 100..seconds.end * 100 {
-        let score = chance.uniform();
+        let score = draws.uniform();
         let event = Event {
             model: "m",
             version: "1",
@@ -48,7 +48,7 @@ fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f6
             time_ms: BEGIN_MS + i * 10,
             arrival_ms: None,
             prediction: Prediction::Score(score),
-            outcome: Some(Outcome::Binary(chance.coin(truth(score)))),
+            outcome: Some(Outcome::Binary(draws.coin(truth(score)))),
             weight: None,
         };
         let origin = Origin {
@@ -196,11 +196,11 @@ fn without_an_advised_map_there_is_no_table_but_a_reason() {
 }
 
 fn file(name: &str, seed: u64, n: usize, truth: fn(f64) -> f64) -> PathBuf {
-    let mut chance = Chance::new(seed);
+    let mut draws = Draws::new(seed);
     let mut text = String::from("score,label\n");
     for _ in 0..n {
-        let z = chance.uniform();
-        let _ = writeln!(text, "{z},{}", u8::from(chance.coin(truth(z))));
+        let z = draws.uniform();
+        let _ = writeln!(text, "{z},{}", u8::from(draws.coin(truth(z))));
     }
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
@@ -268,7 +268,7 @@ fn the_table_that_is_written_mends_as_the_map_does() {
     let out = evaluate(&args);
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert!(out.status.success(), "{out:?}");
-    assert!(text.contains("mended by the isotonic map"), "{text}");
+    assert!(text.contains("recalibrated by the isotonic map"), "{text}");
     assert!(
         text.contains("recalibration, fitted to 4000 events and judged on 4000"),
         "{text}"

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use trueline::demo::chance::Chance;
+use trueline::demo::draws::Draws;
 
 fn file(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -24,11 +24,11 @@ fn replay(args: &[&str]) -> Output {
 
 /// Ten minutes of events, ten a second; the outcomes come with the square of the score.
 fn rows(mut row: impl FnMut(&mut String, i64, f64, bool)) -> String {
-    let mut chance = Chance::new(5);
+    let mut draws = Draws::new(5);
     let mut text = String::new();
     for i in 0..6000 {
-        let score = chance.uniform();
-        let outcome = chance.coin(score * score);
+        let score = draws.uniform();
+        let outcome = draws.coin(score * score);
         row(&mut text, 1_700_000_000_000 + i * 100, score, outcome);
     }
     text
@@ -140,14 +140,14 @@ type Timed = Vec<(i64, String)>;
 /// Ten minutes of predictions, ten a second, and their outcomes, up to a minute later, in order of time. The
 /// two in JSON lines, apart.
 fn predictions_and_outcomes() -> (Timed, Timed) {
-    let mut chance = Chance::new(8);
+    let mut draws = Draws::new(8);
     let (mut predictions, mut outcomes) = (Vec::new(), Vec::new());
     for i in 0..6000 {
-        let (at, score) = (1_700_000_100_000 + i * 100, chance.uniform());
-        let outcome = u8::from(chance.coin(score));
+        let (at, score) = (1_700_000_100_000 + i * 100, draws.uniform());
+        let outcome = u8::from(draws.coin(score));
         let prediction = format!(r#"{{"model":"m","id":"{i}","time":{at},"score":{score}}}"#);
         predictions.push((at, prediction));
-        let at = at + (chance.uniform() * 60_000.0) as i64;
+        let at = at + (draws.uniform() * 60_000.0) as i64;
         outcomes.push((
             at,
             format!(r#"{{"id":"{i}","time":{at},"outcome":{outcome}}}"#),

@@ -15,7 +15,7 @@ use crate::app::ingest::source::SourceReader;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
 use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
-use crate::registry::Counts;
+use crate::registry::RequestCounts;
 use crate::telemetry::Published;
 use crate::telemetry::facts::{CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts};
 
@@ -50,7 +50,12 @@ pub fn evaluations(published: &Published, engine: &mut Topology) {
 
 /// Publishes counters and positions. This comes before the reports, so that a reader who sees a verdict
 /// also sees its records counted.
-pub fn facts(published: &Published, engine: &Topology, consumers: &[SourceConsumer], asked: Counts) {
+pub fn facts(
+    published: &Published,
+    engine: &Topology,
+    consumers: &[SourceConsumer],
+    asked: RequestCounts,
+) {
     let counters = engine.counters();
     let sources: Vec<SourceFacts> = consumers
         .iter()

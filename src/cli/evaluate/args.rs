@@ -1,4 +1,4 @@
-//! What `trueline evaluate` is asked.
+//! Arguments of `trueline evaluate`.
 
 use std::path::PathBuf;
 
@@ -21,27 +21,30 @@ Examples:
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
-The file is CSV with a header; the columns score (a probability) and label (0 or 1) are read, with weight (an
-importance weight above 0) where there is one; or, for several classes, p0, p1, … (a probability a class) and label (the index of the class that happened), likewise with weight.";
+The file is CSV with a header. For one class it has the columns score (a probability) and label (0 or 1).
+For several classes it has p0, p1, … (one probability per class) and label (the index of the class that
+happened). Both may have the column weight (an importance weight above 0).
 
-/// Replicates of the paper's procedure, the number of its authors' program.
+With --fail-on-miscalibrated the exit code is 1 if calibration is rejected.";
+
+/// Replicates of the paper's procedure, as in its authors' program.
 const PAPER_REPLICATES: u32 = 3000;
 
-/// How the adaptive test is carried out.
+/// How the adaptive test runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
-    /// The product's: p-values from the exact moments of the null, error shared jointly over 12 levels
+    /// P-values from the exact moments of the null, with the error shared jointly over 12 levels
     Default,
-    /// The papers': all B scales, 3000 redrawn samples, Bonferroni; the interval's null by σ₀
+    /// As in the papers: all B scales, 3000 resamples, Bonferroni; the null of the interval by σ₀
     Paper,
 }
 
-/// Another test of calibration, in place of the adaptive one.
+/// Another test of calibration, instead of the adaptive one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum OtherTest {
-    /// T-Cal at the one level that `--smoothness` asks for
+    /// T-Cal at the one level that `--smoothness` implies
     KnownSmoothness,
-    /// The same against the null that the ℓ2 error is at most `--tolerance`
+    /// T-Cal at that level, against the null hypothesis that the ℓ2 error is at most `--tolerance`
     Composite,
     /// Sample splitting, then a χ² test of two samples at that level
     Splitting,
@@ -74,12 +77,12 @@ pub enum Discrete {
     Off,
 }
 
-/// What of the file is tested.
+/// Which probabilities of the file are tested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileView {
-    /// One score an event.
+    /// One score per event.
     Scalar(View),
-    /// Whole vectors, by the kernel test.
+    /// Full vectors, by the kernel test.
     Kernel,
     /// Several probabilities at once, by cells.
     Cells(VectorView),
@@ -108,81 +111,85 @@ fn file_view(text: &str) -> Result<FileView, String> {
 
 /// Evaluate a file of scored outcomes as one sample.
 ///
-/// Tests whether the scores are true probabilities, and says how far off they are: the adaptive T-Cal
-/// test, an interval for the ℓ2 calibration error, the classical measures, the distances from calibration and
-/// a reliability diagram. Where the scores are discrete, the exact binomial test of each score decides in
-/// place of T-Cal.
+/// Tests whether the scores are calibrated and reports how far off they are: the adaptive T-Cal
+/// test, an interval for the ℓ2 calibration error, the classical measures, the distances from
+/// calibration and a reliability diagram. For discrete scores, an exact binomial test of each score
+/// replaces T-Cal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// CSV file with the columns score and label, also .gz and .zst
+    /// CSV file with the columns score and label; may be compressed (.gz, .zst)
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What of the file is tested: binary; top_label, class:<index>, classes (each against the rest), top_k:<count>
-    /// (the largest probabilities), full (all of them) or kernel; without it binary for scores, top_label for
-    /// vectors
+    /// Which probabilities are tested: binary; top_label, class:<index>, classes (each against the
+    /// rest), top_k:<count> (the largest), full (all, by cells) or kernel (all, by the kernel test)
+    /// [default: binary for one class, top_label for several]
     #[arg(long, value_name = "VIEW", value_parser = file_view)]
     pub view: Option<FileView>,
-    /// Print one JSON object in place of the table
+    /// Print one JSON object instead of the table
     #[arg(long)]
     pub json: bool,
-    /// How the adaptive test is carried out
+    /// How the adaptive test runs
     #[arg(long, value_enum, default_value = "default")]
     pub method: Method,
-    /// Another test in place of the adaptive one: of scores, or of all classes with `--view full`; prints its
-    /// outcome only
+    /// Run another test instead of the adaptive one, and print only its outcome; of scores, or of
+    /// all classes with `--view full`
     #[arg(long, value_enum, value_name = "TEST")]
     pub test: Option<OtherTest>,
-    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite and splitting
+    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite and
+    /// splitting
     #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = width)]
     pub smoothness: f64,
-    /// Level of the test: how often a calibrated sample may be rejected
+    /// Significance level: the probability that a calibrated sample is rejected
     #[arg(long, default_value_t = 0.05, value_parser = inside)]
     pub alpha: f64,
-    /// Cells of the interval; without it the power of two next above 2n^(2/5)
+    /// Cells of the interval [default: the next power of two above 2n^(2/5)]
     #[arg(long, value_name = "CELLS", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     pub interval_cells: Option<u64>,
-    /// Confidence of the interval
+    /// Confidence level of the interval
     #[arg(long, default_value_t = 0.9, value_parser = inside)]
     pub confidence: f64,
-    /// Intervals of bootstrap, subsampling and HulC beside, for comparison, with so many redrawn samples; of scores
+    /// Add the intervals of bootstrap, subsampling and HulC for comparison, with this many
+    /// resamples
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), conflicts_with = "test")]
     pub compare_intervals: u32,
-    /// Smallest possible score, for the interval of `--method paper`: 1/K for the top label of K classes
+    /// Smallest possible score, for the interval of `--method paper`: 1/K for the top label of K
+    /// classes
     #[arg(long, default_value_t = 0.0, value_name = "SCORE", value_parser = share)]
     pub lower_support: f64,
     /// When the exact test for discrete scores runs
     #[arg(long, value_enum, default_value = "auto")]
     pub discrete: Discrete,
-    /// ℓ2 calibration error that is tolerated
+    /// Tolerated ℓ2 calibration error
     #[arg(long, default_value_t = 0.0, value_name = "ECE", value_parser = share)]
     pub tolerance: f64,
-    /// Share of the negatives that is in the file, where all positives are: scores of the whole population are
-    /// carried to that of the file, s / (s + r(1 − s))
+    /// Share of the negatives that is in the file, which has all positives: scores of the whole
+    /// population are adjusted to the file by s / (s + r(1 − s))
     #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
     pub negatives_kept: f64,
-    /// Share of the negatives that the model was trained on, where its scores were not corrected for it:
-    /// p / (p + (1 − p)/w)
+    /// Share of the negatives that the model was trained on, if its scores were not corrected for
+    /// it: they are adjusted by p / (p + (1 − p)/w)
     #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
     pub negatives_trained: f64,
-    /// Seed of redrawn samples; the same seed gives the same answer
+    /// Seed of resampling; the same seed gives the same result
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Width ν of the kernel; without it the median distance of the predictions
+    /// Width ν of the kernel [default: the median distance of the predictions]
     #[arg(long, value_name = "NU", value_parser = width)]
     pub kernel_width: Option<f64>,
-    /// Events of the quadratic kernel estimators at most, drawn by the seed
+    /// Largest number of events for the quadratic kernel estimators; more are sampled by the seed
     #[arg(long, default_value_t = 4000, value_name = "EVENTS", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub kernel_events: u32,
-    /// Bootstrap replicates of the unbiased kernel estimator; 0 leaves its limit law out
+    /// Bootstrap replicates for the asymptotic test of the unbiased kernel estimator; 0: no such
+    /// test
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000))]
     pub kernel_bootstrap: u32,
-    /// End with code 1 when calibration is rejected and the error exceeds the tolerance
+    /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
-    /// How scores are mended before they are evaluated
+    /// Recalibration of the scores before the evaluation
     #[command(flatten)]
-    pub mending: recalibrate::Args,
+    pub recalibration: recalibrate::Args,
 }
 
 /// A number above 0 and below 1.
@@ -218,12 +225,12 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// The rates, which were checked as they were read.
+    /// The sampling rates; the parser has checked them.
     pub(super) fn sampling(&self) -> Sampling {
         Sampling::new(self.negatives_kept, self.negatives_trained).unwrap_or_default()
     }
 
-    /// How to end after a verdict.
+    /// The exit code after a verdict.
     pub(super) fn exit(&self, miscalibrated: bool) -> Exit {
         if self.fail_on_miscalibrated && miscalibrated {
             Exit::Verdict

@@ -1,9 +1,9 @@
 //! The retained predictions of one model in one pane, stored by column.
 //!
-//! A prediction of a model with one view takes 44 bytes here and 10 to 20 in the joiner's index: a row of 32
-//! bytes and, in columns of their own, 12 bytes for each [entry](super::RowLayout). Columns are cut to size
-//! when predictions of another pane begin to arrive, because pending panes are what fills memory. A pane with
-//! many predictions has [several](super::index) cohorts.
+//! A prediction of a model with one view takes 44 bytes here and 10 to 20 in the joiner's index: a
+//! row of 32 bytes and, in columns of their own, 12 bytes for each [entry](super::RowLayout).
+//! Columns are cut to size when predictions of another pane begin to arrive, because pending panes
+//! are what fills memory. A pane with many predictions has [several](super::index) cohorts.
 
 use super::key::Key;
 use super::matured::Matured;
@@ -45,8 +45,8 @@ pub(super) struct Row {
     offset_ms: u32,
     /// Class of the outcome, or [`NONE`].
     outcome: u32,
-    /// Event time of the outcome minus that of the prediction, clamped to ±24 days. Times beyond compare equal
-    /// when the first or last of two outcomes is chosen.
+    /// Event time of the outcome minus that of the prediction, clamped to ±24 days. Times beyond
+    /// compare equal when the first or last of two outcomes is chosen.
     lag: u32,
 }
 
@@ -65,7 +65,8 @@ impl Row {
         self.subject |= SIBLINGS;
     }
 
-    /// Whether a sibling has an outcome that was late for this prediction, so that it revises this one at maturity.
+    /// Whether a sibling has an outcome that was late for this prediction, so that it revises this
+    /// one at maturity.
     pub fn has_late_outcome(&self) -> bool {
         self.subject & LATE_OUTCOME > 0
     }
@@ -75,7 +76,7 @@ impl Row {
     }
 }
 
-/// See the module.
+/// The retained predictions of one model in one pane.
 #[derive(Debug)]
 pub(super) struct Cohort {
     model: u16,
@@ -142,8 +143,8 @@ impl Cohort {
         self.meta.mature = true;
     }
 
-    /// Whether an outcome at `time_ms` is late: it happened after these predictions were due, and they are not
-    /// mature yet.
+    /// Whether an outcome at `time_ms` is late: it happened after these predictions were due, and
+    /// they are not mature yet.
     pub fn is_late(&self, time_ms: i64) -> bool {
         time_ms > self.meta.due_ms && !self.meta.mature
     }

@@ -21,11 +21,11 @@ pub struct NewPrediction<'a> {
     pub time_ms: i64,
     /// Event time up to which its outcome is on time; the same for the whole pane.
     pub due_ms: i64,
-    /// For each view the score and the class that makes its outcome true; then the other entries of its
-    /// [layout](super::RowLayout).
+    /// For each view the score and the class that makes its outcome true; then the other entries of
+    /// its [layout](super::RowLayout).
     pub views: &'a [(Score, u32)],
-    /// Index of the first entry of the [full vector](super::full_vector) and the number of its entries; 0 entries if
-    /// there is none.
+    /// Index of the first entry of the [full vector](super::full_vector) and the number of its
+    /// entries; 0 entries if there is none.
     pub full_vector: (usize, usize),
     /// Number of classes that an outcome may have; 0 if any class is allowed.
     pub classes: u32,
@@ -60,7 +60,8 @@ pub enum Predicted {
     Pending {
         /// What became of an outcome that was waiting for it.
         met: Option<Labelled>,
-        /// The subject of a later prediction of the same key that it replaced, and whether the scores differ.
+        /// The subject of a later prediction of the same key that it replaced, and whether the
+        /// scores differ.
         instead: Option<(u32, bool)>,
     },
     /// An earlier prediction of the same key has the same scores.

@@ -1,21 +1,23 @@
 //! A full vector of probabilities among the entries of a pending prediction.
 //!
-//! The kernel view compares vectors, not cells, so all probabilities wait, as doubles. Rounding would save half the bytes
-//! but shift the result by as much. Unrounded, a window gives the same bits as for events that arrive with their
-//! outcomes, and as `trueline evaluate` does for the same rows.
+//! The kernel view compares vectors, not cells, so all probabilities wait, as doubles. Rounding
+//! would save half the bytes but shift the result by as much. Unrounded, a window gives the same
+//! bits as for events that arrive with their outcomes, and as `trueline evaluate` does for the same
+//! rows.
 //!
-//! An [entry](super::RowLayout) is a score and a class, twelve bytes. Three doubles take two entries; the classes hold the
-//! halves of the third:
+//! An [entry](super::RowLayout) is a score and a class, twelve bytes. Three doubles take two
+//! entries; the classes hold the halves of the third:
 //!
 //! ```text
 //!   rank    (high half as the bits of a score │ low half)
 //!   row     (z₀ │ high half of z₂) (z₁ │ low half of z₂) (z₃ │ …
 //! ```
-//! A vector of K probabilities takes 12·(1 + ⌈2K/3⌉) bytes, and cohorts, journals and stores treat it like other entries.
-//! Where there is no third number, the halves are [`PAD`], so that a vector of another length is not mistaken for this one.
+//! A vector of K probabilities takes 12·(1 + ⌈2K/3⌉) bytes, and cohorts, journals and stores treat
+//! it like other entries. Where there is no third number, the halves are [`PAD`], so that a vector
+//! of another length is not mistaken for this one.
 //!
-//! The rank is stored because it is a hash of the id, and the id is not kept. It is independent of the vector: two
-//! predictions that differ only in rank are the same.
+//! The rank is stored because it is a hash of the id, and the id is not kept. It is independent of
+//! the vector: two predictions that differ only in rank are the same.
 
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::ABSENT;
@@ -41,7 +43,8 @@ pub fn pack(rank: u64, row: &[f64], to: &mut Vec<(Score, u32)>) {
     }
 }
 
-/// Decodes a vector of `classes` into `row`; returns its rank, or `None` if these entries hold no such vector.
+/// Decodes a vector of `classes` into `row`; returns its rank, or `None` if these entries hold no
+/// such vector.
 pub fn unpack(scores: &[f64], halves: &[u32], classes: usize, row: &mut Vec<f64>) -> Option<u64> {
     row.clear();
     let ((high, scores), (low, halves)) = (scores.split_first()?, halves.split_first()?);

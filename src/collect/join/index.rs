@@ -1,11 +1,13 @@
-//! The predictions of a joiner that are in memory: cohorts, and an index from key to cohort and row.
+//! The predictions of a joiner that are in memory: cohorts, and an index from key to cohort and
+//! row.
 //!
-//! The index is split into 64 tables, so that growth moves a sixty-fourth of it at a time. The predictions of one pane
-//! lie in cohorts of a few megabytes each. This bounds what one spill step moves, and what a growing cohort allocates
-//! at once.
+//! The index is split into 64 tables, so that growth moves a sixty-fourth of it at a time. The
+//! predictions of one pane lie in cohorts of a few megabytes each. This bounds what one spill step
+//! moves, and what a growing cohort allocates at once.
 //!
-//! Always: a key is in the index exactly while its row is live. Siblings that lie, or once lay, in several cohorts are
-//! [marked](super::cohort::Row::has_siblings); a prediction without the mark has all its siblings beside it.
+//! Always: a key is in the index exactly while its row is live. Siblings that lie, or once lay, in
+//! several cohorts are [marked](super::cohort::Row::has_siblings); a prediction without the mark
+//! has all its siblings beside it.
 
 use super::cohort::{Cohort, CohortMeta, PaneId};
 use super::events::NewPrediction;
@@ -31,7 +33,7 @@ pub(super) struct Location {
 /// Model and start of a pane, and the number of the cohort within the pane.
 type CohortId = (u16, i64, u32);
 
-/// See the module.
+/// The cohorts in memory, and the index over their rows.
 #[derive(Debug)]
 pub(super) struct Index {
     tables: Vec<HashTable<Location>>,

@@ -1,18 +1,18 @@
 //! The joiner of one partition of predictions and the partition of outcomes beside it.
 //!
-//! It combines the retained [predictions](super::predictions), the [outcomes that wait](super::waiting) and the
-//! [journal](super::journal). It has no clock: predictions leave when [`Joiner::mature`] is called with the time up to
-//! which panes are sealed.
+//! It combines the retained [predictions](super::predictions), the [outcomes that
+//! wait](super::waiting) and the [journal](super::journal). It has no clock: predictions leave when
+//! [`Joiner::mature`] is called with the time up to which panes are sealed.
 //!
-//! An outcome goes to all *siblings*: the predictions of its id, one for each version that scored it. When it comes
-//! before some of them, the siblings that have it pass it on, so the order of the records does not matter as long as one
-//! of them is retained. When it is late for some of them, they get it at their maturity, if the plan accepts late
-//! outcomes.
+//! An outcome goes to all *siblings*: the predictions of its id, one for each version that scored
+//! it. When it comes before some of them, the siblings that have it pass it on, so the order of the
+//! records does not matter as long as one of them is retained. When it is late for some of them,
+//! they get it at their maturity, if the plan accepts late outcomes.
 //!
 //! Always: replaying the journal yields the same joiner.
 //!
-//! Cost: about 0.2 µs for each prediction or outcome when millions are pending, most of it cache misses. Where some have
-//! spilled, an id that is not in memory costs a look-up in the spill table.
+//! Cost: about 0.2 µs for each prediction or outcome when millions are pending, most of it cache
+//! misses. Where some have spilled, an id that is not in memory costs a look-up in the spill table.
 
 mod restore;
 
@@ -33,7 +33,7 @@ use std::cmp::Ordering;
 /// Most bytes that one step moves out of memory; a longer pause would be noticed.
 pub(super) const SPILL_BYTES: usize = 16 << 20;
 
-/// See the module.
+/// Joins one partition of predictions with one of outcomes.
 #[derive(Debug, Default)]
 pub struct Joiner {
     predictions: Predictions,
@@ -64,7 +64,8 @@ impl Joiner {
         self.predictions.spilled()
     }
 
-    /// Why the spill table failed, if it did. The joiner has lost predictions then, and no snapshot may be taken.
+    /// Why the spill table failed, if it did. The joiner has lost predictions then, and no snapshot
+    /// may be taken.
     pub fn fault(&self) -> Option<&SpillError> {
         self.predictions.fault()
     }
@@ -80,7 +81,8 @@ impl Joiner {
         self.predictions.bytes() + self.waiting.bytes() + self.journal.bytes() + size_of::<Joiner>()
     }
 
-    /// Calls `each` with the slot of each subject and the number of its pending predictions, pane by pane.
+    /// Calls `each` with the slot of each subject and the number of its pending predictions, pane
+    /// by pane.
     pub fn each_pending(&mut self, each: impl FnMut(u32, u64)) {
         self.predictions.each_pending(each);
     }
@@ -90,7 +92,8 @@ impl Joiner {
         self.predictions.oldest_ms(model)
     }
 
-    /// Observes a prediction whose pane is not mature. `retained` counts the predictions of all joiners of the plan.
+    /// Observes a prediction whose pane is not mature. `retained` counts the predictions of all
+    /// joiners of the plan.
     pub fn predict(
         &mut self,
         plan: &JoinPlan,
@@ -124,7 +127,8 @@ impl Joiner {
         }
     }
 
-    /// The retained prediction of the same key: whether it stays, whether its scores are the same, and its subject.
+    /// The retained prediction of the same key: whether it stays, whether its scores are the same,
+    /// and its subject.
     fn earlier(&mut self, e: &NewPrediction<'_>) -> Option<(bool, bool, u32)> {
         let at = self.predictions.find(e.key)?;
         let cohort = self.predictions.cohort(at)?;
@@ -146,7 +150,8 @@ impl Joiner {
         Some((stays, same, cohort.row(at.row).subject()))
     }
 
-    /// Attaches the outcomes of its siblings to a new prediction, and the outcome that was waiting for it.
+    /// Attaches the outcomes of its siblings to a new prediction, and the outcome that was waiting
+    /// for it.
     fn attach_known(&mut self, plan: &JoinPlan, e: &NewPrediction<'_>) -> Option<Labelled> {
         for outcome in self.predictions.sibling_outcomes(e.key) {
             self.attach_to(plan, e.key, outcome, e.classes, |_| ());
@@ -181,8 +186,9 @@ impl Joiner {
         Some(self.attach(plan, at, outcome, classes, revised))
     }
 
-    /// Observes an outcome. `model` is the model that it names, `classes` the number of classes of each model, or 0.
-    /// `waiting` counts the waiting outcomes of all joiners of the plan. `revised` is called for sums to correct.
+    /// Observes an outcome. `model` is the model that it names, `classes` the number of classes of
+    /// each model, or 0. `waiting` counts the waiting outcomes of all joiners of the plan.
+    /// `revised` is called for sums to correct.
     #[expect(
         clippy::too_many_arguments,
         reason = "the facts of an outcome, and where it goes"
@@ -198,8 +204,9 @@ impl Joiner {
         waiting: usize,
         mut revised: impl FnMut(Revision<'_>),
     ) -> Labelled {
-        // An outcome that happened after its prediction was due waits even if it arrives early: it revises the mature
-        // prediction or is orphaned, as if it had arrived late. So the order of arrival does not matter.
+        // An outcome that happened after its prediction was due waits even if it arrives early: it
+        // revises the mature prediction or is orphaned, as if it had arrived late. So the order of
+        // arrival does not matter.
         let mut siblings = std::mem::take(&mut self.siblings);
         self.predictions.find_on_time(key, time_ms, &mut siblings);
         let mut end: Option<Labelled> = None;
@@ -222,7 +229,8 @@ impl Joiner {
         end.unwrap_or_else(|| self.wait(plan, key.any_version(), model, (time_ms, class), waiting))
     }
 
-    /// Attaches an outcome that is on time to one prediction, of a model with so many classes, or 0.
+    /// Attaches an outcome that is on time to one prediction, of a model with so many classes, or
+    /// 0.
     fn attach(
         &mut self,
         plan: &JoinPlan,
@@ -238,7 +246,8 @@ impl Joiner {
             return Labelled::UnknownClass;
         }
         let before = cohort.outcome(at.row);
-        // The stored time is compared, so that the order of arrival does not matter for outcomes that are far away.
+        // The stored time is compared, so that the order of arrival does not matter for outcomes
+        // that are far away.
         let ours = (stored_ms(cohort.time_ms(at.row), time_ms), class);
         if let Some(end) = before.and_then(|theirs| refusal(plan.repeated, ours, theirs)) {
             return end;
@@ -303,9 +312,9 @@ impl Joiner {
         Some(outcome)
     }
 
-    /// Shows the predictions of `model` in panes that start before `sealed_until_ms`, oldest pane first. They are
-    /// removed, or retained for revisions; revisions whose outcome is there already follow at once. Predictions that are
-    /// reloaded for these spill again beyond the `budget`.
+    /// Shows the predictions of `model` in panes that start before `sealed_until_ms`, oldest pane
+    /// first. They are removed, or retained for revisions; revisions whose outcome is there already
+    /// follow at once. Predictions that are reloaded for these spill again beyond the `budget`.
     pub fn mature(
         &mut self,
         plan: &JoinPlan,
@@ -356,18 +365,20 @@ impl Joiner {
         each(MaturityEvent::Ended(end));
     }
 
-    /// Removes mature predictions of `model` in panes that start before `floor_ms`: no window holds these panes.
+    /// Removes mature predictions of `model` in panes that start before `floor_ms`: no window holds
+    /// these panes.
     pub fn evict(&mut self, model: u16, floor_ms: i64) {
         self.predictions.evict(model, floor_ms);
     }
 
-    /// Removes waiting outcomes that can only be late; returns how many. `sealed_until` says for a model, or over all
-    /// models for `None`, up to where panes are mature.
+    /// Removes waiting outcomes that can only be late; returns how many. `sealed_until` says for a
+    /// model, or over all models for `None`, up to where panes are mature.
     pub fn orphan(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) -> usize {
         self.waiting.orphan(sealed_until)
     }
 
-    /// Moves predictions to the spill table, the oldest first, until `bytes` are free or none is left.
+    /// Moves predictions to the spill table, the oldest first, until `bytes` are free or none is
+    /// left.
     #[cold]
     pub fn spill(&mut self, backend: &dyn SpillBackend, bytes: usize) {
         self.predictions.spill(backend, bytes);
@@ -378,13 +389,14 @@ impl Joiner {
         self.predictions.reload(key);
     }
 
-    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the order of their keys.
+    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the
+    /// order of their keys.
     pub fn retained_of(&self, key: Key) -> Vec<Retained<'_>> {
         self.predictions.retained_of(key)
     }
 
-    /// Takes what the journal wrote since the last call, and releases segments older than `floor_ms`, before which
-    /// nothing is retained.
+    /// Takes what the journal wrote since the last call, and releases segments older than
+    /// `floor_ms`, before which nothing is retained.
     pub fn take_journal(&mut self, join: u16, partition: i32, floor_ms: i64) -> Vec<JournalDelta> {
         let deltas = self.journal.take(join, partition);
         self.journal.release(floor_ms);
@@ -396,16 +408,16 @@ impl Joiner {
         self.journal.marks()
     }
 
-    /// Records in the journal that nothing is retained of a model, because its views or cells changed: what comes later
-    /// under its number is separate from what the journal has.
+    /// Records in the journal that nothing is retained of a model, because its views or cells
+    /// changed: what comes later under its number is separate from what the journal has.
     pub fn drop_model(&mut self, model: u16) {
         self.journal.write(&Op::DropModel { model }, i64::MIN);
         self.waiting.forget_model(model);
     }
 }
 
-/// What becomes of an outcome, as time and class, that does not replace another one of the same prediction; `None` if it
-/// does.
+/// What becomes of an outcome, as time and class, that does not replace another one of the same
+/// prediction; `None` if it does.
 fn refusal(repeated: Repeated, ours: (i64, u32), theirs: (i64, u32)) -> Option<Labelled> {
     match repeated {
         Repeated::First if ours < theirs => None,

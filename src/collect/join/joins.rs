@@ -1,9 +1,10 @@
 //! All joins of a collector: a joiner for each join and partition, and the caps on them.
 //!
-//! When a call returns, the predictions of a join use no more memory than its *ceiling*; within a call they may use an
-//! eighth and a few megabytes more. The ceiling is what the plan allows. When the allowance shrinks because more share it,
-//! the memory in use stays allowed, and [`Joins::reduce_memory`] lowers the ceiling step by step: moving millions of rows
-//! at once would block the caller.
+//! When a call returns, the predictions of a join use no more memory than its *ceiling*; within a
+//! call they may use an eighth and a few megabytes more. The ceiling is what the plan allows. When
+//! the allowance shrinks because more share it, the memory in use stays allowed, and
+//! [`Joins::reduce_memory`] lowers the ceiling step by step: moving millions of rows at once would
+//! block the caller.
 
 use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
@@ -31,8 +32,8 @@ pub struct Role {
     pub outcomes: bool,
 }
 
-/// The journal of one joiner in a snapshot. Its topics identify the join, because the index of a join may differ under
-/// another configuration.
+/// The journal of one joiner in a snapshot. Its topics identify the join, because the index of a
+/// join may differ under another configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinState {
     /// Number of the join's journals, which it keeps.
@@ -85,7 +86,7 @@ struct Account {
     ceiling: usize,
 }
 
-/// See the module.
+/// All joiners of a collector.
 #[derive(Debug, Default)]
 pub struct Joins {
     plans: Vec<JoinPlan>,
@@ -130,13 +131,15 @@ impl Joins {
         }
     }
 
-    /// Predictions that memory has no room for spill from now on. So many share the memory of each plan.
+    /// Predictions that memory has no room for spill from now on. So many share the memory of each
+    /// plan.
     pub fn spill_to(&mut self, backend: Arc<dyn SpillBackend>, shared_by: usize) {
         self.backend = Some(backend);
         self.share(shared_by);
     }
 
-    /// Sets how many share the memory of each plan. If less is allowed now, [`Joins::reduce_memory`] has work to do.
+    /// Sets how many share the memory of each plan. If less is allowed now,
+    /// [`Joins::reduce_memory`] has work to do.
     pub fn share(&mut self, by: usize) {
         if self.backend.is_some() {
             for (account, plan) in self.accounts.iter_mut().zip(&self.plans) {
@@ -146,8 +149,8 @@ impl Joins {
         }
     }
 
-    /// Spills some of the predictions that exceed a memory limit which was [lowered](Joins::share); returns whether there
-    /// were any.
+    /// Spills some of the predictions that exceed a memory limit which was [lowered](Joins::share);
+    /// returns whether there were any.
     pub fn reduce_memory(&mut self) -> bool {
         let above = |a: &Account| a.ceiling > a.memory_max;
         let Some(index) = self.accounts.iter().position(above) else {
@@ -237,8 +240,8 @@ impl Joins {
         })
     }
 
-    /// Changes one joiner, and spills if its join uses too much memory afterwards. `change` gets what all joiners of the
-    /// join use.
+    /// Changes one joiner, and spills if its join uses too much memory afterwards. `change` gets
+    /// what all joiners of the join use.
     #[inline]
     fn update<R>(
         &mut self,
@@ -258,7 +261,8 @@ impl Joins {
         end
     }
 
-    /// Spills predictions of a join until its ceiling holds, and an eighth of that more, so that spilling is rare.
+    /// Spills predictions of a join until its ceiling holds, and an eighth of that more, so that
+    /// spilling is rare.
     #[cold]
     fn spill_over(&mut self, index: usize) {
         let most = self.accounts[index].ceiling;
@@ -303,7 +307,8 @@ impl Joins {
         joiner.map_or_else(Vec::new, |joiner| joiner.retained_of(key))
     }
 
-    /// Shows all predictions of `model` in panes that start before `sealed_until_ms`. See [`Joiner::mature`].
+    /// Shows all predictions of `model` in panes that start before `sealed_until_ms`. See
+    /// [`Joiner::mature`].
     pub fn mature(
         &mut self,
         model: u16,
@@ -319,7 +324,8 @@ impl Joins {
             let others = account.usage.memory - before.memory;
             let budget = backend.as_deref().map(|backend| SpillBudget {
                 backend,
-                // If the others take everything, the predictions that are reloaded must not spill one by one.
+                // If the others take everything, the predictions that are reloaded must not spill
+                // one by one.
                 bytes: (account.ceiling.saturating_sub(others)).max(account.ceiling / 8),
             });
             joiner.mature(plan, model, sealed_until_ms, classes, budget, |event| {
@@ -344,7 +350,8 @@ impl Joins {
         }
     }
 
-    /// Removes outcomes that can only be late; calls `each` with the source and their number. See [`Joiner::orphan`].
+    /// Removes outcomes that can only be late; calls `each` with the source and their number. See
+    /// [`Joiner::orphan`].
     pub fn orphan(
         &mut self,
         sealed_until: impl Fn(Option<u16>) -> i64,
@@ -359,7 +366,8 @@ impl Joins {
         }
     }
 
-    /// Calls `each` with the source, the slot of the subject and the number of pending predictions, pane by pane.
+    /// Calls `each` with the source, the slot of the subject and the number of pending predictions,
+    /// pane by pane.
     pub fn each_pending(&mut self, mut each: impl FnMut(u16, u32, u64)) {
         for ((join, _), joiner) in &mut self.joiners {
             let source = self.plans[usize::from(*join)].predictions;
@@ -411,7 +419,8 @@ impl Joins {
         at.and_then(|at| u16::try_from(at).ok())
     }
 
-    /// Numbers journals as a snapshot does; joins that are not in it get numbers that it does not use.
+    /// Numbers journals as a snapshot does; joins that are not in it get numbers that it does not
+    /// use.
     pub fn number_journals(&mut self, states: &[JoinState]) {
         let mut free = (0..u16::MAX).filter(|n| states.iter().all(|s| s.join != *n));
         let theirs = |join: u16| states.iter().find(|s| self.join_of(s) == Some(join));
@@ -422,8 +431,8 @@ impl Joins {
         self.journals = numbers.collect();
     }
 
-    /// Restores one joiner from the segments of its journal, which are read one after the other. See
-    /// [`Joiner::restore`].
+    /// Restores one joiner from the segments of its journal, which are read one after the other.
+    /// See [`Joiner::restore`].
     pub fn restore<'s>(
         &mut self,
         state: &JoinState,

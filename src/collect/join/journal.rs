@@ -1,13 +1,15 @@
-//! The changelog of a joiner: a snapshot stores what happened since the last one, not everything that is pending.
+//! The changelog of a joiner: a snapshot stores what happened since the last one, not everything
+//! that is pending.
 //!
-//! A journal is a sequence of segments that are only appended to. A snapshot records how much of each segment belongs to
-//! it, with the checksum of that part ([`JournalMark`]). Bytes after the mark are newer than the snapshot and are cut
-//! off when it is restored. So every snapshot that is kept can be restored, not only the newest, and each costs only what
-//! happened since the one before.
+//! A journal is a sequence of segments that are only appended to. A snapshot records how much of
+//! each segment belongs to it, with the checksum of that part ([`JournalMark`]). Bytes after the
+//! mark are newer than the snapshot and are cut off when it is restored. So every snapshot that is
+//! kept can be restored, not only the newest, and each costs only what happened since the one
+//! before.
 //!
-//! A segment holds the complete history up to some event time. Once every pane up to that time is evicted, the segment
-//! goes too. Replaying the [operations](super::operation) in order, except those of evicted panes, yields the joiner that
-//! wrote them.
+//! A segment holds the complete history up to some event time. Once every pane up to that time is
+//! evicted, the segment goes too. Replaying the [operations](super::operation) in order, except
+//! those of evicted panes, yields the joiner that wrote them.
 
 use super::operation::{JournalError, Op};
 use crc32fast::Hasher;
@@ -17,8 +19,8 @@ use std::collections::VecDeque;
 /// Length at which a segment ends.
 pub const SEGMENT_BYTES: u64 = 32 << 20;
 
-/// Size of the blocks that hold new bytes. One buffer that doubles is copied to fresh memory each time, which the
-/// kernel clears first; that took a fifth of the time of a joined record.
+/// Size of the blocks that hold new bytes. One buffer that doubles is copied to fresh memory each
+/// time, which the kernel clears first; that took a fifth of the time of a joined record.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// Room after the end of a block for the operation that crosses it, of 30 views.
@@ -103,7 +105,7 @@ impl Segment {
     }
 }
 
-/// See the module.
+/// The segments of one joiner.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Journal {
     segments: VecDeque<Segment>,

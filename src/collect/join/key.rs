@@ -1,16 +1,19 @@
-//! The key of a prediction, 16 bytes: 96 bits of SipHash-1-3 of model and id, and 32 bits of its version.
+//! The key of a prediction, 16 bytes: 96 bits of SipHash-1-3 of model and id, and 32 bits of its
+//! version.
 //!
-//! Ten million pending ids of unknown length would take most of the memory. Two ids of one source collide with
-//! probability 2⁻⁹⁶ a pair, 10⁻¹⁵ for ten million pending ones; a collision would join one outcome wrongly.
+//! Ten million pending ids of unknown length would take most of the memory. Two ids of one source
+//! collide with probability 2⁻⁹⁶ a pair, 10⁻¹⁵ for ten million pending ones; a collision would join
+//! one outcome wrongly.
 //!
-//! An outcome names the id and seldom the version. Two versions that score the same request (a champion and its shadow)
-//! both get it. So all predictions of one id, its siblings, share the bits by which an index finds them, and differ in
-//! the version alone. Two versions of one id whose 32 bits agree would be taken for one, with probability 2⁻³² a pair.
+//! An outcome names the id and seldom the version. Two versions that score the same request (a
+//! champion and its shadow) both get it. So all predictions of one id, its siblings, share the bits
+//! by which an index finds them, and differ in the version alone. Two versions of one id whose 32
+//! bits agree would be taken for one, with probability 2⁻³² a pair.
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-/// See the module.
+/// Model, id and version of a prediction, hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key(pub [u64; 2]);
 

@@ -58,7 +58,8 @@ impl Matured<'_> {
 
     /// The score of each view, and whether `class` makes its outcome true.
     ///
-    /// Where a prediction keeps more than its views, further entries follow, which mean nothing here.
+    /// Where a prediction keeps more than its views, further entries follow, which mean nothing
+    /// here.
     pub fn against(&self, class: u32) -> impl Iterator<Item = (Score, bool)> {
         let both = self.scores.iter().zip(self.classes);
         // Scores were checked when they arrived.

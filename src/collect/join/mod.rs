@@ -1,9 +1,10 @@
 //! Joins predictions with outcomes that arrive later, earlier, twice or never.
 //!
-//! In production an outcome arrives minutes to months after its prediction. A window that counts each pair when the
-//! outcome arrives is biased: positives tend to arrive before negatives, so the recent end of the window looks
-//! miscalibrated when it is only immature. Here a prediction is counted when it is *mature*, a fixed horizon after its
-//! event time, whenever its outcome arrived. Every pane is therefore a complete cohort.
+//! In production an outcome arrives minutes to months after its prediction. A window that counts
+//! each pair when the outcome arrives is biased: positives tend to arrive before negatives, so the
+//! recent end of the window looks miscalibrated when it is only immature. Here a prediction is
+//! counted when it is *mature*, a fixed horizon after its event time, whenever its outcome arrived.
+//! Every pane is therefore a complete cohort.
 //!
 //! ```text
 //!   prediction ──► pending ──(its pane matures)──► observed        with its outcome, or an implied one
@@ -15,17 +16,21 @@
 //!                  revised          its prediction was mature, and its pane is retained
 //! ```
 //!
-//! * [`joiner`] joins one partition of predictions with one of outcomes; [`joins`] holds all joiners and their caps.
-//! * [`predictions`] retains predictions, in [`cohort`]s of a pane that an [`index`] finds by [`key`], or [`spilled`] to
-//!   a [table](spill_backend) when memory is full. [`waiting`] holds outcomes without prediction.
-//! * [`journal`] logs each [`operation`], so that a snapshot costs what happened since the last one.
-//! * [`plan`] says how to join, [`row_layout`] what to keep of a prediction; [`events`] go in and come out.
+//! * [`joiner`] joins one partition of predictions with one of outcomes; [`joins`] holds all
+//!   joiners and their caps.
+//! * [`predictions`] retains predictions, in [`cohort`]s of a pane that an [`index`] finds by
+//!   [`key`], or [`spilled`] to a [table](spill_backend) when memory is full. [`waiting`] holds
+//!   outcomes without prediction.
+//! * [`journal`] logs each [`operation`], so that a snapshot costs what happened since the last
+//!   one.
+//! * [`plan`] says how to join, [`row_layout`] what to keep of a prediction; [`events`] go in and
+//!   come out.
 //!
 //! Two versions that score the same id are two predictions; each gets the same outcome.
 //!
-//! Arrival order does not matter. Of two predictions of one id and version the earlier in event time stays, of two
-//! outcomes the first or the last in event time, as configured. Records may be shuffled at will until the pane matures,
-//! and the sums are the same to the bit.
+//! Arrival order does not matter. Of two predictions of one id and version the earlier in event
+//! time stays, of two outcomes the first or the last in event time, as configured. Records may be
+//! shuffled at will until the pane matures, and the sums are the same to the bit.
 
 mod cohort;
 mod events;

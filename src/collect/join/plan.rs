@@ -32,7 +32,7 @@ pub enum Repeated {
     Reject,
 }
 
-/// See the module.
+/// One join: its topics, and what to do in each case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinPlan {
     /// Number of the source (topic) of the predictions.
@@ -45,7 +45,8 @@ pub struct JoinPlan {
     pub missing: Missing,
     /// Which of several outcomes stays.
     pub repeated: Repeated,
-    /// Whether an outcome that comes after maturity still corrects the sums, while its pane is retained.
+    /// Whether an outcome that comes after maturity still corrects the sums, while its pane is
+    /// retained.
     pub revise: bool,
     /// Whether ids are unique only within a model; otherwise they are unique within the source.
     pub by_model: bool,
@@ -53,6 +54,7 @@ pub struct JoinPlan {
     pub model: Option<String>,
     /// Most retained predictions, and most waiting outcomes, over all partitions.
     pub pending_max: usize,
-    /// Bytes of memory that predictions may take, over all partitions; the rest spills if there is a store.
+    /// Bytes of memory that predictions may take, over all partitions; the rest spills if there is
+    /// a store.
     pub pending_memory: usize,
 }

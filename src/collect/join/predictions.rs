@@ -1,12 +1,14 @@
 //! The predictions that a joiner retains, in memory and spilled.
 //!
-//! A caller asks for an id and gets its predictions in memory: those that [spilled](super::spilled) are reloaded
-//! first. The same id may be retained once for each version that scored it; these predictions are *siblings*. They are
-//! found in one probe of the [index](super::index), and share their outcomes: an outcome that is on time for one
-//! sibling and late for another [marks](super::cohort::Row::has_late_outcome) the other, which is revised when it
-//! matures. Thanks to the mark, a spilled pane that matures reloads only such predictions.
+//! A caller asks for an id and gets its predictions in memory: those that [spilled](super::spilled)
+//! are reloaded first. The same id may be retained once for each version that scored it; these
+//! predictions are *siblings*. They are found in one probe of the [index](super::index), and share
+//! their outcomes: an outcome that is on time for one sibling and late for another
+//! [marks](super::cohort::Row::has_late_outcome) the other, which is revised when it matures.
+//! Thanks to the mark, a spilled pane that matures reloads only such predictions.
 //!
-//! Always: `pending` and `matured` count the live rows of pending and mature cohorts, spilled ones included.
+//! Always: `pending` and `matured` count the live rows of pending and mature cohorts, spilled ones
+//! included.
 
 use super::cohort::{Cohort, PaneId};
 use super::events::{NewPrediction, Retained};
@@ -17,10 +19,11 @@ use super::spill_backend::{SpillBackend, SpillError};
 use super::spilled::Spilled;
 use std::collections::BTreeMap;
 
-/// Bytes of a location in the index: eight with a control byte, in tables that are at worst half full.
+/// Bytes of a location in the index: eight with a control byte, in tables that are at worst half
+/// full.
 const INDEXED: usize = 20;
 
-/// See the module.
+/// The predictions of one joiner.
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
     index: Index,
@@ -127,7 +130,8 @@ impl Predictions {
         }
     }
 
-    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the order of their keys.
+    /// The prediction of a key, if it is in memory; of a key without version all siblings, in the
+    /// order of their keys.
     pub fn retained_of(&self, key: Key) -> Vec<Retained<'_>> {
         let mut all: Vec<Location> = match self.index.find(key) {
             Some(one) => vec![one],
@@ -147,7 +151,8 @@ impl Predictions {
         all.iter().filter_map(retained).collect()
     }
 
-    /// Adds the predictions of an id for which an outcome is on time to `to`, in the order of their keys.
+    /// Adds the predictions of an id for which an outcome is on time to `to`, in the order of their
+    /// keys.
     pub fn find_on_time(&mut self, key: Key, time_ms: i64, to: &mut Vec<Location>) {
         self.reload(key);
         let on_time = |at: &Location| self.cohort(*at).is_some_and(|c| !c.is_late(time_ms));
@@ -195,7 +200,8 @@ impl Predictions {
         }
     }
 
-    /// Calls `each` with the slot of each subject and the number of its pending predictions, pane by pane.
+    /// Calls `each` with the slot of each subject and the number of its pending predictions, pane
+    /// by pane.
     pub fn each_pending(&mut self, mut each: impl FnMut(u32, u64)) {
         let mut count = |cohort: &Cohort| {
             let mut subjects: BTreeMap<u32, u64> = BTreeMap::new();
@@ -245,8 +251,9 @@ impl Predictions {
         all
     }
 
-    /// Shows the predictions of a pane, which are mature now, and removes them unless `retain` keeps them for
-    /// revisions. Returns the keys that a late outcome may be there for: a sibling has one, or one `waits`.
+    /// Shows the predictions of a pane, which are mature now, and removes them unless `retain`
+    /// keeps them for revisions. Returns the keys that a late outcome may be there for: a sibling
+    /// has one, or one `waits`.
     pub fn mature(
         &mut self,
         pane: PaneId,
@@ -317,7 +324,8 @@ impl Predictions {
         }
     }
 
-    /// Marks the panes that start before `sealed_until` of their model as mature, once all predictions are restored.
+    /// Marks the panes that start before `sealed_until` of their model as mature, once all
+    /// predictions are restored.
     pub fn finish_restore(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) {
         self.index.shrink_all();
         let sealed = |(model, start_ms): PaneId| start_ms < sealed_until(Some(model));
@@ -335,7 +343,8 @@ impl Predictions {
         }
     }
 
-    /// Moves cohorts to the spill table, the oldest first, until `bytes` are free or no cohort is left.
+    /// Moves cohorts to the spill table, the oldest first, until `bytes` are free or no cohort is
+    /// left.
     #[cold]
     pub fn spill(&mut self, backend: &dyn SpillBackend, bytes: usize) {
         let least = self.memory().saturating_sub(bytes);

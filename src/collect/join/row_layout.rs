@@ -8,8 +8,8 @@
 //!   full vector …  all probabilities, for a kernel view (see full_vector)
 //!   weight         a score of 0 │ the weight in fixed point
 //! ```
-//! A model keeps only what its views need. A vector of a thousand probabilities is not kept unless a kernel
-//! view asks for it.
+//! A model keeps only what its views need. A vector of a thousand probabilities is not kept unless
+//! a kernel view asks for it.
 
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::ABSENT;
@@ -47,9 +47,11 @@ impl RowLayout {
         (self.views + self.depth, self.full_vector)
     }
 
-    /// Converts entries that were written under another layout, of which `full_vector` hold a full vector.
+    /// Converts entries that were written under another layout, of which `full_vector` hold a full
+    /// vector.
     ///
-    /// Probabilities that were not kept become absent. Probabilities that no view needs any more are removed.
+    /// Probabilities that were not kept become absent. Probabilities that no view needs any more
+    /// are removed.
     pub fn convert(&self, entries: &mut Vec<(Score, u32)>, full_vector: usize) {
         if (entries.len(), full_vector) == (self.entries(), self.full_vector) {
             return;

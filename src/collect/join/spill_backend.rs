@@ -1,8 +1,8 @@
 //! The key-value store that pending predictions spill to.
 //!
-//! The core does no IO, so it only declares what it needs; `store::spill` implements it. The store extends memory and
-//! does nothing else: it starts empty with the process and is filled again while journals are replayed. It need not
-//! survive a crash, and nothing waits for its disk to sync.
+//! The core does no IO, so it only declares what it needs; `store::spill` implements it. The store
+//! extends memory and does nothing else: it starts empty with the process and is filled again while
+//! journals are replayed. It need not survive a crash, and nothing waits for its disk to sync.
 
 use std::fmt;
 

@@ -19,7 +19,7 @@ struct Entry {
     len: u32,
 }
 
-/// See the module.
+/// Names with their new values, and names to delete.
 #[derive(Debug, Default)]
 pub(super) struct SpillBatch {
     entries: Vec<Entry>,

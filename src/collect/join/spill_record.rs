@@ -6,8 +6,9 @@
 //!
 //!   record   key 16 │ pane u32 │ list u32 │ place u16 │ entries u16 │ row
 //! ```
-//! A row takes 16 bytes and 12 for each entry, as in a [`Cohort`]. Names are big-endian, so that they sort in the order
-//! in which they are written; a table can take them in without sorting them again.
+//! A row takes 16 bytes and 12 for each entry, as in a [`Cohort`]. Names are big-endian, so that
+//! they sort in the order in which they are written; a table can take them in without sorting them
+//! again.
 
 use super::cohort::{Cohort, CohortMeta, PaneId};
 use super::key::Key;

@@ -1,22 +1,24 @@
 //! The predictions of a joiner for which memory has no room.
 //!
-//! Whole cohorts spill, the oldest first, because most outcomes come soon after their prediction. A prediction whose id
-//! is asked for returns to memory, into a cohort of its pane, and leaves again with that cohort. So a record in the
-//! table never changes, and the joiner only ever modifies predictions in memory.
+//! Whole cohorts spill, the oldest first, because most outcomes come soon after their prediction. A
+//! prediction whose id is asked for returns to memory, into a cohort of its pane, and leaves again
+//! with that cohort. So a record in the table never changes, and the joiner only ever modifies
+//! predictions in memory.
 //!
-//! Each cohort is written twice, [by id and by pane](super::spill_record). Memory keeps one bit a row: a record counts
-//! only while its bit is set. Removing a prediction therefore writes nothing at once; its name is deleted with the next
-//! write.
+//! Each cohort is written twice, [by id and by pane](super::spill_record). Memory keeps one bit a
+//! row: a record counts only while its bit is set. Removing a prediction therefore writes nothing
+//! at once; its name is deleted with the next write.
 //!
-//! Siblings come back together, whatever panes they belong to, and all siblings of one cohort go into one list. Where
-//! they lie in several cohorts their rows are marked, and the table is read before more of them is written or their
-//! name is deleted. Most siblings lie in one cohort, because versions score a request at the same time; they need no
-//! such read.
+//! Siblings come back together, whatever panes they belong to, and all siblings of one cohort go
+//! into one list. Where they lie in several cohorts their rows are marked, and the table is read
+//! before more of them is written or their name is deleted. Most siblings lie in one cohort,
+//! because versions score a request at the same time; they need no such read.
 //!
-//! Always: a key is in memory or in the table, never in both; `rows` is the number of bits that are set.
+//! Always: a key is in memory or in the table, never in both; `rows` is the number of bits that are
+//! set.
 //!
-//! When the table fails, the error is kept. The driver must stop then and take no snapshot, because from here on the
-//! joiner has lost predictions.
+//! When the table fails, the error is kept. The driver must stop then and take no snapshot, because
+//! from here on the joiner has lost predictions.
 
 use super::cohort::{Cohort, CohortMeta, PaneId};
 use super::key::Key;
@@ -38,7 +40,7 @@ struct Pane {
     lists: Vec<Vec<u64>>,
 }
 
-/// See the module.
+/// The spilled predictions of one joiner.
 #[derive(Debug, Default)]
 pub(super) struct Spilled {
     table: Option<Box<dyn SpillTable>>,
@@ -83,7 +85,8 @@ impl Spilled {
         self.panes.get(&pane).map(|p| p.meta)
     }
 
-    /// Adds the predictions of a cohort to the next write; `has_siblings` if it may have several of an id.
+    /// Adds the predictions of a cohort to the next write; `has_siblings` if it may have several of
+    /// an id.
     pub fn add(&mut self, cohort: &Cohort, has_siblings: bool, backend: &dyn SpillBackend) {
         if cohort.live() == 0 {
             return;
@@ -274,8 +277,8 @@ impl Spilled {
         }
     }
 
-    /// Shows all predictions of a pane, in cohorts that are parts of it, and removes them unless `retain` is set.
-    /// Returns how many there were.
+    /// Shows all predictions of a pane, in cohorts that are parts of it, and removes them unless
+    /// `retain` is set. Returns how many there were.
     pub fn visit(&mut self, id: PaneId, retain: bool, mut each: impl FnMut(&Cohort)) -> usize {
         let Some(pane) = self.panes.get(&id) else {
             return 0;
@@ -327,7 +330,8 @@ impl Spilled {
         self.read(name) && records(&self.value).any(|r| r.place.pane != number && self.is_live(&r))
     }
 
-    /// From now on the predictions of a pane are retained for revisions only; returns how many there are.
+    /// From now on the predictions of a pane are retained for revisions only; returns how many
+    /// there are.
     pub fn set_mature(&mut self, pane: PaneId) -> usize {
         let Some(pane) = self.panes.get_mut(&pane) else {
             return 0;

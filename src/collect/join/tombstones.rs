@@ -1,10 +1,11 @@
 //! Rehashing in place of a hash table whose entries come and go.
 //!
-//! When an entry leaves, the table marks some of the freed buckets as deleted (tombstones), so that searches pass over
-//! them. Tombstones count as full when the table computes how much room is left. When no room is left the table doubles,
-//! unless it is at most half full. A table that stays six tenths full therefore grows to twice its size within hours and
-//! never shrinks. Here it is rebuilt at its own size instead. In the worst case 4 % of the entries that leave become
-//! tombstones, so a rebuild happens at most once per table's worth of entries.
+//! When an entry leaves, the table marks some of the freed buckets as deleted (tombstones), so that
+//! searches pass over them. Tombstones count as full when the table computes how much room is left.
+//! When no room is left the table doubles, unless it is at most half full. A table that stays six
+//! tenths full therefore grows to twice its size within hours and never shrinks. Here it is rebuilt
+//! at its own size instead. In the worst case 4 % of the entries that leave become tombstones, so a
+//! rebuild happens at most once per table's worth of entries.
 
 use hashbrown::HashTable;
 

@@ -1,8 +1,9 @@
 //! Outcomes that wait: their prediction has not come, or was due before them.
 //!
-//! A map holds the outcomes by key. Beside it a queue holds the keys in steps of event time, so that
-//! [`WaitingOutcomes::orphan`] visits only outcomes that are old enough. A key stays in the queue after its outcome
-//! leaves the map; the queue is rebuilt when it holds more than twice as many keys as the map has outcomes.
+//! A map holds the outcomes by key. Beside it a queue holds the keys in steps of event time, so
+//! that [`WaitingOutcomes::orphan`] visits only outcomes that are old enough. A key stays in the
+//! queue after its outcome leaves the map; the queue is rebuilt when it holds more than twice as
+//! many keys as the map has outcomes.
 
 use super::key::{ByKey, Key};
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ pub(super) struct WaitingOutcome {
     pub model: u16,
 }
 
-/// See the module.
+/// The waiting outcomes of one joiner.
 #[derive(Debug, Default)]
 pub(super) struct WaitingOutcomes {
     outcomes: ByKey<WaitingOutcome>,
@@ -67,7 +68,8 @@ impl WaitingOutcomes {
     }
 
     /// Removes the outcomes that happened before the panes that are still open; returns how many.
-    /// `sealed_until` says for a model, or over all models for `None`, up to where panes are mature.
+    /// `sealed_until` says for a model, or over all models for `None`, up to where panes are
+    /// mature.
     pub fn orphan(&mut self, sealed_until: impl Fn(Option<u16>) -> i64) -> usize {
         let before = self.outcomes.len();
         let limit = |m: u16| (m, sealed_until((m != ANY_MODEL).then_some(m)));
@@ -95,7 +97,8 @@ impl WaitingOutcomes {
         before - self.outcomes.len()
     }
 
-    /// Outcomes that name `model` wait for any model from now on: its number means another model now.
+    /// Outcomes that name `model` wait for any model from now on: its number means another model
+    /// now.
     pub fn forget_model(&mut self, model: u16) {
         for outcome in self.outcomes.values_mut() {
             if outcome.model == model {

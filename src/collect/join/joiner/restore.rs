@@ -9,9 +9,10 @@ use crate::collect::join::row_layout::RowLayout;
 impl Joiner {
     /// The joiner that wrote these segments.
     ///
-    /// `layouts` has the layout of each model's predictions. Panes that start before `retained_from` of their model are
-    /// evicted. Panes before `sealed_until` of their model are mature; `None` asks for all models. `due_ms` says up to
-    /// when outcomes of a model's pane are on time.
+    /// `layouts` has the layout of each model's predictions. Panes that start before
+    /// `retained_from` of their model are evicted. Panes before `sealed_until` of their model are
+    /// mature; `None` asks for all models. `due_ms` says up to when outcomes of a model's pane are
+    /// on time.
     pub fn restore<'s>(
         segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
         layouts: &[RowLayout],

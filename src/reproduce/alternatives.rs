@@ -1,10 +1,15 @@
-//! T-Cal's simulations: the curve g_m of (10) and what each test makes of it.
+//! The alternatives of the T-Cal paper, curves with m bumps as in its (10), and what each test
+//! makes of them.
 //!
-//! Scores are uniform; the truth is z + a·ρ·m^{−s}·ζ(x) on [¼, ¾], ζ(x) = exp(−1/(x(1−x))), x the fractional part of
-//! 2m(z − ¼), a = (−1)^j, j its whole part. All as the authors' published program draws it (`effect_of_debiasing`,
-//! `tests_comparison`, `l1_vs_l2`, `detection_rate`, `splitting_vs_plugin`). Published numbers are read off the vector
-//! graphics that came with it, so they have four digits: shares of 10⁴ data sets beyond a critical value that was itself
-//! the 50th largest of 1000 draws. That last noise moves whole curves and is allowed for ([`noise`]).
+//! Scores are uniform. The true probability is z + a·ρ·m^{−s}·ζ(x) on [¼, ¾], where ζ(x) =
+//! exp(−1/(x(1−x))), x is the fractional part of 2m(z − ¼), j its integer part, and a = (−1)^j. The
+//! experiments are those of the authors' published program (`effect_of_debiasing`,
+//! `tests_comparison`, `l1_vs_l2`, `detection_rate`, `splitting_vs_plugin`).
+//!
+//! Published numbers are read off the vector graphics that came with the program, so they have four
+//! digits. They are shares of 10⁴ data sets beyond a critical value, which is itself the 50th
+//! largest of 1000 draws. The error of that critical value shifts whole curves; [`noise`] allows
+//! for it.
 
 use super::{Cell, Effort, Row, Table, published};
 use crate::stats::classical::{Totals, cox};
@@ -26,14 +31,14 @@ pub struct Curve {
     pub m: f64,
     /// Smoothness.
     pub s: f64,
-    /// Size.
+    /// Scale.
     pub rho: f64,
-    /// Bumps down below ½ and up above, in place of alternating ones.
+    /// All bumps below ½ go down and all above go up, instead of alternating.
     pub halves: bool,
 }
 
 impl Curve {
-    /// Alternating bumps.
+    /// A curve with alternating bumps.
     pub fn new(m: f64, s: f64, rho: f64) -> Curve {
         Curve {
             m,
@@ -62,7 +67,7 @@ impl Curve {
         if up { z + bump } else { z - bump }
     }
 
-    /// n events.
+    /// Draws n events.
     pub fn sample(&self, rng: &mut Rng, n: usize) -> Vec<(f64, bool)> {
         let mut one = || {
             let z = rng.uniform();
@@ -72,19 +77,20 @@ impl Curve {
     }
 }
 
-/// The default decision, on twelve levels as a window has them.
+/// Whether the default test rejects, on twelve levels like a window.
 pub fn rejects(sample: &[(f64, bool)]) -> bool {
     tcal(&Levels::from_scores(sample, 12), &Options::default().tcal).reject
 }
 
-/// T_d at all B scales, for the paper's adaptive procedure.
+/// T_d at all B scales; the statistics of the paper's adaptive procedure.
 pub fn statistics(sample: &[(f64, bool)]) -> Vec<f64> {
     let levels = Levels::from_scores(sample, scales(sample.len() as f64));
     levels.as_slice().iter().map(debiased).collect()
 }
 
-/// The upper α/B quantile of each scale over calibrated samples; drawn once for all data sets of an n, since the law
-/// of T_d hardly depends on which uniform scores were seen.
+/// The upper α/B quantile of each scale over calibrated samples. They are drawn once for all data
+/// sets of one n, because the distribution of T_d hardly depends on which uniform scores were
+/// drawn.
 pub fn critical_values(rng: &mut Rng, n: usize, replicates: usize) -> Vec<f64> {
     let null = Curve::new(0.0, 0.0, 0.0);
     let draw = |_| statistics(&null.sample(rng, n));
@@ -93,7 +99,7 @@ pub fn critical_values(rng: &mut Rng, n: usize, replicates: usize) -> Vec<f64> {
     upper_quantiles(all, ALPHA / count as f64)
 }
 
-/// Of drawn vectors, the value of each coordinate that a share `tail` exceeds.
+/// For each coordinate, the value that a share `tail` of the drawn vectors exceeds.
 fn upper_quantiles(mut all: Vec<Vec<f64>>, tail: f64) -> Vec<f64> {
     let count = all.first().map_or(0, Vec::len);
     let rank = ((all.len() as f64 + 1.0) * tail).floor().max(1.0) as usize;
@@ -104,8 +110,9 @@ fn upper_quantiles(mut all: Vec<Vec<f64>>, tail: f64) -> Vec<f64> {
     (0..count).map(&mut value).collect()
 }
 
-/// What is open about a type II error β beyond its share of 10⁴ data sets: three errors of the critical values, drawn
-/// 1000 times there and `replicates` times here. An error δ of the level moves a normal statistic's bound by δ/φ(z_α).
+/// Uncertainty of a published type II error β beyond our own draws: three standard errors of its
+/// 10⁴ data sets and of the critical values, drawn 1000 times there and `replicates` times here. An
+/// error δ in the level shifts the critical value of a normal statistic by δ/φ(z_α).
 fn noise(beta: f64, replicates: usize) -> f64 {
     let density = |z: f64| (-0.5 * z * z).exp();
     let level = (ALPHA * (1.0 - ALPHA) * (1e-3 + 1.0 / replicates as f64)).sqrt();
@@ -115,7 +122,7 @@ fn noise(beta: f64, replicates: usize) -> f64 {
     3.0 * (moved * moved + near * (1.0 - near) / 1e4).sqrt()
 }
 
-/// Figure 2: means of the plug-in and the debiased estimator under the null and under bumps.
+/// Figure 2: means of the plug-in and the debiased estimator, under the null and with bumps.
 pub fn debiasing(effort: &Effort) -> Table {
     let (n, s) = (10_000, 0.3);
     let m = slices(n, s, 2);
@@ -134,7 +141,7 @@ pub fn debiasing(effort: &Effort) -> Table {
     });
     let cell = |values: &[f64], published: f64| {
         let mean = Cell::mean(values);
-        // The published means are of 1000.
+        // The published means are over 1000 data sets.
         mean.beside(
             published,
             3.0 * mean.error * (values.len() as f64 / 1000.0).sqrt(),
@@ -145,13 +152,13 @@ pub fn debiasing(effort: &Effort) -> Table {
         cells: vec![cell(a, p[0]), cell(b, p[1])],
     };
     Table {
-        title: "T-Cal, Figure 2: what debiasing is for".to_owned(),
+        title: "T-Cal, Figure 2: the effect of debiasing".to_owned(),
         note: format!(
             "n = {n}, {m} cells, {} data sets; the plug-in estimator is larger for the calibrated scores",
             effort.data_sets
         ),
-        x: "mean of".to_owned(),
-        columns: vec!["calibrated".to_owned(), "bumps".to_owned()],
+        x: "mean of",
+        columns: vec!["calibrated", "bumps"],
         rows: vec![
             row("plug-in", &null.0, &bumps.0, published::DEBIASING[0]),
             row("debiased", &null.1, &bumps.1, published::DEBIASING[1]),
@@ -159,7 +166,8 @@ pub fn debiasing(effort: &Effort) -> Table {
     }
 }
 
-/// ℓ2 debiased, ℓ2 plug-in and ℓ1 at m\* cells, ℓ1 of 15 cells, score of the logistic recalibration.
+/// Five statistics: debiased ℓ2, plug-in ℓ2 and ℓ1 with m\* cells, ℓ1 with 15 cells, and the score
+/// test of logistic recalibration.
 fn five(sample: &[(f64, bool)], m: u64) -> Vec<f64> {
     let level = Level::from_scores(sample, m);
     let fixed = Level::from_scores(sample, 15);
@@ -173,7 +181,8 @@ fn five(sample: &[(f64, bool)], m: u64) -> Vec<f64> {
     ]
 }
 
-/// Figures 3 and 4 at one n: type II errors of the paper's tests, of its adaptive procedure, and of the default.
+/// Figures 3 and 4 at one n: type II errors of the default, of the paper's adaptive procedure and
+/// of its other tests.
 pub fn compared(effort: &Effort, at: usize) -> Table {
     let (s, rho) = (0.6, 100.0);
     let n = published::SIZES[at];
@@ -233,14 +242,14 @@ pub fn compared(effort: &Effort, at: usize) -> Table {
             "{sets} data sets a point; m* = {m_star} cells for the middle three; critical values of {replicates} draws; \
              beside: the paper's curves, 10⁴ data sets"
         ),
-        x: "m (ℓ2-ECE)".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
+        x: "m (ℓ2-ECE)",
+        columns: columns.to_vec(),
         rows,
     }
 }
 
-/// The authors' two-sample statistic over m cells: Σ(share of V − share of W)², V the scores of positives of the first
-/// half, W those of pseudo-positives of the second.
+/// The authors' two-sample statistic over m cells, Σ(share of V − share of W)². V are the scores of
+/// the positives in the first half, W those of drawn positives in the second.
 fn split_statistic(sample: &[(f64, bool)], m: u64, rng: &mut Rng) -> f64 {
     let cell = |z: f64| ((z * m as f64) as usize).min(m as usize - 1);
     let (mut v, mut w) = (vec![0.0; m as usize], vec![0.0; m as usize]);
@@ -256,7 +265,7 @@ fn split_statistic(sample: &[(f64, bool)], m: u64, rng: &mut Rng) -> f64 {
     v.iter().zip(&w).map(|(x, y)| (x / a - y / b).powi(2)).sum()
 }
 
-/// Figure 7: T-Cal at the level of a known smoothness against sample splitting.
+/// Figure 7: T-Cal with known smoothness against sample splitting.
 pub fn splitting(effort: &Effort, at: usize) -> Table {
     let (s, rho) = [(0.6, 100.0), (0.8, 200.0)][at];
     let n = 20_000;
@@ -318,15 +327,14 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
             "type II error, n = {n}, {sets} data sets a point, m* = {m_star} cells, critical values of {replicates} draws; \
              beside: the paper's curves, 10⁴ data sets"
         ),
-        x: "m (ℓ2-ECE)".to_owned(),
-        columns: ["default", "plug-in", "splitting"]
-            .map(str::to_owned)
-            .to_vec(),
+        x: "m (ℓ2-ECE)",
+        columns: vec!["default", "plug-in", "splitting"],
         rows,
     }
 }
 
-/// Figure 5: error at which the test of a known smoothness has power one half, against n, for two smoothnesses.
+/// The rate, after Figure 5: error at which the test of a known smoothness has power one half,
+/// against n.
 pub fn detection(effort: &Effort) -> Table {
     let sizes: &[usize] = if effort.quick {
         &[1000, 2000, 5000, 10_000]
@@ -361,12 +369,13 @@ pub fn detection(effort: &Effort) -> Table {
         cells: columns.iter().map(|c| c[i]).collect(),
     };
     Table {
-        title: "T-Cal, Figure 5: error that is found, smoothness known".to_owned(),
+        title: "T-Cal, rate as in Figure 5: error at power one half, smoothness known".to_owned(),
         note: format!(
-            "{sets} data sets a step of bisection to power one half; beside the slope: −2s/(4s+1), within 0.05"
+            "{sets} data sets a step of bisection; beside the slope: −2s/(4s+1), within 0.05; not the quantity of the paper's \
+             Figure 5,\nwhich is log₁₀ of the error at which the type II error falls below .05, over 10 repetitions"
         ),
-        x: String::new(),
-        columns: vec!["s = 0.3, ρ = 25".to_owned(), "s = 0.5, ρ = 50".to_owned()],
+        x: "",
+        columns: vec!["s = 0.3, ρ = 25", "s = 0.5, ρ = 50"],
         rows: labels.enumerate().map(row).collect(),
     }
 }
@@ -410,8 +419,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_open_about_a_share_is_that_of_its_critical_value_where_the_power_is_half() {
-        // A level drawn 1000 times is off by 0.0069, the bound by 0.067, the middle of the curve by 0.027.
+    fn at_power_one_half_the_uncertainty_is_that_of_the_critical_value() {
+        // A level drawn 1000 times is off by 0.0069, the bound by 0.067, the middle of the curve by
+        // 0.027.
         let far = noise(0.5, usize::MAX);
         assert!((far / 3.0 - 0.0272).abs() < 0.001, "{far}");
         assert!(noise(0.0, 3000) < 0.001 && noise(0.95, 3000) < far);

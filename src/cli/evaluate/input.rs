@@ -1,4 +1,4 @@
-//! The file that `evaluate` reads, and the view of it that was asked for.
+//! Reads the file of `evaluate` and takes the requested view of it.
 
 use super::args::{Args, Discrete, FileView, Method};
 use crate::cli::exit::Exit;
@@ -13,82 +13,82 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::path::Path;
 
-/// What is tested of the file.
-pub enum Seen {
+/// The events to test.
+pub enum FileSample {
     /// Scores of one class.
     Scores(Vec<(f64, bool)>),
-    /// The same with weights.
+    /// Scores of one class, with weights.
     Weighted(Vec<WeightedEvent>),
-    /// Vectors.
+    /// Vectors of probabilities.
     Vectors(Vectors, FileView),
-    /// The same with weights, in a view of cells.
+    /// Vectors with weights, in a view of cells.
     WeightedVectors(Events),
 }
 
-/// Reads a file and takes the view of it that was asked for.
-pub fn sight(args: &Args, path: &Path) -> Result<Seen, (Exit, String)> {
-    let table = read(path)?;
+/// Reads a file and takes the requested view of it.
+pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
+    let table = read_table(path)?;
     let several = matches!(table, Table::Vectors(_) | Table::WeightedVectors(..));
     if several && args.sampling() != Sampling::default() {
         let name = path.display();
-        let text = format!("{name} holds several classes; only of one have negatives a rate");
+        let text = format!("{name} has several classes; rates of negatives apply to one class");
         return Err((Exit::Usage, text));
     }
-    see(args, path, table)
+    view(args, path, table)
 }
 
-/// Takes the view of the table that was asked for.
-fn see(args: &Args, path: &Path, table: Table) -> Result<Seen, (Exit, String)> {
+/// Takes the requested view of a table.
+fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, String)> {
     let name = path.display();
     match (table, args.view) {
         (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
-            Ok(Seen::Scores(sample))
+            Ok(FileSample::Scores(sample))
         }
         (Table::Weighted(_) | Table::WeightedVectors(..), _)
             if args.method == Method::Paper || args.discrete == Discrete::On =>
         {
             let text = format!(
-                "{name} has weights, for which neither --method paper nor the exact test of discrete scores \
-                 holds; leave the option or the column out"
+                "{name} has weights; --method paper and the exact test of discrete scores do not support them: drop the \
+                 option or the column"
             );
             Err((Exit::Usage, text))
         }
         (Table::Weighted(sample), None | Some(FileView::Scalar(View::Binary))) => {
-            Ok(Seen::Weighted(sample))
+            Ok(FileSample::Weighted(sample))
         }
         (Table::Scores(_) | Table::Weighted(_), Some(_)) => Err((
             Exit::Usage,
             format!(
-                "{name} holds scores of one class; this view needs the columns p0, p1, … of all"
+                "{name} has scores of one class; this view needs the columns p0, p1, … of all classes"
             ),
         )),
         (Table::Vectors(mut sample), Some(view)) if !matches!(view, FileView::Scalar(_)) => {
             sample.normalise();
-            Ok(Seen::Vectors(sample, view))
+            Ok(FileSample::Vectors(sample, view))
         }
-        (Table::Vectors(sample), view) => project(path, &sample, view).map(Seen::Scores),
+        (Table::Vectors(sample), view) => project(path, &sample, view).map(FileSample::Scores),
         (Table::WeightedVectors(mut sample, weights), Some(FileView::Cells(view))) => {
             sample.normalise();
             let events = Events::weighted(&sample, view, &weights);
-            Ok(Seen::WeightedVectors(events))
+            Ok(FileSample::WeightedVectors(events))
         }
         (Table::WeightedVectors(..), Some(FileView::Classes | FileView::Kernel)) => {
             let text = format!(
-                "{name} has weights, for which this view has no form; take top_k:<count>, full, top_label or \
-                 class:<index>, or leave the column out"
+                "{name} has weights, which this view does not support: use top_k:<count>, full, top_label or \
+                 class:<index>, or drop the column"
             );
             Err((Exit::Usage, text))
         }
         (Table::WeightedVectors(sample, weights), view) => {
             let scores = project(path, &sample, view)?.into_iter().zip(weights);
-            Ok(Seen::Weighted(
+            Ok(FileSample::Weighted(
                 scores.map(|((z, y), w)| (z, y, w)).collect(),
             ))
         }
     }
 }
 
-/// What a view of single scores sees of vectors; the largest probability where none was asked for.
+/// The scores of a view of single scores; of the top label if no view was requested.
 fn project(
     path: &Path,
     sample: &Vectors,
@@ -105,7 +105,7 @@ fn project(
     })
 }
 
-fn read(path: &Path) -> Result<Table, (Exit, String)> {
+fn read_table(path: &Path) -> Result<Table, (Exit, String)> {
     let name = path.display().to_string();
     let missing = |e: std::io::Error| {
         let text = format!("cannot open {name} ({e}); check the path and its permissions");
@@ -124,10 +124,10 @@ fn read(path: &Path) -> Result<Table, (Exit, String)> {
     sample
 }
 
-/// Under this many bytes the reading is over before a bar could be seen.
+/// Smaller files are read before a bar could be seen.
 const SHOWN_FROM_BYTES: u64 = 8 << 20;
 
-/// A bar on the terminal; indicatif shows none where stderr is not one.
+/// A bar, if standard error is a terminal.
 fn progress(bytes: u64) -> ProgressBar {
     if bytes < SHOWN_FROM_BYTES {
         return ProgressBar::hidden();

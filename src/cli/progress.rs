@@ -1,7 +1,5 @@
-//! How far a long replay has come, on standard error.
-//!
-//! On a terminal a bar; elsewhere a line now and then, so that a job's log shows that it lives. What is done
-//! in less time says nothing.
+//! Progress of a long replay, on standard error: a bar on a terminal, elsewhere a line every ten
+//! seconds, so that the log of a job shows that it is alive.
 
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -9,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Time between two lines where there is no terminal.
+/// Time between two lines if there is no terminal.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// See the module.
-pub struct Meter {
+/// A bar on a terminal, lines elsewhere.
+pub struct ProgressMeter {
     bar: ProgressBar,
     what: &'static str,
     begun: Instant,
-    told: Cell<Instant>,
+    last_line: Cell<Instant>,
     lines: bool,
 }
 
-impl Meter {
-    /// A meter of so many rounds; `what` is counted.
-    pub fn new(what: &'static str) -> Meter {
+impl ProgressMeter {
+    /// A meter that counts `what`.
+    pub fn new(what: &'static str) -> ProgressMeter {
         let bar = ProgressBar::new(0);
         let template = match what {
             "bytes" => "{bar:40} {bytes}/{total_bytes} {eta}",
@@ -34,34 +32,34 @@ impl Meter {
         }
         bar.set_message(what);
         let begun = Instant::now();
-        Meter {
+        ProgressMeter {
             bar,
             what,
             begun,
-            told: Cell::new(begun),
+            last_line: Cell::new(begun),
             lines: !std::io::stderr().is_terminal(),
         }
     }
 
-    /// So much of round `round` of `rounds`, each of which has `total`, is done.
-    pub fn at(&self, (round, rounds): (u64, u64), done: u64, total: u64) {
+    /// Sets the progress: `done` of `total` in this round. All rounds have the same total.
+    pub fn set(&self, (round, rounds): (u64, u64), done: u64, total: u64) {
         let (done, all) = (round * total + done, rounds * total);
         self.bar.set_length(all);
         self.bar.set_position(done);
-        if self.lines && self.told.get().elapsed() >= EVERY {
-            self.told.set(Instant::now());
+        if self.lines && self.last_line.get().elapsed() >= EVERY {
+            self.last_line.set(Instant::now());
             let (what, seconds) = (self.what, self.begun.elapsed().as_secs());
             eprintln!("{done} of {all} {what} after {seconds} s");
         }
     }
 
-    /// Prints something without tearing the bar.
-    pub fn beside(&self, print: impl FnOnce()) {
+    /// Prints something above the bar.
+    pub fn suspend(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 
-    /// Takes the bar away.
-    pub fn done(&self) {
+    /// Removes the bar.
+    pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
