@@ -115,7 +115,7 @@
 //! A threshold A for each of N streams allows N false alarms, A·N (Bonferroni) one. Between them
 //! stands e-BH ([`multiple_testing`]): sort M, take k* = max{k : M_(k) ≥ N·A/k} and call the k*
 //! largest. A called stream i has 1/k* ≤ M_i/(N·A), so at any stopping time the expected share of
-//! false ones is at most (1/N)·Σ_{calibrated} E[stakes_i]/A, under any dependence. (Wang, Ramdas
+//! false ones is at most (1/N)·Σ_{calibrated} E\[stakes_i\]/A, under any dependence. (Wang, Ramdas
 //! 2022; Dandapanthula, Ramdas 2025 for e-detectors, whose false discovery rate with a finite run
 //! length is trivially 1 in the worst case, hence "per stake".)
 
