@@ -11,6 +11,7 @@ use crate::kafka::Bound;
 
 /// What is replayed: files, or a range of the configuration's topics.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Files in JSON lines or CSV, also .gz and .zst, read in the order given
     #[arg(
