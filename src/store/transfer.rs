@@ -199,7 +199,7 @@ fn verify(file: &Path) -> Result<(), TransferError> {
     match end {
         Some(Line::End(said)) if said == whole => Ok(()),
         Some(_) => {
-            let what = "the lines before are not the exported ones".to_owned();
+            let what = "the lines before are not those that were exported".to_owned();
             Err(TransferError::Line(number, what))
         }
         None => Err(TransferError::Line(
