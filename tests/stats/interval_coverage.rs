@@ -18,11 +18,11 @@ use trueline::stats::rng::Rng;
 const N: usize = 1000;
 const CONFIDENCE: f64 = 0.9;
 
-/// Coverage of a right interval of 90 %.
-const RIGHT: RangeInclusive<f64> = 0.89..=1.0;
+/// Coverage of a right interval of 90 %: the least over 10,000 data sets a point is 0.8856.
+const RIGHT: RangeInclusive<f64> = 0.88..=1.0;
 
 /// Coverage of a wrong one.
-const WRONG: [f64; 1] = [0.85];
+const WRONG: [f64; 1] = [0.84];
 
 /// Of β up to this many twentieths the error is large and the interval covers it in 90 % of the data sets; beyond
 /// it, 0 comes near and the interval covers in more.
@@ -33,7 +33,7 @@ const RIGHT_WHERE_LARGE: RangeInclusive<f64> = 0.0..=0.92;
 const TOO_WIDE: [f64; 1] = [0.95];
 
 /// Data sets of a point in CI.
-const DATA_SETS: u64 = 2100;
+const DATA_SETS: u64 = 2300;
 
 fn truth(beta: f64, p: f64) -> f64 {
     1.0 / (1.0 + (-beta * (p / (1.0 - p)).ln()).exp())
@@ -120,13 +120,13 @@ fn the_ninety_percent_interval_covers_the_truth_at_every_point() {
 
 /// The bar in numbers.
 #[test]
-fn the_bar_of_the_coverage_tells_0_85_from_0_89() {
+fn the_bar_of_the_coverage_tells_0_84_from_0_88() {
     let bar = Bar::new(DATA_SETS, RIGHT, &WRONG);
-    assert_eq!(bar.passes(), 1824..=2100);
-    assert!(bar.probability(0.89) >= 0.999 && bar.probability(0.9) >= 0.99999);
-    assert!(bar.probability(0.85) <= 0.01 && bar.probability(0.8) <= 1e-9);
+    assert_eq!(bar.passes(), 1975..=2300);
+    assert!(bar.probability(0.88) >= 0.999 && bar.probability(0.9) >= 0.99999);
+    assert!(bar.probability(0.84) <= 0.01 && bar.probability(0.8) <= 1e-9);
     let narrow = Bar::new(DATA_SETS, RIGHT_WHERE_LARGE, &TOO_WIDE);
-    assert_eq!(narrow.passes(), 0..=1969);
+    assert_eq!(narrow.passes(), 0..=2155);
     assert!(narrow.probability(0.92) >= 0.999 && narrow.probability(0.95) <= 0.01);
 }
 

@@ -3,8 +3,8 @@
 //!
 //! `TRUELINE_DATA_SETS=4000` runs level and coverage at the size of the bars themselves.
 
+use crate::support::bars::{count, data_sets};
 use std::collections::BTreeMap;
-use std::thread;
 use trueline::monitor::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
@@ -111,19 +111,9 @@ fn live(s: &Sample, view: VectorView) -> Evaluation {
     evaluate_sums(&sums(s, view, 0..s.weights.len()), 0.05, 0.9).unwrap()
 }
 
-fn data_sets(default: u64) -> u64 {
-    let full = std::env::var("TRUELINE_DATA_SETS").ok();
-    full.and_then(|s| s.parse().ok()).unwrap_or(default)
-}
-
-/// Share of data sets of which something holds, on two threads.
-fn share(sets: u64, holds: impl Fn(u64) -> bool + Copy + Send) -> f64 {
-    let of = move |seeds: std::ops::Range<u64>| seeds.filter(|&seed| holds(seed)).count();
-    let all = thread::scope(|s| {
-        let first = s.spawn(move || of(0..sets / 2));
-        of(sets / 2..sets) + first.join().unwrap()
-    });
-    all as f64 / sets as f64
+/// Share of data sets of which something holds.
+fn share(sets: u64, holds: impl Fn(u64) -> bool + Sync) -> f64 {
+    count(sets, holds) as f64 / sets as f64
 }
 
 const VIEWS: [(usize, VectorView); 3] = [
