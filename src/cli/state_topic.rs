@@ -104,15 +104,15 @@ fn as_text(topic: &str, homes: &[Home], now_ms: i64) -> String {
         human(bytes)
     )];
     for home in homes {
-        for shelf in &home.shelves {
+        for report in &home.shelves {
             lines.push(format!(
                 "  {} (in partition {}): {} records, {}",
-                shelf.name,
+                report.name,
                 home.partition,
-                shelf.records,
-                human(shelf.bytes)
+                report.records,
+                human(report.bytes)
             ));
-            describe(shelf, now_ms, &mut lines);
+            describe(report, now_ms, &mut lines);
         }
         for key in &home.strange {
             let partition = home.partition;
@@ -125,23 +125,23 @@ fn as_text(topic: &str, homes: &[Home], now_ms: i64) -> String {
 }
 
 fn describe(report: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
-    if let Some(claim) = &shelf.claim {
+    if let Some(claim) = &report.claim {
         let (at, by) = (moment(claim.at_ms, now_ms), claimant(claim));
         lines.push(format!(
             "    claimed last by {by}, {at}, epoch {}",
             claim.epoch
         ));
     }
-    match &shelf.found {
+    match &report.found {
         Ok(None) => lines.push(
             "    no checkpoint: the next owner starts at the committed offsets of the group".into(),
         ),
         Ok(Some(found)) => {
-            let by = shelf
+            let by = report
                 .writer
                 .as_ref()
                 .map_or("an earlier claimant".into(), claimant);
-            let at = moment(shelf.written_ms, now_ms);
+            let at = moment(report.written_ms, now_ms);
             lines.push(format!("    {}: written by {by}, {at}", found.head));
             lines.push(format!("    {}", content(found)));
             for (key, fault) in &found.refused {
@@ -238,7 +238,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
             "streams": streams.collect::<Value>(),
         })
     };
-    let shelf = |home: i32, s: &PartitionReport| {
+    let report = |home: i32, s: &PartitionReport| {
         let refused = match &s.found {
             Ok(Some(found)) => faults(&found.refused),
             Ok(None) => json!([]),
@@ -257,7 +257,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
     };
     let all = homes
         .iter()
-        .flat_map(|h| h.shelves.iter().map(|s| shelf(h.partition, s)));
+        .flat_map(|h| h.shelves.iter().map(|s| report(h.partition, s)));
     let strange: Vec<&String> = homes.iter().flat_map(|h| &h.strange).collect();
     json!({ "topic": topic, "partitions": homes.len(), "state": all.collect::<Value>(), "strange": strange })
 }

@@ -16,7 +16,7 @@ use super::published::{NETWORKS, PRINTED};
 use super::{Cell, Effort, Row, Table};
 use crate::stats::estimator::ece_l1;
 use crate::stats::evaluation::{Critical, DiscreteMode, Options, Sharing, evaluate_scores};
-use crate::stats::pyramid::Level;
+use crate::stats::levels::Level;
 use crate::stats::rng::Rng;
 use std::path::Path;
 

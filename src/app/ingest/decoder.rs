@@ -14,7 +14,7 @@ use crate::decode::{
     SchemaText,
 };
 use crate::kafka::{Headers, Record};
-use crate::registry::{Answer, Registry, SchemaKind};
+use crate::registry::{Lookup, Registry, SchemaKind};
 
 /// The compiled fields of a source.
 pub(super) struct RecordDecoder {
@@ -221,10 +221,10 @@ fn schema(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Re
     let Some(registry) = registry else {
         return Err(unknown("there is no [registry] to ask; configure one"));
     };
-    match registry.ask(id) {
-        Answer::Waiting => Ok(None),
-        Answer::Absent(why) => Err(unknown(&why)),
-        Answer::Known(schema) => Ok(Some(SchemaText {
+    match registry.get(id) {
+        Lookup::Waiting => Ok(None),
+        Lookup::Absent(why) => Err(unknown(&why)),
+        Lookup::Known(schema) => Ok(Some(SchemaText {
             format: match schema.kind {
                 SchemaKind::Avro => Format::Avro,
                 SchemaKind::Json => Format::Json,
