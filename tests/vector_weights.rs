@@ -22,7 +22,7 @@ use trueline::stats::multiclass::{
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::stats::weight::Weight;
-use trueline::window::held::HeldState;
+use trueline::window::SumsState;
 use trueline::window::{Ladder, WindowSpec};
 
 /// Events of some classes with weights.
@@ -450,13 +450,14 @@ fn observe(engine: &mut Engine, s: &Sample, i: usize, joined: bool) {
 }
 
 /// All that the wide windows of the vector views hold.
-fn held(engine: &mut Engine) -> Vec<(String, Vec<(i64, HeldState)>)> {
+fn held(engine: &mut Engine) -> Vec<(String, Vec<(i64, SumsState)>)> {
     engine.finish();
     let mut all = Vec::new();
     for version in engine.snapshot().vectors {
-        for (view, judge) in version.judges {
-            let panes = judge.windows.slots[1].panes.iter();
-            all.push((view, panes.map(|p| (p.start_ms, p.held.clone())).collect()));
+        for view in version.views {
+            let panes = view.judge.rings[1].panes.iter();
+            let panes = panes.map(|p| (p.start_ms, p.sums.clone()));
+            all.push((view.view, panes.collect()));
         }
     }
     assert_eq!(all.len(), 2);

@@ -28,10 +28,8 @@ use crate::stats::multiclass::ranked::depth;
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::stats::view::View;
-use crate::store::snapshot::{
-    ComparedState, JudgeState, ModelState, RingState, SubjectState, VersionState,
-};
-use crate::window::{Correction, PackError, Packed};
+use crate::store::snapshot::{ComparedState, ModelState, SubjectState, VersionState};
+use crate::window::{Correction, PackError, Packed, Total};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -238,7 +236,10 @@ impl Engine {
 
     /// Lets all reports say what the detectors say now.
     fn tell(&mut self) {
-        self.judges.iter_mut().flatten().for_each(Judge::tell);
+        self.judges
+            .iter_mut()
+            .flatten()
+            .for_each(Judge::report_detector);
     }
 
     /// The input has ended: seals and judges everything. Returns all changes since the last tick.
@@ -323,13 +324,15 @@ impl Engine {
         scalars.chain(self.vectors.reports())
     }
 
-    /// The sums of the panes that every window of every stream holds, with its report; less than the
+    /// The sums of the panes that every window of every stream of scores holds, with its report; less than the
     /// report's where a pane was dropped after the judgement.
     pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
         self.judges.iter().flatten().flat_map(|judge| {
             let id = &judge.report().id;
-            let totals = (0..judge.report().windows.len()).filter_map(|i| judge.total(i).ok());
-            totals.map(move |(report, sums)| (id, report, sums))
+            (0..judge.report().windows.len()).filter_map(move |i| match judge.total(i) {
+                Ok((report, Total::Scores(sums))) => Some((id, report, sums)),
+                _ => None,
+            })
         })
     }
 
@@ -416,8 +419,7 @@ impl Engine {
         let subjects = (0..self.collector.slots_len()).filter_map(|s| self.collector.subject(s));
         let views = |s: &Subject| scalars(&self.plan.models[s.model]).count();
         let open: usize = subjects.map(|s| s.open_len() * views(s)).sum();
-        let rings = self.judges.iter().flatten().flat_map(Judge::rings);
-        let sealed = rings.map(|r| r.panes.len() + usize::from(r.gathering.is_some()));
+        let sealed = self.judges.iter().flatten().map(|j| j.windows().panes());
         open + sealed.sum::<usize>() + self.vectors.panes()
     }
 
@@ -481,7 +483,7 @@ impl Engine {
             }
             self.compare(model, at_ms);
             self.vectors
-                .seal(&self.plan, model, at_ms, &mut self.changes);
+                .seal(&self.plan, model, (from_ms, at_ms), &mut self.changes);
             self.lay_out_vectors();
             self.collector.close(model, at_ms);
             // Late outcomes that were there already.
@@ -535,7 +537,7 @@ impl Engine {
         let slots: Vec<usize> = self.collector.slots(model).map(|(slot, _)| slot).collect();
         for slot in slots {
             if let Some(judges) = self.judges.get_mut(slot) {
-                family::tell(judges, alpha);
+                family::adjust_all(judges, alpha);
             }
         }
     }

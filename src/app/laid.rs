@@ -10,8 +10,9 @@ use super::vectors::{PouredVector, shape};
 use crate::collect::{Key, PaneDelta};
 use crate::stats::axis::Grid;
 use crate::store::laid::{Change, Item, Laid, Mark, Names};
-use crate::window::{Correction, PackError, Packed};
+use crate::window::{Correction, EmptySums, PackError, Packed, PaneState};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Items that are safe are kept as long as they are no more than this.
 const KEPT_BYTES: usize = 64 << 10;
@@ -128,7 +129,7 @@ fn item_of(poured: &Poured) -> Item {
             segmented: v.segmented,
             newest_ms: v.newest_ms,
             view: v.view.to_string(),
-            pane: v.pane.state(v.start_ms),
+            pane: PaneState::from(&v.pane),
         },
         Poured::Late { key, late } => Item::Late {
             names: names(key),
@@ -183,7 +184,7 @@ pub fn poured_of(item: Item, plan: &Plan) -> Option<Poured> {
             view,
             pane,
         } => {
-            let (view, start_ms) = (view.parse().ok()?, pane.start_ms);
+            let view = view.parse().ok()?;
             let shape = shape(plan.serving(&name)?, view, plan.caps.vector_cells_max)?;
             Some(Poured::Vector(Box::new(PouredVector {
                 name,
@@ -191,8 +192,9 @@ pub fn poured_of(item: Item, plan: &Plan) -> Option<Poured> {
                 segmented,
                 newest_ms,
                 view,
-                start_ms,
-                pane: pane.pane(&shape.blank()?)?,
+                pane: pane
+                    .restore(&EmptySums::Vector(Arc::new(shape.blank()?)))
+                    .ok()?,
             })))
         }
         Item::Late { names, late } => Some(Poured::Late {

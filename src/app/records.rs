@@ -135,9 +135,7 @@ impl Records {
 fn bytes_of(change: &Change) -> usize {
     let evidence = change.facts.as_ref().and_then(|f| f.evidence.as_ref());
     let sums = evidence.iter().flat_map(|e| e.sums.iter().flatten());
-    let vectors = evidence.iter().flat_map(|e| e.vectors.iter().flatten());
-    let vectors = vectors.map(|s| s.bytes()).sum::<usize>();
-    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>() + vectors
+    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>()
 }
 
 fn write(

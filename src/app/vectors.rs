@@ -1,29 +1,33 @@
 //! The vector views of the models, beside the scalar ones.
 //!
-//! What the collector has counted in a stream of scores is counted here as a vector, if the model has vector views:
-//! exactly the accepted events, in exactly the panes that the collector's line seals. Streams are of whole versions:
-//! segments would multiply cells that are sparse already, so a version with segments has its vector views under segment
-//! `*`, as a roll-up. Predictions that wait for their outcomes come when they are mature ([`Vectors::ripen`]), late outcomes
-//! as revisions. Of a model with weights they count by them.
+//! A model's vector views count exactly the events that the collector has accepted, in exactly the panes
+//! that it seals. Streams are of whole versions: segments would multiply cells that are sparse already, so
+//! a version with segments has its vector views under segment `*`, as a roll-up. Predictions that wait for
+//! their outcomes are counted when they are mature ([`Vectors::ripen`]); a late outcome revises its
+//! prediction. Where events have weights they count by them.
 //!
-//! Lanes and their union are in [`union`](PouredVector).
+//! Open panes are [`VectorPanes`]; sealed ones go to the [`Judge`] of the view, as those of scores do.
+//! Several counts of partitions and their merge are in [`union`](PouredVector).
 //!
-//! Caps: each pane of a view has at most so many cells, and at most so many versions have any; events that find none are
-//! counted, and their windows are `undecided(capacity)`. A version that was one too many gets cells once another is gone.
+//! Caps: each pane of a view has at most so many cells, and at most so many versions have any. Events that
+//! find none are counted, and their windows are `undecided(capacity)`. A version beyond the cap gets cells
+//! once another is gone.
 //!
 //! A kernel view keeps a sample of the events whose [ranks](rank()) are lowest.
 //!
-//! Cost: of an engine without vector views, one comparison an event; of a model without in one that has some, a look-up by
-//! slot; else k² additions and a search among the cells; or a hash and mostly one comparison.
+//! Cost: of an engine without vector views, one comparison an event; of a model without in one that has
+//! some, a look-up by slot; else k² additions and a search among the cells, or a hash and mostly one
+//! comparison.
 
-use crate::collect::{Event, Key, LateVector, Origin, ROLL_UP, Ripened, rank};
-use crate::judge::vector::VectorJudge;
-use crate::judge::{Change, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
+use crate::collect::{Event, Key, LateVector, Origin, ROLL_UP, Ripened, VectorPanes, rank};
+use crate::judge::{
+    Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport,
+};
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::{Checked, Outcome, View};
-use crate::store::snapshot::VersionState;
-use crate::window::held::{HeldShape, Seen};
-use crate::window::sparse::Revised;
+use crate::store::snapshot::{VectorViewState, VersionState};
+use crate::window::{EmptySums, Revision, VectorEvent, ViewShape};
+use std::sync::Arc;
 
 mod union;
 
@@ -38,10 +42,8 @@ pub struct Vectors {
     /// Where the versions of the collector's slots are.
     places: Vec<Place>,
     stopwatch: Option<Stopwatch>,
-    /// What is sealed is laid out.
-    lane: bool,
-    /// In a union, up to where each model is sealed: what begins there does not judge what was before.
-    stands: Option<Vec<i64>>,
+    /// What was sealed and not taken yet, where another engine judges.
+    poured: Option<Vec<PouredVector>>,
 }
 
 /// Where the version of a slot is.
@@ -64,9 +66,16 @@ struct Version {
     newest_ms: i64,
     seen: bool,
     seen_ms: Option<i64>,
-    /// When the oldest of its predictions that wait are mature, as was told since the last tick.
+    /// When the oldest of its waiting predictions are mature, as reported since the last tick.
     due_ms: Option<i64>,
-    judges: Vec<VectorJudge>,
+    views: Vec<VectorView>,
+}
+
+/// One vector view of a version.
+#[derive(Debug, Clone)]
+struct VectorView {
+    open: VectorPanes,
+    judge: Judge,
 }
 
 /// The version that something is of.
@@ -104,13 +113,13 @@ impl<'a> Of<'a> {
 }
 
 /// The shape under which a model keeps a vector view; `None` of a scalar one.
-pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<HeldShape> {
+pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<ViewShape> {
     let classes = plan.classes.len();
     if view == View::Kernel {
         let keeping = plan.judge.kernel;
-        return Some(HeldShape::Kernel { classes, keeping });
+        return Some(ViewShape::Kernel { classes, keeping });
     }
-    Some(HeldShape::Cells(Shape {
+    Some(ViewShape::Cells(Shape {
         view: view.cells()?,
         classes,
         cells_max,
@@ -128,31 +137,102 @@ pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
     plan.views.iter().copied().filter(|v| !v.is_vector())
 }
 
-fn judges(
+fn views(
     plan: &ModelPlan,
     (name, version): (&str, &str),
     segmented: bool,
     cells_max: usize,
-) -> Vec<VectorJudge> {
-    let judge = |view: &View| {
+) -> Vec<VectorView> {
+    let vector = |view: &View| {
         let id = StreamId {
             model: name.to_owned(),
             version: version.to_owned(),
             segment: if segmented { ROLL_UP } else { "" }.to_owned(),
             view: *view,
         };
-        let shape = shape(plan, *view, cells_max)?;
-        let mut judge = VectorJudge::new(id, shape, &plan.ladder, plan.grid)?;
-        judge.cap(cells_max);
-        Some(judge)
+        let mut blank = shape(plan, *view, cells_max)?.blank()?;
+        blank.cap(cells_max);
+        let empty = EmptySums::Vector(Arc::new(blank.clone()));
+        Some(VectorView {
+            open: VectorPanes::new(blank, plan.ladder.pane_ms),
+            judge: Judge::of_sums(id, &plan.ladder, plan.grid, empty),
+        })
     };
-    plan.views.iter().filter_map(judge).collect()
+    plan.views.iter().filter_map(vector).collect()
+}
+
+impl VectorView {
+    fn revise(&mut self, r: &Revision<'_>) -> bool {
+        let open = self.open.revise(r);
+        open.unwrap_or_else(|| self.judge.revise(r))
+    }
+
+    fn cap(&mut self, cells_max: usize) {
+        self.open.cap(cells_max);
+        self.judge.cap(cells_max);
+    }
 }
 
 impl Version {
     /// Whether it has cells at all.
     fn has_cells(&self) -> bool {
-        self.judges.iter().any(VectorJudge::has_room)
+        self.views.iter().any(|v| v.open.has_room())
+    }
+
+    /// Takes a newer event time.
+    fn advance(&mut self, time_ms: i64) {
+        self.newest_ms = self.newest_ms.max(time_ms);
+        for view in &mut self.views {
+            view.judge.seen(self.newest_ms);
+        }
+    }
+
+    /// Takes a late outcome; answers how many views had no room for its prediction.
+    fn revise(&mut self, late: &LateVector) -> u64 {
+        let revision = Revision {
+            time_ms: late.time_ms,
+            vector: late.waited(),
+            before: late.before,
+            implied: late.implied,
+            now: late.now,
+        };
+        refused(self.views.iter_mut().map(|v| v.revise(&revision)))
+    }
+
+    /// Walks the panes from `from_ms` to `line_ms`, as the engine does for scores: a stretch without open
+    /// panes is skipped once the windows are empty.
+    fn seal(
+        &mut self,
+        plan: &ModelPlan,
+        (from_ms, line_ms): (i64, i64),
+        changes: &mut Vec<Change>,
+        mut poured: Option<&mut Vec<PouredVector>>,
+    ) {
+        let mut at_ms = from_ms;
+        while at_ms < line_ms {
+            if !self.views.iter().any(|v| v.judge.moves()) {
+                match self.views.iter().filter_map(|v| v.open.oldest_ms()).min() {
+                    Some(oldest) if oldest < line_ms => at_ms = at_ms.max(oldest),
+                    _ => break,
+                }
+            }
+            let end_ms = at_ms + plan.ladder.pane_ms;
+            for view in &mut self.views {
+                let pane = view.open.seal(end_ms);
+                view.judge.seal(pane.as_ref(), end_ms, &plan.judge, changes);
+                if let (Some(poured), Some(pane)) = (&mut poured, pane) {
+                    poured.push(PouredVector {
+                        name: self.name.clone(),
+                        version: self.version.clone(),
+                        segmented: self.segmented,
+                        newest_ms: self.newest_ms,
+                        view: view.judge.report().id.view,
+                        pane,
+                    });
+                }
+            }
+            at_ms = end_ms;
+        }
     }
 }
 
@@ -171,9 +251,9 @@ impl Vectors {
         self.wanted
     }
 
-    /// Takes an event that the collector has counted in the subject of a slot; answers how many views had no cell for it.
+    /// Takes an event that the collector has counted in the subject of a slot; `at` is where it came from, and
+    /// which row of its record it is. Answers how many views had no room for it.
     #[cold]
-    /// `at` is where it came from, and which row of its record it is.
     pub fn observe(
         &mut self,
         plan: &Plan,
@@ -191,48 +271,46 @@ impl Vectors {
             return 0;
         };
         version.seen = true;
-        version.newest_ms = version.newest_ms.max(event.time_ms);
+        version.advance(event.time_ms);
         let of = &plan.models[version.model];
         let rank = match of.samples() {
             true => rank(of.judge.kernel.seed, at.0, at.1, event),
             false => 0,
         };
-        let seen = Seen {
+        let seen = VectorEvent {
             entries,
             sum,
             class,
             rank,
             weight: event.weight,
         };
-        let judges = version.judges.iter_mut();
-        lost(judges.map(|j| j.observe(event.time_ms, seen)))
+        let views = version.views.iter_mut();
+        refused(views.map(|v| v.open.observe(event.time_ms, seen)))
     }
 
-    /// Hears of a prediction that waits for its outcome.
+    /// Takes notice of a prediction that waits for its outcome.
     #[cold]
     pub fn expect(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Of::event(event)) {
             version.seen = true;
-            version.newest_ms = version.newest_ms.max(event.time_ms);
-            let newest_ms = version.newest_ms;
-            version.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+            version.advance(event.time_ms);
         }
     }
 
-    /// Takes a prediction that is mature; answers how many views had no cell for it.
+    /// Takes a prediction that is mature; answers how many views had no room for it.
     pub fn ripen(&mut self, plan: &Plan, r: &Ripened<'_>) -> u64 {
         let Some(version) = self.version(plan, r.slot, Of::key(r.key)) else {
             return 0;
         };
-        version.newest_ms = version.newest_ms.max(r.time_ms);
-        let judges = version.judges.iter_mut();
-        lost(judges.map(|j| j.ripen(r.time_ms, r.waited, r.class, r.implied)))
+        version.advance(r.time_ms);
+        let views = version.views.iter_mut();
+        refused(views.map(|v| v.open.mature(r.time_ms, r.waited, r.class, r.implied)))
     }
 
-    /// Takes a late outcome; answers how many views had no cell for its prediction.
+    /// Takes a late outcome; answers how many views had no room for its prediction.
     pub fn revise(&mut self, plan: &Plan, key: &Key, late: &LateVector) -> u64 {
         match self.version(plan, late.slot, Of::key(key)) {
-            Some(version) => revise(version, late),
+            Some(version) => version.revise(late),
             None => 0,
         }
     }
@@ -249,7 +327,7 @@ impl Vectors {
     pub fn miss(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Of::event(event)) {
             version.seen = true;
-            version.judges.iter_mut().for_each(VectorJudge::miss);
+            version.views.iter_mut().for_each(|v| v.open.miss());
         }
     }
 
@@ -290,40 +368,34 @@ impl Vectors {
             seen: true,
             seen_ms: None,
             due_ms: None,
-            judges: judges(shape, (of.model, of.version), of.segmented, cells_max),
+            views: views(shape, (of.model, of.version), of.segmented, cells_max),
         });
-        let stands = self.stands.as_ref().map(|lines| lines[model]);
-        for judge in self
-            .streams
-            .last_mut()
-            .into_iter()
-            .flat_map(|v| &mut v.judges)
-        {
-            judge.time_by(self.stopwatch);
-            if let Some(line_ms) = stands.filter(|line| *line > i64::MIN) {
-                judge.windows_mut().stand_at(line_ms);
-            }
-            if self.lane {
-                judge.windows_mut().lane();
-            }
+        let added = self.streams.last_mut().into_iter();
+        for view in added.flat_map(|v| &mut v.views) {
+            view.judge.time_by(self.stopwatch);
         }
         Some(self.streams.len() - 1)
     }
 
     /// All judges.
-    pub fn judges(&self) -> impl Iterator<Item = &VectorJudge> {
-        self.streams.iter().flat_map(|v| &v.judges)
+    pub fn judges(&self) -> impl Iterator<Item = &Judge> {
+        self.streams.iter().flat_map(|v| &v.views).map(|v| &v.judge)
     }
 
     /// All judges with how they judge.
     pub fn judges_mut<'p>(
         &mut self,
         plan: &'p Plan,
-    ) -> impl Iterator<Item = (&mut VectorJudge, &'p JudgeOptions)> {
+    ) -> impl Iterator<Item = (&mut Judge, &'p JudgeOptions)> {
         self.streams.iter_mut().flat_map(|v| {
             let options = &plan.models[v.model].judge;
-            v.judges.iter_mut().map(move |j| (j, options))
+            v.views.iter_mut().map(move |v| (&mut v.judge, options))
         })
+    }
+
+    fn all_judges(&mut self) -> impl Iterator<Item = &mut Judge> {
+        let views = self.streams.iter_mut().flat_map(|v| &mut v.views);
+        views.map(|v| &mut v.judge)
     }
 
     fn with_cells(&self) -> usize {
@@ -337,28 +409,28 @@ impl Vectors {
         }
     }
 
-    /// Seals all panes of a model before the line.
-    pub fn seal(&mut self, plan: &Plan, model: usize, line_ms: i64, changes: &mut Vec<Change>) {
-        if let Some(stands) = &mut self.stands {
-            stands[model] = stands[model].max(line_ms);
-        }
-        let options = &plan.models[model].judge;
-        for judge in self.of(model) {
-            judge.seal(line_ms, options, changes);
+    /// Seals all panes of a model up to the line; those before `from_ms` are sealed.
+    pub fn seal(
+        &mut self,
+        plan: &Plan,
+        model: usize,
+        (from_ms, line_ms): (i64, i64),
+        changes: &mut Vec<Change>,
+    ) {
+        let plan = &plan.models[model];
+        for version in self.streams.iter_mut().filter(|v| v.model == model) {
+            let poured = self.poured.as_mut();
+            version.seal(plan, (from_ms, line_ms), changes, poured);
         }
     }
 
     /// The input has ended at the line.
     pub fn finish(&mut self, plan: &Plan, model: usize, line_ms: i64, changes: &mut Vec<Change>) {
         let options = &plan.models[model].judge;
-        for judge in self.of(model) {
-            judge.finish(line_ms, options, changes);
+        let mine = self.streams.iter_mut().filter(|v| v.model == model);
+        for view in mine.flat_map(|v| &mut v.views) {
+            view.judge.finish(line_ms, options, changes);
         }
-    }
-
-    fn of(&mut self, model: usize) -> impl Iterator<Item = &mut VectorJudge> {
-        let mine = self.streams.iter_mut().filter(move |v| v.model == model);
-        mine.flat_map(|v| v.judges.iter_mut())
     }
 
     /// Tells the time: withdraws what is stale, lets go of what expired.
@@ -372,7 +444,7 @@ impl Vectors {
             let options = &plan.models[v.model].judge;
             let due_ms = v.due_ms.take();
             let expired = quiet >= plan.caps.expire_after_ms && due_ms.is_none();
-            for judge in &mut v.judges {
+            for judge in v.views.iter_mut().map(|v| &mut v.judge) {
                 judge.awaits(due_ms);
                 if expired {
                     judge.leave(now_ms, options, changes);
@@ -399,40 +471,40 @@ impl Vectors {
                 break;
             }
             room -= 1;
-            let judges = version.judges.iter_mut();
-            judges.for_each(|j| j.cap(plan.caps.vector_cells_max));
+            let views = version.views.iter_mut();
+            views.for_each(|v| v.cap(plan.caps.vector_cells_max));
         }
     }
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        let judges = self.streams.iter().flat_map(|v| &v.judges);
-        judges.map(VectorJudge::report)
+        self.judges().map(Judge::report)
     }
 
     /// Times every evaluation from now on.
     pub fn time_by(&mut self, stopwatch: Stopwatch) {
         self.stopwatch = Some(stopwatch);
-        let judges = self.streams.iter_mut().flat_map(|v| &mut v.judges);
-        judges.for_each(|j| j.time_by(Some(stopwatch)));
+        self.all_judges().for_each(|j| j.time_by(Some(stopwatch)));
     }
 
     /// Moves the times of evaluations, in nanoseconds, to the end of `all`.
     pub fn take_nanos(&mut self, all: &mut Vec<u64>) {
-        let judges = self.streams.iter_mut().flat_map(|v| &mut v.judges);
-        judges.for_each(|j| j.take_nanos(all));
+        self.all_judges().for_each(|j| j.take_nanos(all));
     }
 
     /// Panes held, open and sealed.
     pub fn panes(&self) -> usize {
-        let judges = self.streams.iter().flat_map(|v| &v.judges);
-        judges.map(VectorJudge::panes).sum()
+        let open = self
+            .streams
+            .iter()
+            .flat_map(|v| &v.views)
+            .map(|v| v.open.len());
+        open.sum::<usize>() + self.judges().map(|j| j.windows().panes()).sum::<usize>()
     }
 
     /// Windows evaluated since the last call.
     pub fn take_evaluations(&mut self) -> u64 {
-        let judges = self.streams.iter_mut().flat_map(|v| &mut v.judges);
-        judges.map(VectorJudge::take_evaluations).sum()
+        self.all_judges().map(Judge::take_evaluations).sum()
     }
 
     /// For a snapshot.
@@ -445,9 +517,7 @@ impl Vectors {
             newest_ms: v.newest_ms,
             seen_ms: v.seen_ms,
             cells: v.has_cells(),
-            judges: (v.judges.iter())
-                .map(|j| (j.report().id.view.to_string(), j.state()))
-                .collect(),
+            views: v.views.iter().map(VectorView::state).collect(),
         };
         self.streams.iter().map(version).collect()
     }
@@ -462,16 +532,17 @@ impl Vectors {
             0
         };
         let names = (state.name.as_str(), state.version.as_str());
-        let mut judges = judges(shape, names, state.segmented, cells_max);
-        for (view, state_of) in state.judges {
-            // A view that is no longer asked for is let go.
-            let same = |j: &&mut VectorJudge| j.report().id.view.to_string() == view;
-            if let Some(judge) = judges.iter_mut().find(same) {
-                judge.restore(state_of, &shape.judge)?;
-                judge.seen(state.newest_ms);
+        let mut views = views(shape, names, state.segmented, cells_max);
+        for before in state.views {
+            // A view that is no longer configured is let go.
+            let same = |v: &&mut VectorView| v.judge.report().id.view.to_string() == before.view;
+            if let Some(view) = views.iter_mut().find(same) {
+                view.open.restore(before.open).ok()?;
+                view.judge.restore(before.judge, &shape.judge).ok()?;
+                view.judge.seen(state.newest_ms);
             }
         }
-        if judges.is_empty() {
+        if views.is_empty() {
             return Some(());
         }
         self.streams.push(Version {
@@ -483,31 +554,35 @@ impl Vectors {
             seen: false,
             seen_ms: state.seen_ms,
             due_ms: None,
-            judges,
+            views,
         });
         Some(())
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let judges = self.streams.iter().flat_map(|v| &v.judges);
-        judges.map(VectorJudge::bytes).sum::<usize>() + self.places.capacity() * size_of::<Place>()
+        let open = self
+            .streams
+            .iter()
+            .flat_map(|v| &v.views)
+            .map(|v| v.open.bytes());
+        open.sum::<usize>()
+            + self.judges().map(Judge::bytes).sum::<usize>()
+            + self.places.capacity() * size_of::<Place>()
     }
 }
 
-fn revise(version: &mut Version, late: &LateVector) -> u64 {
-    let revised = Revised {
-        time_ms: late.time_ms,
-        waited: late.waited(),
-        before: late.before,
-        implied: late.implied,
-        now: late.now,
-    };
-    let judges = version.judges.iter_mut();
-    lost(judges.map(|j| j.revise(&revised)))
+impl VectorView {
+    fn state(&self) -> VectorViewState {
+        VectorViewState {
+            view: self.judge.report().id.view.to_string(),
+            open: self.open.state(),
+            judge: self.judge.state(),
+        }
+    }
 }
 
-/// How many views had no cell.
-fn lost(took: impl Iterator<Item = bool>) -> u64 {
+/// How many views had no room.
+fn refused(took: impl Iterator<Item = bool>) -> u64 {
     took.map(|took| u64::from(!took)).sum()
 }

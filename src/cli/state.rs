@@ -266,7 +266,7 @@ fn held_lines(loaded: &Loaded, lines: &mut Vec<String>) {
 
 /// The verdict of each window, view by view.
 fn verdicts(subject: &SubjectState) -> Vec<String> {
-    let of = |judge: &crate::store::snapshot::JudgeState| {
+    let of = |judge: &crate::judge::JudgeState| {
         let each = judge.memories.iter();
         let each = each.map(|m| format!("{} (n {})", m.verdict, m.n));
         each.collect::<Vec<String>>().join(", ")

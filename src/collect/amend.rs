@@ -9,8 +9,7 @@ use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
-use crate::window::Correction;
-use crate::window::held::{Waited, Whole};
+use crate::window::{Correction, PendingVector, WholeVector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,13 +82,13 @@ impl LateVector {
     }
 
     /// Its vector.
-    pub fn waited(&self) -> Waited<'_> {
-        Waited {
+    pub fn waited(&self) -> PendingVector<'_> {
+        PendingVector {
             ranked: Ranked {
                 values: &self.values,
                 classes: &self.classes,
             },
-            whole: (self.whole.as_ref()).map(|(rank, row)| Whole { rank: *rank, row }),
+            whole: (self.whole.as_ref()).map(|(rank, row)| WholeVector { rank: *rank, row }),
             weight: self.weight,
         }
     }

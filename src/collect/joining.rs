@@ -19,7 +19,7 @@ use crate::stats::kernel::kept::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
 use crate::stats::weight::Weight;
-use crate::window::held::Waited;
+use crate::window::PendingVector;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ pub struct Ripened<'a> {
     /// Event time.
     pub time_ms: i64,
     /// Its vector.
-    pub waited: Waited<'a>,
+    pub waited: PendingVector<'a>,
     /// The class with which it was counted, if it was.
     pub class: Option<u32>,
     /// Whether that is not an outcome that came.
@@ -267,7 +267,7 @@ impl Collector {
             slot,
             key: &subject.key,
             time_ms: matured.time_ms,
-            waited: Waited {
+            waited: PendingVector {
                 ranked: matured.ranked(shape.kept()),
                 whole: matured.whole(shape.kept(), shape.classes, &mut row),
                 weight: shape.weight_of(matured),

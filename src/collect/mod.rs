@@ -4,7 +4,7 @@
 //! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
 //! it, while [`partition`] follows offsets and event time; [`segments`] says which subjects there may be,
 //! and keeps the roll-ups over them; [`tap`] lets people look; [`pairing`] finds the ids that two versions scored. Where outcomes come apart from their predictions, [`join`] holds these until they are mature;
-//! late outcomes amend what was counted. [`rank()`] says which events are in samples.
+//! late outcomes amend what was counted. [`vector_panes`] holds the open panes of a vector view. [`rank()`] says which events are in samples.
 
 mod amend;
 pub mod collector;
@@ -20,6 +20,7 @@ pub mod segments;
 pub mod subject;
 pub mod table;
 pub mod tap;
+pub mod vector_panes;
 
 pub use amend::LateVector;
 pub use collector::{Bounds, Collector, ModelShape, PaneDelta};
@@ -33,3 +34,4 @@ pub use rank::rank;
 pub use segments::{OTHER, Part, ROLL_UP, Segmenting};
 pub use subject::Subject;
 pub use tap::Pair;
+pub use vector_panes::{VectorPanes, VectorPanesState};

@@ -3,7 +3,6 @@
 use super::coverage::Coverage;
 use super::detector_report::DetectorReport;
 use super::detector_state::DetectorState;
-use super::family::Family;
 use super::mending::Mending;
 use super::numbers::Numbers;
 use super::stream::StreamId;
@@ -13,8 +12,7 @@ use crate::stats::axis::Grid;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
-use crate::window::Packed;
-use crate::window::held::Held;
+use crate::window::{Packed, PaneSums};
 use std::sync::Arc;
 
 /// The latest judgement of one window of one stream.
@@ -90,6 +88,19 @@ impl WindowReport {
     }
 }
 
+/// A class's part in its family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Family {
+    /// Classes that are tested together.
+    pub classes: u32,
+    /// p-value of the class, adjusted for all of them.
+    pub adjusted_p_value: f64,
+    /// Smallest adjusted p-value: that of the hypothesis that all classes are calibrated.
+    pub p_value: f64,
+    /// The class is rejected at α of the whole family.
+    pub reject: bool,
+}
+
 /// The latest judgements of one stream.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamReport {
@@ -160,10 +171,8 @@ pub struct Evidence {
     pub condition: Condition,
     /// The stream's report, with the alert after the change.
     pub report: StreamReport,
-    /// Packed sums of its windows; `None` of those that are undecided.
-    pub sums: Vec<Option<Packed>>,
-    /// Sums of the windows of a vector view, which have no packed ones.
-    pub vectors: Vec<Option<Held>>,
+    /// The sums of its windows; `None` for those that are undecided or were judged before.
+    pub sums: Vec<Option<PaneSums>>,
     /// How windows were judged.
     pub options: JudgeOptions,
     /// Cells.

@@ -8,25 +8,13 @@
 //! Verdicts and alerts stay those of each stream alone; the adjusted p-value stands beside them. It is recomputed whenever
 //! windows of the model are judged, from p-values of one end of window, and withdrawn with them.
 
+use super::book::Family;
 use super::judge::Judge;
 use crate::stats::multiclass::classwise::adjust;
 use crate::stats::view::View;
 
-/// A class's part in its family.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Family {
-    /// Classes that are tested together.
-    pub classes: u32,
-    /// p-value of the class, adjusted for all of them.
-    pub adjusted_p_value: f64,
-    /// Smallest adjusted p-value: that of the hypothesis that all classes are calibrated.
-    pub p_value: f64,
-    /// The class is rejected at α of the whole family.
-    pub reject: bool,
-}
-
-/// Tells the class views among the judges of one subject what they are together, window by window.
-pub fn tell(judges: &mut [Judge], alpha: f64) {
+/// Adjusts the class views among the judges of one stream for each other, window by window.
+pub fn adjust_all(judges: &mut [Judge], alpha: f64) {
     let is_class = |j: &Judge| matches!(j.report().id.view, View::Class(_));
     let classes: Vec<usize> = (0..judges.len())
         .filter(|i| is_class(&judges[*i]))
@@ -49,7 +37,7 @@ pub fn tell(judges: &mut [Judge], alpha: f64) {
                 p_value: smallest,
                 reject: adjusted <= alpha,
             };
-            judges[i].join_family(window, family);
+            judges[i].set_family(window, family);
         }
     }
 }

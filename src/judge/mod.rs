@@ -31,10 +31,9 @@ pub mod record;
 pub mod report;
 pub mod sentence;
 pub mod stream;
-pub mod vector;
 pub mod verdict;
 
-pub use book::{Change, DetectorStep, Evidence, Facts, Step, StreamReport, WindowReport};
+pub use book::{Change, DetectorStep, Evidence, Facts, Family, Step, StreamReport, WindowReport};
 pub use comparison::{
     CompareOptions, ComparisonId, ComparisonReport, ComparisonState, Comparisons,
 };
@@ -42,7 +41,7 @@ pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
-pub use judge::{Judge, Memory, Stopwatch, pane_of, seed};
+pub use judge::{Judge, JudgeState, Memory, Stopwatch, pane_of, seed};
 pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use mending::{Mending, MendingState};
 pub use numbers::{Numbers, p_value};

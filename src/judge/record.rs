@@ -18,19 +18,17 @@ use super::numbers::Numbers;
 use super::report;
 use super::sentence;
 use super::stream::StreamId;
-use super::vector;
 use super::verdict::{JudgeOptions, Verdict};
 use crate::alert::{Alert, AlertState, Condition, Holds};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
-use crate::stats::evaluation::{NullReach, Options, Sampling, evaluate};
+use crate::stats::evaluation::{NullReach, Options, Sampling};
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
-use crate::window::Packed;
-use crate::window::held::{Held, HeldShape, HeldState};
+use crate::window::{Packed, PaneSums, Total, ViewShape, ViewSums, ViewSumsState, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt::Write;
@@ -194,35 +192,35 @@ struct VectorWindow {
 const HELD_BYTES_MAX: usize = 1 << 20;
 
 impl VectorWindow {
-    fn of(held: &Held) -> Option<VectorWindow> {
+    fn of(held: &ViewSums) -> Option<VectorWindow> {
         let (classes, cells_max, bytes) = match (held, held.state()) {
-            (Held::Cells(sums), HeldState::Cells { rows, .. }) => {
+            (ViewSums::Cells(sums), ViewSumsState::Cells { rows, .. }) => {
                 let shape = sums.shape();
                 (shape.classes, shape.cells_max, postcard::to_stdvec(&rows))
             }
-            (Held::Kernel(sums), state) if held.bytes() <= HELD_BYTES_MAX => {
+            (ViewSums::Kernel(sums), state) if held.bytes() <= HELD_BYTES_MAX => {
                 (sums.classes(), 0, postcard::to_stdvec(&state))
             }
             _ => return None,
         };
-        let weighted = matches!(held, Held::Cells(sums) if sums.shape().weighted);
+        let weighted = matches!(held, ViewSums::Cells(sums) if sums.shape().weighted);
         Some(VectorWindow {
             classes,
             cells_max,
             weighted,
-            rows: hex(&bytes.ok()?),
+            rows: hex::text(&bytes.ok()?),
         })
     }
 
-    fn held(&self, id: &StreamId) -> Option<Held> {
-        let (classes, bytes) = (self.classes, bytes(&self.rows)?);
+    fn sums(&self, id: &StreamId) -> Option<ViewSums> {
+        let (classes, bytes) = (self.classes, hex::bytes(&self.rows)?);
         let Some(view) = id.view.cells() else {
-            let state: HeldState = postcard::from_bytes(&bytes).ok()?;
-            let HeldState::Kernel(kernel) = &state else {
+            let state: ViewSumsState = postcard::from_bytes(&bytes).ok()?;
+            let ViewSumsState::Kernel(kernel) = &state else {
                 return None;
             };
             let keeping = kernel.keeping();
-            let blank = HeldShape::Kernel { classes, keeping }.blank()?;
+            let blank = ViewShape::Kernel { classes, keeping }.blank()?;
             return blank.restored(state);
         };
         let cells_max = self.cells_max;
@@ -233,8 +231,8 @@ impl VectorWindow {
             weighted: self.weighted,
         };
         let (rows, refused) = (postcard::from_bytes(&bytes).ok()?, 0);
-        let blank = HeldShape::Cells(shape).blank()?;
-        blank.restored(HeldState::Cells { refused, rows })
+        let blank = ViewShape::Cells(shape).blank()?;
+        blank.restored(ViewSumsState::Cells { refused, rows })
     }
 }
 
@@ -326,7 +324,6 @@ impl Record {
         let evidence = facts.evidence.as_deref()?;
         let (id, options) = (&change.stream, &evidence.options);
         let windows = evidence.report.windows.iter().enumerate();
-        let kept = |i: usize| (evidence.sums.get(i), evidence.vectors.get(i));
         let mut judged = options.evaluation.clone();
         judged.tolerance = options.tolerance;
         let fingerprint = id.fingerprint();
@@ -347,15 +344,8 @@ impl Record {
             tolerance: options.tolerance,
             windows: windows
                 .map(|(i, w)| {
-                    let (sums, vector) = kept(i);
-                    let vector = vector.and_then(Option::as_ref).and_then(VectorWindow::of);
-                    window(
-                        id,
-                        w,
-                        sums.and_then(Option::as_ref),
-                        vector,
-                        judged.tcal.seed,
-                    )
+                    let sums = evidence.sums.get(i).and_then(Option::as_ref);
+                    window(id, w, sums, judged.tcal.seed)
                 })
                 .collect(),
             detector: watch(options, &evidence.report, evidence.step.as_ref()),
@@ -413,16 +403,16 @@ impl Record {
     /// Evaluates a window again: its verdict, and whether its interval lies above the tolerance.
     fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<(Verdict, bool)> {
         let part = format!("window {}", window.name);
-        if let Some(vector) = &window.vector {
-            let again = vector.held(&self.stream).and_then(|held| {
-                let o = &self.options;
-                vector::evaluate(&held, o.tcal.alpha, o.confidence)
-            });
-            return self.compared(&part, window, again, checked);
-        }
-        let Some(sums) = &window.sums else {
-            checked.taken.push(part);
-            return None;
+        let total = match (&window.vector, &window.sums) {
+            (Some(vector), _) => {
+                let sums = vector.sums(&self.stream);
+                sums.map(|sums| Total::Vector(Arc::new(sums)))
+            }
+            (None, Some(sums)) => unpacked(sums, &self.cells).map(Total::Scores),
+            (None, None) => {
+                checked.taken.push(part);
+                return None;
+            }
         };
         let mut options = self.options.clone();
         options.tcal.seed = window.seed;
@@ -432,9 +422,10 @@ impl Record {
             window.end_ms,
             self.options.tcal.seed,
         );
-        checked.compare(&format!("{part}: seed"), seed == window.seed);
-        let again = unpacked(sums, &self.cells).and_then(|sums| evaluate(&sums, &options));
-        let again = again.map(|e| Numbers::Scores(Arc::new(e)));
+        if window.vector.is_none() {
+            checked.compare(&format!("{part}: seed"), seed == window.seed);
+        }
+        let again = total.and_then(|total| Numbers::of(&total, &options));
         self.compared(&part, window, again, checked)
     }
 
@@ -474,7 +465,7 @@ impl Record {
             let grid = self.cells.grid()?;
             let odds = options.odds(grid);
             let mut detector = Detector::new(odds, options, watch.number, watch.share);
-            let before: DetectorState = postcard::from_bytes(&bytes(before)?).ok()?;
+            let before: DetectorState = postcard::from_bytes(&hex::bytes(before)?).ok()?;
             detector.restore(&before).ok()?;
             let _: Outcome = detector.observe(&unpacked(pane, &self.cells)?, *span_ms);
             detector.report()
@@ -570,13 +561,7 @@ fn told(change: &Change, facts: &Facts) -> String {
     format!("{}; over {}: {why}", change.sentence, window.window)
 }
 
-fn window(
-    id: &StreamId,
-    w: &WindowReport,
-    sums: Option<&Packed>,
-    vector: Option<VectorWindow>,
-    seed: u64,
-) -> Window {
+fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -> Window {
     Window {
         name: w.window.clone(),
         start_ms: w.start_ms,
@@ -585,8 +570,8 @@ fn window(
         n: w.n,
         verdict: w.verdict,
         seed: super::judge::seed(id, &w.window, w.end_ms, seed),
-        sums: sums.map(|s| hex(s.as_bytes())),
-        vector,
+        sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.as_bytes())),
+        vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
         large: w.numbers.as_ref().is_some_and(Numbers::above_tolerance),
         evaluation: w.numbers.as_ref().map(report::numbers_json),
     }
@@ -608,7 +593,7 @@ fn watch(
         tolerance: options.tolerance,
         step: step.and_then(|s| {
             let before = postcard::to_stdvec(&s.before).ok()?;
-            Some((hex(&before), hex(s.pane.as_bytes()), s.span_ms))
+            Some((hex::text(&before), hex::text(s.pane.as_bytes()), s.span_ms))
         }),
         alarm: report.alarm.is_some(),
         report: detector_report::json(report),
@@ -616,7 +601,7 @@ fn watch(
 }
 
 fn unpacked(text: &str, cells: &Cells) -> Option<Sums> {
-    let packed = Packed::from_bytes(&bytes(text)?).ok()?;
+    let packed = Packed::from_bytes(&hex::bytes(text)?).ok()?;
     packed.unpack(cells.grid()?).ok()
 }
 
@@ -624,24 +609,4 @@ fn unpacked(text: &str, cells: &Cells) -> Option<Sums> {
 fn same_text(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.to_string(), b.to_string());
     a == b
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
-}
-
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let pair = |p: &[u8]| {
-        let digit = |b: u8| char::from(b).to_digit(16);
-        u8::try_from(digit(p[0])? * 16 + digit(p[1])?).ok()
-    };
-    let whole = digits.len().is_multiple_of(2);
-    whole
-        .then(|| digits.chunks(2).map(pair).collect())
-        .flatten()
 }

@@ -10,8 +10,7 @@
 //! what the one before had laid out behind that parcel is laid out again by the taker, who reads the same records again.
 
 use crate::collect::LateVector;
-use crate::window::Unlabelled;
-use crate::window::sparse::SparsePane;
+use crate::window::{PaneState, Unlabelled};
 use serde::{Deserialize, Serialize};
 
 /// How much of a partition was laid out, as one claimant of it counts.
@@ -79,7 +78,7 @@ pub enum Item {
         /// The view, printed.
         view: String,
         /// Its events.
-        pane: SparsePane,
+        pane: PaneState,
     },
     /// A late outcome, for vector views.
     Late {
@@ -142,7 +141,7 @@ impl Item {
                 let one = |c: &Change| c.minus.len() + c.plus.len() + 9 * c.labelled.len();
                 views.iter().map(one).sum()
             }
-            Item::Vector { pane, .. } => pane.held.bytes(),
+            Item::Vector { pane, .. } => pane.bytes(),
             Item::Late { late, .. } => late.bytes(),
         };
         held + 128

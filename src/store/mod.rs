@@ -5,7 +5,6 @@
 //! room for goes to [`mod@spill`], which is no state.
 
 pub mod file;
-mod hex;
 pub mod inspect;
 pub mod journal;
 pub mod laid;

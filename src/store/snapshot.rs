@@ -13,13 +13,11 @@
 //! added, removed or moved in it does not lend its offsets to another.
 
 use super::laid::Mark;
-use crate::alert::Alert;
 use crate::collect::join::JoinState;
-use crate::collect::{Counters, PairingState, Partitions};
-use crate::judge::vector::VectorState;
-use crate::judge::{ComparisonState, DetectorState, LedgerState, Memory, MendingState};
+use crate::collect::{Counters, PairingState, Partitions, VectorPanesState};
+use crate::judge::{ComparisonState, JudgeState, LedgerState};
 use crate::stats::axis::{Axis, Grid};
-use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
+use crate::window::{Ladder, Unlabelled};
 use serde::{Deserialize, Serialize};
 
 /// Everything that an engine needs to go on as if it had never stopped.
@@ -153,7 +151,7 @@ pub struct SubjectState {
     /// Its slot, under which join journals know it.
     pub slot: u32,
     /// Open panes: begin, and packed sums for each view.
-    #[serde(with = "super::hex::panes")]
+    #[serde(with = "crate::window::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
     /// Predictions without outcome of each of them, by view: in a union, whose panes wait with theirs.
     pub open_unlabelled: Vec<Vec<Unlabelled>>,
@@ -178,95 +176,19 @@ pub struct VersionState {
     pub seen_ms: Option<i64>,
     /// Whether there were cells for it.
     pub cells: bool,
-    /// Judges with their views, printed.
-    pub judges: Vec<(String, VectorState)>,
+    /// Its vector views.
+    pub views: Vec<VectorViewState>,
 }
 
-/// The windows of one stream.
+/// A vector view of a version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct JudgeState {
-    /// Panes of each window.
-    pub rings: Vec<RingState>,
-    /// Verdict and alert of each window.
-    pub memories: Vec<Memory>,
-    /// The detector, where one watches.
-    pub detector: Option<DetectorState>,
-    /// What would mend each window.
-    pub mendings: Vec<Option<MendingState>>,
-    /// The alert of the stream.
-    pub alert: Alert,
-}
-
-/// Panes of one window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RingState {
-    /// Whole panes, oldest first.
-    pub panes: Vec<PaneState>,
-    /// The pane that is being gathered.
-    pub gathering: Option<PaneState>,
-}
-
-/// A sealed pane.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PaneState {
-    /// Begin.
-    pub start_ms: i64,
-    /// End, exclusive.
-    pub end_ms: i64,
-    /// Late events that go with it.
-    pub late: u64,
-    /// Packed sums.
-    #[serde(with = "super::hex")]
-    pub sums: Vec<u8>,
-    /// Predictions whose outcome never came.
-    pub unlabelled: Unlabelled,
-}
-
-impl From<&Pane> for PaneState {
-    fn from(p: &Pane) -> PaneState {
-        PaneState {
-            start_ms: p.start_ms,
-            end_ms: p.end_ms,
-            late: p.late,
-            sums: p.packed.as_bytes().to_vec(),
-            unlabelled: p.unlabelled.clone(),
-        }
-    }
-}
-
-impl TryFrom<PaneState> for Pane {
-    type Error = PackError;
-
-    fn try_from(p: PaneState) -> Result<Pane, PackError> {
-        Ok(Pane {
-            start_ms: p.start_ms,
-            end_ms: p.end_ms,
-            late: p.late,
-            packed: Packed::from_bytes(&p.sums)?,
-            unlabelled: p.unlabelled,
-        })
-    }
-}
-
-impl From<&Ring> for RingState {
-    fn from(r: &Ring) -> RingState {
-        RingState {
-            panes: r.panes.iter().map(PaneState::from).collect(),
-            gathering: r.gathering.as_ref().map(PaneState::from),
-        }
-    }
-}
-
-impl TryFrom<RingState> for Ring {
-    type Error = PackError;
-
-    fn try_from(r: RingState) -> Result<Ring, PackError> {
-        let panes: Result<_, _> = r.panes.into_iter().map(Pane::try_from).collect();
-        Ok(Ring {
-            panes: panes?,
-            gathering: r.gathering.map(Pane::try_from).transpose()?,
-        })
-    }
+pub struct VectorViewState {
+    /// The view, printed.
+    pub view: String,
+    /// Its open panes.
+    pub open: VectorPanesState,
+    /// Its judge.
+    pub judge: JudgeState,
 }
 
 #[cfg(test)]

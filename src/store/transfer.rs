@@ -16,12 +16,12 @@
 //! file under another number, and journals that are as long as their marks.
 
 use super::file::{Loaded, StoreError, VERSION, at, load_named, save};
-use super::hex::Bytes;
 use super::journal;
 use super::snapshot::{ComparedState, ModelState, Snapshot, SubjectState, VersionState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
+use crate::window::hex::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;

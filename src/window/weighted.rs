@@ -98,6 +98,7 @@ fn read_cell(rest: &mut &[u8]) -> Result<WeightedCell, Corrupt> {
 #[cfg(test)]
 mod tests {
     use super::super::Packed;
+    use crate::stats::algebra::Retract;
     use crate::stats::axis::{Axis, Grid};
     use crate::stats::fixed::Score;
     use crate::stats::sums::Sums;

@@ -184,7 +184,7 @@ impl Engine {
     fn put_back_vectors(&mut self, states: Vec<VersionState>, kept: &[Option<usize>]) {
         for state in states {
             let name = format!("{}/{}", state.name, state.version);
-            let streams = state.judges.len() as u64;
+            let streams = state.views.len() as u64;
             let model = kept.get(state.model as usize).copied().flatten();
             let serving = self.plan.serves(&state.name);
             let restored = model
@@ -257,7 +257,7 @@ impl Engine {
                 return Err(RestoreError::Corrupt(format!("views of {name}")));
             }
             for (judge, state) in judges.iter_mut().zip(s.judges) {
-                if let Some(other) = restore_judge(judge, state, &plan.judge).map_err(corrupt)? {
+                if let Some(other) = judge.restore(state, &plan.judge).map_err(corrupt)? {
                     keep(&mut self.ledger, &other);
                 }
                 judge.seen(s.newest_ms);
@@ -320,13 +320,6 @@ pub(super) fn model_state(m: &ModelPlan, closed_ms: i64) -> ModelState {
 fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
     let bytes = |p: &Packed| p.as_bytes().to_vec();
     let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
-    let judge = |j: &Judge| JudgeState {
-        rings: j.rings().iter().map(RingState::from).collect(),
-        memories: j.memories(),
-        detector: j.detector().map(Detector::state),
-        mendings: j.mendings(),
-        alert: j.alert(),
-    };
     SubjectState {
         model: s.model as u32,
         name: s.key.model().to_owned(),
@@ -338,38 +331,11 @@ fn subject_state(slot: usize, s: &Subject, judges: &[Judge]) -> SubjectState {
         slot: slot as u32,
         open: s.packed().into_iter().map(pane).collect(),
         open_unlabelled: s.unlabelled(),
-        judges: judges.iter().map(judge).collect(),
+        judges: judges.iter().map(Judge::state).collect(),
     }
 }
 
 fn unpacked((start, views): &(i64, Vec<Vec<u8>>)) -> Result<(i64, Vec<Packed>), PackError> {
     let views: Result<_, _> = views.iter().map(|b| Packed::from_bytes(b)).collect();
     Ok((*start, views?))
-}
-
-/// Puts back a judge; returns the state of its detector if it was made under other terms, or none is asked for.
-fn restore_judge(
-    judge: &mut Judge,
-    state: JudgeState,
-    options: &JudgeOptions,
-) -> Result<Option<DetectorState>, PackError> {
-    let rings: Result<_, _> = state.rings.into_iter().map(TryInto::try_into).collect();
-    judge.restore(rings?, &state.memories, options)?;
-    judge.restore_mendings(&state.mendings)?;
-    judge.restore_alert(state.alert);
-    restore_detector(judge, state.detector, options)
-}
-
-/// Puts back a detector; returns a state that was made under other terms, or where none is asked for.
-pub(super) fn restore_detector(
-    judge: &mut Judge,
-    state: Option<DetectorState>,
-    options: &JudgeOptions,
-) -> Result<Option<DetectorState>, PackError> {
-    let same =
-        |d: &DetectorState| options.detector.as_ref().map(|o| o.terms()) == Some(d.terms.clone());
-    match state {
-        Some(d) if same(&d) => judge.restore_detector(&d).map(|()| None),
-        other => Ok(other),
-    }
 }

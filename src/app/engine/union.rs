@@ -13,11 +13,10 @@
 //! [`Engine::absorb`] takes. The union keeps nothing that the lanes do not have but verdicts and alerts, so
 //! it is made anew whenever a lane comes or goes.
 
-use super::state::{come_back, keep, model_state, restore_detector};
+use super::state::{come_back, keep, model_state};
 use super::*;
 use crate::app::vectors::PouredVector;
 use crate::collect::{LateVector, PaneDelta};
-use crate::judge::vector::VectorJudge;
 
 /// What a lane has sealed or corrected.
 #[derive(Debug, Clone)]
@@ -84,7 +83,6 @@ impl Engine {
             ..plan.clone()
         });
         engine.due_ms = Some(vec![None; plan.models.len()]);
-        engine.vectors.stand_at(&vec![i64::MIN; plan.models.len()]);
         engine
     }
 
@@ -121,8 +119,6 @@ impl Engine {
         };
         let mut engine = Engine::restore(plan, snapshot)?;
         engine.due_ms = Some(vec![None; engine.plan.models.len()]);
-        let lines = engine.lines();
-        engine.vectors.stand_at(&lines);
         Ok(engine)
     }
 
@@ -350,7 +346,6 @@ impl Engine {
         for (model, &line) in lines.iter().enumerate() {
             self.collector.close(model, line);
         }
-        self.vectors.stand_at(lines);
     }
 
     /// Takes in the windows of a lane, none of whose lines is beyond ours.
@@ -378,7 +373,7 @@ impl Engine {
                 self.make_judges(slot, newest_ms);
                 for (ours, theirs) in self.judges[slot].iter_mut().zip(judges) {
                     // Sums that do not fit stay out, as above.
-                    let _ = ours.absorb(theirs.rings(), line_ms);
+                    let _ = ours.absorb(theirs.windows(), line_ms);
                 }
             }
         }
@@ -398,7 +393,7 @@ impl Engine {
                 slots.any(|s| s.key.version() == id.version)
             })
         };
-        let judges = self.judges.iter().flatten();
+        let judges = self.judges.iter().flatten().chain(self.vectors.judges());
         let mine = judges.filter(|j| serves(&j.report().id));
         let remembered = |j: &Judge| Remembered {
             stream: j.report().id.clone(),
@@ -407,15 +402,7 @@ impl Engine {
             alert: j.alert(),
             told: None,
         };
-        let vectors = self.vectors.judges().filter(|j| serves(&j.report().id));
-        let vector = |j: &VectorJudge| Remembered {
-            stream: j.report().id.clone(),
-            windows: j.memories(),
-            detector: None,
-            alert: j.alert(),
-            told: None,
-        };
-        mine.map(remembered).chain(vectors.map(vector)).collect()
+        mine.map(remembered).collect()
     }
 
     /// Goes on with the ledger of the union before this one: what was staked is not forgotten.
@@ -445,9 +432,8 @@ impl Engine {
             for (judge, latest) in self.judges[slot].iter_mut().zip(latest) {
                 let Some(latest) = latest else { continue };
                 // Of another ladder, they say nothing about these windows.
-                let _ = judge.remember(&latest.windows, options);
-                judge.restore_alert(latest.alert);
-                if let Ok(Some(other)) = restore_detector(judge, latest.detector, options) {
+                let _ = judge.remember(&latest.windows, latest.alert, options);
+                if let Ok(Some(other)) = judge.restore_detector(latest.detector, options) {
                     keep(&mut self.ledger, &other);
                 }
             }
@@ -455,7 +441,7 @@ impl Engine {
         for (judge, options) in self.vectors.judges_mut(&self.plan) {
             let mine = all.iter().filter(|m| m.stream == judge.report().id);
             if let Some(latest) = mine.cloned().reduce(later) {
-                let _ = judge.remember(latest.windows, latest.alert, options);
+                let _ = judge.remember(&latest.windows, latest.alert, options);
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.tell_families(model));

@@ -2,7 +2,7 @@
 //! windows of lanes that come, as [`crate::app::engine`] does for scores. Caps hold for each lane, and for the union.
 
 use super::*;
-use crate::window::sparse::VectorPane;
+use crate::window::Pane;
 
 /// A base pane of a vector view that a lane has sealed.
 #[derive(Debug, Clone)]
@@ -17,44 +17,19 @@ pub struct PouredVector {
     pub newest_ms: i64,
     /// The view.
     pub view: View,
-    /// Begin.
-    pub start_ms: i64,
     /// Its events.
-    pub pane: VectorPane,
+    pub pane: Pane,
 }
 
 impl Vectors {
     /// Lays out from now on what it seals.
     pub fn lane(&mut self) {
-        self.lane = true;
-        let judges = self.streams.iter_mut().flat_map(|v| &mut v.judges);
-        judges.for_each(|j| j.windows_mut().lane());
+        self.poured.get_or_insert_default();
     }
 
     /// What was sealed since the last call.
     pub fn take_poured(&mut self) -> Vec<PouredVector> {
-        let mut all = Vec::new();
-        for v in &mut self.streams {
-            for judge in &mut v.judges {
-                let view = judge.report().id.view;
-                let panes = judge.windows_mut().take_poured().into_iter();
-                all.extend(panes.map(|(start_ms, pane)| PouredVector {
-                    name: v.name.clone(),
-                    version: v.version.clone(),
-                    segmented: v.segmented,
-                    newest_ms: v.newest_ms,
-                    view,
-                    start_ms,
-                    pane,
-                }));
-            }
-        }
-        all
-    }
-
-    /// In a union: each model is sealed up to its line.
-    pub fn stand_at(&mut self, lines: &[i64]) {
-        self.stands = Some(lines.to_vec());
+        self.poured.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Takes what a lane has laid out.
@@ -69,13 +44,16 @@ impl Vectors {
         };
         let version = &mut self.streams[at];
         version.seen = true;
-        version.newest_ms = version.newest_ms.max(poured.newest_ms);
-        let (newest_ms, line_ms) = (version.newest_ms, line_of(version.model));
-        let mut judges = version.judges.iter_mut();
-        if let Some(judge) = judges.find(|j| j.report().id.view == poured.view) {
-            judge.seen(newest_ms);
-            let windows = judge.windows_mut();
-            windows.pour(poured.start_ms, &poured.pane, line_ms);
+        version.advance(poured.newest_ms);
+        let (line_ms, pane) = (line_of(version.model), &poured.pane);
+        let mut views = version.views.iter_mut();
+        if let Some(view) = views.find(|v| v.judge.report().id.view == poured.view) {
+            if pane.start_ms >= line_ms {
+                view.open.merge(pane);
+            } else {
+                // Sums of another shape stay out.
+                let _ = view.judge.place(pane, line_ms);
+            }
         }
     }
 
@@ -86,12 +64,12 @@ impl Vectors {
                 continue;
             };
             let version = &mut self.streams[at];
-            version.newest_ms = version.newest_ms.max(theirs.newest_ms);
+            version.advance(theirs.newest_ms);
             version.seen_ms = version.seen_ms.max(theirs.seen_ms);
-            let (newest_ms, line_ms) = (version.newest_ms, line_of(version.model));
-            for (ours, theirs) in version.judges.iter_mut().zip(&theirs.judges) {
-                ours.seen(newest_ms);
-                ours.windows_mut().absorb(theirs.windows(), line_ms);
+            let line_ms = line_of(version.model);
+            for (ours, theirs) in version.views.iter_mut().zip(&theirs.views) {
+                // Sums of another shape stay out.
+                let _ = ours.judge.absorb(theirs.judge.windows(), line_ms);
             }
         }
     }
@@ -102,9 +80,7 @@ impl Vectors {
             if let Some(at) = self.named(plan, Of::version(theirs)) {
                 let version = &mut self.streams[at];
                 version.seen = true;
-                version.newest_ms = version.newest_ms.max(theirs.newest_ms);
-                let newest_ms = version.newest_ms;
-                version.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+                version.advance(theirs.newest_ms);
             }
         }
     }
@@ -115,9 +91,7 @@ impl Vectors {
             let same = |v: &&mut Version| v.name == theirs.name && v.version == theirs.version;
             if let Some(ours) = self.streams.iter_mut().find(same) {
                 ours.seen_ms = ours.seen_ms.max(theirs.seen_ms);
-                ours.newest_ms = ours.newest_ms.max(theirs.newest_ms);
-                let newest_ms = ours.newest_ms;
-                ours.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+                ours.advance(theirs.newest_ms);
             }
         }
     }
@@ -125,7 +99,7 @@ impl Vectors {
     /// The same of a lane, whose slots are others.
     pub fn revise_named(&mut self, plan: &Plan, key: &Key, late: &LateVector) {
         if let Some(at) = self.named(plan, Of::key(key)) {
-            revise(&mut self.streams[at], late);
+            self.streams[at].revise(late);
         }
     }
 }

@@ -17,7 +17,7 @@ use super::whole;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::{ABSENT, Ranked};
 use crate::stats::weight::Weight;
-use crate::window::held::Whole;
+use crate::window::WholeVector;
 
 /// An outcome that has not come.
 pub(super) const NONE: u32 = u32::MAX;
@@ -184,12 +184,12 @@ impl Matured<'_> {
         kept: Kept,
         classes: usize,
         row: &'r mut Vec<f64>,
-    ) -> Option<Whole<'r>> {
+    ) -> Option<WholeVector<'r>> {
         let (begin, len) = kept.whole();
         let scores = self.scores.get(begin..begin + len)?;
         let halves = self.classes.get(begin..begin + len)?;
         let rank = whole::unpack(scores, halves, classes, row)?;
-        Some(Whole { rank, row })
+        Some(WholeVector { rank, row })
     }
 
     /// For each view the score, and whether `class` makes its outcome true; further entries, which mean nothing,

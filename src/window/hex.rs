@@ -7,12 +7,12 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write;
 
-/// Bytes that are written as said above.
+/// Bytes that are written this way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Bytes(pub Vec<u8>);
+pub struct Bytes(pub Vec<u8>);
 
 /// Writes bytes.
-pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
+pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
     if s.is_human_readable() {
         s.serialize_str(&text(bytes))
     } else {
@@ -21,7 +21,7 @@ pub(super) fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::E
 }
 
 /// Reads what [`serialize`] wrote.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
+pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<u8>, D::Error> {
     if d.is_human_readable() {
         let text = String::deserialize(d)?;
         bytes(&text).ok_or_else(|| D::Error::custom("not hexadecimal"))
@@ -43,11 +43,12 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 /// The open panes of a subject: begin, and packed sums for each view.
-pub(super) mod panes {
+pub mod panes {
     use super::*;
 
     type Panes = Vec<(i64, Vec<Vec<u8>>)>;
 
+    /// Writes open panes.
     pub fn serialize<S: Serializer>(panes: &Panes, s: S) -> Result<S::Ok, S::Error> {
         let one = |(start, views): &(i64, Vec<Vec<u8>>)| {
             let views: Vec<Bytes> = views.iter().cloned().map(Bytes).collect();
@@ -56,6 +57,7 @@ pub(super) mod panes {
         s.collect_seq(panes.iter().map(one))
     }
 
+    /// Reads what [`serialize`] wrote.
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Panes, D::Error> {
         let panes = Vec::<(i64, Vec<Bytes>)>::deserialize(d)?;
         let one = |(start, views): (i64, Vec<Bytes>)| {
@@ -66,7 +68,8 @@ pub(super) mod panes {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
@@ -74,7 +77,8 @@ fn text(bytes: &[u8]) -> String {
     text
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
+/// The bytes of hexadecimal digits; `None` where they are none.
+pub fn bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {
