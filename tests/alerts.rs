@@ -25,8 +25,8 @@ use trueline::app::engine::{Engine, Plan};
 use trueline::collect::{Event, Origin};
 use trueline::config::Config;
 use trueline::config::value::Outside;
-use trueline::judge::record::Record;
 use trueline::notify::webhook::signature;
+use trueline::report::record::Record;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

@@ -8,10 +8,10 @@ use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
-use trueline::judge::record::Record;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::kernel::features::Features;

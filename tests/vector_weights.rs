@@ -8,8 +8,9 @@ use std::thread;
 use trueline::app::engine::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
-use trueline::judge::record::Record;
-use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict, classes};
+use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
+use trueline::report::record::Record;
+use trueline::report::vectors;
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
@@ -343,7 +344,7 @@ fn a_window_says_what_the_file_of_its_events_says() {
             let (x, y) = (a.weights.unwrap(), b.weights.unwrap());
             close("effective", x.effective, y.effective, 1e-12);
             assert!(x.effective < 2500.0);
-            let json = classes::json(&a);
+            let json = vectors::json(&a);
             assert_eq!(json["weights"]["effective_n"], x.effective);
             assert!(json["tcal"]["theorem_reject"].is_null());
         }

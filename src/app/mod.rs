@@ -45,7 +45,6 @@ mod run;
 mod setup;
 pub mod snapshots;
 mod stop;
-pub mod table;
 pub mod vectors;
 pub mod watch;
 pub mod witness;

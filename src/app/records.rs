@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::fault::Fault;
-use crate::judge::record::Record;
 use crate::judge::{Change, Step};
+use crate::report::record::Record;
 
 /// Name of the folder.
 pub const FOLDER: &str = "records";

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use super::exit::{self, Exit};
 use crate::app::alarms::carrier;
 use crate::app::clock;
-use crate::app::table::{Cell, Paint, lines};
 use crate::config::Config;
 use crate::http::client;
 use crate::notify::SinkOptions;
 use crate::notify::notice::Notice;
 use crate::notify::notifier::{links, try_once};
+use crate::report::table::{Cell, Paint, lines};
 
 const EXAMPLES: &str = "\
 Examples:

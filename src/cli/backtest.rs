@@ -14,9 +14,9 @@ use crate::app::backtest::{self, Outcome, Signal, Span};
 use crate::app::passage::Progress;
 use crate::app::range::Range;
 use crate::app::replay::Input;
-use crate::app::table::{self, Cell, Paint};
 use crate::config::Config;
 use crate::kafka::Watermarks;
+use crate::report::table::{self, Cell, Paint};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -32,7 +32,6 @@ mod reproduce;
 mod run;
 mod state;
 mod state_topic;
-mod table;
 mod tap;
 mod top;
 

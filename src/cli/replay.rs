@@ -10,12 +10,13 @@ use super::range;
 use crate::app::Fault;
 use crate::app::engine::Engine;
 use crate::app::replay::{self, Input};
-use crate::app::table::{self, Cell};
 use crate::app::witness::Tally;
 use crate::config::value::Outside;
 use crate::config::{Config, Problem};
-use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
+use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport};
 use crate::kafka::Watermarks;
+use crate::report::table::{self, Cell};
+use crate::report::{comparison, evaluation};
 
 /// What holds without `--config`. The broker is never asked.
 const DEFAULTS: &str = r#"
@@ -187,7 +188,7 @@ fn report_json(report: &StreamReport) -> serde_json::Value {
         serde_json::json!({
             "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
             "verdict": w.verdict.to_string(), "alert": w.alert.as_str(),
-            "evaluation": w.scores().map(report::json),
+            "evaluation": w.scores().map(evaluation::json),
         })
     };
     serde_json::json!({

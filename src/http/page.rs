@@ -10,9 +10,8 @@ use super::diagram;
 use super::path::{encode, encode_id};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
-use crate::judge::{
-    DetectorReport, Mending, Numbers, StreamReport, Verdict, WindowReport, recalibration,
-};
+use crate::judge::{DetectorReport, Mending, Numbers, StreamReport, Verdict, WindowReport};
+use crate::report::recalibration;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::api::{absent, identity, window_facts};
-use crate::judge::{StreamReport, WindowReport, recalibration};
+use crate::judge::{StreamReport, WindowReport};
+use crate::report::recalibration;
 use crate::stats::recalibration::{Map, Method, table};
 
 /// Why there is no table.

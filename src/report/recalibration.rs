@@ -1,6 +1,6 @@
 //! The mending of a window as JSON and in words.
 
-use super::mending::{Fitted, Judged, Mending};
+use crate::judge::mending::{Fitted, Judged, Mending};
 use crate::stats::recalibration::advice::{EACH_MIN, ERRORS_MIN, ISOTONIC_MIN};
 use crate::stats::recalibration::{Advice, Fits, Gain, Judgement, Map, Measures, Method};
 use serde_json::{Map as Object, Value, json};

@@ -6,151 +6,33 @@
 //! which every double is the shortest decimal that reads back as the same bits: equal texts are equal bits. Windows that were judged earlier
 //! have no sums here; their verdicts are taken as they stand, and listed as such.
 //!
-//! Options are written field by field through serde's remote derive, so a field that is added to them and not here does not compile.
 //! Size: 10 to 100 kB for each window that was judged, by the cells that are occupied.
 
-use super::alarm;
-use super::book::{Change, DetectorStep, Facts, Step, StreamReport, WindowReport};
-use super::detector::{Detector, DetectorOptions};
-use super::detector_report;
-use super::detector_state::DetectorState;
-use super::numbers::Numbers;
-use super::report;
-use super::sentence;
-use super::stream::StreamId;
-use super::verdict::{JudgeOptions, Verdict};
+use super::detector;
+use super::evaluation;
 use crate::alert::{Alert, AlertState, Condition, Holds};
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::discrete::DiscreteMode;
-use crate::stats::distance::Extent;
-use crate::stats::evaluation::{NullReach, Options, Sampling};
+use crate::judge::alarm;
+use crate::judge::sentence;
+use crate::judge::{
+    Change, Detector, DetectorOptions, DetectorState, DetectorStep, Facts, JudgeOptions, Numbers,
+    Step, StreamId, StreamReport, Verdict, WindowReport,
+};
+use crate::stats::evaluation::Options;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
-use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use crate::window::{Packed, PaneSums, Total, ViewShape, ViewSums, ViewSumsState, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt::Write;
 use std::sync::Arc;
+
+mod options;
+mod words;
+
+use options::{Cells, OptionsDef};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Critical", rename_all = "snake_case")]
-enum CriticalDef {
-    Theorem,
-    MonteCarlo { replicates: u32 },
-    Moments,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Sharing", rename_all = "snake_case")]
-enum SharingDef {
-    Bonferroni,
-    Joint,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "NullReach", rename_all = "snake_case")]
-enum NullReachDef {
-    Conditional,
-    Paper { lower_support: f64 },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DiscreteMode", rename_all = "snake_case")]
-enum DiscreteModeDef {
-    Auto,
-    On,
-    Off,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Extent", rename_all = "snake_case")]
-enum ExtentDef {
-    Off,
-    Cheap,
-    All,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TCalOptions")]
-struct TCalOptionsDef {
-    alpha: f64,
-    #[serde(with = "CriticalDef")]
-    critical: Critical,
-    #[serde(with = "SharingDef")]
-    sharing: Sharing,
-    seed: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Options")]
-struct OptionsDef {
-    #[serde(with = "TCalOptionsDef")]
-    tcal: TCalOptions,
-    interval_cells: Option<u64>,
-    confidence: f64,
-    #[serde(with = "NullReachDef")]
-    null_reach: NullReach,
-    tolerance: f64,
-    #[serde(with = "DiscreteModeDef")]
-    discrete: DiscreteMode,
-    reliability_level: u32,
-    #[serde(with = "ExtentDef")]
-    distances: Extent,
-    #[serde(with = "sampling")]
-    sampling: Sampling,
-}
-
-/// Rates of sampling, which a constructor checks.
-mod sampling {
-    use super::Sampling;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(sampling: &Sampling, s: S) -> Result<S::Ok, S::Error> {
-        (sampling.kept(), sampling.trained()).serialize(s)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Sampling, D::Error> {
-        let (kept, trained) = <(f64, f64)>::deserialize(d)?;
-        Sampling::new(kept, trained).map_err(D::Error::custom)
-    }
-}
-
-/// Cells, exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Cells {
-    level: u32,
-    /// Clips of a logit axis; `None` for a linear one.
-    clips: Option<(f64, f64)>,
-}
-
-impl Cells {
-    fn of(grid: Grid) -> Cells {
-        Cells {
-            level: grid.level(),
-            clips: match grid.axis() {
-                Axis::Linear => None,
-                Axis::Logit { low, high } => Some((low, high)),
-            },
-        }
-    }
-
-    /// The grid; `None` where the numbers are none of a grid.
-    fn grid(&self) -> Option<Grid> {
-        let level = (1..=crate::stats::axis::LEVEL_MAX).contains(&self.level);
-        let axis = match self.clips {
-            None => Axis::Linear,
-            Some((low, high)) if 0.0 < low && low < high && high < 1.0 => Axis::Logit { low, high },
-            Some(_) => return None,
-        };
-        level.then(|| Grid::new(axis, self.level))
-    }
-}
 
 /// One window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -416,7 +298,7 @@ impl Record {
         };
         let mut options = self.options.clone();
         options.tcal.seed = window.seed;
-        let seed = super::judge::seed(
+        let seed = crate::judge::seed(
             &self.stream,
             &window.name,
             window.end_ms,
@@ -440,7 +322,7 @@ impl Record {
         let told = window.evaluation.as_ref();
         let same = told
             .zip(again.as_ref())
-            .is_some_and(|(told, again)| same_text(told, &report::numbers_json(again)));
+            .is_some_and(|(told, again)| same_text(told, &evaluation::numbers_json(again)));
         checked.compare(&format!("{part}: evaluation"), same);
         let found = again.map(|e| (e.verdict(self.tolerance), e.above_tolerance()));
         let verdict = found.map(|(verdict, _)| verdict);
@@ -471,77 +353,10 @@ impl Record {
             detector.report()
         })();
         let same = again.as_ref().is_some_and(|r| {
-            same_text(&watch.report, &detector_report::json(r)) && r.alarm.is_some() == watch.alarm
+            same_text(&watch.report, &detector::json(r)) && r.alarm.is_some() == watch.alarm
         });
         checked.compare("detector", same);
         again.map_or(watch.alarm, |r| r.alarm.is_some())
-    }
-
-    /// What happened, in words and numbers.
-    pub fn words(&self) -> String {
-        let mut out = format!("{}\n", self.sentence);
-        let _ = writeln!(
-            out,
-            "held {} s before it fires, {} s before it ends; flaps so far {}",
-            self.holds.pending_ms / 1000,
-            self.holds.keep_firing_ms / 1000,
-            self.to.flaps
-        );
-        for window in &self.windows {
-            let (name, verdict, n) = (&window.name, window.verdict, window.n);
-            let _ = write!(out, "window {name}: {verdict}, n = {n}");
-            if let Some(e) = &window.evaluation {
-                let interval = &e["interval"];
-                let _ = match e.get("kce") {
-                    Some(kce) => write!(
-                        out,
-                        ", KCE {kce}, at least {} ({} confidence), p = {}",
-                        e["kce_lower"], e["confidence"], e["p_value"]
-                    ),
-                    None => write!(
-                        out,
-                        ", l2-ECE {} to {} ({} confidence), p = {}",
-                        interval["lower"],
-                        interval["upper"],
-                        interval["confidence"],
-                        e["tcal"]["p_value"]
-                    ),
-                };
-                if let Some(direction) = e.get("direction") {
-                    let _ = write!(out, ", {direction}");
-                }
-            }
-            let kept = window.sums.is_some() || window.vector.is_some();
-            if !kept && window.evaluation.is_some() {
-                let _ = write!(out, " (judged earlier)");
-            }
-            out.push('\n');
-        }
-        match &self.detector {
-            Some(w) => {
-                let says = if w.alarm { "alarms" } else { "is quiet" };
-                let evidence = &w.report["evidence"]["log"];
-                let _ = writeln!(
-                    out,
-                    "detector ({}): {says}, log evidence {evidence}, alarm at {}",
-                    w.budget, w.report["log_threshold"]
-                );
-            }
-            None => out.push_str("no detector: no budget is configured\n"),
-        }
-        let _ = writeln!(
-            out,
-            "tolerance {}, alpha {}, seed {}, configuration {}, program {}",
-            self.tolerance,
-            self.options.tcal.alpha,
-            self.options.tcal.seed,
-            self.configuration,
-            self.program
-        );
-        for (topic, partition, offset) in &self.offsets {
-            let _ = writeln!(out, "read up to {topic}/{partition} at {offset}");
-        }
-        out
     }
 }
 
@@ -569,11 +384,11 @@ fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -
         since_ms: w.since_ms,
         n: w.n,
         verdict: w.verdict,
-        seed: super::judge::seed(id, &w.window, w.end_ms, seed),
+        seed: crate::judge::seed(id, &w.window, w.end_ms, seed),
         sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.as_bytes())),
         vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
         large: w.numbers.as_ref().is_some_and(Numbers::above_tolerance),
-        evaluation: w.numbers.as_ref().map(report::numbers_json),
+        evaluation: w.numbers.as_ref().map(evaluation::numbers_json),
     }
 }
 
@@ -596,7 +411,7 @@ fn watch(
             Some((hex::text(&before), hex::text(s.pane.as_bytes()), s.span_ms))
         }),
         alarm: report.alarm.is_some(),
-        report: detector_report::json(report),
+        report: detector::json(report),
     })
 }
 

@@ -4,7 +4,7 @@
 //! rest says more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
 //! squared, everything else is on the scale of probabilities. What is undefined is null.
 
-use super::numbers::Numbers;
+use crate::judge::Numbers;
 use crate::stats::evaluation::{
     Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
     Sharing, WITHHELD, Weights,
@@ -206,7 +206,7 @@ pub fn reliability(cells: &[ReliabilityCell]) -> Value {
 pub fn numbers_json(numbers: &Numbers) -> Value {
     match numbers {
         Numbers::Scores(e) => json(e),
-        Numbers::Cells(e) => super::classes::json(e),
+        Numbers::Cells(e) => super::vectors::json(e),
         Numbers::Kernel(e) => super::kernel::window_json(e),
     }
 }
