@@ -39,9 +39,10 @@ pub struct DetectorReport {
     pub at_ms: i64,
 }
 
-impl DetectorReport {
-    /// What `detector` says; `None` before its first pane.
-    pub(super) fn of(detector: &Detector) -> Option<DetectorReport> {
+impl Detector {
+    /// What it says; `None` before its first pane.
+    pub fn report(&self) -> Option<DetectorReport> {
+        let detector = self;
         let (watch, rules) = (&detector.watch, &detector.rules);
         let alarm = watch.alarm().cloned();
         // Right after an alarm all begins anew: what it rested on is told.

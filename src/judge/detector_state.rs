@@ -63,9 +63,10 @@ struct AlarmState {
     onset: (f64, f64),
 }
 
-impl DetectorState {
-    /// That of `detector`.
-    pub fn of(detector: &Detector) -> DetectorState {
+impl Detector {
+    /// Its state, for a snapshot.
+    pub fn state(&self) -> DetectorState {
+        let detector = self;
         let parts = detector.watch.parts();
         let worth = |x: f64| (x != f64::NEG_INFINITY).then_some(x);
         let component = |c: &Component| (worth(c.log_worth), c.onset.event, c.onset.ms);
@@ -94,7 +95,9 @@ impl DetectorState {
             alarm: parts.alarm.as_ref().map(AlarmState::from),
         }
     }
+}
 
+impl DetectorState {
     fn parts(&self) -> Option<WatchParts> {
         let component = |&(log_worth, event, ms): &(Option<f64>, f64, f64)| Component {
             log_worth: log_worth.unwrap_or(f64::NEG_INFINITY),
