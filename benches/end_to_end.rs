@@ -298,21 +298,21 @@ directory = "{}"
     };
     let config = Config::parse(&text, "the configuration of the bench", &outside);
     let app = App::bind(Setup::of(config.expect("a sound configuration")));
-    let mut work = app.expect("an application").into_work();
+    let mut engine = app.expect("an application").into_loop();
     let (mut seen, mut clock) = (0, Clock::default());
     while seen < n {
-        seen += work.turn();
+        seen += engine.step();
         clock.saw(seen);
     }
     let cost = clock.cost();
-    let counted = work.engine.counters().total();
+    let counted = engine.engines.counters().total();
     let landed = counted.observed + counted.pending + counted.matched + counted.waiting;
     assert_eq!(
         (counted.records, landed),
         (n as u64, n as u64),
         "{counted:?}"
     );
-    drop(work);
+    drop(engine);
     let _ = std::fs::remove_dir_all(state);
     cost
 }

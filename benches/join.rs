@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Instant;
 use trueline::collect::join::{
-    Expect, JoinPlan, Joiner, Kept, Key, Labelled, Missing, Repeated, Ripe,
+    JoinPlan, Joiner, Key, Labelled, MaturityEvent, Missing, NewPrediction, Repeated, RowLayout,
 };
 use trueline::stats::fixed::Score;
 
@@ -76,7 +76,7 @@ fn main() {
     for i in 0..n {
         let time_ms = i as i64 * step;
         let start_ms = time_ms - time_ms.rem_euclid(PANE_MS);
-        let expect = Expect {
+        let expect = NewPrediction {
             key: Key::new(Some("m"), id(i).as_bytes()),
             model: 0,
             subject: 0,
@@ -84,7 +84,7 @@ fn main() {
             time_ms,
             due_ms: i64::MAX,
             views: &[(z, 1)],
-            whole: (0, 0),
+            full_vector: (0, 0),
             classes: 2,
         };
         black_box(joiner.predict(&plan, &expect, 0));
@@ -111,9 +111,9 @@ fn main() {
     let marks = joiner.marks();
     let start = Instant::now();
     let read = marks.iter().zip(segments.iter().map(Vec::as_slice));
-    let back = Joiner::replay(
+    let back = Joiner::restore(
         read,
-        &[Kept::scores(1)],
+        &[RowLayout::scores(1)],
         |_| i64::MIN,
         |_| i64::MIN,
         |_, _| i64::MAX,
@@ -125,8 +125,8 @@ fn main() {
 
     let start = Instant::now();
     let mut matured = 0u64;
-    joiner.mature(&plan, 0, i64::MAX, &[2], None, |ripe| {
-        matured += u64::from(matches!(ripe, Ripe::Mature(_)));
+    joiner.mature(&plan, 0, i64::MAX, &[2], None, |event| {
+        matured += u64::from(matches!(event, MaturityEvent::Matured(_)));
     });
     report("matured", n, start);
     assert_eq!((matured, joiner.pending()), (n, 0));

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use trueline::collect::join::{
-    Expect, JoinPlan, Joins, Kept, Key, Labelled, Missing, Repeated, Ripe,
+    JoinPlan, Joins, Key, Labelled, MaturityEvent, Missing, NewPrediction, Repeated, RowLayout,
 };
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
@@ -80,7 +80,7 @@ impl Feed {
     fn predict(&mut self, i: u64) {
         let time_ms = i as i64 * self.step;
         let start_ms = time_ms - time_ms.rem_euclid(PANE_MS);
-        let expect = Expect {
+        let expect = NewPrediction {
             key: key(i),
             model: 0,
             subject: 0,
@@ -88,7 +88,7 @@ impl Feed {
             time_ms,
             due_ms: i64::MAX,
             views: &[(Score::new(0.25).expect("a score"), 1)],
-            whole: (0, 0),
+            full_vector: (0, 0),
             classes: 2,
         };
         black_box(self.joins.predict(0, 0, &expect));
@@ -109,8 +109,8 @@ impl Feed {
 
     fn mature(&mut self, line_ms: i64) -> u64 {
         let mut matured = 0;
-        self.joins.mature(0, line_ms, &[2], |_, ripe| {
-            matured += u64::from(matches!(ripe, Ripe::Mature(_)));
+        self.joins.mature(0, line_ms, &[2], |_, event| {
+            matured += u64::from(matches!(event, MaturityEvent::Matured(_)));
         });
         matured
     }
@@ -189,19 +189,19 @@ fn run(n: u64, directory: &Path, cap: usize) {
         let restored = feed.joins.restore(
             state,
             segment,
-            &[Kept::scores(1)],
+            &[RowLayout::scores(1)],
             |_| line_ms,
             |_| line_ms,
             |_, _| i64::MAX,
         );
         restored.expect("a sound journal");
     }
-    let held = feed.joins.held() as u64;
+    let held = feed.joins.retained() as u64;
     report("back after a restart", held, start, &store, &feed.joins);
     let start = Instant::now();
     let matured = feed.mature(i64::MAX);
     report("matured", matured, start, &store, &feed.joins);
-    assert_eq!((matured, feed.joins.held()), (held, 0));
+    assert_eq!((matured, feed.joins.retained()), (held, 0));
     assert_eq!(feed.joins.fault(), None);
     drop(feed);
     drop(store);

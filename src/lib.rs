@@ -26,6 +26,7 @@ pub mod demo;
 pub mod http;
 pub mod judge;
 pub mod kafka;
+pub mod monitor;
 pub mod notify;
 pub mod registry;
 pub mod report;

@@ -15,7 +15,7 @@ use support::broker::{Broker, Sender, unique};
 use support::events::{BAD, Events, MODELS};
 use support::service::{LIMIT, Service};
 use support::wait_for;
-use trueline::store::snapshot::SubjectState;
+use trueline::monitor::snapshot::StreamState;
 
 /// Partitions of the topics under test.
 const PARTITIONS: i32 = 4;
@@ -231,12 +231,12 @@ fn ending_and_killing_it_in_mid_stream_loses_nothing_and_counts_nothing_twice() 
 }
 
 /// Offsets by partition, and the state of each model but for the wall clock's part in it.
-fn last_state(service: &Service) -> (BTreeMap<i32, i64>, BTreeMap<String, SubjectState>) {
+fn last_state(service: &Service) -> (BTreeMap<i32, i64>, BTreeMap<String, StreamState>) {
     let snapshot = trueline::store::load(&service.state())
         .expect("a snapshot that can be read")
         .expect("a snapshot");
     let offsets = snapshot.partitions.positions();
-    let subjects = snapshot.subjects.into_iter().map(|mut subject| {
+    let subjects = snapshot.streams.into_iter().map(|mut subject| {
         subject.seen_ms = None;
         // Which model came first is the brokers' affair.
         subject.slot = 0;

@@ -4,7 +4,8 @@
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use trueline::collect::join::{
-    Expect, JoinPlan, Joiner, JournalDelta, Kept, Key, Labelled, Missing, Predicted, Repeated, Ripe,
+    JoinPlan, Joiner, JournalDelta, Key, Labelled, MaturityEvent, Missing, NewPrediction,
+    Predicted, Repeated, RowLayout,
 };
 use trueline::stats::fixed::Score;
 
@@ -74,7 +75,7 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
     match *record {
         Record::Prediction { id, time_ms, score } => {
             let z = Score::new(f64::from(score) / 4.0).unwrap();
-            let expect = Expect {
+            let expect = NewPrediction {
                 key: Key::new(None, &[id]),
                 model: 0,
                 subject: u32::from(id),
@@ -82,10 +83,10 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
                 time_ms,
                 due_ms: i64::MAX,
                 views: &[(z, 1)],
-                whole: (0, 0),
+                full_vector: (0, 0),
                 classes: 2,
             };
-            let held = joiner.pending() + joiner.settled();
+            let held = joiner.pending() + joiner.matured();
             assert_ne!(joiner.predict(plan, &expect, held), Predicted::Refused);
         }
         Record::Outcome { id, time_ms, class } => {
@@ -97,8 +98,8 @@ fn feed(joiner: &mut Joiner, plan: &JoinPlan, record: &Record) {
 
 fn mature(joiner: &mut Joiner, plan: &JoinPlan, line_ms: i64) -> Joined {
     let mut out = Joined::new();
-    joiner.mature(plan, 0, line_ms, &[2], None, |ripe| {
-        let Ripe::Mature(m) = ripe else {
+    joiner.mature(plan, 0, line_ms, &[2], None, |event| {
+        let MaturityEvent::Matured(m) = event else {
             return;
         };
         let (z, _) = m.against(1).next().unwrap();
@@ -125,9 +126,9 @@ impl Disk {
     fn replay(&self, joiner: &Joiner, line_ms: i64, floor_ms: i64) -> Joiner {
         let marks = joiner.marks();
         let segments = marks.iter().map(|m| (m, self.0[&m.segment].as_slice()));
-        Joiner::replay(
+        Joiner::restore(
             segments,
-            &[Kept::scores(1)],
+            &[RowLayout::scores(1)],
             |_| line_ms,
             |_| floor_ms,
             |_, _| i64::MAX,
@@ -196,7 +197,7 @@ proptest! {
             if let Some(twin) = &mut twin {
                 prop_assert_eq!(mature(twin, &plan, line_ms), matured);
                 prop_assert_eq!(twin.pending(), written.pending());
-                prop_assert_eq!(twin.settled(), written.settled());
+                prop_assert_eq!(twin.matured(), written.matured());
                 prop_assert_eq!(twin.waiting(), written.waiting());
             }
         }
@@ -214,7 +215,7 @@ fn an_outcome_after_maturity_revises_while_the_prediction_is_kept() {
     };
     feed(&mut joiner, &plan, &prediction);
     assert_eq!(mature(&mut joiner, &plan, 2000)[&7], (1000, 2, None));
-    assert_eq!((joiner.pending(), joiner.settled()), (0, 1));
+    assert_eq!((joiner.pending(), joiner.matured()), (0, 1));
     let key = Key::new(None, &[7]);
     let mut told = None;
     let end = joiner.label(&plan, key, None, 9000, 1, &[2], 0, |r| {
@@ -222,8 +223,8 @@ fn an_outcome_after_maturity_revises_while_the_prediction_is_kept() {
     });
     assert_eq!(end, Labelled::Revised);
     assert_eq!(told, Some((None, Some(1), 1000)));
-    joiner.forget(0, 2000);
-    assert_eq!(joiner.settled(), 0);
+    joiner.evict(0, 2000);
+    assert_eq!(joiner.matured(), 0);
     let end = joiner.label(&plan, key, None, 9100, 1, &[2], 0, |_| ());
     assert_eq!(end, Labelled::Waiting);
 }
@@ -242,7 +243,7 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
         },
     );
     let z = Score::new(0.5).unwrap();
-    let expect = Expect {
+    let expect = NewPrediction {
         key: Key::new(None, &[1]),
         model: 0,
         subject: 0,
@@ -250,7 +251,7 @@ fn a_class_that_the_prediction_cannot_have_is_refused_before_and_after_it() {
         time_ms: 5,
         due_ms: i64::MAX,
         views: &[(z, 1)],
-        whole: (0, 0),
+        full_vector: (0, 0),
         classes: 2,
     };
     let met = Some(Labelled::UnknownClass);
@@ -283,7 +284,7 @@ fn caps_refuse_and_are_told() {
         );
     }
     let z = Score::new(0.5).unwrap();
-    let expect = Expect {
+    let expect = NewPrediction {
         key: Key::new(None, &[9]),
         model: 0,
         subject: 0,
@@ -291,7 +292,7 @@ fn caps_refuse_and_are_told() {
         time_ms: 5,
         due_ms: i64::MAX,
         views: &[(z, 1)],
-        whole: (0, 0),
+        full_vector: (0, 0),
         classes: 2,
     };
     assert_eq!(joiner.predict(&plan, &expect, 2), Predicted::Refused);
@@ -311,7 +312,7 @@ fn a_pending_prediction_takes_less_than_64_bytes() {
         let mut joiner = Joiner::default();
         for i in 0..n {
             let time_ms = i as i64;
-            let expect = Expect {
+            let expect = NewPrediction {
                 key: Key::new(None, &i.to_le_bytes()),
                 model: 0,
                 subject: 0,
@@ -319,7 +320,7 @@ fn a_pending_prediction_takes_less_than_64_bytes() {
                 time_ms,
                 due_ms: i64::MAX,
                 views: &[(z, 1)],
-                whole: (0, 0),
+                full_vector: (0, 0),
                 classes: 2,
             };
             joiner.predict(&plan, &expect, 0);

@@ -3,7 +3,6 @@
 //! kept is said.
 
 use std::path::Path;
-use trueline::app::engine::Engine;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
@@ -11,6 +10,7 @@ use trueline::config::value::Outside;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::monitor::Engine;
 use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
@@ -382,7 +382,7 @@ fn versions_beyond_the_cap_are_undecided_and_counted() {
     assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);
     let capacity = Verdict::Undecided(Undecided::Capacity);
     assert_eq!(of(&engine, "b").verdict, capacity);
-    assert_eq!(engine.counters().total().uncelled, 1000);
+    assert_eq!(engine.counters().total().no_cell, 1000);
     let back = Engine::restore(one, engine.snapshot()).unwrap();
     assert_eq!(of(&back, "a"), of(&engine, "a"));
     assert_eq!(of(&back, "b").verdict, capacity);

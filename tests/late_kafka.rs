@@ -14,8 +14,8 @@ use support::late::{close, of_environment, records, spilling};
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
+use trueline::monitor::snapshot::StreamState;
 use trueline::stats::rng::Rng;
-use trueline::store::snapshot::SubjectState;
 
 const PARTITIONS: i32 = 4;
 
@@ -30,7 +30,7 @@ fn config(brokers: &str, instance: &str, topics: &[String; 2]) -> String {
 type Known = (
     BTreeMap<(u16, i32), i64>,
     Vec<SourceCounters>,
-    BTreeMap<String, SubjectState>,
+    BTreeMap<String, StreamState>,
 );
 
 fn known(service: &Service) -> Known {
@@ -38,7 +38,7 @@ fn known(service: &Service) -> Known {
         .expect("a snapshot that can be read")
         .expect("a snapshot");
     let positions = snapshot.partitions.positions();
-    let subjects = snapshot.subjects.into_iter().map(|mut subject| {
+    let subjects = snapshot.streams.into_iter().map(|mut subject| {
         subject.seen_ms = None;
         subject.slot = 0;
         (subject.name.clone(), subject)

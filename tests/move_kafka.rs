@@ -19,11 +19,12 @@ use support::late::{Kind, close_of, config, of_environment, records_of, spilling
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
+use trueline::monitor::snapshot::{Snapshot, StreamState, VersionState};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
-use trueline::store::parcel::{Parcel, Shelf, prefix};
-use trueline::store::snapshot::{Snapshot, SubjectState, VersionState};
+use trueline::store::checkpoint::{PartitionCheckpoint, prefix};
+use trueline::store::reader::CheckpointReader;
 use trueline::window::{Packed, PaneState, SumsState};
 
 const PARTITIONS: i32 = 12;
@@ -33,15 +34,20 @@ const FROZEN: Duration = Duration::from_secs(9);
 const SESSION: &str = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"";
 
 /// The parcels of a group as they lie in its topic.
-fn parcels(broker: &Broker, group: &str, state: &str, topic: &str) -> BTreeMap<i32, Parcel> {
+fn parcels(
+    broker: &Broker,
+    group: &str,
+    state: &str,
+    topic: &str,
+) -> BTreeMap<i32, PartitionCheckpoint> {
     let open = |partition: i32| {
-        let mut shelf = Shelf::new(prefix(group, topic, partition));
+        let mut shelf = CheckpointReader::new(prefix(group, topic, partition));
         for (key, value) in broker.read_keyed(state, partition) {
-            shelf.take(&key, value.as_deref());
+            shelf.read(&key, value.as_deref());
         }
-        let found = shelf.open().expect("sound parcels").expect("a parcel");
+        let found = shelf.newest().expect("sound parcels").expect("a parcel");
         assert!(found.refused.is_empty(), "{:?}", found.refused);
-        (partition, found.parcel)
+        (partition, found.checkpoint)
     };
     (0..PARTITIONS).map(open).collect()
 }
@@ -50,7 +56,7 @@ fn parcels(broker: &Broker, group: &str, state: &str, topic: &str) -> BTreeMap<i
 type Known = (
     BTreeMap<(u16, i32), i64>,
     Vec<SourceCounters>,
-    BTreeMap<String, SubjectState>,
+    BTreeMap<String, StreamState>,
     BTreeMap<String, VersionState>,
 );
 
@@ -66,7 +72,7 @@ fn known(snapshot: &Snapshot) -> Known {
             .for_each(|v| v.judge.memories.clear());
         (version.name.clone(), version)
     });
-    let subjects = snapshot.subjects.iter().cloned().map(|mut subject| {
+    let subjects = snapshot.streams.iter().cloned().map(|mut subject| {
         subject.seen_ms = None;
         subject.slot = 0;
         subject.model = 0;
@@ -91,7 +97,7 @@ type Held = BTreeMap<(String, usize, i64), (Sums, u64, Vec<u64>)>;
 
 fn hold(held: &mut Held, snapshot: &Snapshot) {
     let grid = Grid::new(Axis::Linear, 12);
-    for subject in &snapshot.subjects {
+    for subject in &snapshot.streams {
         for (window, ring) in subject.judges[0].rings.iter().enumerate() {
             let panes = ring.panes.iter().chain(&ring.gathering);
             for pane in panes {

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use support::partitions::{PARTITIONS, Record, feed, judged, logs, plan};
 use trueline::app::berth::Berth;
-use trueline::app::engine::{Engine, Plan};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::app::panel::Panel;
 use trueline::judge::Change;
+use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
+use trueline::store::checkpoint::PartitionCheckpoint;
 use trueline::store::laid::Mark;
-use trueline::store::parcel::{Found, Parcel};
+use trueline::store::reader::FoundCheckpoint;
 
 const WORKERS: usize = 3;
 
@@ -41,7 +42,7 @@ fn by_time(mut plan: Plan) -> Plan {
 }
 
 /// The newest parcel of each partition, with its epoch.
-type Topic = BTreeMap<i32, (Parcel, i64)>;
+type Topic = BTreeMap<i32, (PartitionCheckpoint, i64)>;
 
 /// Workers, the topic, and who judges.
 struct Fleet<'l> {
@@ -124,10 +125,10 @@ impl<'l> Fleet<'l> {
         let lane = self.lane(p);
         let laid = lane.laid();
         lane.is_safe(laid.as_ref().expect("it counts").upto());
-        let parcel = Parcel {
+        let parcel = PartitionCheckpoint {
             snapshot: lane.engine.snapshot(),
             laid,
-            ..Parcel::default()
+            ..PartitionCheckpoint::default()
         };
         // As it comes out of the topic.
         let bytes = postcard::to_stdvec(&parcel).expect("encoded");
@@ -140,10 +141,10 @@ impl<'l> Fleet<'l> {
 
     fn show(&mut self, p: i32) {
         let (parcel, epoch) = self.topic[&p].clone();
-        let found = Found {
-            parcel,
+        let found = FoundCheckpoint {
+            checkpoint: parcel,
             epoch,
-            ..Found::default()
+            ..FoundCheckpoint::default()
         };
         self.panel.take((0, p), found).expect("usable");
     }

@@ -6,9 +6,9 @@
 
 use proptest::prelude::*;
 use trueline::alert::AlertState;
-use trueline::app::engine::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::judge::{Change, JudgeOptions, StreamReport, WindowReport, seed};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::algebra::{Merge, Retract};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::evaluate;

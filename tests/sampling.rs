@@ -4,10 +4,10 @@
 //! (`TRUELINE_DATA_SETS=4000` for the size of the bars themselves), its power, and the same through the engine.
 
 use std::thread;
-use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{DiscreteMode, Options, Sampling, evaluate_scores};
 use trueline::stats::rng::Rng;

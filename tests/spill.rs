@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use trueline::collect::join::{
-    Entries, Expect, JoinPlan, Joins, JournalDelta, Kept, Key, Labelled, Missing, Predicted,
-    Repeated, Ripe, Spill, SpillError, Spills,
+    JoinPlan, Joins, JournalDelta, Key, Labelled, MaturityEvent, Missing, NewPrediction, Predicted,
+    Repeated, RowLayout, SpillBackend, SpillEntries, SpillError, SpillTable,
 };
 use trueline::stats::fixed::Score;
 use trueline::store::spill::{FOLDER, SpillStore};
@@ -23,8 +23,8 @@ const END_MS: i64 = 8000;
 #[derive(Debug, Default)]
 struct Shelf(BTreeMap<Vec<u8>, Vec<u8>>);
 
-impl Spill for Shelf {
-    fn write(&mut self, entries: &mut Entries<'_>) -> Result<(), SpillError> {
+impl SpillTable for Shelf {
+    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         let mut last: Option<Vec<u8>> = None;
         for (name, value) in entries {
             assert!(last.as_deref() < Some(name), "ascending, no name twice");
@@ -47,8 +47,8 @@ impl Spill for Shelf {
 #[derive(Debug)]
 struct Shelves;
 
-impl Spills for Shelves {
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError> {
+impl SpillBackend for Shelves {
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
         Ok(Box::new(Shelf::default()))
     }
 }
@@ -134,7 +134,7 @@ enum Told {
 struct Side {
     joins: Joins,
     plan: JoinPlan,
-    spills: Option<Arc<dyn Spills>>,
+    spills: Option<Arc<dyn SpillBackend>>,
     disk: BTreeMap<(u16, i32, u64), Vec<u8>>,
     line_ms: i64,
     /// Most predictions that had spilled.
@@ -142,7 +142,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(plan: JoinPlan, spills: Option<Arc<dyn Spills>>) -> Side {
+    fn new(plan: JoinPlan, spills: Option<Arc<dyn SpillBackend>>) -> Side {
         Side {
             joins: Side::joins(&plan, spills.as_ref()),
             plan,
@@ -153,7 +153,7 @@ impl Side {
         }
     }
 
-    fn joins(plan: &JoinPlan, spills: Option<&Arc<dyn Spills>>) -> Joins {
+    fn joins(plan: &JoinPlan, spills: Option<&Arc<dyn SpillBackend>>) -> Joins {
         let mut joins = Joins::new(vec![plan.clone()]);
         if let Some(spills) = spills {
             joins.spill_to(Arc::clone(spills), 1);
@@ -209,7 +209,7 @@ impl Side {
         }
         let z = Score::new(f64::from(score) / 4.0).expect("a score");
         let views = [(z, 1), (z, 0)];
-        let expect = Expect {
+        let expect = NewPrediction {
             key: Key::new(None, &id.to_le_bytes()).of_version(&version.to_string()),
             model,
             subject: u32::from(id),
@@ -217,7 +217,7 @@ impl Side {
             time_ms,
             due_ms: start_ms + 3 * PANE_MS,
             views: &views[..usize::from(model) + 1],
-            whole: (0, 0),
+            full_vector: (0, 0),
             classes: 2,
         };
         let partition = i32::from(id.is_multiple_of(3));
@@ -229,12 +229,12 @@ impl Side {
         let mut all = Vec::new();
         for model in [0, 1] {
             self.joins
-                .mature(model, self.line_ms, &[2, 2], |_, ripe| match ripe {
-                    Ripe::Mature(m) => all.push(format!("{m:?}")),
-                    Ripe::Revised(r) => all.push(format!("{:?}", (r.now, r.before))),
-                    Ripe::Ended(end) => all.push(format!("{end:?}")),
+                .mature(model, self.line_ms, &[2, 2], |_, event| match event {
+                    MaturityEvent::Matured(m) => all.push(format!("{m:?}")),
+                    MaturityEvent::Revised(r) => all.push(format!("{:?}", (r.now, r.before))),
+                    MaturityEvent::Ended(end) => all.push(format!("{end:?}")),
                 });
-            self.joins.forget(model, self.line_ms - 2 * PANE_MS);
+            self.joins.evict(model, self.line_ms - 2 * PANE_MS);
         }
         self.joins.orphan(|_| self.line_ms, |_, _| ());
         all.sort();
@@ -266,14 +266,14 @@ impl Side {
                 .restore(
                     &state,
                     segment,
-                    &[Kept::scores(1), Kept::scores(2)],
+                    &[RowLayout::scores(1), RowLayout::scores(2)],
                     |_| line_ms,
                     |_| line_ms.saturating_sub(held),
                     |_, start_ms| start_ms + 3 * PANE_MS,
                 )
                 .expect("a sound journal");
         }
-        assert_eq!(joins.held(), self.joins.held());
+        assert_eq!(joins.retained(), self.joins.retained());
         self.joins = joins;
     }
 
@@ -286,7 +286,7 @@ impl Side {
 }
 
 /// Both sides take the same steps and tell the same; returns how many had spilled at most.
-fn agree(steps: &[Step], plan: &JoinPlan, spills: Arc<dyn Spills>) -> usize {
+fn agree(steps: &[Step], plan: &JoinPlan, spills: Arc<dyn SpillBackend>) -> usize {
     let memory = JoinPlan {
         pending_memory: usize::MAX,
         ..plan.clone()
@@ -297,7 +297,11 @@ fn agree(steps: &[Step], plan: &JoinPlan, spills: Arc<dyn Spills>) -> usize {
     for (i, step) in steps.iter().chain(&end).enumerate() {
         let expected = plain.take(step);
         assert_eq!(spilling.take(step), expected, "step {i}: {step:?}");
-        assert_eq!(spilling.joins.held(), plain.joins.held(), "step {i}");
+        assert_eq!(
+            spilling.joins.retained(),
+            plain.joins.retained(),
+            "step {i}"
+        );
         for model in [0, 1] {
             assert_eq!(
                 spilling.joins.oldest_ms(model),
@@ -309,7 +313,10 @@ fn agree(steps: &[Step], plan: &JoinPlan, spills: Arc<dyn Spills>) -> usize {
             assert_eq!(spilling.keep(), plain.keep(), "journals do not know of it");
         }
     }
-    assert_eq!((spilling.joins.held(), spilling.joins.spilled()), (0, 0));
+    assert_eq!(
+        (spilling.joins.retained(), spilling.joins.spilled()),
+        (0, 0)
+    );
     spilling.spilled
 }
 
@@ -403,14 +410,14 @@ enum Broken {
     Forgetful,
 }
 
-impl Spills for Broken {
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError> {
+impl SpillBackend for Broken {
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
         Ok(Box::new(*self))
     }
 }
 
-impl Spill for Broken {
-    fn write(&mut self, _: &mut Entries<'_>) -> Result<(), SpillError> {
+impl SpillTable for Broken {
+    fn write(&mut self, _: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         match self {
             Broken::Full => Err(SpillError("no space left on device".into())),
             _ => Ok(()),
@@ -465,14 +472,14 @@ struct Counting {
 #[derive(Debug)]
 struct Counted(Shelf, Counting);
 
-impl Spills for Counting {
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError> {
+impl SpillBackend for Counting {
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
         Ok(Box::new(Counted(Shelf::default(), self.clone())))
     }
 }
 
-impl Spill for Counted {
-    fn write(&mut self, entries: &mut Entries<'_>) -> Result<(), SpillError> {
+impl SpillTable for Counted {
+    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         for (name, value) in entries {
             let rows = u64::from(name[0] == 0 && value.is_some());
             self.1.rows.fetch_add(rows, Ordering::Relaxed);
@@ -497,7 +504,7 @@ impl Spill for Counted {
 fn champion_and_shadow(later_ms: i64, revise: bool, spills: bool) -> (Vec<Told>, u64, u64) {
     let counting = Counting::default();
     let plan = plan(Repeated::First, revise, 100_000);
-    let store = spills.then(|| Arc::new(counting.clone()) as Arc<dyn Spills>);
+    let store = spills.then(|| Arc::new(counting.clone()) as Arc<dyn SpillBackend>);
     let mut side = Side::new(plan, store);
     let score = |id: u16, version: u8, time_ms: i64| Step::Prediction {
         id,
@@ -567,7 +574,7 @@ fn memory_that_more_share_is_given_back_in_steps_with_records_and_without() {
     let mut predict = |joins: &mut Joins| {
         next += 1;
         let views = [(Score::new(0.5).expect("a score"), 1)];
-        let expect = Expect {
+        let expect = NewPrediction {
             key: Key::new(None, &next.to_le_bytes()),
             model: 0,
             subject: 0,
@@ -575,7 +582,7 @@ fn memory_that_more_share_is_given_back_in_steps_with_records_and_without() {
             time_ms: 1,
             due_ms: PANE_MS,
             views: &views,
-            whole: (0, 0),
+            full_vector: (0, 0),
             classes: 2,
         };
         joins.predict(0, 0, &expect);
@@ -594,7 +601,7 @@ fn memory_that_more_share_is_given_back_in_steps_with_records_and_without() {
     let mut steps = 0;
     loop {
         before = joins.memory();
-        if !joins.tend() {
+        if !joins.reduce_memory() {
             break;
         }
         assert!(joins.memory() + STEP > before && joins.memory() < before);
@@ -611,8 +618,8 @@ fn memory_that_more_share_is_given_back_in_steps_with_records_and_without() {
         "{} {steps}",
         joins.memory()
     );
-    assert_eq!(joins.held(), next as usize);
+    assert_eq!(joins.retained(), next as usize);
     // More again: nothing comes back by itself, and nothing more has to go.
     joins.share(1);
-    assert!(!joins.tend());
+    assert!(!joins.reduce_memory());
 }

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
-use trueline::store::inspect::{Role, inspect};
-use trueline::store::{Fault, journal, load_named, save, transfer};
+use trueline::store::inspect::{FileRole, inspect};
+use trueline::store::{FormatError, journal, load_with_journals, save, transfer};
 use trueline::window::{Ladder, WindowSpec};
 
 const BEGIN_MS: i64 = 1_700_000_064_000;
@@ -109,7 +109,9 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
     transfer::export(&there, &mut again).expect("an export");
     assert!(again == std::fs::read(&file).expect("the file"));
     // And it goes on as if nothing had been.
-    let found = load_named(&there).expect("sound").expect("a snapshot");
+    let found = load_with_journals(&there)
+        .expect("sound")
+        .expect("a snapshot");
     let mut moved = Engine::restore_joined(plan(), found.snapshot, &found.segments).expect("sound");
     for engine in [&mut engine, &mut moved] {
         feed(engine, 3_000, 2_000);
@@ -137,17 +139,17 @@ fn every_file_is_named_with_what_it_is_and_what_is_wrong_with_it() {
     std::fs::write(dir.join("snapshot-00000000000000000003.part"), b"x").expect("written");
     std::fs::write(dir.join("notes.txt"), b"x").expect("written");
     let found = inspect(&dir).expect("readable");
-    let of = |role: Role| found.files.iter().filter(move |f| f.role == role);
-    let faults: Vec<_> = of(Role::Snapshot)
+    let of = |role: FileRole| found.files.iter().filter(move |f| f.role == role);
+    let faults: Vec<_> = of(FileRole::Snapshot)
         .map(|f| (f.format, f.fault.clone()))
         .collect();
-    let now = trueline::store::file::VERSION;
+    let now = trueline::store::format::VERSION;
     let sound = (Some(now), None);
-    let newer = (Some(99), Some(Fault::Future(99)));
+    let newer = (Some(99), Some(FormatError::Future(99)));
     assert_eq!(faults, [sound.clone(), sound, newer]);
-    assert_eq!(of(Role::Part).count(), 1);
-    assert_eq!(of(Role::Unknown).count(), 1);
-    assert_eq!(of(Role::Journal).count(), 2);
+    assert_eq!(of(FileRole::Part).count(), 1);
+    assert_eq!(of(FileRole::Unknown).count(), 1);
+    assert_eq!(of(FileRole::Journal).count(), 2);
     let newest = found.newest.expect("usable").expect("there");
     assert_eq!(newest.path, snapshot(1));
     // A journal that is cut short is named as the reason why its snapshots cannot be used.
@@ -159,13 +161,13 @@ fn every_file_is_named_with_what_it_is_and_what_is_wrong_with_it() {
     }
     let found = inspect(&dir).expect("readable");
     assert!(found.newest.is_err());
-    let torn = |f: &&trueline::store::inspect::FileReport| f.fault == Some(Fault::Torn);
+    let torn = |f: &&trueline::store::inspect::FileReport| f.fault == Some(FormatError::Torn);
     assert!(
         found
             .files
             .iter()
             .filter(torn)
-            .all(|f| f.role == Role::Journal)
+            .all(|f| f.role == FileRole::Journal)
     );
     assert!(found.files.iter().filter(torn).count() > 0);
 }

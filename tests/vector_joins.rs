@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trueline::app::berth::Berth;
-use trueline::app::engine::{Engine, Remembered, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{
-    Entries, Expect, JoinPlan, Joiner, Key, Missing, Repeated, Spill, SpillError, Spills,
+    JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated, SpillBackend, SpillEntries,
+    SpillError, SpillTable,
 };
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, Undecided, Verdict, WindowReport};
+use trueline::monitor::{Engine, Remembered, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::kernel::window::{Keeping, WindowEvaluation};
@@ -143,8 +144,8 @@ fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
 #[derive(Debug, Default)]
 struct Shelf(BTreeMap<Vec<u8>, Vec<u8>>);
 
-impl Spill for Shelf {
-    fn write(&mut self, entries: &mut Entries<'_>) -> Result<(), SpillError> {
+impl SpillTable for Shelf {
+    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         for (name, value) in entries {
             match value {
                 Some(value) => self.0.insert(name.to_vec(), value.to_vec()),
@@ -164,8 +165,8 @@ impl Spill for Shelf {
 #[derive(Debug)]
 struct Shelves;
 
-impl Spills for Shelves {
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError> {
+impl SpillBackend for Shelves {
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
         Ok(Box::new(Shelf::default()))
     }
 }
@@ -232,7 +233,7 @@ impl Feed {
         let plan = plan.unwrap_or_else(|| self.engine.plan().clone());
         let spills = self
             .spills
-            .then(|| (Arc::new(Shelves) as Arc<dyn Spills>, 1));
+            .then(|| (Arc::new(Shelves) as Arc<dyn SpillBackend>, 1));
         let segment = |state: &trueline::collect::join::JoinState, mark: usize| {
             let index = joins.iter().position(|j| j == state).unwrap();
             Ok(std::borrow::Cow::Owned(
@@ -583,7 +584,7 @@ fn cells_that_are_capped_are_counted_and_leave_joined_windows_without_a_verdict_
     }
     feed.engine.finish();
     let all = feed.engine.counters().total();
-    assert!(all.uncelled > 0 && all.revised > 100);
+    assert!(all.no_cell > 0 && all.revised > 100);
     for view in VECTORS {
         let w = windows(&feed.engine, view)[1].clone();
         let capped = w.verdict == Verdict::Undecided(Undecided::Capacity);
@@ -621,9 +622,9 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
             kept.push(after.pending == before.pending);
             lost += after.expired - before.expired;
             // And once more under the same, from the journal that has both.
-            let held = feed.engine.held();
+            let held = feed.engine.retained();
             feed.restart(None);
-            assert_eq!(feed.engine.held(), held, "step {step}");
+            assert_eq!(feed.engine.retained(), held, "step {step}");
             assert_eq!(feed.engine.counters().total().pending, after.pending);
         }
     }
@@ -656,7 +657,7 @@ fn each_probability_that_a_vector_view_needs_takes_twelve_bytes_of_a_pending_pre
         };
         for i in 0..100_000u64 {
             let time_ms = i as i64;
-            let expect = Expect {
+            let expect = NewPrediction {
                 key: Key::new(None, &i.to_le_bytes()),
                 model: 0,
                 subject: 0,
@@ -664,7 +665,7 @@ fn each_probability_that_a_vector_view_needs_takes_twelve_bytes_of_a_pending_pre
                 time_ms,
                 due_ms: i64::MAX,
                 views: &views,
-                whole: (0, 0),
+                full_vector: (0, 0),
                 classes: 2,
             };
             joiner.predict(&plan, &expect, 0);
@@ -908,7 +909,7 @@ fn whole_vectors_of_many_classes_wait_within_the_memory_that_they_may_take_and_l
     for row in &rows {
         feed.take(&Record::Prediction(row.clone()));
         let (spilled, bytes) = feed.engine.spilled();
-        let held = feed.engine.held() - spilled;
+        let held = feed.engine.retained() - spilled;
         if row.id == 60 {
             // 12·(1 + 200) of the vector, 56 of the rest, 20 in the index, and a half more for what is to come.
             println!("{} bytes each of {held}", bytes / held);

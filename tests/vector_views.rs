@@ -2,7 +2,6 @@
 //! came and through whatever restarts; segments go together; what is capped is said; tests keep their levels.
 
 use std::path::Path;
-use trueline::app::engine::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
@@ -10,6 +9,7 @@ use trueline::config::value::Outside;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::monitor::Engine;
 use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
@@ -336,7 +336,7 @@ fn events_that_find_no_cell_are_counted_and_leave_their_windows_without_a_verdic
             w.n
         })
         .sum();
-    let refused = engine.counters().total().uncelled;
+    let refused = engine.counters().total().no_cell;
     assert!(
         refused > 0 && kept > 0 && kept + refused <= 2 * 3000,
         "{refused}"
@@ -364,7 +364,7 @@ fn versions_beyond_the_cap_are_undecided_and_come_to_cells_when_others_go() {
     assert_eq!(of(&engine, "a").verdict, Verdict::Calibrated);
     let capacity = Verdict::Undecided(Undecided::Capacity);
     assert_eq!(of(&engine, "b").verdict, capacity);
-    assert_eq!(engine.counters().total().uncelled, 2 * 2000);
+    assert_eq!(engine.counters().total().no_cell, 2 * 2000);
     // Of both only "b" goes on for a week, through a restart.
     let week = 7 * 86_400_000;
     engine.tick(START_MS);

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use trueline::app::engine::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
+use trueline::monitor::Engine;
 use trueline::report::record::Record;
 use trueline::report::vectors;
 use trueline::stats::algebra::Merge;

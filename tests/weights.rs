@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::report::evaluation;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{

@@ -1,4 +1,4 @@
-//! The one place that reads the wall clock for the engine's `now`, and the stopwatch that times it.
+//! Reads the wall clock for the engine's `now`, and the stopwatch for its evaluations.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -11,7 +11,7 @@ pub fn now_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Nanoseconds since this was first called.
+/// Nanoseconds since the first call.
 pub fn stopwatch() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     let since = START.get_or_init(Instant::now).elapsed();

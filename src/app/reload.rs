@@ -1,10 +1,11 @@
-//! A new configuration for a program that runs: what may change live changes, the rest is named.
+//! Reloads the configuration of a running program: live keys take effect, the rest is reported.
 //!
-//! The file is read and checked as a whole first; one that is not sound changes nothing, and its faults
-//! are those that `trueline check` prints. Of a sound one the live keys ([`crate::config::live`]) go to the
-//! engine's thread, sinks first, since one that cannot be made must change nothing either, which takes them between two polls; windows are tested by them from their next slide
-//! on. Keys that need a restart are compared with the values with which the program started, so that one
-//! that was changed back is not named.
+//! The whole file is read and checked first. An invalid file changes nothing and reports the problems
+//! that `trueline check` prints. The live keys ([`crate::config::live`]) of a valid file go to the engine's
+//! thread, which applies them between two polls: sinks first, because a sink that cannot be created must
+//! leave everything unchanged. Windows are tested with the new options from their next slide on. Keys
+//! that need a restart are compared with the values of the start, so a key that was changed back is not
+//! reported.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -12,67 +13,67 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::clock;
-use super::engine::Plan;
 use crate::config::Config;
 use crate::config::live::Keys;
+use crate::monitor::Plan;
 use crate::notify::NotifyOptions;
 use crate::telemetry::control::Reloaded;
 use crate::telemetry::{Published, log};
 
-/// How long the engine may take to pick up its mail: longer than any poll, shorter than a client's patience.
-const TAKEN_WITHIN: Duration = Duration::from_secs(5);
+/// How long the engine may take to reply: longer than any poll, shorter than the timeout of a client.
+const REPLY_WITHIN: Duration = Duration::from_secs(5);
 
-/// What the engine's thread takes over.
+/// New live options for the engine's thread.
 #[derive(Debug)]
-pub struct Letter {
+pub struct ReloadRequest {
     /// Tests, alerts and caps.
     pub plan: Plan,
     /// Time between two snapshots.
     pub snapshot_every: Duration,
-    /// Who is told of alerts.
+    /// Sinks and texts of notifications.
     pub notify: NotifyOptions,
-    /// Told when it is done, or why nothing was.
-    taken: SyncSender<Result<(), String>>,
+    /// Receives the result.
+    reply: SyncSender<Result<(), String>>,
 }
 
-impl Letter {
-    /// Says that it is in force, or why nothing of it is.
-    pub fn taken(&self, result: Result<(), String>) {
-        // Whoever waited may have given up.
-        let _ = self.taken.try_send(result);
+impl ReloadRequest {
+    /// Reports that the options are in force, or why none of them is.
+    pub fn reply(&self, result: Result<(), String>) {
+        // The caller may have stopped waiting.
+        let _ = self.reply.try_send(result);
     }
 }
 
-/// See the module.
+/// Reloads the configuration file. See the module.
 #[derive(Debug)]
 pub struct Reloader {
     file: PathBuf,
-    /// The values at work; of keys that are not live those of the start.
-    at_work: Mutex<Keys>,
-    letters: Mutex<Sender<Letter>>,
+    /// The values in force; for keys that are not live, those of the start.
+    in_force: Mutex<Keys>,
+    requests: Mutex<Sender<ReloadRequest>>,
     published: Arc<Published>,
 }
 
 impl Reloader {
-    /// One for this file, whose values are at work.
+    /// A reloader of this file, whose values are in force.
     pub fn new(
         file: PathBuf,
         keys: Keys,
         published: Arc<Published>,
-    ) -> (Reloader, Receiver<Letter>) {
-        let (letters, inbox) = channel();
+    ) -> (Reloader, Receiver<ReloadRequest>) {
+        let (requests, inbox) = channel();
         let reloader = Reloader {
             file,
-            at_work: Mutex::new(keys),
-            letters: Mutex::new(letters),
+            in_force: Mutex::new(keys),
+            requests: Mutex::new(requests),
             published,
         };
         (reloader, inbox)
     }
 
-    /// Reads the file again and does what can be done. One at a time.
+    /// Reads the file again and applies its live keys. One call at a time.
     pub fn reload(&self) -> Reloaded {
-        let mut at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_force = self.in_force.lock().unwrap_or_else(PoisonError::into_inner);
         let config = match Config::load(&self.file) {
             Ok(config) => config,
             Err(problems) => {
@@ -80,12 +81,12 @@ impl Reloader {
             }
         };
         let new = config.keys();
-        let (applied, needs_restart) = at_work.changes(&new);
+        let (applied, needs_restart) = in_force.changes(&new);
         if let Err(problem) = self.apply(config) {
             return self.refused(vec![problem]);
         }
-        at_work.take_live(&new);
-        let hash = at_work.hash();
+        in_force.take_live(&new);
+        let hash = in_force.hash();
         tracing::info!(%hash, ?applied, ?needs_restart, "configuration reloaded");
         self.published.update(|facts| {
             facts.config.loaded = true;
@@ -99,10 +100,10 @@ impl Reloader {
         }
     }
 
-    /// Nothing changes.
+    /// Reports the problems and changes nothing.
     fn refused(&self, problems: Vec<String>) -> Reloaded {
         for problem in &problems {
-            tracing::error!(%problem, "configuration not reloaded, the old one stays at work");
+            tracing::error!(%problem, "configuration not reloaded, the old one stays in force");
         }
         self.published.update(|facts| facts.config.loaded = false);
         Reloaded {
@@ -112,19 +113,19 @@ impl Reloader {
     }
 
     fn apply(&self, config: Config) -> Result<(), String> {
-        let (taken, answer) = sync_channel(1);
-        let letter = Letter {
+        let (reply, result) = sync_channel(1);
+        let request = ReloadRequest {
             plan: config.plan,
             snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
             notify: config.notify,
-            taken,
+            reply,
         };
-        let letters = self.letters.lock().unwrap_or_else(PoisonError::into_inner);
-        if letters.send(letter).is_ok() {
-            match answer.recv_timeout(TAKEN_WITHIN) {
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        if requests.send(request).is_ok() {
+            match result.recv_timeout(REPLY_WITHIN) {
                 Ok(result) => result?,
                 Err(_) => {
-                    tracing::warn!("the engine is busy and takes the new configuration later");
+                    tracing::warn!("the engine is busy and applies the new configuration later");
                 }
             }
         }

@@ -1,9 +1,9 @@
-//! The application, bound and then run.
+//! The application: bound first, then run.
 //!
-//! The end goes in this order: `/ready` turns 503, records are no longer read, a last snapshot goes to
-//! disk, its offsets are committed, the consumers leave the group, HTTP goes on for the linger time so
-//! that the last values are scraped, and closes. If all that takes longer than `shutdown_within`, the
-//! process ends anyway, saying so: what is on disk is a whole snapshot, older by one interval at most.
+//! Shutdown has this order: `/ready` turns 503, reading stops, a last snapshot is written, its offsets are
+//! committed, the consumers leave the group, HTTP stays up for the linger time so that the last values
+//! are scraped, and closes. If that takes longer than `shutdown_within`, the process ends with an error
+//! instead. The disk then holds a whole snapshot that is at most one interval old.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,30 +13,26 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use super::alarms::Alarms;
-
-use super::begin::begin;
-
-use super::fault::Fault;
-use super::intake::{Intake, wrong};
-
 use super::clock;
-use super::records::Records;
+use super::engine_loop::{EngineLoop, Timers};
+use super::error::AppError;
+use super::ingest::consumer::SourceConsumer;
+use super::outputs::alerts::AlertDispatcher;
+use super::outputs::audit::AuditLog;
+use super::outputs::snapshots::{SnapshotThread, StateDir};
 use super::reload::Reloader;
+use super::restore::restore;
 use super::setup::{Setup, Source};
-use super::snapshots::{Keeper, StateDir};
 use super::stop::Stop;
-use super::work::{Feed, Pace, Work, part};
 use crate::config::Verdicts;
 use crate::http;
-use crate::kafka::{Consumer, DeadLetter, KafkaError};
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
 
-/// An application that holds all it needs and does nothing yet.
+/// An application that holds all its resources and does nothing yet.
 pub struct App {
-    work: Work,
+    engine: EngineLoop,
     listener: TcpListener,
     published: Arc<Published>,
     reloader: Option<Arc<Reloader>>,
@@ -45,29 +41,32 @@ pub struct App {
 }
 
 impl App {
-    /// Locks the state directory, restores its snapshot, takes the port, and makes the consumers.
-    /// A broker that does not answer is no fault: the clients go on trying, and `/ready` says so.
-    pub fn bind(setup: Setup) -> Result<App, Fault> {
+    /// Locks the state directory, restores its snapshot, takes the port, and creates the consumers. A
+    /// broker that does not answer is no error: the clients keep trying, and `/ready` has the reason.
+    pub fn bind(setup: Setup) -> Result<App, AppError> {
         let published = Arc::new(Published::new(setup.limits));
-        published.not_ready("state", "restoring");
         let judges_all = setup.moving.is_some() && setup.verdicts == Verdicts::All;
-        match judges_all {
-            true => published.not_ready("state topic", "not read yet"),
-            false => setup.sources.iter().for_each(|source| {
-                published.not_ready(&part(source), "joining the group");
-            }),
+        let mut suspended = Vec::new();
+        published.not_ready("state", "restoring");
+        if judges_all {
+            published.not_ready("state topic", "not read yet");
+            suspended.push("state topic".to_owned());
+        } else {
+            for source in &setup.sources {
+                published.not_ready(&source.part(), "joining the group");
+            }
         }
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&setup.state)?;
         let spill = SpillStore::new(&setup.state);
-        let spill = Arc::new(spill.map_err(|error| Fault::Unavailable(error.to_string()))?);
-        let (engine, topics) = begin(&setup, &dir, &spill, &published)?;
+        let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
+        let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
         published.ready("state");
         let hash = setup.keys.hash();
-        let (reloader, letters) = match setup.file {
+        let (reloader, reloads) = match setup.file {
             Some(file) => {
-                let made = Reloader::new(file, setup.keys, Arc::clone(&published));
-                (Some(Arc::new(made.0)), Some(made.1))
+                let (reloader, requests) = Reloader::new(file, setup.keys, Arc::clone(&published));
+                (Some(Arc::new(reloader)), Some(requests))
             }
             None => (None, None),
         };
@@ -79,46 +78,38 @@ impl App {
             facts.config.hash = hash;
             facts.config.loaded_ms = Some(clock::now_ms());
         });
-        let registry = match setup.registry {
-            None => None,
-            Some(options) => Some(Arc::new(Registry::new(options).map_err(|error| {
-                Fault::Unavailable(format!("cannot start a thread: {error}"))
-            })?)),
-        };
+        let registry = setup.registry.map(Registry::new).transpose();
+        let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
         let kafka = setup.sources.first().map(|s| &s.kafka);
-        let moving = engine.may_move();
         let mut notify = setup.notify;
-        if engine.counts_only() {
-            // Who judges tells.
+        if engines.counts_only() {
+            // The process that judges sends the notifications.
             notify.sinks.clear();
         }
-        let alarms = Alarms::start(notify, (&setup.state, moving), kafka, &published)?;
-        let records = Records::start(&setup.state, setup.records_max)?;
-        let work = Work {
-            records,
-            alarms: Some(alarms),
-            engine,
-            feeds: match judges_all {
+        let directory = (setup.state.as_path(), engines.may_move());
+        let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
+        let audit = AuditLog::start(&setup.state, setup.records_max)?;
+        let engine = EngineLoop {
+            audit,
+            alerts: Some(alerts),
+            engines,
+            consumers: match judges_all {
                 true => Vec::new(),
-                false => feeds(setup.sources, registry.as_ref())?,
+                false => consumers(setup.sources, registry.as_ref())?,
             },
             registry,
             topics,
-            keeper: Keeper::start(dir)?,
+            snapshots: SnapshotThread::start(dir)?,
             snapshot_every: setup.snapshot_every,
             published: Arc::clone(&published),
-            pace: Pace::default(),
-            held_back: false,
-            // Ready once nothing is said against it.
-            barred: match judges_all {
-                true => vec!["state topic".to_owned()],
-                false => Vec::new(),
-            },
+            timers: Timers::default(),
+            disk_behind: false,
+            suspended,
             spill,
-            letters,
+            reloads,
         };
         Ok(App {
-            work,
+            engine,
             listener,
             reloader,
             published,
@@ -127,32 +118,32 @@ impl App {
         })
     }
 
-    /// What the application shows, readable before, while and after it runs.
+    /// The published state, readable before, during and after the run.
     pub fn published(&self) -> Arc<Published> {
         Arc::clone(&self.published)
     }
 
-    /// Who reads the configuration again, where there is a file.
+    /// Reloads the configuration, where there is a file.
     pub fn reloader(&self) -> Option<Arc<Reloader>> {
         self.reloader.clone()
     }
 
     /// Address of the HTTP server.
-    pub fn address(&self) -> Result<SocketAddr, Fault> {
+    pub fn address(&self) -> Result<SocketAddr, AppError> {
         self.listener.local_addr().map_err(|error| {
-            Fault::Unavailable(format!("the listening socket has no address: {error}"))
+            AppError::Unavailable(format!("the listening socket has no address: {error}"))
         })
     }
 
-    /// The engine's work without HTTP around it, for those who take its turns themselves.
-    pub fn into_work(self) -> Work {
-        self.work
+    /// The engine's loop without HTTP, for callers that take its steps themselves.
+    pub fn into_loop(self) -> EngineLoop {
+        self.engine
     }
 
-    /// Runs until the flag goes up, and ends in order.
-    pub async fn run(self, stop: Stop) -> Result<(), Fault> {
+    /// Runs until the flag is set, and shuts down in order.
+    pub async fn run(self, stop: Stop) -> Result<(), AppError> {
         let server = tokio::net::TcpListener::from_std(self.listener)
-            .map_err(|error| Fault::Unavailable(format!("cannot serve http: {error}")))?;
+            .map_err(|error| AppError::Unavailable(format!("cannot serve http: {error}")))?;
         let closing = Stop::new();
         let close = closing.clone();
         let serving = tokio::spawn(http::serve(
@@ -164,28 +155,28 @@ impl App {
         ));
         let (done, mut ended) = oneshot::channel();
         let flag = stop.clone();
-        let work = self.work;
+        let engine = self.engine;
         thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || {
-                let _ = done.send(work.until(&flag));
+                let _ = done.send(engine.run(&flag));
             })
-            .map_err(|error| Fault::Unavailable(format!("cannot start a thread: {error}")))?;
+            .map_err(AppError::no_thread)?;
 
         tokio::select! {
             () = stop.wait() => {}
             end = &mut ended => {
                 self.published.drain();
-                let fault = match end {
-                    Ok(Err(fault)) => {
-                        // The last scrape tells why.
+                let error = match end {
+                    Ok(Err(error)) => {
+                        // The last scrape shows the reason.
                         sleep(self.linger).await;
-                        fault
+                        error
                     }
-                    _ => Fault::Broken("the engine ended by itself; its panic is printed above".to_owned()),
+                    _ => AppError::Internal("the engine ended by itself; its panic is printed above".to_owned()),
                 };
                 closing.now();
-                return Err(fault);
+                return Err(error);
             }
         }
         self.published.drain();
@@ -195,47 +186,47 @@ impl App {
                 result?;
             }
             Ok(Err(_)) => {
-                return Err(Fault::Broken(
-                    "the engine broke while it was stopping".to_owned(),
+                return Err(AppError::Internal(
+                    "the engine panicked during shutdown".to_owned(),
                 ));
             }
             Err(_) => {
-                return Err(Fault::Unavailable(format!(
-                    "no orderly end within {:?}; the last whole snapshot stands",
+                return Err(AppError::Unavailable(format!(
+                    "shutdown took longer than {:?}; the last whole snapshot stays valid",
                     self.shutdown_within
                 )));
             }
         }
         closing.now();
-        // The server's own end is bounded by its timeouts.
+        // The timeouts of the server bound its shutdown.
         let _ = serving.await;
         Ok(())
     }
 }
 
-/// Takes the port, so that one in use is found before anything starts.
-fn listen(address: &str) -> Result<TcpListener, Fault> {
+/// Takes the port, so that a port in use is found before anything starts.
+fn listen(address: &str) -> Result<TcpListener, AppError> {
     let listener = TcpListener::bind(address).map_err(|error| {
-        Fault::Unavailable(format!(
+        AppError::Unavailable(format!(
             "cannot listen on {address}: {error}; choose another with [http] listen or --listen"
         ))
     })?;
     listener
         .set_nonblocking(true)
-        .map_err(|error| Fault::Unavailable(format!("cannot listen on {address}: {error}")))?;
+        .map_err(|error| AppError::Unavailable(format!("cannot listen on {address}: {error}")))?;
     Ok(listener)
 }
 
-fn feeds(sources: Vec<Source>, registry: Option<&Arc<Registry>>) -> Result<Vec<Feed>, Fault> {
+fn consumers(
+    sources: Vec<Source>,
+    registry: Option<&Arc<Registry>>,
+) -> Result<Vec<SourceConsumer>, AppError> {
     let mut base = 0;
-    let mut feeds = Vec::new();
+    let mut consumers = Vec::new();
     for source in sources {
-        let mut intake = Intake::of(&source, base, registry)?;
-        let wrong = |error: KafkaError| wrong(&source, &error);
-        let consumer = Consumer::new(&source.kafka).map_err(wrong)?;
-        intake.dead = DeadLetter::new(&source.kafka).map_err(wrong)?;
-        base += source.kafka.topics.len() as u16;
-        feeds.push(Feed::new(source, consumer, intake));
+        let topics = source.kafka.topics.len() as u16;
+        consumers.push(SourceConsumer::new(source, base, registry)?);
+        base += topics;
     }
-    Ok(feeds)
+    Ok(consumers)
 }

@@ -1,27 +1,41 @@
-//! What the application needs to know, as plain values: made from a loaded configuration, or by a test.
+//! The options of an application as plain values, from a loaded configuration or from a test.
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::depot::DepotOptions;
-use super::engine::Plan;
+use super::cluster::checkpoint_store::CheckpointOptions;
+use super::error::AppError;
 use crate::config::live::Keys;
 use crate::config::{Config, JoinOptions, SourceOptions, Verdicts};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
+use crate::monitor::Plan;
 use crate::notify::NotifyOptions;
 use crate::registry::RegistryOptions;
 use crate::telemetry::Limits;
 
-/// One consumer and the shape of its records.
+/// One consumer and the format of its records.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Membership and topics.
+    /// Brokers, group and topics.
     pub kafka: KafkaOptions,
-    /// Shape of the records.
+    /// Format of the records.
     pub decode: DecodeOptions,
-    /// Outcomes that come apart.
+    /// Outcomes in records of their own.
     pub join: Option<JoinOptions>,
+}
+
+impl Source {
+    /// The name under which its readiness is published.
+    pub fn part(&self) -> String {
+        format!("kafka {}", self.kafka.topics.join(","))
+    }
+
+    /// An error in the options of this source.
+    pub fn error(&self, error: &dyn Display) -> AppError {
+        AppError::Config(format!("source {}: {error}", self.kafka.topics.join(",")))
+    }
 }
 
 impl From<SourceOptions> for Source {
@@ -37,42 +51,42 @@ impl From<SourceOptions> for Source {
 /// Everything [`App::bind`](super::App::bind) needs.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// What to monitor.
+    /// The models to monitor and how.
     pub plan: Plan,
-    /// Where from, at least one.
+    /// The sources, at least one.
     pub sources: Vec<Source>,
-    /// Where schemas are, when records need them.
+    /// The schema registry, where records need one.
     pub registry: Option<RegistryOptions>,
-    /// Where alerts go.
+    /// Where notifications go.
     pub notify: NotifyOptions,
     /// `host:port` of the HTTP server; port 0 takes any free one.
     pub listen: String,
     /// Directory of the snapshots; created when missing, locked while running.
     pub state: PathBuf,
-    /// How state moves between processes, where it does.
-    pub moving: Option<DepotOptions>,
-    /// Over whose events verdicts are, where it does.
+    /// The state topic, where partitions move between processes with their state.
+    pub moving: Option<CheckpointOptions>,
+    /// With a state topic: which partitions the verdicts of this process cover.
     pub verdicts: Verdicts,
-    /// How long verdicts over all partitions wait for one.
+    /// How long verdicts over all partitions wait for a missing partition.
     pub missing_after: Duration,
-    /// Values of all keys of the configuration.
+    /// The values of all configuration keys.
     pub keys: Keys,
-    /// Its file, where it may be read again.
+    /// The configuration file, where it can be reloaded.
     pub file: Option<PathBuf>,
     /// Time between two snapshots.
     pub snapshot_every: Duration,
-    /// Records of changes of alerts that are kept.
+    /// Maximum number of audit entries.
     pub records_max: usize,
     /// Limits of what is published.
     pub limits: Limits,
-    /// How long HTTP goes on after the last snapshot.
+    /// How long HTTP stays up after the last snapshot.
     pub linger: Duration,
-    /// How long an orderly end may take.
+    /// How long a shutdown may take.
     pub shutdown_within: Duration,
 }
 
 impl Setup {
-    /// What a loaded configuration says, with an orderly end of thirty seconds and no linger.
+    /// The options of a loaded configuration, with a shutdown of at most thirty seconds and no linger.
     pub fn of(config: Config) -> Setup {
         let keys = config.keys();
         let moving = config.moving();
@@ -82,7 +96,7 @@ impl Setup {
                 source.kafka.followers = source.join.as_ref().map_or(0, |j| j.topics.len());
             }
         }
-        let moving = moving.map(|(kafka, topic)| DepotOptions {
+        let moving = moving.map(|(kafka, topic)| CheckpointOptions {
             kafka,
             groups: sources
                 .iter()

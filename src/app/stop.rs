@@ -1,12 +1,11 @@
-//! The end of the world, handed in: a flag that threads read and tasks wait for.
+//! The stop flag: threads read it and tasks wait for it.
 //!
-//! Whoever may end the application holds a [`Stop`]: the signal handler of `run`, the timer of `demo`,
-//! a test. Nothing in [`super`] reaches for a signal by itself but [`Stop::on_signals`], which the verbs
-//! call.
+//! Every caller that may end the application holds a [`Stop`]: the signal handler of `run`, the timer of
+//! `demo`, a test. Only [`Stop::on_signals`], which the commands call, handles signals.
 
 use tokio::sync::watch;
 
-/// A flag that goes up once. Clones are the same flag.
+/// A flag that is set once. Clones share the flag.
 #[derive(Debug, Clone)]
 pub struct Stop {
     flag: watch::Sender<bool>,
@@ -19,32 +18,32 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// A flag that is down.
+    /// A flag that is not set.
     pub fn new() -> Stop {
         Stop {
             flag: watch::Sender::new(false),
         }
     }
 
-    /// Puts it up.
+    /// Sets the flag.
     pub fn now(&self) {
         self.flag.send_replace(true);
     }
 
-    /// Whether it is up.
+    /// Whether the flag is set.
     pub fn asked(&self) -> bool {
         *self.flag.borrow()
     }
 
-    /// Waits until it is up.
+    /// Waits until the flag is set.
     pub async fn wait(&self) {
         let mut flag = self.flag.subscribe();
-        // An error means that all senders are gone, and `self` is one.
-        let _ = flag.wait_for(|&up| up).await;
+        // An error would mean that all senders are gone, but `self` is one.
+        let _ = flag.wait_for(|&set| set).await;
     }
 
-    /// Puts the flag up at the first SIGTERM or SIGINT. A second one ends the process at once, with the
-    /// code a shell gives to a process that died of SIGINT: whoever presses Ctrl-C twice means it.
+    /// Sets the flag at the first SIGTERM or SIGINT. A second signal ends the process at once, with the
+    /// exit code that a shell reports for SIGINT.
     pub async fn on_signals(self) {
         first_signal().await;
         self.now();
@@ -72,7 +71,7 @@ async fn first_signal() {
 
 async fn interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
-        // No handler can be had: the process then dies of the signal itself, as it would without us.
+        // Without a handler the signal itself ends the process.
         std::future::pending::<()>().await;
     }
 }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
-use crate::app::alarms::carrier;
 use crate::app::clock;
+use crate::app::outputs::alerts::topic_sink;
 use crate::config::Config;
 use crate::http::client;
 use crate::notify::SinkOptions;
@@ -285,7 +285,7 @@ fn test(config: &std::path::Path, only: Option<&str>) -> Exit {
         return Exit::Config;
     }
     let kafka = config.sources.first().map(|s| &s.kafka);
-    let carriers = |sink: &SinkOptions| carrier(kafka, sink);
+    let carriers = |sink: &SinkOptions| topic_sink(kafka, sink);
     let now_ms = clock::now_ms();
     let fires = Notice::trial(now_ms, links(options, "/"));
     let ends = fires.ended(now_ms, "the test is over");

@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use super::exit::{self, Exit};
 use super::meter::Meter;
 use super::range;
-use crate::app::Fault;
-use crate::app::backtest::{self, Outcome, Signal, Span};
-use crate::app::passage::Progress;
-use crate::app::range::Range;
+use crate::app::AppError;
 use crate::app::replay::Input;
+use crate::app::replay::Progress;
+use crate::app::replay::backtest::{self, PolicyOutcome, Signal, Span};
+use crate::app::replay::topics::Range;
 use crate::config::Config;
 use crate::kafka::Watermarks;
 use crate::report::table::{self, Cell, Paint};
@@ -53,7 +53,7 @@ struct Policy<'a> {
     /// Letter in the table.
     letter: String,
     path: &'a Path,
-    outcome: Outcome,
+    outcome: PolicyOutcome,
 }
 
 /// Replays the files or topics under each configuration.
@@ -118,14 +118,14 @@ fn one(
     path: &Path,
     input: &mut Input<'_>,
     progress: Progress<'_>,
-) -> Result<Outcome, Fault> {
+) -> Result<PolicyOutcome, AppError> {
     let name = path.display();
     let outcome = backtest::backtest(config, input, progress)?;
     if outcome.tally.observed == 0 {
         let why = (outcome.tally.first_rejected.as_deref())
             .unwrap_or("they have no outcome, or came too late");
         let records = outcome.tally.records;
-        return Err(Fault::Data(format!(
+        return Err(AppError::Data(format!(
             "under {name} none of {records} records counts in a window: {why}"
         )));
     }

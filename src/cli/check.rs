@@ -15,7 +15,7 @@ use crate::config::{Config, SourceOptions, Verdicts, reference};
 use crate::kafka;
 use crate::kafka::StateTopic;
 use crate::registry::RegistryOptions;
-use crate::store::parcel::CHUNK_BYTES;
+use crate::store::checkpoint::CHUNK_BYTES;
 
 const EXAMPLES: &str = "\
 Examples:

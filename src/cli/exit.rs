@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use crate::app::Fault;
+use crate::app::AppError;
 
 /// The ways the process ends. The number is part of the command line's contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +38,13 @@ impl From<Exit> for ExitCode {
 
 impl Exit {
     /// Prints the fault on standard error, and names its code.
-    pub fn of(fault: &Fault) -> Exit {
+    pub fn of(fault: &AppError) -> Exit {
         eprintln!("error: {fault}");
         match fault {
-            Fault::Config(_) => Exit::Config,
-            Fault::Data(_) => Exit::Data,
-            Fault::Unavailable(_) => Exit::Unavailable,
-            Fault::Broken(_) => Exit::Software,
+            AppError::Config(_) => Exit::Config,
+            AppError::Data(_) => Exit::Data,
+            AppError::Unavailable(_) => Exit::Unavailable,
+            AppError::Internal(_) => Exit::Software,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::exit::{self, Exit};
-use crate::app::records::{FOLDER, list};
+use crate::app::outputs::audit::{FOLDER, list};
 use crate::http::rfc3339;
 use crate::report::record::Record;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::clock;
-use crate::app::range::Range;
+use crate::app::replay::topics::Range;
 use crate::decode::parse_time;
 use crate::kafka::Bound;
 

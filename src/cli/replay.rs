@@ -7,14 +7,14 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::exit::{self, Exit};
 use super::meter::Meter;
 use super::range;
-use crate::app::Fault;
-use crate::app::engine::Engine;
+use crate::app::AppError;
+use crate::app::replay::Tally;
 use crate::app::replay::{self, Input};
-use crate::app::witness::Tally;
 use crate::config::value::Outside;
 use crate::config::{Config, Problem};
 use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport};
 use crate::kafka::Watermarks;
+use crate::monitor::Engine;
 use crate::report::table::{self, Cell};
 use crate::report::{comparison, evaluation};
 
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Exit {
             }
             Exit::Config
         }
-        Err(Stopped::Fault(fault)) => Exit::of(&fault),
+        Err(Stopped::Failed(fault)) => Exit::of(&fault),
     }
 }
 
@@ -85,7 +85,7 @@ pub fn run(args: &Args) -> Exit {
 enum Stopped {
     Usage(String),
     Config(Vec<Problem>),
-    Fault(Fault),
+    Failed(AppError),
 }
 
 fn start(args: &Args) -> Result<(), Stopped> {
@@ -125,9 +125,9 @@ fn start(args: &Args) -> Result<(), Stopped> {
     let progress = |done, total| meter.at((0, 1), done, total);
     let replayed = replay::replay(config, &mut input, &mut told, &progress);
     meter.done();
-    let (engine, tally) = replayed.map_err(Stopped::Fault)?;
+    let (engine, tally) = replayed.map_err(Stopped::Failed)?;
     if tally.observed == 0 {
-        return Err(Stopped::Fault(Fault::Data(format!(
+        return Err(Stopped::Failed(AppError::Data(format!(
             "none of {} records counts in a window: {}",
             tally.records,
             tally

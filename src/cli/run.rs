@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::exit::{self, Exit};
-use crate::app::{App, Fault, Reloader, Setup, Stop};
+use crate::app::{App, AppError, Reloader, Setup, Stop};
 use crate::config::Config;
 use crate::telemetry;
 
@@ -74,8 +74,8 @@ async fn reload_on_hangup(reloader: Arc<Reloader>) {
 #[cfg(not(unix))]
 async fn reload_on_hangup(_: Arc<Reloader>) {}
 
-fn start(args: &Args, config: Config) -> Result<(), Fault> {
-    telemetry::log::start(&config.log).map_err(Fault::Config)?;
+fn start(args: &Args, config: Config) -> Result<(), AppError> {
+    telemetry::log::start(&config.log).map_err(AppError::Config)?;
     let mut setup = Setup::of(config);
     setup.file = Some(args.config.clone());
     setup.linger = args.linger;
@@ -91,7 +91,7 @@ fn start(args: &Args, config: Config) -> Result<(), Fault> {
         .thread_name("http")
         .enable_all()
         .build()
-        .map_err(|error| Fault::Unavailable(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| AppError::Unavailable(format!("cannot start the runtime: {error}")))?;
     let stop = Stop::new();
     runtime.spawn(stop.clone().on_signals());
     if let Some(reloader) = app.reloader() {

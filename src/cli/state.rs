@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::state_topic;
-use crate::app::snapshots::{StateDir, in_use};
+use crate::app::outputs::snapshots::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
-use crate::store::inspect::{FileReport, Inspection, Role, inspect};
-use crate::store::snapshot::SubjectState;
+use crate::monitor::snapshot::StreamState;
+use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::{Loaded, transfer};
 
 const EXAMPLES: &str = "\
@@ -141,13 +141,13 @@ fn held(loaded: &Loaded) -> String {
         loaded.path.display(),
         s.topics.len(),
         s.partitions.positions().count(),
-        streams(&s.subjects),
+        streams(&s.streams),
         human(journals as u64)
     )
 }
 
-fn streams(subjects: &[SubjectState]) -> usize {
-    subjects.iter().map(|s| s.judges.len()).sum()
+fn streams(streams: &[StreamState]) -> usize {
+    streams.iter().map(|s| s.judges.len()).sum()
 }
 
 fn look(directory: &Path, json: bool) -> Exit {
@@ -178,15 +178,15 @@ fn said_of(file: &FileReport, found: &Inspection) -> String {
     }
     let newest = found.newest.as_ref().ok().and_then(Option::as_ref);
     match file.role {
-        Role::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
+        FileRole::Snapshot if newest.is_some_and(|l| l.path == file.path) => {
             "whole; a start goes on from it".to_owned()
         }
-        Role::Snapshot => "whole".to_owned(),
-        Role::Journal => "journal of pending predictions".to_owned(),
-        Role::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
-        Role::Part => "left by a crash; not read".to_owned(),
-        Role::Lock => "lock".to_owned(),
-        Role::Unknown => "not a file of trueline".to_owned(),
+        FileRole::Snapshot => "whole".to_owned(),
+        FileRole::Journal => "journal of pending predictions".to_owned(),
+        FileRole::Alerts => "alerts that were told, silences, acknowledgements".to_owned(),
+        FileRole::Part => "left by a crash; not read".to_owned(),
+        FileRole::Lock => "lock".to_owned(),
+        FileRole::Unknown => "not a file of trueline".to_owned(),
     }
 }
 
@@ -248,30 +248,30 @@ fn held_lines(loaded: &Loaded, lines: &mut Vec<String>) {
             model.views.join(", "),
             windows.join(", "),
             model.grid.level,
-            rfc3339(model.closed_ms)
+            rfc3339(model.sealed_until_ms)
         ));
     }
-    for subject in &s.subjects {
+    for stream in &s.streams {
         lines.push(format!(
             "  stream {}/{}/{}: newest event {}, {} open panes, {}",
-            subject.name,
-            subject.version,
-            subject.segment,
-            rfc3339(subject.newest_ms),
-            subject.open.len(),
-            verdicts(subject).join("; ")
+            stream.name,
+            stream.version,
+            stream.segment,
+            rfc3339(stream.newest_ms),
+            stream.open.len(),
+            verdicts(stream).join("; ")
         ));
     }
 }
 
 /// The verdict of each window, view by view.
-fn verdicts(subject: &SubjectState) -> Vec<String> {
+fn verdicts(stream: &StreamState) -> Vec<String> {
     let of = |judge: &crate::judge::JudgeState| {
         let each = judge.memories.iter();
         let each = each.map(|m| format!("{} (n {})", m.verdict, m.n));
         each.collect::<Vec<String>>().join(", ")
     };
-    subject.judges.iter().map(of).collect()
+    stream.judges.iter().map(of).collect()
 }
 
 fn as_json(directory: &Path, found: &Inspection) -> Value {
@@ -302,14 +302,14 @@ fn newest_json(loaded: &Loaded) -> Value {
             "offset": o.offset,
         })
     });
-    let streams = s.subjects.iter().map(|subject| {
+    let streams = s.streams.iter().map(|stream| {
         json!({
-            "model": subject.name,
-            "version": subject.version,
-            "segment": subject.segment,
-            "newest_ms": subject.newest_ms,
-            "open_panes": subject.open.len(),
-            "verdicts": verdicts(subject),
+            "model": stream.name,
+            "version": stream.version,
+            "segment": stream.segment,
+            "newest_ms": stream.newest_ms,
+            "open_panes": stream.open.len(),
+            "verdicts": verdicts(stream),
         })
     });
     let total = s.counters.total();

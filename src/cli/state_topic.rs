@@ -15,14 +15,14 @@ use crate::config::Config;
 use crate::config::bounds::human;
 use crate::http::rfc3339;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
-use crate::store::Snapshot;
-use crate::store::parcel::Found;
-use crate::store::shelves::{Claim, ShelfReport, Shelves};
+use crate::monitor::Snapshot;
+use crate::store::reader::FoundCheckpoint;
+use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 
 /// What lies in one partition of the topic.
 struct Home {
     partition: i32,
-    shelves: Vec<ShelfReport>,
+    shelves: Vec<PartitionReport>,
     strange: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ fn read(kafka: KafkaOptions, topic: &str) -> Result<Vec<Home>, KafkaError> {
 fn home(options: &KafkaOptions, span: Span) -> Result<Home, KafkaError> {
     let partition = span.partition;
     let mut reader = RangeReader::new(options, vec![span])?;
-    let mut shelves = Shelves::default();
+    let mut shelves = TopicReport::default();
     while let Some(step) = reader.step()? {
         let Step::Record(owned) = step else { continue };
         let r = owned.record();
@@ -128,7 +128,7 @@ fn as_text(topic: &str, homes: &[Home], now_ms: i64) -> String {
     lines.join("\n") + "\n"
 }
 
-fn told(shelf: &ShelfReport, now_ms: i64, lines: &mut Vec<String>) {
+fn told(shelf: &PartitionReport, now_ms: i64, lines: &mut Vec<String>) {
     if let Some(claim) = &shelf.claim {
         let (at, by) = (moment(claim.at_ms, now_ms), claimant(claim));
         lines.push(format!(
@@ -182,8 +182,8 @@ fn moment(ms: Option<i64>, now_ms: i64) -> String {
 }
 
 /// What a parcel holds, in a line.
-fn held(found: &Found) -> String {
-    let (s, memories) = (&found.parcel.snapshot, &found.parcel.memories);
+fn held(found: &FoundCheckpoint) -> String {
+    let (s, memories) = (&found.checkpoint.snapshot, &found.checkpoint.verdicts);
     let next =
         positions(s).map(|(topic, partition, offset)| format!("{topic}[{partition}] {offset}"));
     let next: Vec<String> = next.collect();
@@ -219,17 +219,17 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
         c.as_ref()
             .map(|c| json!({ "epoch": c.epoch, "by": claimant(c), "at_ms": c.at_ms }))
     };
-    let faults = |all: &[(String, crate::store::Fault)]| {
-        let one = |(key, fault): &(String, crate::store::Fault)| json!({ "key": key, "fault": fault.to_string() });
+    let faults = |all: &[(String, crate::store::FormatError)]| {
+        let one = |(key, fault): &(String, crate::store::FormatError)| json!({ "key": key, "fault": fault.to_string() });
         all.iter().map(one).collect::<Value>()
     };
-    let parcel = |found: &Found| {
-        let s = &found.parcel.snapshot;
+    let parcel = |found: &FoundCheckpoint| {
+        let s = &found.checkpoint.snapshot;
         let next = positions(s).map(
             |(topic, partition, offset)| json!({ "topic": topic, "partition": partition, "offset": offset }),
         );
         let streams =
-            found.parcel.memories.iter().map(
+            found.checkpoint.verdicts.iter().map(
                 |m| json!({ "stream": m.stream.to_string(), "alert": m.alert.state.as_str() }),
             );
         let total = s.counters.total();
@@ -242,7 +242,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
             "streams": streams.collect::<Value>(),
         })
     };
-    let shelf = |home: i32, s: &ShelfReport| {
+    let shelf = |home: i32, s: &PartitionReport| {
         let refused = match &s.found {
             Ok(Some(found)) => faults(&found.refused),
             Ok(None) => json!([]),

@@ -1,15 +1,17 @@
 //! What late outcomes change of predictions that were counted, or left out, when they were mature.
 //!
-//! Of scores it is gathered by subject and pane, as sums that go out and sums that come in; of vectors it is a list in the
-//! order in which outcomes came. Both are taken by whoever keeps the sealed panes, and are exact there.
+//! Changes of scores are gathered by stream and pane, as sums that go out and sums that come in; changes of
+//! vectors are a list in the order in which outcomes came. Whoever keeps the sealed panes takes both, and
+//! applies them exactly.
 
-use super::collector::{Collector, ModelShape};
 use super::join::{JoinPlan, Revision};
+use super::shape::ModelShape;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
-use crate::window::{Correction, PendingVector, WholeVector};
+use crate::window::Correction;
+use crate::window::{FullVector, RetainedVector};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -28,7 +30,7 @@ struct Amended {
 /// Amended predictions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Amendments {
-    /// By subject and pane, one list for each; views of one prediction in a row.
+    /// By slot and pane, one list for each; views of one prediction in a row.
     scores: BTreeMap<(usize, i64), Vec<Amended>>,
     vectors: Vec<LateVector>,
 }
@@ -36,7 +38,8 @@ pub(super) struct Amendments {
 /// A late outcome of a prediction with vector views.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LateVector {
-    /// Slot of its subject.
+    /// Slot of its stream.
+    #[serde(skip)]
     pub slot: usize,
     /// Source of the prediction.
     pub source: u16,
@@ -82,24 +85,27 @@ impl LateVector {
     }
 
     /// Its vector.
-    pub fn waited(&self) -> PendingVector<'_> {
-        PendingVector {
+    pub fn vector(&self) -> RetainedVector<'_> {
+        RetainedVector {
             ranked: Ranked {
                 values: &self.values,
                 classes: &self.classes,
             },
-            whole: (self.whole.as_ref()).map(|(rank, row)| WholeVector { rank: *rank, row }),
+            whole: (self.whole.as_ref()).map(|(rank, row)| FullVector { rank: *rank, row }),
             weight: self.weight,
         }
     }
 }
 
-impl Collector {
+impl Amendments {
     /// What late outcomes change in sealed panes, by slot, one correction for each view.
-    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
-        let all = std::mem::take(&mut self.amendments.scores);
+    pub(super) fn take_corrections<'m>(
+        &mut self,
+        shape_of: impl Fn(usize) -> Option<&'m ModelShape>,
+    ) -> Vec<(usize, Vec<Correction>)> {
+        let all = std::mem::take(&mut self.scores).into_iter();
         let correct = |((slot, start_ms), amended): ((usize, i64), Vec<Amended>)| {
-            let shape = &self.models[self.subject(slot)?.model];
+            let shape = shape_of(slot)?;
             let views = shape.views.len();
             let correction = |view| {
                 let mine = amended.iter().skip(view).step_by(views);
@@ -107,16 +113,14 @@ impl Collector {
             };
             Some((slot, (0..views).map(correction).collect()))
         };
-        all.into_iter().filter_map(correct).collect()
+        all.filter_map(correct).collect()
     }
 
     /// What late outcomes change of vector views, in the order in which they came.
-    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
-        std::mem::take(&mut self.amendments.vectors)
+    pub(super) fn take_vectors(&mut self) -> Vec<LateVector> {
+        std::mem::take(&mut self.vectors)
     }
-}
 
-impl Amendments {
     pub(super) fn add(&mut self, plan: &JoinPlan, r: Revision<'_>, models: &[ModelShape]) {
         let Some(shape) = models.get(usize::from(r.now.model)) else {
             return;
@@ -127,8 +131,10 @@ impl Amendments {
         let now = r.now.outcome.unwrap_or_default();
         let old = r.now.against(before.unwrap_or(now));
         if shape.has_vectors() {
-            let (ranked, mut row) = (r.now.ranked(shape.kept()), Vec::new());
-            let whole = r.now.whole(shape.kept(), shape.classes, &mut row);
+            let (ranked, mut row) = (r.now.ranked(shape.row_layout()), Vec::new());
+            let whole = r
+                .now
+                .full_vector(shape.row_layout(), shape.classes, &mut row);
             let rank = whole.map(|w| w.rank);
             self.vectors.push(LateVector {
                 slot: r.now.subject as usize,
@@ -167,7 +173,7 @@ fn correction<'a>(
 ) -> Correction {
     let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
     for a in amended {
-        // A pane has as many events as its subject could take, and this no more than the pane.
+        // A pane has as many events as its stream could take, and this no more than the pane.
         let add = |sums: &mut Sums, outcome| match a.weight {
             Some(weight) => sums.observe_weighted(a.score, outcome, weight),
             None => sums.observe(a.score, outcome),

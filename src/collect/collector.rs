@@ -9,100 +9,32 @@
 //! with the events themselves and not with the clock or with ticks, so a replay draws it where the
 //! live run did.
 //!
-//! Always: every record is counted once; an event counts for all views of its subject or for none.
+//! Always: every record is counted once; an event counts for all views of its stream or for none.
 
-use super::amend::Amendments;
+use super::amend::{Amendments, LateVector};
 use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
-use super::join::{self, JoinPlan, Joins, Kept};
+use super::join::{self, JoinPlan, Joins};
 use super::key::Names;
-use super::pairing::{Matches, PairShape, Pairing};
+use super::pairing::{Matches, Pairing, PairingState};
 use super::partition::Partitions;
 use super::rank::Rows;
-use super::segments::{Groups, Part, Segmenting};
-use super::subject::Subject;
-use super::table::Table;
+use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project};
+use super::stream::{PaneDelta, Stream};
+use super::streams::{Part, Segmenting, Streams};
 use super::tap::Tap;
-use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
-use crate::stats::sampling::Sampling;
-use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
-use crate::window::{Packed, Unlabelled};
-
-/// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
-pub const TIME_MIN_MS: i64 = 946_684_800_000;
-
-/// 2100-01-01, from which on none is: seconds taken for milliseconds end up far beyond.
-pub const TIME_MAX_MS: i64 = 4_102_444_800_000;
-
-/// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
-pub const NAME_MAX: usize = 512;
-
-/// What the collector must know of a model.
-#[derive(Debug, Clone)]
-pub struct ModelShape {
-    /// Name, or "*" for all others.
-    pub name: String,
-    /// What is tested of single scores.
-    pub views: Vec<View>,
-    /// How many of the largest probabilities are kept of a prediction that waits, for vector views.
-    pub depth: usize,
-    /// Seed of the ranks by which a sample of whole vectors is drawn, where a kernel view keeps one: they wait too.
-    pub sampled: Option<u64>,
-    /// Entries of a vector; 0: any number.
-    pub classes: usize,
-    /// Width of a base pane.
-    pub pane_ms: i64,
-    /// Allowed lateness.
-    pub lateness_ms: i64,
-    /// Cells.
-    pub grid: Grid,
-    /// How long its predictions wait for their outcomes; 0 where these come together.
-    pub maturity_ms: i64,
-    /// How long a sealed pane is held by some window.
-    pub held_ms: i64,
-    /// Its segments.
-    pub segmenting: Segmenting,
-    /// How its negatives were sampled; scores of the view `binary` are carried accordingly.
-    pub sampling: Sampling,
-    /// How its versions are compared, if they are.
-    pub compare: Option<PairShape>,
-}
-
-/// What an event needs to know of its model, in a quarter of a cache line.
-#[derive(Debug, Clone, Copy)]
-struct Way {
-    pane_ms: i64,
-    /// There is one view, the binary one, of scores as they come.
-    plain: bool,
-    /// Its versions are compared.
-    paired: bool,
-}
+use crate::window::Correction;
 
 /// Bounds of the collector.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
     /// Most streams.
     pub streams_max: usize,
-    /// Most open panes of a subject.
+    /// Most open panes of a stream.
     pub open_panes_max: usize,
     /// How far an event may be ahead of its arrival.
     pub future_max_ms: i64,
-}
-
-/// The sums of one subject over one sealed pane.
-#[derive(Debug, Clone)]
-pub struct PaneDelta {
-    /// Begin of the pane.
-    pub start_ms: i64,
-    /// End of the pane, exclusive.
-    pub end_ms: i64,
-    /// Events that came too late since the delta before.
-    pub late: u64,
-    /// Sums for each view, in the order of the model's.
-    pub views: Vec<Packed>,
-    /// Predictions whose outcome never came, for each view.
-    pub unlabelled: Vec<Unlabelled>,
 }
 
 /// See the module.
@@ -111,25 +43,18 @@ pub struct Collector {
     pub(super) models: Vec<ModelShape>,
     pub(super) bounds: Bounds,
     /// What an event needs to know of its model.
-    ways: Vec<Way>,
+    paths: Vec<FastPath>,
     /// Begin of the oldest pane of each model that is not sealed.
-    pub(super) closed_ms: Vec<i64>,
+    pub(super) sealed_until_ms: Vec<i64>,
     /// Frontier at which the next pane of any model seals.
     due_ms: i64,
     pub(super) partitions: Partitions,
     pub(super) counters: Counters,
-    pub(super) table: Table,
-    pub(super) subjects: Vec<Option<Subject>>,
-    /// Slots without a subject.
-    pub(super) vacant: usize,
-    pub(super) groups: Groups,
-    pub(super) streams: usize,
-    /// Slot of the subject of the last event.
-    pub(super) last: usize,
+    pub(super) streams: Streams,
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
     /// Scores of the prediction at hand with the class that makes their outcome true, by view, and what else is
-    /// [kept](join::Kept) of it.
+    /// [kept](join::RowLayout) of it.
     pub(super) expected: Vec<(Score, u32)>,
     /// Scratch: classes in falling order.
     pub(super) order: Vec<u32>,
@@ -142,7 +67,7 @@ pub struct Collector {
     pub(super) amendments: Amendments,
     /// Ids that versions share, by model.
     pub(super) pairings: Vec<Option<Pairing>>,
-    /// Somebody looks.
+    /// Where pairs are shown, while someone looks.
     pub(super) tap: Option<Box<Tap>>,
 }
 
@@ -162,19 +87,14 @@ impl Collector {
                 .map(|m| m.compare.clone().map(Pairing::new))
                 .collect(),
             tap: None,
-            ways: models.iter().map(Way::new).collect(),
-            closed_ms: vec![i64::MIN; models.len()],
+            paths: models.iter().map(FastPath::new).collect(),
+            sealed_until_ms: vec![i64::MIN; models.len()],
             due_ms: i64::MIN,
             models,
             bounds,
             partitions: Partitions::default(),
             counters: Counters::default(),
-            table: Table::default(),
-            subjects: Vec::new(),
-            vacant: 0,
-            groups: Groups::default(),
-            streams: 0,
-            last: 0,
+            streams: Streams::default(),
             seen: Vec::new(),
         }
     }
@@ -221,33 +141,55 @@ impl Collector {
         if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
-        match self.subject_of(event, false) {
+        match self.stream_of(event, false) {
             Ok(slot) => self.land(source, slot, event),
             Err(end) => end,
         }
     }
 
-    /// The subject of an event, begun if need be; `joined` events need no outcome.
+    /// The stream of an event, begun if need be; `joined` events need no outcome.
     #[inline]
-    pub(super) fn subject_of(
+    pub(super) fn stream_of(
         &mut self,
         event: &Event<'_>,
         joined: bool,
     ) -> Result<usize, Disposition> {
         let names = Names::new(event.model, event.version, event.segment);
-        let same = |slot: usize| {
-            let subject = self.subjects.get(slot).and_then(Option::as_ref);
-            subject.is_some_and(|s| s.key.is(&names))
-        };
-        if same(self.last) {
-            return Ok(self.last);
+        match self.streams.find(&names) {
+            Some(slot) => Ok(slot),
+            None => self.begin(event, joined),
         }
-        let h = names.hash();
-        if let Some(slot) = self.table.find(h, same) {
-            self.last = slot;
-            return Ok(slot);
+    }
+
+    /// A stream for the first event of its names, or the one that takes its events.
+    #[cold]
+    fn begin(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Disposition> {
+        let model = self.admit(event, joined).map_err(Disposition::Rejected)?;
+        let names = Names::new(event.model, event.version, event.segment);
+        let (shape, streams_max) = (&self.models[model], self.bounds.streams_max);
+        let slot = self.streams.begin(&names, model, shape, streams_max);
+        slot.ok_or(Disposition::Refused(Refusal::Streams))
+    }
+
+    /// The model of an event whose names are new: no stream begins for an event that is rejected.
+    fn admit(&mut self, event: &Event<'_>, joined: bool) -> Result<usize, Reason> {
+        if event.model.is_empty() {
+            return Err(Reason::EmptyKey);
         }
-        self.begin(event, h, joined)
+        let long = |s: &str| s.len() > NAME_MAX;
+        if long(event.model) || long(event.version) || long(event.segment) {
+            return Err(Reason::TooLarge);
+        }
+        if Part::of(event.segment) != Part::Segment {
+            return Err(Reason::Malformed);
+        }
+        let model = self.model_of(event.model).ok_or(Reason::UnknownModel)?;
+        if joined {
+            self.views_of(model, 0, event)?;
+        } else {
+            project(&self.models[model], event, &mut self.seen)?;
+        }
+        Ok(model)
     }
 
     pub(super) fn model_of(&self, name: &str) -> Option<usize> {
@@ -257,28 +199,28 @@ impl Collector {
 
     #[inline]
     fn land(&mut self, source: u16, slot: usize, event: &Event<'_>) -> Disposition {
-        let Some(subject) = self.subjects.get_mut(slot).and_then(Option::as_mut) else {
+        let Some(stream) = self.streams.get_mut(slot) else {
             return Disposition::Refused(Refusal::Streams);
         };
-        let (way, time) = (self.ways[subject.model], event.time_ms);
-        let only = match way.only(event) {
+        let (path, time) = (self.paths[stream.model], event.time_ms);
+        let only = match path.only(event) {
             Ok(only) => only,
             Err(reason) => return Disposition::Rejected(reason),
         };
         // An open pane is not before the line.
-        if let (Some(one), Some(pane)) = (only, subject.current(time, way.pane_ms)) {
+        if let (Some(one), Some(pane)) = (only, stream.current(time, path.pane_ms)) {
             if let Err(refusal) = pane.observe_one(one) {
                 return Disposition::Refused(refusal);
             }
-            subject.saw(time);
-            if subject.part == Part::Other {
+            stream.saw(time);
+            if stream.part == Part::Other {
                 self.counters.source_mut(source).other += 1;
             }
         } else if let Err(end) = self.land_elsewhere(source, slot, event, only) {
             return end;
         }
         self.partitions.observe(time);
-        if way.paired {
+        if path.paired {
             self.pair(slot, event, only);
         }
         if self.tap.is_some() {
@@ -297,34 +239,33 @@ impl Collector {
         event: &Event<'_>,
         only: Option<Scored>,
     ) -> Result<(), Disposition> {
-        let Some(subject) = self.subjects.get_mut(slot).and_then(Option::as_mut) else {
+        let Some(stream) = self.streams.get_mut(slot) else {
             return Err(Disposition::Refused(Refusal::Streams));
         };
-        let (shape, time) = (&self.models[subject.model], event.time_ms);
+        let (shape, time) = (&self.models[stream.model], event.time_ms);
         let mut renormalised = false;
         if only.is_none() {
             renormalised = project(shape, event, &mut self.seen).map_err(Disposition::Rejected)?;
         }
-        if subject.current(time, shape.pane_ms).is_none() {
+        if stream.current(time, shape.pane_ms).is_none() {
             let start = time - time.rem_euclid(shape.pane_ms);
-            if start < self.closed_ms[subject.model] {
-                subject.seen = true;
-                subject.late += 1;
+            if start < self.sealed_until_ms[stream.model] {
+                stream.miss();
                 self.partitions.observe(time);
                 return Err(Disposition::Late);
             }
             let panes_max = self.bounds.open_panes_max;
-            let turned = subject.turn_to(start, shape.views.len(), shape.grid, panes_max);
+            let turned = stream.turn_to(start, shape.views.len(), shape.grid, panes_max);
             turned.map_err(Disposition::Refused)?;
         }
-        let pane = subject.current(time, shape.pane_ms).ok_or(Refusal::Panes);
+        let pane = stream.current(time, shape.pane_ms).ok_or(Refusal::Panes);
         let taken = pane.and_then(|pane| match only {
             Some(one) => pane.observe_one(one),
             None => pane.observe(&self.seen, event.weight),
         });
         taken.map_err(Disposition::Refused)?;
-        subject.saw(time);
-        let other = subject.part == Part::Other;
+        stream.saw(time);
+        let other = stream.part == Part::Other;
         if renormalised || other {
             let source = self.counters.source_mut(source);
             source.renormalised += u64::from(renormalised);
@@ -336,7 +277,7 @@ impl Collector {
     /// Keeps an observation for the other versions of its model.
     #[inline(never)]
     fn pair(&mut self, slot: usize, event: &Event<'_>, only: Option<Scored>) {
-        let model = self.subject(slot).map(|s| s.model);
+        let model = self.streams.get(slot).map(|s| s.model);
         let Some((model, Some(pairing))) = model.map(|m| (m, &mut self.pairings[m])) else {
             return;
         };
@@ -357,8 +298,8 @@ impl Collector {
             return;
         };
         let name = |slot: u32| {
-            let subject = self.subject(slot as usize)?;
-            Some((subject.key.model(), subject.key.version()))
+            let stream = self.streams.get(slot as usize)?;
+            Some((stream.key.model(), stream.key.version()))
         };
         pairing.seal(line_ms, self.models[model].pane_ms, name, each);
         self.pairings[model] = Some(pairing);
@@ -369,16 +310,16 @@ impl Collector {
         self.pairings.get(model)?.as_ref()
     }
 
-    /// Puts back the rows of a snapshot, but those of subjects that did not come back; the subjects must be
+    /// Puts back the rows of a snapshot, without those of streams that did not come back; the streams must be
     /// back. `false` where they are of another shape.
-    pub fn put_back_pairing(&mut self, model: usize, state: super::PairingState) -> bool {
+    pub fn restore_pairing(&mut self, model: usize, state: PairingState) -> bool {
         let Some(mut pairing) = self.pairings[model].take() else {
             return true;
         };
         let sound = pairing.restore(state);
         let here = |slot: u32| {
-            self.subject(slot as usize)
-                .is_some_and(|s| s.model == model)
+            let stream = self.streams.get(slot as usize);
+            stream.is_some_and(|s| s.model == model)
         };
         pairing.retain(here);
         self.pairings[model] = Some(pairing);
@@ -398,7 +339,7 @@ impl Collector {
         let shape = &self.models[model];
         let watermark = self.partitions.frontier_ms()? - shape.lateness_ms - shape.maturity_ms;
         let line = watermark - watermark.rem_euclid(shape.pane_ms);
-        (line > self.closed_ms[model]).then_some(line)
+        (line > self.sealed_until_ms[model]).then_some(line)
     }
 
     /// The line of `model` after the newest event of all, for the end of input. It does not depend on
@@ -408,10 +349,12 @@ impl Collector {
         // Outcomes come after the last prediction; nothing is judged for their sake.
         let newest = match self.joins.plans() {
             [] => self.partitions.newest_ms(),
-            _ => self.subjects.iter().flatten().map(|s| s.newest_ms).max(),
+            _ => self.streams.iter().map(|(_, s)| s.newest_ms).max(),
         };
         let end = newest.map(|t| t - t.rem_euclid(pane_ms) + pane_ms);
-        end.map_or(self.closed_ms[model], |end| end.max(self.closed_ms[model]))
+        end.map_or(self.sealed_until_ms[model], |end| {
+            end.max(self.sealed_until_ms[model])
+        })
     }
 
     /// The line of `model` before which everything is mature at this event time; not before the present one.
@@ -419,12 +362,12 @@ impl Collector {
         let shape = &self.models[model];
         let at = now_ms.saturating_sub(shape.maturity_ms);
         let line = at.saturating_sub(at.rem_euclid(shape.pane_ms));
-        line.max(self.closed_ms[model])
+        line.max(self.sealed_until_ms[model])
     }
 
     /// The line of `model` up to which everything is sealed.
-    pub fn closed_ms(&self, model: usize) -> i64 {
-        self.closed_ms[model]
+    pub fn sealed_until_ms(&self, model: usize) -> i64 {
+        self.sealed_until_ms[model]
     }
 
     /// What is taken next is one more event of the record at `origin`, the last that was taken of its partition. It is
@@ -441,54 +384,82 @@ impl Collector {
 
     /// Moves `model`'s line. The caller has taken all panes before it.
     pub fn close(&mut self, model: usize, line_ms: i64) {
-        self.closed_ms[model] = self.closed_ms[model].max(line_ms);
+        self.sealed_until_ms[model] = self.sealed_until_ms[model].max(line_ms);
         let due = |(shape, closed): (&ModelShape, &i64)| {
             closed.saturating_add(shape.pane_ms + shape.lateness_ms + shape.maturity_ms)
         };
-        let all = self.models.iter().zip(&self.closed_ms).map(due);
+        let all = self.models.iter().zip(&self.sealed_until_ms).map(due);
         self.due_ms = all.min().unwrap_or(i64::MAX);
     }
 
-    /// Subjects of a model with their slots.
-    pub fn slots(&self, model: usize) -> impl Iterator<Item = (usize, &Subject)> {
-        let all = self.subjects.iter().enumerate();
-        all.filter_map(move |(slot, s)| s.as_ref().filter(|s| s.model == model).map(|s| (slot, s)))
+    /// All streams.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
     }
 
-    /// The subject in a slot.
-    pub fn subject(&self, slot: usize) -> Option<&Subject> {
-        self.subjects.get(slot)?.as_ref()
+    /// Puts back a stream of a snapshot into its slot; `false` where another is there.
+    pub fn restore_stream(&mut self, slot: usize, stream: Stream) -> bool {
+        let shape = &self.models[stream.model];
+        self.streams.restore(slot, stream, shape)
     }
 
-    /// The subject in a slot, to be changed.
-    pub fn subject_mut(&mut self, slot: usize) -> Option<&mut Subject> {
-        self.subjects.get_mut(slot)?.as_mut()
-    }
-
-    /// Slot of the subject of the last event that had one.
-    pub fn last_slot(&self) -> usize {
-        self.last
-    }
-
-    /// Number of slots, used or not.
-    pub fn slots_len(&self) -> usize {
-        self.subjects.len()
-    }
-
-    /// Seals the oldest pane of the subject if it begins before `line_ms`.
-    pub fn seal(&mut self, slot: usize, line_ms: i64) -> Option<PaneDelta> {
-        let subject = self.subjects.get_mut(slot)?.as_mut()?;
-        if subject.oldest_ms()? >= line_ms {
-            return None;
+    /// Takes out all panes of `model` that begin before `line_ms`, stream by stream.
+    pub fn take_panes(
+        &mut self,
+        model: usize,
+        line_ms: i64,
+        mut each: impl FnMut(&Stream, PaneDelta),
+    ) {
+        let pane_ms = self.models[model].pane_ms;
+        for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
+            while let Some(pane) = stream.seal(line_ms, pane_ms) {
+                each(stream, pane);
+            }
         }
-        let (start_ms, views, unlabelled) = subject.take_oldest()?;
-        Some(PaneDelta {
-            start_ms,
-            end_ms: start_ms + self.models[subject.model].pane_ms,
-            late: std::mem::take(&mut subject.late),
-            views,
-            unlabelled,
-        })
+    }
+
+    /// The end of the oldest open pane of a model with roll-ups, if that is before `line_ms`. The second
+    /// stage then merges the panes of one stretch of time after the other.
+    pub fn next_end_ms(&self, model: usize, line_ms: i64) -> i64 {
+        let shape = &self.models[model];
+        if !shape.segmenting.rollup {
+            return line_ms;
+        }
+        let streams = self.streams.iter().filter(|(_, s)| s.model == model);
+        let oldest = streams.filter_map(|(_, s)| s.oldest_ms()).min();
+        oldest.map_or(line_ms, |oldest| line_ms.min(oldest + shape.pane_ms))
+    }
+
+    /// What late outcomes change in sealed panes, one correction for each view.
+    pub fn take_corrections(&mut self) -> Vec<(usize, Vec<Correction>)> {
+        let (streams, models) = (&self.streams, &self.models);
+        self.amendments
+            .take_corrections(|slot| Some(&models[streams.get(slot)?.model]))
+    }
+
+    /// What late outcomes change of vector views, in the order in which they came.
+    pub fn take_late_vectors(&mut self) -> Vec<LateVector> {
+        self.amendments.take_vectors()
+    }
+
+    /// Takes the time: lets streams go that had no event for `expire_after_ms` and wait for nothing.
+    /// Hands each of them to `gone`.
+    pub fn tick(&mut self, now_ms: i64, expire_after_ms: i64, mut gone: impl FnMut(usize)) {
+        let mut unused = Vec::new();
+        for (slot, stream) in self.streams.iter_mut() {
+            let quiet_ms = stream.tick(now_ms);
+            if quiet_ms >= expire_after_ms && stream.pending == 0 {
+                unused.push(slot);
+            }
+        }
+        for slot in unused {
+            if let Some(stream) = self.streams.remove(slot)
+                && let Some(pairing) = &mut self.pairings[stream.model]
+            {
+                pairing.retain(|of| of as usize != slot);
+            }
+            gone(slot);
+        }
     }
 
     /// Puts back positions, counts and lines of a snapshot.
@@ -521,8 +492,19 @@ impl Collector {
     }
 
     /// Changes the cap on streams; those above it stay until they expire.
-    pub fn streams_max(&mut self, streams_max: usize) {
+    pub fn set_streams_max(&mut self, streams_max: usize) {
         self.bounds.streams_max = streams_max;
+    }
+
+    /// Changes how the segments of a model are kept from now on; streams that exist stay.
+    pub fn resegment(&mut self, model: usize, max: usize, other: bool) {
+        let segmenting = &mut self.models[model].segmenting;
+        *segmenting = Segmenting {
+            max,
+            other,
+            ..*segmenting
+        };
+        self.streams.resegment(model, *segmenting);
     }
 
     /// The models' shapes.
@@ -532,10 +514,7 @@ impl Collector {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        let subjects = self.subjects.iter().flatten();
-        subjects.map(Subject::bytes).sum::<usize>()
-            + self.subjects.capacity() * size_of::<Option<Subject>>()
-            + self.table.bytes()
+        self.streams.bytes()
             + self.partitions.bytes()
             + self.joins.bytes()
             + self
@@ -544,106 +523,5 @@ impl Collector {
                 .flatten()
                 .map(Pairing::bytes)
                 .sum::<usize>()
-            + self.group_bytes()
     }
-}
-
-impl ModelShape {
-    /// What is kept of its predictions while they wait.
-    pub(super) fn kept(&self) -> Kept {
-        Kept {
-            views: self.views.len(),
-            depth: self.depth,
-            whole: self
-                .sampled
-                .map_or(0, |_| join::whole::entries(self.classes)),
-            weighted: self.grid.is_weighted(),
-        }
-    }
-
-    /// Whether there are vector views, so that vectors wait.
-    pub(super) fn has_vectors(&self) -> bool {
-        self.depth > 0 || self.sampled.is_some()
-    }
-
-    /// Event time up to which outcomes of a pane's predictions are on time.
-    pub(super) fn due_ms(&self, start_ms: i64, maturity_ms: i64) -> i64 {
-        start_ms + self.pane_ms + maturity_ms
-    }
-
-    /// The score of a view on the scale of the events that are there.
-    #[inline]
-    pub(super) fn carried(&self, view: View, score: Score) -> Score {
-        if self.sampling.is_none() || view != View::Binary {
-            return score;
-        }
-        self.sampling.carry(score)
-    }
-
-    /// Number of classes that an outcome may name; 0: any.
-    fn outcomes(&self) -> u32 {
-        let binary = self.views.contains(&View::Binary);
-        if binary { 2 } else { self.classes as u32 }
-    }
-}
-
-/// Whether the event time is in this century and not too far ahead of the event's arrival.
-#[inline]
-pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
-    let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
-    (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
-}
-
-impl Way {
-    fn new(shape: &ModelShape) -> Way {
-        Way {
-            pane_ms: shape.pane_ms,
-            paired: shape.compare.is_some(),
-            plain: shape.views == [View::Binary]
-                && shape.sampling.is_none()
-                && !shape.grid.is_weighted(),
-        }
-    }
-
-    /// The score and outcome of the event where it has one score and the model one view, as most have;
-    /// `None` for others.
-    #[inline]
-    fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
-        let Prediction::Score(z) = event.prediction else {
-            return Ok(None);
-        };
-        if !self.plain {
-            return Ok(None);
-        }
-        let outcome = event.outcome.ok_or(Reason::MissingField)?;
-        let score = Score::new(z).map_err(ViewError::from)?;
-        Ok(Some(Scored::new(score, positive(outcome)?)))
-    }
-}
-
-/// Takes the score and outcome of the event for each view of the model; returns whether a vector was
-/// divided by its sum.
-#[inline]
-pub(super) fn project(
-    shape: &ModelShape,
-    event: &Event<'_>,
-    seen: &mut Vec<Scored>,
-) -> Result<bool, Reason> {
-    let outcome = event.outcome.ok_or(Reason::MissingField)?;
-    let checked = Checked::new(event.prediction)?;
-    if let Prediction::Vector(p) = event.prediction
-        && shape.classes > 0
-        && p.len() != shape.classes
-    {
-        return Err(Reason::VectorLength);
-    }
-    if shape.grid.is_weighted() && event.weight.is_none() {
-        return Err(Reason::MissingField);
-    }
-    seen.clear();
-    for view in &shape.views {
-        let (score, outcome) = checked.project(*view, outcome)?;
-        seen.push(Scored::new(shape.carried(*view, score), outcome));
-    }
-    Ok(checked.renormalised())
 }

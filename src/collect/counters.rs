@@ -44,7 +44,7 @@ pub struct SourceCounters {
     /// Observed records of segments that are too many, in segment `other`; these are observed too.
     pub other: u64,
     /// Vector views of observed records that had no cell for them; these records are observed too.
-    pub uncelled: u64,
+    pub no_cell: u64,
 }
 
 impl SourceCounters {
@@ -142,7 +142,7 @@ impl SourceCounters {
             (&mut s.renormalised, before.renormalised),
             (&mut s.implied, before.implied),
             (&mut s.other, before.other),
-            (&mut s.uncelled, before.uncelled),
+            (&mut s.no_cell, before.no_cell),
         ];
         pairs.into_iter().for_each(|(a, b)| *a -= b);
         for (a, b) in s.rejected.iter_mut().zip(before.rejected) {
@@ -172,7 +172,7 @@ impl SourceCounters {
             (&mut self.renormalised, o.renormalised),
             (&mut self.implied, o.implied),
             (&mut self.other, o.other),
-            (&mut self.uncelled, o.uncelled),
+            (&mut self.no_cell, o.no_cell),
         ];
         pairs.into_iter().for_each(|(a, b)| *a += b);
         for (a, b) in self.rejected.iter_mut().zip(o.rejected) {

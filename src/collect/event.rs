@@ -52,6 +52,26 @@ impl Label<'_> {
     }
 }
 
+/// A partition of a source topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PartitionId {
+    /// Number of the topic, counted over all sources in the order of the configuration.
+    pub source: u16,
+    /// Number of the partition in its topic.
+    pub partition: i32,
+}
+
+impl PartitionId {
+    /// The record at `offset` of this partition.
+    pub fn at(self, offset: i64) -> Origin {
+        Origin {
+            source: self.source,
+            partition: self.partition,
+            offset,
+        }
+    }
+}
+
 /// Where a record was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {
@@ -59,8 +79,18 @@ pub struct Origin {
     pub source: u16,
     /// Partition of the source.
     pub partition: i32,
-    /// Offset of the record; in [`positions`](crate::app::engine::Engine::positions): of the next one.
+    /// Offset of the record; in a list of positions, the offset of the next record to read.
     pub offset: i64,
+}
+
+impl Origin {
+    /// The partition of the record.
+    pub fn partition_id(self) -> PartitionId {
+        PartitionId {
+            source: self.source,
+            partition: self.partition,
+        }
+    }
 }
 
 /// Why a record is rejected.

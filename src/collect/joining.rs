@@ -1,39 +1,39 @@
-//! The collector's side of joins: predictions in, outcomes in, mature cohorts to their subjects' panes.
+//! The collector's side of joins: predictions in, outcomes in, mature cohorts to their streams' panes.
 //!
 //! Where a model has vector views, what they need of a prediction waits with it, and is shown to whoever keeps them
-//! ([`Ripened`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
+//! ([`MaturedVector`]) when it is mature and counted; what a late outcome changes of it is kept for them beside
 //! the corrections of scores ([`super::amend`]). Models without such views pay one comparison a prediction.
 
-use super::collector::{Collector, ModelShape, believes};
+use super::collector::Collector;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
-    Expect, JoinPlan, JoinState, Joins, JournalDelta, JournalError, Kept, Key, Labelled, Matured,
-    Missing, Predicted, Revision, Ripe, Role, weight_view, whole,
+    JoinPlan, JoinState, Joins, JournalDelta, JournalError, Key, Labelled, Matured, MaturityEvent,
+    Missing, NewPrediction, Predicted, Revision, Role, RowLayout, full_vector, weight_view,
 };
 use super::key;
 use super::pairing::Pairing;
 use super::rank::rank;
-use super::segments::Part;
+use super::shape::{ModelShape, believes};
+use super::streams::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::kept::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
-use crate::stats::weight::Weight;
-use crate::window::PendingVector;
+use crate::window::RetainedVector;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A mature prediction, for its vector views.
 #[derive(Debug, Clone, Copy)]
-pub struct Ripened<'a> {
-    /// Slot of its subject.
+pub struct MaturedVector<'a> {
+    /// Slot of its stream.
     pub slot: usize,
-    /// Name of its subject.
+    /// Names of its stream.
     pub key: &'a key::Key,
     /// Event time.
     pub time_ms: i64,
     /// Its vector.
-    pub waited: PendingVector<'a>,
+    pub vector: RetainedVector<'a>,
     /// The class with which it was counted, if it was.
     pub class: Option<u32>,
     /// Whether that is not an outcome that came.
@@ -41,7 +41,7 @@ pub struct Ripened<'a> {
 }
 
 /// Who keeps vector views; answers how many of them had no cell for the prediction.
-pub type Show<'f> = &'f mut dyn FnMut(&Ripened<'_>) -> u64;
+pub type Show<'f> = &'f mut dyn FnMut(&MaturedVector<'_>) -> u64;
 
 impl Collector {
     /// Takes a prediction of a joined source: it is held until it is mature.
@@ -52,11 +52,11 @@ impl Collector {
         if event.id.is_empty() {
             return Disposition::Rejected(Reason::EmptyKey);
         }
-        let slot = match self.subject_of(event, true) {
+        let slot = match self.stream_of(event, true) {
             Ok(slot) => slot,
             Err(end) => return end,
         };
-        let Some(model) = self.subject(slot).map(|s| s.model) else {
+        let Some(model) = self.streams.get(slot).map(|s| s.model) else {
             return Disposition::Refused(Refusal::Streams);
         };
         let rank = (self.models[model].sampled)
@@ -67,10 +67,12 @@ impl Collector {
         };
         let (time, pane_ms) = (event.time_ms, self.models[model].pane_ms);
         let start_ms = time - time.rem_euclid(pane_ms);
-        let late = start_ms < self.closed_ms[model];
-        if let Some(subject) = &mut self.subjects[slot] {
-            subject.seen = true;
-            subject.late += u64::from(late);
+        let late = start_ms < self.sealed_until_ms[model];
+        if let Some(stream) = self.streams.get_mut(slot) {
+            match late {
+                true => stream.miss(),
+                false => stream.touch(),
+            }
         }
         self.partitions.observe(time);
         if late {
@@ -79,7 +81,7 @@ impl Collector {
         let plan = self.joins.plan(role.join);
         let key = Key::new(plan.by_model.then_some(event.model), event.id);
         let key = key.of_version(event.version);
-        let expect = Expect {
+        let expect = NewPrediction {
             key,
             model: model as u16,
             subject: slot as u32,
@@ -87,7 +89,7 @@ impl Collector {
             time_ms: time,
             due_ms: self.models[model].due_ms(start_ms, plan.maturity_ms),
             views: &self.expected,
-            whole: self.models[model].kept().whole(),
+            full_vector: self.models[model].row_layout().full_vector(),
             classes: self.classes[model],
         };
         let end = self.joins.predict(role.join, origin.partition, &expect);
@@ -103,8 +105,8 @@ impl Collector {
             self.tap_joined(role, origin.partition, key, event.id);
         }
         if let Predicted::Pending { .. } = end {
-            if let Some(subject) = &mut self.subjects[slot] {
-                subject.newest_ms = subject.newest_ms.max(time);
+            if let Some(stream) = self.streams.get_mut(slot) {
+                stream.expect(time);
             }
             if renormalised {
                 self.counters.source_mut(origin.source).renormalised += 1;
@@ -129,16 +131,16 @@ impl Collector {
         };
         let plan = self.joins.plan(role.join);
         let (predictions, outcomes) = (plan.predictions, plan.outcomes);
-        if let Some(subject) = &mut self.subjects[slot] {
-            subject.pending += 1;
+        if let Some(stream) = self.streams.get_mut(slot) {
+            stream.add_pending(1);
         }
         if let Some(met) = met {
             let source = self.counters.source_mut(outcomes);
             source.end(Disposition::Waiting, labelled(met));
         }
         if let Some((other, differs)) = instead {
-            if let Some(Some(subject)) = self.subjects.get_mut(other as usize) {
-                subject.pending -= 1;
+            if let Some(stream) = self.streams.get_mut(other as usize) {
+                stream.end_pending();
             }
             let after = if differs {
                 Disposition::Conflict
@@ -212,28 +214,28 @@ impl Collector {
         let line_ms = oldest.map_or(line_ms, |oldest| line_ms.min(oldest + pane_ms));
         let mut joins = std::mem::take(&mut self.joins);
         let classes = std::mem::take(&mut self.classes);
-        joins.mature(model as u16, line_ms, &classes, |plan, ripe| match ripe {
-            Ripe::Mature(matured) => self.ripen(plan, &matured, show),
-            Ripe::Revised(revision) => {
+        joins.mature(model as u16, line_ms, &classes, |plan, event| match event {
+            MaturityEvent::Matured(matured) => self.observe_matured(plan, &matured, show),
+            MaturityEvent::Revised(revision) => {
                 miss(&mut self.pairings, plan, &revision);
                 self.amendments.add(plan, revision, &self.models);
             }
-            Ripe::Ended(end) => {
+            MaturityEvent::Ended(end) => {
                 let source = self.counters.source_mut(plan.outcomes);
                 source.end(Disposition::Waiting, labelled(end));
             }
         });
         self.classes = classes;
         let floor_ms = line_ms.saturating_sub(self.models[model].held_ms);
-        joins.forget(model as u16, floor_ms);
+        joins.evict(model as u16, floor_ms);
         self.joins = joins;
         line_ms
     }
 
-    fn ripen(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
+    fn observe_matured(&mut self, plan: &JoinPlan, matured: &Matured<'_>, show: Show<'_>) {
         let (end, implied) = self.settle(plan.missing, matured);
         if self.models[usize::from(matured.model)].has_vectors() {
-            self.show_ripe(plan, matured, end, show);
+            self.show_matured(plan, matured, end, show);
         }
         let other = end == Some(Disposition::Observed) && self.is_other(matured.subject as usize);
         let source = self.counters.source_mut(plan.predictions);
@@ -250,7 +252,7 @@ impl Collector {
 
     /// Shows a prediction that was counted, or left out for want of an outcome, to its vector views.
     #[cold]
-    fn show_ripe(
+    fn show_matured(
         &mut self,
         plan: &JoinPlan,
         matured: &Matured<'_>,
@@ -258,50 +260,53 @@ impl Collector {
         show: Show<'_>,
     ) {
         let (slot, mut row) = (matured.subject as usize, std::mem::take(&mut self.row));
-        let (Some(Disposition::Observed) | None, Some(subject)) = (end, self.subject(slot)) else {
+        let (Some(Disposition::Observed) | None, Some(stream)) = (end, self.streams.get(slot))
+        else {
             return;
         };
         let implied = plan.missing.class().filter(|_| matured.outcome.is_none());
-        let shape = &self.models[subject.model];
-        let lost = show(&Ripened {
+        let shape = &self.models[stream.model];
+        let lost = show(&MaturedVector {
             slot,
-            key: &subject.key,
+            key: &stream.key,
             time_ms: matured.time_ms,
-            waited: PendingVector {
-                ranked: matured.ranked(shape.kept()),
-                whole: matured.whole(shape.kept(), shape.classes, &mut row),
+            vector: RetainedVector {
+                ranked: matured.ranked(shape.row_layout()),
+                whole: matured.full_vector(shape.row_layout(), shape.classes, &mut row),
                 weight: shape.weight_of(matured),
             },
             class: matured.outcome.or(implied),
             implied: implied.is_some(),
         });
         self.row = row;
-        self.counters.source_mut(plan.predictions).uncelled += lost;
+        self.counters.source_mut(plan.predictions).no_cell += lost;
     }
 
     fn is_other(&self, slot: usize) -> bool {
-        self.subject(slot).is_some_and(|s| s.part == Part::Other)
+        self.streams
+            .get(slot)
+            .is_some_and(|s| s.part == Part::Other)
     }
 
-    /// Adds one mature prediction to its subject's pane; `None` where it expired. Whether its outcome
+    /// Adds one mature prediction to its stream's pane; `None` where it expired. Whether its outcome
     /// was implied comes with it.
     fn settle(&mut self, missing: Missing, m: &Matured<'_>) -> (Option<Disposition>, bool) {
         let refused = |refusal| (Some(Disposition::Refused(refusal)), false);
         let slot = m.subject as usize;
-        let Some(Some(subject)) = self.subjects.get_mut(slot) else {
+        let Some(stream) = self.streams.get_mut(slot) else {
             return refused(Refusal::Streams);
         };
-        subject.pending -= 1;
+        stream.end_pending();
         let class = m.outcome.or(missing.class());
         self.seen.clear();
         // Without outcome the scores alone are looked at.
         let scored = m.against(class.unwrap_or(0));
         self.seen.extend(scored.map(|(z, y)| Scored::new(z, y)));
-        let shape = &self.models[subject.model];
+        let shape = &self.models[stream.model];
         let weight = shape.weight_of(m);
         self.seen.truncate(shape.views.len());
         let panes_max = self.bounds.open_panes_max;
-        let turned = subject.pane_at(m.start_ms, self.seen.len(), shape.grid, panes_max);
+        let turned = stream.pane_at(m.start_ms, self.seen.len(), shape.grid, panes_max);
         let pane = match turned {
             Ok(pane) => pane,
             Err(refusal) => return refused(refusal),
@@ -329,9 +334,14 @@ impl Collector {
     /// Outcomes that can no longer find a prediction that is not late.
     pub fn orphan(&mut self) {
         let mut joins = std::mem::take(&mut self.joins);
-        let least = self.closed_ms.iter().copied().min().unwrap_or(i64::MIN);
+        let least = self
+            .sealed_until_ms
+            .iter()
+            .copied()
+            .min()
+            .unwrap_or(i64::MIN);
         let line_of = |model: Option<u16>| {
-            let line = model.and_then(|m| self.closed_ms.get(usize::from(m)).copied());
+            let line = model.and_then(|m| self.sealed_until_ms.get(usize::from(m)).copied());
             line.unwrap_or(least)
         };
         let mut gone = Vec::new();
@@ -346,7 +356,7 @@ impl Collector {
 
     /// What the join journals have that was not taken before.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
-        let floors = self.closed_ms.iter().zip(&self.models);
+        let floors = self.sealed_until_ms.iter().zip(&self.models);
         let floor = |(closed, shape): (&i64, &ModelShape)| closed.saturating_sub(shape.held_ms);
         let least = floors.map(floor).min().unwrap_or(i64::MIN);
         self.joins.take_journals(least)
@@ -358,8 +368,8 @@ impl Collector {
     }
 
     /// Predictions that are held.
-    pub fn held(&self) -> usize {
-        self.joins.held()
+    pub fn retained(&self) -> usize {
+        self.joins.retained()
     }
 
     /// All joins.
@@ -375,7 +385,7 @@ impl Collector {
     /// Puts back one joiner, without the predictions of models, of the `before` that the snapshot has, that are not
     /// the `same` now; outcomes that wait and named one of these are taken for outcomes of any model. The lines must be
     /// back. `false` where the plan no longer has the join: it is left out.
-    pub fn put_back_joiner<'s>(
+    pub fn restore_joiner<'s>(
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
@@ -386,7 +396,7 @@ impl Collector {
             return Ok(false);
         };
         let plan = self.joins.plan(join);
-        let (revise, closed) = (plan.revise, self.closed_ms.clone());
+        let (revise, closed) = (plan.revise, self.sealed_until_ms.clone());
         let held = self
             .models
             .iter()
@@ -404,24 +414,24 @@ impl Collector {
         let maturity = plan.maturity_ms;
         let models = self.models.clone();
         let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
-        let kept: Vec<Kept> = models.iter().map(ModelShape::kept).collect();
+        let kept: Vec<RowLayout> = models.iter().map(ModelShape::row_layout).collect();
         self.joins
             .restore(state, segment, &kept, line_of, floor_of, due_of)?;
         for model in (0..before).filter(|m| !same(*m)) {
-            self.joins.part_with(join, state.partition, model);
+            self.joins.drop_model(join, state.partition, model);
         }
         Ok(true)
     }
 
-    /// After all joiners are back: tells subjects what they wait for, and counts as expired or orphaned
+    /// After all joiners are back: tells streams what they wait for, and counts as expired or orphaned
     /// what did not come back.
-    pub fn settle_joins(&mut self) {
+    pub fn recount_joins(&mut self) {
         let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
-        let subjects = &mut self.subjects;
+        let streams = &mut self.streams;
         self.joins.each_pending(|source, slot, n| {
             *pending.entry(source).or_default() += n;
-            if let Some(Some(subject)) = subjects.get_mut(slot as usize) {
-                subject.pending += n;
+            if let Some(stream) = streams.get_mut(slot as usize) {
+                stream.add_pending(n);
             }
         });
         let mut waiting: BTreeMap<u16, u64> = BTreeMap::new();
@@ -475,11 +485,11 @@ impl Collector {
             (Some(_), Checked::Vector { entries, sum }) => {
                 self.row.clear();
                 self.row.extend(entries.iter().map(value_of(*sum)));
-                whole::pack(rank, &self.row, &mut self.expected);
+                full_vector::pack(rank, &self.row, &mut self.expected);
             }
             (Some(_), Checked::Score(_)) => {
                 let absent = (Score::ZERO, ABSENT);
-                let entries = whole::entries(shape.classes);
+                let entries = full_vector::entries(shape.classes);
                 self.expected.extend(std::iter::repeat_n(absent, entries));
             }
             (None, _) => {}
@@ -489,13 +499,6 @@ impl Collector {
             self.expected.push(weight_view(weight));
         }
         Ok(checked.renormalised())
-    }
-}
-
-impl ModelShape {
-    /// The weight of a prediction, where its events are weighted.
-    pub(super) fn weight_of(&self, m: &Matured<'_>) -> Option<Weight> {
-        self.grid.is_weighted().then(|| m.weight()).flatten()
     }
 }
 

@@ -1,6 +1,6 @@
-//! The key of a subject: names of the model, its version and the segment.
+//! The key of a stream: names of the model, its version and the segment.
 //!
-//! Every event brings its three names borrowed from the record; most belong to the subject of the event
+//! Every event brings its three names borrowed from the record; most belong to the stream of the event
 //! before or to one of a thousand others. Names are short, so the ends of each, at most sixteen bytes, are
 //! read once as two words: the hash is made of them, and where a name is no longer than that they are the
 //! name. Keys are then compared without a look at the text, which lies elsewhere in memory, and without
@@ -8,6 +8,8 @@
 //!
 //! The hash is a folded multiplication of two words, as in wyhash, unkeyed: the cap on streams bounds
 //! what chosen collisions can cost. Equality is always that of all bytes.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Bytes of a name that its [`ends`] cover.
 const SHORT: u64 = 16;
@@ -59,7 +61,7 @@ impl Mark {
     }
 }
 
-/// Names of a subject. See the module.
+/// Names of a stream. See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     mark: Mark,
@@ -149,6 +151,19 @@ impl Key {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.text.len()
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        [self.model(), self.version(), self.segment()].serialize(to)
+    }
+}
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Key, D::Error> {
+        let [model, version, segment] = <[String; 3]>::deserialize(from)?;
+        Ok(Key::new(&model, &version, &segment))
     }
 }
 

@@ -195,7 +195,7 @@ impl Pairing {
             self.rows += 1;
             self.counts.taken += 1;
             self.open.entry((start_ms, place)).or_default().push(Row {
-                key: key.family().0,
+                key: key.any_version().0,
                 slot: slot as u32,
                 offset_ms: u32::try_from(time_ms - start_ms).unwrap_or(u32::MAX),
                 scored: one.score().fixed() | outcome,

@@ -8,7 +8,7 @@
 //! their order. Events that come after that are counted as late in the pane that seals next.
 
 use crate::window::{
-    EmptySums, PackError, Pane, PaneState, PaneSums, PendingVector, Revision, Unlabelled,
+    EmptySums, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision, Unlabelled,
     VectorEvent, ViewSums,
 };
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,8 @@ struct OpenPane {
 /// The open panes of a view. See the module.
 #[derive(Debug, Clone)]
 pub struct VectorPanes {
-    blank: ViewSums,
+    /// A pane without events, shared with the windows of the view.
+    blank: Arc<ViewSums>,
     /// Width of a base pane.
     pane_ms: i64,
     open: BTreeMap<i64, OpenPane>,
@@ -36,7 +37,7 @@ pub struct VectorPanes {
 }
 
 /// The open panes in a snapshot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct VectorPanesState {
     /// Events that came too late since the last pane was sealed.
     pub late: u64,
@@ -46,7 +47,7 @@ pub struct VectorPanesState {
 
 impl VectorPanes {
     /// No panes; `blank` is a pane without events.
-    pub fn new(blank: ViewSums, pane_ms: i64) -> VectorPanes {
+    pub fn new(blank: Arc<ViewSums>, pane_ms: i64) -> VectorPanes {
         VectorPanes {
             blank,
             pane_ms,
@@ -65,7 +66,7 @@ impl VectorPanes {
     pub fn mature(
         &mut self,
         time_ms: i64,
-        vector: PendingVector<'_>,
+        vector: RetainedVector<'_>,
         class: Option<u32>,
         implied: bool,
     ) -> bool {
@@ -73,7 +74,7 @@ impl VectorPanes {
         if class.is_none() || implied {
             pane.unlabelled.count(vector.top(), implied);
         }
-        class.is_none_or(|class| pane.sums.observe_pending(vector, class))
+        class.is_none_or(|class| pane.sums.observe_retained(vector, class))
     }
 
     /// Takes a late outcome into an open pane; answers whether there was room for it, or `None` where the pane
@@ -97,6 +98,11 @@ impl VectorPanes {
         open.sums.merge_capped(sums);
         open.late = open.late.saturating_add(pane.late);
         open.unlabelled.merge(&pane.unlabelled);
+    }
+
+    /// A pane of this view in its stored form.
+    pub fn unpack(&self, state: PaneState) -> Result<Pane, PackError> {
+        state.restore(&EmptySums::Vector(self.blank.clone()))
     }
 
     /// Seals the oldest pane if it begins before `end_ms`.
@@ -125,7 +131,7 @@ impl VectorPanes {
 
     /// Changes the cap of cells of panes that open from now on.
     pub fn cap(&mut self, cells_max: usize) {
-        self.blank.cap(cells_max);
+        Arc::make_mut(&mut self.blank).cap(cells_max);
     }
 
     /// Whether any event would find room.
@@ -156,10 +162,9 @@ impl VectorPanes {
 
     /// Puts back a snapshot; an error where it is of another shape.
     pub fn restore(&mut self, state: VectorPanesState) -> Result<(), PackError> {
-        let empty = EmptySums::Vector(Arc::new(self.blank.clone()));
         self.late = state.late;
         for state in state.open {
-            let pane = state.restore(&empty)?;
+            let pane = self.unpack(state)?;
             let sums = pane.sums.vector().ok_or(PackError::Corrupt)?.clone();
             let open = OpenPane {
                 sums,
@@ -184,7 +189,7 @@ impl VectorPanes {
     fn pane_at(&mut self, time_ms: i64) -> &mut OpenPane {
         let start_ms = self.start_of(time_ms);
         self.open.entry(start_ms).or_insert_with(|| OpenPane {
-            sums: self.blank.clone(),
+            sums: ViewSums::clone(&self.blank),
             late: 0,
             unlabelled: Unlabelled::default(),
         })

@@ -38,7 +38,7 @@
 //! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
 //! touch few cells costs as much less.
 
-use crate::collect::join::{JoinPlan, whole};
+use crate::collect::join::{JoinPlan, full_vector};
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
@@ -251,7 +251,7 @@ fn coordinates(config: &Config) -> u64 {
     let views = |m: &ModelPlan| m.views.iter().filter_map(|v| v.cells()).collect::<Vec<_>>();
     let of = |m: &ModelPlan| {
         let whole = if m.samples() {
-            whole::entries(m.classes.len())
+            full_vector::entries(m.classes.len())
         } else {
             0
         };

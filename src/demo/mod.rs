@@ -15,7 +15,7 @@ use std::time::Duration;
 use rdkafka::mocking::MockCluster;
 use tokio::time::sleep;
 
-use crate::app::{App, Fault, Setup, Stop, clock};
+use crate::app::{App, AppError, Setup, Stop, clock};
 use crate::config::Config;
 use crate::config::value::Outside;
 use crate::judge::StreamReport;
@@ -51,12 +51,12 @@ pub struct Options {
 }
 
 /// Runs the demo; answers whether every verdict was the truth.
-pub fn run(options: &Options) -> Result<bool, Fault> {
+pub fn run(options: &Options) -> Result<bool, AppError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
-        .map_err(|error| Fault::Unavailable(format!("cannot start the runtime: {error}")))?;
+        .map_err(|error| AppError::Unavailable(format!("cannot start the runtime: {error}")))?;
     let state = Scratch::new();
     let cluster = cluster()?;
     let text = config::text(&cluster.bootstrap_servers(), options.port, &state.0);
@@ -69,14 +69,14 @@ pub fn run(options: &Options) -> Result<bool, Fault> {
 }
 
 /// The configuration of the demo, loaded like any other.
-pub fn setup(text: &str) -> Result<Setup, Fault> {
+pub fn setup(text: &str) -> Result<Setup, AppError> {
     let outside = Outside {
         variable: &|_| None,
         directory: PathBuf::from("."),
     };
     let loaded = Config::parse(text, "the demo's configuration", &outside).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Fault::Broken(lines.join("\n"))
+        AppError::Internal(lines.join("\n"))
     })?;
     if let Err(error) = crate::telemetry::log::start(&loaded.log) {
         tracing::debug!(%error, "logging was started before");
@@ -84,9 +84,9 @@ pub fn setup(text: &str) -> Result<Setup, Fault> {
     Ok(Setup::of(loaded))
 }
 
-fn cluster() -> Result<MockCluster<'static, rdkafka::producer::DefaultProducerContext>, Fault> {
+fn cluster() -> Result<MockCluster<'static, rdkafka::producer::DefaultProducerContext>, AppError> {
     let wrong = |error: rdkafka::error::KafkaError| {
-        Fault::Unavailable(format!("the embedded broker does not start: {error}"))
+        AppError::Unavailable(format!("the embedded broker does not start: {error}"))
     };
     let cluster = MockCluster::new(1).map_err(wrong)?;
     for topic in [config::SCORES, config::CLASSES] {
@@ -98,14 +98,14 @@ fn cluster() -> Result<MockCluster<'static, rdkafka::producer::DefaultProducerCo
 }
 
 /// Runs the application and the producers, and draws, until the end.
-async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, Fault> {
+async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, AppError> {
     let published = app.published();
     let address = app.address()?;
     let stop = Stop::new();
     tokio::spawn(stop.clone().on_signals());
     let start_ms = clock::now_ms();
     let producers = Producers::start(brokers, options.rate, options.seed, start_ms)
-        .map_err(|error| Fault::Unavailable(format!("the producers do not start: {error}")))?;
+        .map_err(|error| AppError::Unavailable(format!("the producers do not start: {error}")))?;
     let application = tokio::spawn(app.run(stop.clone()));
     let mut screen = Screen::new(start_ms, address.to_string());
     let length = options.length.unwrap_or(Duration::MAX);
@@ -123,7 +123,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, Fault>
     }
     let made = producers
         .stop()
-        .map_err(|error| Fault::Unavailable(format!("the producers failed: {error}")))?;
+        .map_err(|error| AppError::Unavailable(format!("the producers failed: {error}")))?;
     let read: u64 = published
         .facts()
         .sources
@@ -134,7 +134,7 @@ async fn show(app: App, brokers: &str, options: &Options) -> Result<bool, Fault>
     stop.now();
     application
         .await
-        .map_err(|error| Fault::Broken(format!("the application broke: {error}")))??;
+        .map_err(|error| AppError::Internal(format!("the application broke: {error}")))??;
     let (lines, right) = score.summary();
     let mut out = io::stdout();
     let _ = writeln!(out, "\n{}", lines.join("\n"));

@@ -1,114 +1,78 @@
 //! Snapshots on disk.
 //!
-//! A snapshot is written aside, synced, renamed into place, and the directory synced; so at any moment
-//! of a crash the directory holds whole older files and at most one part of a new one under a name that
-//! is never read. The newest [`KEEP`] are kept. Loading takes the newest that is whole; those that are
-//! not are left where they are, for someone to look at, and named.
+//! A snapshot is written to a temporary file, synced and renamed into place, and the directory is
+//! synced. At any moment of a crash the directory therefore holds whole older files, and at most one
+//! part of a new one under a name that is never read. The newest [`KEEP`] files are kept. Loading
+//! takes the newest whole file; damaged files are reported and left in place for inspection.
 //!
 //! ```text
 //! snapshot-00000000000000000042.trueline
-//! "TRUELINE" · version u32 · length u64 · crc32 of the body u32 · body (postcard), all little-endian
+//! "TRUELINE" · version u32 · length u64 · crc32 of the body u32 · body (postcard), little-endian
 //! ```
 //!
-//! A file with another magic is foreign, one with a newer version is from the future; neither is ever
-//! overwritten, since numbers only grow.
+//! A file with another magic is foreign, and one with a higher version is from the future. Neither is
+//! ever overwritten, since file numbers only grow.
 
+use super::format::{FormatError, StoreError, VERSION, at};
 use super::journal;
-use super::snapshot::Snapshot;
 use crate::collect::join::JoinState;
-use std::fmt;
+use crate::monitor::Snapshot;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Files that are kept: the newest, one before in case it is torn, and one for the operator's error.
+/// Files that are kept: the newest, one before it in case it is torn, and one for operator errors.
 pub const KEEP: usize = 3;
-
-/// Version of the format that is written; older ones are not read, for there are none.
-pub const VERSION: u32 = 14;
 
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
 const PREFIX: &str = "snapshot-";
 const SUFFIX: &str = ".trueline";
 
-/// What is wrong with a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// Shorter than it says.
-    Torn,
-    /// Not a snapshot.
-    Foreign,
-    /// Written by a newer version.
-    Future(u32),
-    /// Written by a version whose format is no longer read.
-    Past(u32),
-    /// The checksum does not fit the body.
-    Checksum,
-    /// The body cannot be decoded.
-    Body(String),
-}
-
-/// Why a snapshot was not written or read. The message names the path and the remedy.
-#[derive(Debug)]
-pub enum StoreError {
-    /// The operating system refused.
-    Io {
-        /// What was being done.
-        doing: &'static str,
-        /// To which file.
-        path: PathBuf,
-        /// What it said.
-        source: io::Error,
-    },
-    /// There are snapshots, and none can be used. Starting afresh would silently lose their sums.
-    Refused(Vec<(PathBuf, Fault)>),
-}
-
-/// A snapshot with what was passed over to find it.
+/// A snapshot, and the newer files that cannot be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// The newest that is whole.
+    /// The newest whole snapshot.
     pub snapshot: Snapshot,
     /// Its file.
     pub path: PathBuf,
-    /// The journal segments that it marks, for each of its joins; none of [`load_checked`].
+    /// For each of its joins, the journal segments that it marks; empty from [`load_checked`].
     pub segments: Vec<Vec<Vec<u8>>>,
     /// Newer files that were refused.
-    pub refused: Vec<(PathBuf, Fault)>,
+    pub refused: Vec<(PathBuf, FormatError)>,
 }
 
-/// Writes the snapshot into `dir`, which is made if it is not there, and drops all but the newest
-/// [`KEEP`]. Returns the file.
+/// Writes the snapshot into `dir`, which is created where it is missing, and removes all but the
+/// newest [`KEEP`] files. Returns the path of the new file.
 pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     fs::create_dir_all(dir).map_err(at("creating the state directory", dir))?;
     let files = list(dir)?;
     let number = files.last().map_or(0, |(n, _)| n + 1);
     let path = dir.join(format!("{PREFIX}{number:020}{SUFFIX}"));
-    let aside = path.with_extension("part");
-    write_synced(&aside, &encode(snapshot)?).map_err(at("writing snapshot", &aside))?;
-    fs::rename(&aside, &path).map_err(at("renaming snapshot into place", &path))?;
+    let temporary = path.with_extension("part");
+    write_synced(&temporary, &encode(snapshot)?).map_err(at("writing snapshot", &temporary))?;
+    fs::rename(&temporary, &path).map_err(at("renaming snapshot into place", &path))?;
     let synced = File::open(dir).and_then(|d| d.sync_all());
     synced.map_err(at("syncing the state directory", dir))?;
     for (_, old) in files.iter().rev().skip(KEEP - 1) {
-        // The new one is safe; an old one that stays is in nobody's way.
+        // The new file is safe; an old one that cannot be removed does no harm.
         let _ = fs::remove_file(old);
     }
     Ok(path)
 }
 
-/// The newest snapshot in `dir` that is whole; `None` where there is no file. See [`load_named`].
+/// The newest whole snapshot in `dir`; `None` where there is no file. See [`load_with_journals`].
 pub fn load(dir: &Path) -> Result<Option<Snapshot>, StoreError> {
-    Ok(load_named(dir)?.map(|l| l.snapshot))
+    Ok(load_with_journals(dir)?.map(|l| l.snapshot))
 }
 
-/// The newest snapshot in `dir` that is whole, with the newer ones that were refused.
-pub fn load_named(dir: &Path) -> Result<Option<Loaded>, StoreError> {
+/// The newest whole snapshot in `dir` with its journals, and the newer files that were refused.
+pub fn load_with_journals(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     newest(dir, journal::read)
 }
 
-/// The same with journals that were checked and not kept: they may be larger than memory. They are read one
-/// [`segment`](journal::segment) after the other.
+/// The same, but journals are only checked and not returned, because they may exceed memory. The
+/// caller reads them one [`segment`](journal::segment) after the other.
 pub fn load_checked(dir: &Path) -> Result<Option<Loaded>, StoreError> {
     newest(dir, |dir, state| {
         journal::check(dir, state).map(|()| Vec::new())
@@ -117,7 +81,7 @@ pub fn load_checked(dir: &Path) -> Result<Option<Loaded>, StoreError> {
 
 fn newest(
     dir: &Path,
-    read_journal: impl Fn(&Path, &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, Fault)>,
+    read_journal: impl Fn(&Path, &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, FormatError)>,
 ) -> Result<Option<Loaded>, StoreError> {
     if !dir.exists() {
         return Ok(None);
@@ -152,24 +116,13 @@ fn newest(
     }
 }
 
-pub(super) fn at<'a>(
-    doing: &'static str,
-    path: &'a Path,
-) -> impl FnOnce(io::Error) -> StoreError + 'a {
-    move |source| StoreError::Io {
-        doing,
-        path: path.to_owned(),
-        source,
-    }
-}
-
 fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
 
-/// Whether the file is named as a snapshot is.
+/// Whether the name is that of a snapshot.
 pub(super) fn is_snapshot(path: &Path) -> bool {
     number(path).is_some()
 }
@@ -180,14 +133,14 @@ fn number(path: &Path) -> Option<u64> {
     number.parse().ok()
 }
 
-/// The version of the format that a file says, if it is ours.
+/// The format version in the header of a file, if it is ours.
 pub(super) fn format_of(bytes: &[u8]) -> Option<u32> {
     let (magic, rest) = bytes.split_first_chunk::<8>()?;
     let (version, _) = rest.split_first_chunk::<4>()?;
     (magic == MAGIC).then(|| u32::from_le_bytes(*version))
 }
 
-/// Files of snapshots with their numbers, ascending.
+/// Snapshot files with their numbers, ascending.
 fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).map_err(at("listing the state directory", dir))? {
@@ -215,82 +168,35 @@ fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, StoreError> {
     Ok(bytes)
 }
 
-/// The snapshot in a file's bytes.
-pub(super) fn read(bytes: &[u8]) -> Result<Snapshot, Fault> {
-    let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(Fault::Torn)?;
+/// Decodes the bytes of a snapshot file.
+pub(super) fn read(bytes: &[u8]) -> Result<Snapshot, FormatError> {
+    let (magic, rest) = bytes.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
     if magic != MAGIC {
-        return Err(Fault::Foreign);
+        return Err(FormatError::Foreign);
     }
-    let (version, rest) = rest.split_first_chunk::<4>().ok_or(Fault::Torn)?;
+    let (version, rest) = rest.split_first_chunk::<4>().ok_or(FormatError::Torn)?;
     match u32::from_le_bytes(*version) {
         VERSION => {}
-        0 => return Err(Fault::Foreign),
-        older if older < VERSION => return Err(Fault::Past(older)),
-        newer => return Err(Fault::Future(newer)),
+        0 => return Err(FormatError::Foreign),
+        older if older < VERSION => return Err(FormatError::Past(older)),
+        newer => return Err(FormatError::Future(newer)),
     }
-    let (length, rest) = rest.split_first_chunk::<8>().ok_or(Fault::Torn)?;
-    let (checksum, body) = rest.split_first_chunk::<4>().ok_or(Fault::Torn)?;
+    let (length, rest) = rest.split_first_chunk::<8>().ok_or(FormatError::Torn)?;
+    let (checksum, body) = rest.split_first_chunk::<4>().ok_or(FormatError::Torn)?;
     if body.len() as u64 != u64::from_le_bytes(*length) {
-        return Err(Fault::Torn);
+        return Err(FormatError::Torn);
     }
     if crc32fast::hash(body) != u32::from_le_bytes(*checksum) {
-        return Err(Fault::Checksum);
+        return Err(FormatError::Checksum);
     }
-    postcard::from_bytes(body).map_err(|e| Fault::Body(e.to_string()))
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Torn => f.write_str("torn: its length is not what it says"),
-            Fault::Foreign => f.write_str("foreign: not a snapshot of trueline"),
-            Fault::Future(v) => write!(
-                f,
-                "from the future: format {v}, this program reads {VERSION}; upgrade it"
-            ),
-            Fault::Past(v) => write!(
-                f,
-                "from the past: format {v}, this program reads {VERSION}; start afresh in another directory"
-            ),
-            Fault::Checksum => f.write_str("damaged: the checksum does not fit"),
-            Fault::Body(why) => write!(f, "undecodable: {why}"),
-        }
-    }
-}
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::Io {
-                doing,
-                path,
-                source,
-            } => write!(f, "{doing} {}: {source}", path.display()),
-            StoreError::Refused(files) => {
-                write!(f, "no usable snapshot: ")?;
-                for (path, fault) in files {
-                    write!(f, "{}: {fault}; ", path.display())?;
-                }
-                write!(f, "move them away to start afresh")
-            }
-        }
-    }
-}
-
-impl std::error::Error for StoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            StoreError::Io { source, .. } => Some(source),
-            StoreError::Refused(_) => None,
-        }
-    }
+    postcard::from_bytes(body).map_err(|e| FormatError::Body(e.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A directory of its own for each test, gone when the test is.
+    /// A directory per test, removed when the test ends.
     struct Dir(PathBuf);
 
     impl Dir {
@@ -337,22 +243,22 @@ mod tests {
         future[8] = VERSION as u8 + 1;
         let last = whole.len() - 1;
         let cases = [
-            (whole[..last].to_vec(), Fault::Torn),
-            (whole[..10].to_vec(), Fault::Torn),
-            (Vec::new(), Fault::Torn),
-            (damage(0), Fault::Foreign),
-            (damage(last), Fault::Checksum),
-            (future, Fault::Future(VERSION + 1)),
+            (whole[..last].to_vec(), FormatError::Torn),
+            (whole[..10].to_vec(), FormatError::Torn),
+            (Vec::new(), FormatError::Torn),
+            (damage(0), FormatError::Foreign),
+            (damage(last), FormatError::Checksum),
+            (future, FormatError::Future(VERSION + 1)),
         ];
         for (bytes, fault) in cases {
             let dir = Dir::new("faults");
             save(&dir.0, &numbered(1)).unwrap();
             let newest = save(&dir.0, &numbered(2)).unwrap();
             fs::write(&newest, &bytes).unwrap();
-            let loaded = load_named(&dir.0).unwrap().unwrap();
+            let loaded = load_with_journals(&dir.0).unwrap().unwrap();
             assert_eq!(loaded.snapshot, numbered(1), "{fault:?}");
             assert_eq!(loaded.refused, [(newest.clone(), fault)]);
-            // The next snapshot goes beside the bad one, not over it.
+            // The next snapshot does not overwrite the bad one.
             assert!(save(&dir.0, &numbered(3)).unwrap() > newest);
             assert_eq!(load(&dir.0).unwrap(), Some(numbered(3)));
         }

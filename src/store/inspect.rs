@@ -1,24 +1,25 @@
-//! What is in a state directory, without changing it: every file with its size, format and fault.
+//! Lists the files of a state directory, each with its size, format and error. Changes nothing.
 
-use super::file::{Fault, Loaded, StoreError, at, format_of, is_snapshot, load_named, read};
+use super::file::{Loaded, format_of, is_snapshot, load_with_journals, read};
+use super::format::{FormatError, StoreError, at};
 use super::journal;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a file is for.
+/// The purpose of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum FileRole {
     /// A snapshot.
     Snapshot,
     /// A segment of a join journal.
     Journal,
-    /// What a crash left of a snapshot that was being written; nobody reads it.
+    /// A part of a snapshot whose writing was interrupted; it is never read.
     Part,
-    /// What was told of alerts.
+    /// The journal of notifications.
     Alerts,
     /// The lock of the running process.
     Lock,
-    /// Not ours.
+    /// A file of another program.
     Unknown,
 }
 
@@ -27,14 +28,14 @@ pub enum Role {
 pub struct FileReport {
     /// Its path.
     pub path: PathBuf,
-    /// What it is for.
-    pub role: Role,
+    /// Its purpose.
+    pub role: FileRole,
     /// Its length.
     pub bytes: u64,
-    /// Version of its format, where it says one.
+    /// Version of its format, where it has one.
     pub format: Option<u32>,
     /// Why it cannot be used.
-    pub fault: Option<Fault>,
+    pub fault: Option<FormatError>,
 }
 
 /// A state directory.
@@ -42,39 +43,39 @@ pub struct FileReport {
 pub struct Inspection {
     /// Its files in the order of their names, the journals last.
     pub files: Vec<FileReport>,
-    /// The snapshot from which a start would go on, or why there is none.
+    /// The snapshot that a start would restore, or why there is none.
     pub newest: Result<Option<Loaded>, StoreError>,
 }
 
-impl Role {
+impl FileRole {
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
-            Role::Snapshot => "snapshot",
-            Role::Journal => "journal",
-            Role::Part => "part",
-            Role::Alerts => "alerts",
-            Role::Lock => "lock",
-            Role::Unknown => "unknown",
+            FileRole::Snapshot => "snapshot",
+            FileRole::Journal => "journal",
+            FileRole::Part => "part",
+            FileRole::Alerts => "alerts",
+            FileRole::Lock => "lock",
+            FileRole::Unknown => "unknown",
         }
     }
 
-    fn of(path: &Path) -> Role {
+    fn of(path: &Path) -> FileRole {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
         match name {
-            "lock" => Role::Lock,
-            "alerts.journal" => Role::Alerts,
-            _ if is_snapshot(path) => Role::Snapshot,
-            _ if journal::is_segment(path) => Role::Journal,
-            _ if name.starts_with("snapshot-") && name.ends_with(".part") => Role::Part,
-            _ => Role::Unknown,
+            "lock" => FileRole::Lock,
+            "alerts.journal" => FileRole::Alerts,
+            _ if is_snapshot(path) => FileRole::Snapshot,
+            _ if journal::is_segment(path) => FileRole::Journal,
+            _ if name.starts_with("snapshot-") && name.ends_with(".part") => FileRole::Part,
+            _ => FileRole::Unknown,
         }
     }
 }
 
-/// Looks at every file of `dir`.
+/// Inspects every file of `dir`.
 pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
-    let newest = load_named(dir);
+    let newest = load_with_journals(dir);
     let mut files: Vec<FileReport> = Vec::new();
     for path in paths(dir)? {
         if path.is_dir() {
@@ -88,7 +89,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
             files.push(report(path)?);
         }
     }
-    // Journals say nothing of themselves; the snapshots that mark them do.
+    // Journals carry no checksum; the snapshots that mark them do.
     let refused = match &newest {
         Ok(Some(loaded)) => loaded.refused.as_slice(),
         Err(StoreError::Refused(refused)) => refused.as_slice(),
@@ -100,7 +101,7 @@ pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
         } else {
             files.push(FileReport {
                 path: path.clone(),
-                role: Role::of(path),
+                role: FileRole::of(path),
                 bytes: 0,
                 format: None,
                 fault: Some(fault.clone()),
@@ -122,9 +123,9 @@ fn paths(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 
 fn report(path: PathBuf) -> Result<FileReport, StoreError> {
     let meta = fs::metadata(&path).map_err(at("reading", &path))?;
-    let role = Role::of(&path);
+    let role = FileRole::of(&path);
     let (mut format, mut fault) = (None, None);
-    if role == Role::Snapshot {
+    if role == FileRole::Snapshot {
         let bytes = fs::read(&path).map_err(at("reading snapshot", &path))?;
         format = format_of(&bytes);
         fault = read(&bytes).err();

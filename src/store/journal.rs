@@ -1,15 +1,15 @@
 //! Segments of join journals on disk, beside the snapshots that mark how much of them is theirs.
 //!
 //! ```text
-//! journal/JOIN-PARTITION-SEGMENT.log      operations as of collect::join::journal, nothing else
+//! journal/JOIN-PARTITION-SEGMENT.log      operations in the form of collect::join::journal
 //! ```
 //!
-//! A segment is appended to and synced before the snapshot that marks it is written; so a snapshot on disk
-//! never marks more than is there. What a segment holds behind a mark is of a later time than the mark's
-//! snapshot and is written over when the program goes on from that snapshot. A segment is removed when
-//! none of the kept snapshots marks it.
+//! A segment is appended to and synced before the snapshot that marks it is written, so a snapshot on
+//! disk never marks more than the file holds. Bytes behind the mark are newer than the snapshot; they
+//! are overwritten when the program resumes from that snapshot. A segment is removed when no kept
+//! snapshot marks it.
 
-use super::file::{Fault, StoreError, at};
+use super::format::{FormatError, StoreError, at};
 use crate::collect::join::{JoinState, JournalDelta, JournalMark};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -20,10 +20,10 @@ use std::path::{Path, PathBuf};
 pub(super) const FOLDER: &str = "journal";
 const SUFFIX: &str = "log";
 
-/// First segment that is needed, by join and partition.
+/// The first segment that a snapshot needs, by join and partition.
 pub type Needed = BTreeMap<(u16, i32), u64>;
 
-/// Writes what is new and syncs it. To write the same again does nothing more.
+/// Writes new bytes and syncs them. Writing the same bytes again changes nothing.
 pub fn append(dir: &Path, deltas: &[JournalDelta]) -> Result<(), StoreError> {
     if deltas.is_empty() {
         return Ok(());
@@ -53,31 +53,31 @@ pub fn append(dir: &Path, deltas: &[JournalDelta]) -> Result<(), StoreError> {
     synced.map_err(at("syncing the journal directory", &folder))
 }
 
-/// The segments that a snapshot marks, as far as it marks them and checked; a fault names the file.
-pub fn read(dir: &Path, state: &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, Fault)> {
+/// The checked segments of a snapshot, each up to its mark. An error names the file.
+pub fn read(dir: &Path, state: &JoinState) -> Result<Vec<Vec<u8>>, (PathBuf, FormatError)> {
     let marks = state.marks.iter();
     marks.map(|mark| segment(dir, state, mark)).collect()
 }
 
-/// The same without keeping what was read, for those who then read one [`segment`] after the other.
-pub fn check(dir: &Path, state: &JoinState) -> Result<(), (PathBuf, Fault)> {
+/// Checks the segments without keeping their bytes.
+pub fn check(dir: &Path, state: &JoinState) -> Result<(), (PathBuf, FormatError)> {
     let mut marks = state.marks.iter();
     marks.try_for_each(|mark| segment(dir, state, mark).map(|_| ()))
 }
 
-/// One of the segments that a snapshot marks.
+/// One segment of a snapshot, up to its mark.
 pub fn segment(
     dir: &Path,
     state: &JoinState,
     mark: &JournalMark,
-) -> Result<Vec<u8>, (PathBuf, Fault)> {
+) -> Result<Vec<u8>, (PathBuf, FormatError)> {
     let path = path_of(dir, state.join, state.partition, mark.segment);
     let mut bytes = Vec::new();
     let read = File::open(&path).and_then(|f| f.take(mark.len).read_to_end(&mut bytes));
     match read {
         Ok(n) if n as u64 == mark.len && crc32fast::hash(&bytes) == mark.crc => Ok(bytes),
-        Ok(n) if n as u64 == mark.len => Err((path, Fault::Checksum)),
-        Ok(_) | Err(_) => Err((path, Fault::Torn)),
+        Ok(n) if n as u64 == mark.len => Err((path, FormatError::Checksum)),
+        Ok(_) | Err(_) => Err((path, FormatError::Torn)),
     }
 }
 
@@ -87,7 +87,7 @@ pub fn needed(states: &[JoinState]) -> Needed {
     states.iter().filter_map(first).collect()
 }
 
-/// Removes the segments that come before all of the needed ones. One that stays is in nobody's way.
+/// Removes the segments before all needed ones. A file that cannot be removed does no harm.
 pub fn prune<'n>(dir: &Path, needed: impl Iterator<Item = &'n Needed> + Clone) {
     let Ok(entries) = fs::read_dir(dir.join(FOLDER)) else {
         return;
@@ -97,7 +97,7 @@ pub fn prune<'n>(dir: &Path, needed: impl Iterator<Item = &'n Needed> + Clone) {
             continue;
         };
         let mut first = needed.clone().map(|n| n.get(&(join, partition)).copied());
-        // A snapshot that does not know the journal needs nothing of it.
+        // A snapshot without the journal needs no segment of it.
         if first.all(|first| first.is_none_or(|first| segment < first)) {
             let _ = fs::remove_file(path);
         }
@@ -116,7 +116,7 @@ fn path_of(dir: &Path, join: u16, partition: i32, segment: u64) -> PathBuf {
         .join(format!("{join}-{partition}-{segment:010}.{SUFFIX}"))
 }
 
-/// Whether the file is named as a segment is.
+/// Whether the name is that of a segment.
 pub(super) fn is_segment(path: &Path) -> bool {
     parse(path).is_some()
 }
@@ -174,17 +174,17 @@ mod tests {
         append(&dir, &[delta(0, 0, b"abc")]).unwrap();
         append(&dir, &[delta(0, 3, b"defgh")]).unwrap();
         assert_eq!(read(&dir, &state(0, b"abc")).unwrap(), [b"abc".to_vec()]);
-        // The program went on from the first mark: what lay behind it is written over.
+        // The program resumed from the first mark: bytes behind it are overwritten.
         append(&dir, &[delta(0, 3, b"XY")]).unwrap();
         assert_eq!(
             read(&dir, &state(0, b"abcXY")).unwrap(),
             [b"abcXY".to_vec()]
         );
         let fault = read(&dir, &state(0, b"abcdefghijkl")).unwrap_err();
-        assert_eq!(fault.1, Fault::Torn);
+        assert_eq!(fault.1, FormatError::Torn);
         assert_eq!(
             read(&dir, &state(0, b"abd")).unwrap_err().1,
-            Fault::Checksum
+            FormatError::Checksum
         );
         let _ = fs::remove_dir_all(&dir);
     }

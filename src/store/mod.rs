@@ -1,18 +1,24 @@
-//! Floor 3: state on disk. [`snapshot`] says what is stored, [`file`](mod@file) how it survives a crash,
-//! [`journal`] what pending predictions add to it; [`mod@inspect`] looks into a directory, [`transfer`] carries
-//! its state elsewhere, and a [`parcel`] that of one partition from process to process, with
-//! what was [`laid`] out of it since the one before where another process judges; [`shelves`] looks into a topic of them. What memory has no
-//! room for goes to [`mod@spill`], which is no state.
+//! Floor 3: stored state.
+//!
+//! * On disk: [`file`](mod@file) writes a [`Snapshot`](crate::monitor::Snapshot) so that it survives a crash,
+//!   and [`journal`] adds the pending predictions. [`mod@inspect`] lists a state directory, and
+//!   [`transfer`] exports and imports it.
+//! * In the state topic: [`checkpoint`] is the state of one partition and how it is written, [`reader`]
+//!   finds the newest one, and [`topic_report`] inspects a whole topic. With a separate judge a
+//!   checkpoint also carries the deltas since the one before.
+//! * [`mod@spill`] holds pending predictions that exceed memory. It is scratch space, not state.
+//!
+//! [`mod@format`] has the version of the format and the errors.
 
+pub mod checkpoint;
 pub mod file;
+pub mod format;
 pub mod inspect;
 pub mod journal;
-pub mod laid;
-pub mod parcel;
-pub mod shelves;
-pub mod snapshot;
+pub mod reader;
 pub mod spill;
+pub mod topic_report;
 pub mod transfer;
 
-pub use file::{Fault, Loaded, StoreError, load, load_checked, load_named, save};
-pub use snapshot::Snapshot;
+pub use file::{Loaded, load, load_checked, load_with_journals, save};
+pub use format::{FormatError, StoreError};

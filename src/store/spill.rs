@@ -1,18 +1,18 @@
-//! Pending predictions that memory has no room for, in an embedded store beside the snapshots.
+//! Pending predictions that exceed memory, in an embedded store beside the snapshots.
 //!
-//! The store is fjall 3, a log-structured merge tree in Rust, chosen by measurement among those that are kept
-//! up: redb took five times as long to fill and twice as long in use, and rocksdb, as fast, needs libclang and
-//! half an hour to build. It is used for what it does best: sorted batches that go straight into tables (no
-//! write-ahead log, no second sort), and look-ups that a bloom filter answers when there is nothing.
+//! The store is fjall 3, a log-structured merge tree in Rust. It was chosen by measurement: redb took five
+//! times as long to fill and twice as long in use; rocksdb is as fast but needs libclang and half an hour
+//! to build. fjall is used for its strengths: sorted batches that become tables directly (without a
+//! write-ahead log or a second sort), and look-ups that a bloom filter answers when the key is absent.
 //!
-//! The folder is overflow of memory: removed and made anew whenever the process starts, so what a crash
-//! leaves in it is of no consequence. It is made when something spills for the first time; until then there
-//! is no folder, no thread and no file. Each joiner has a keyspace of its own, which goes with the joiner.
+//! The folder extends memory. It is removed and recreated at every start, so what a crash leaves in it is
+//! irrelevant. It is created when the first prediction spills; before that there is no folder, thread or
+//! file. Each joiner has its own keyspace, which is deleted with the joiner.
 //!
-//! A failure (disk full, a file that cannot be read) is told with the folder and what to do, and it lasts: a
-//! store that failed once is not asked again, for what it would say could be old.
+//! An error (disk full, a file that cannot be read) names the folder and the remedy, and it is permanent:
+//! a store that failed once is not used again, because its answers could be stale.
 
-use crate::collect::join::{Entries, Spill, SpillError, Spills};
+use crate::collect::join::{SpillBackend, SpillEntries, SpillError, SpillTable};
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use std::fs;
@@ -21,41 +21,41 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Name of the folder in the state directory.
+/// Name of its folder in the state directory.
 pub const FOLDER: &str = "spill";
-/// Memory for blocks, indexes and filters that were read.
+/// Memory for cached blocks, indexes and filters.
 pub const CACHE_BYTES: u64 = 32 << 20;
-/// Most bytes that wait in memory for a table.
+/// Maximum bytes in memory before they are written to a table.
 const MEMTABLE_BYTES: u64 = 1 << 20;
 /// Threads that merge tables.
 const WORKERS: usize = 1;
 
-/// See the module.
+/// The store of one process. See the module.
 #[derive(Debug)]
 pub struct SpillStore {
     folder: PathBuf,
-    database: Mutex<Option<Arc<Held>>>,
+    database: Mutex<Option<Arc<OpenDatabase>>>,
     /// Number of the next keyspace.
     next: AtomicU64,
 }
 
-/// The open database; its folder goes with it.
-struct Held {
+/// The open database and its folder.
+struct OpenDatabase {
     database: Database,
     folder: PathBuf,
 }
 
-impl std::fmt::Debug for Held {
+impl std::fmt::Debug for OpenDatabase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "database in {}", self.folder.display())
     }
 }
 
-/// What one joiner has there.
+/// The keyspace of one joiner.
 #[derive(Debug)]
-struct Corner {
-    held: Arc<Held>,
-    /// `None` once it is given up.
+struct JoinerSpill {
+    open: Arc<OpenDatabase>,
+    /// `None` once it is deleted.
     keyspace: Option<Rows>,
 }
 
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Rows {
 }
 
 impl SpillStore {
-    /// A store in the state directory, empty: what an earlier process left is removed.
+    /// An empty store in the state directory. Removes what an earlier process left.
     pub fn new(directory: &Path) -> Result<SpillStore, SpillError> {
         let folder = directory.join(FOLDER);
         match fs::remove_dir_all(&folder) {
@@ -91,35 +91,35 @@ impl SpillStore {
 
     /// Bytes on disk.
     pub fn bytes(&self) -> u64 {
-        let held = self.database.lock();
-        let held = held.unwrap_or_else(PoisonError::into_inner);
-        let bytes = held.as_ref().map(|h| h.database.disk_space());
+        let open = self.database.lock();
+        let open = open.unwrap_or_else(PoisonError::into_inner);
+        let bytes = open.as_ref().map(|h| h.database.disk_space());
         bytes.and_then(Result::ok).unwrap_or(0)
     }
 
-    fn held(&self) -> Result<Arc<Held>, SpillError> {
-        let held = self.database.lock();
-        let mut held = held.unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = &*held {
-            return Ok(Arc::clone(held));
+    fn open_database(&self) -> Result<Arc<OpenDatabase>, SpillError> {
+        let open = self.database.lock();
+        let mut open = open.unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = &*open {
+            return Ok(Arc::clone(open));
         }
         let database = Database::builder(&self.folder)
             .cache_size(CACHE_BYTES)
             .manual_journal_persist(true)
             .worker_threads(WORKERS)
             .open();
-        let made = Arc::new(Held {
+        let made = Arc::new(OpenDatabase {
             database: database.map_err(|error| failed(&self.folder, "opened", &error))?,
             folder: self.folder.clone(),
         });
-        *held = Some(Arc::clone(&made));
+        *open = Some(Arc::clone(&made));
         Ok(made)
     }
 }
 
-impl Spills for SpillStore {
-    fn open(&self) -> Result<Box<dyn Spill>, SpillError> {
-        let held = self.held()?;
+impl SpillBackend for SpillStore {
+    fn open(&self) -> Result<Box<dyn SpillTable>, SpillError> {
+        let open = self.open_database()?;
         let name = self.next.fetch_add(1, Ordering::Relaxed).to_string();
         let bloom = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(10.0));
         let options = || {
@@ -128,23 +128,23 @@ impl Spills for SpillStore {
                 .manual_journal_persist(true)
                 .filter_policy(FilterPolicy::all(bloom))
         };
-        let keyspace = held.database.keyspace(&name, options);
-        let keyspace = keyspace.map_err(|error| failed(&held.folder, "extended", &error))?;
-        Ok(Box::new(Corner {
-            held,
+        let keyspace = open.database.keyspace(&name, options);
+        let keyspace = keyspace.map_err(|error| failed(&open.folder, "extended", &error))?;
+        Ok(Box::new(JoinerSpill {
+            open,
             keyspace: Some(Rows(keyspace)),
         }))
     }
 }
 
-impl Spill for Corner {
-    fn write(&mut self, entries: &mut Entries<'_>) -> Result<(), SpillError> {
+impl SpillTable for JoinerSpill {
+    fn write(&mut self, entries: &mut SpillEntries<'_>) -> Result<(), SpillError> {
         let Some(Rows(keyspace)) = &self.keyspace else {
             return Ok(());
         };
         let write = || {
-            // A worker that failed says so here, and nowhere else.
-            self.held.database.persist(PersistMode::Buffer)?;
+            // The error of a failed worker thread surfaces only here.
+            self.open.database.persist(PersistMode::Buffer)?;
             let mut tables = keyspace.start_ingestion()?;
             for (name, value) in entries {
                 match value {
@@ -155,7 +155,7 @@ impl Spill for Corner {
             tables.finish()
         };
         let result: fjall::Result<()> = write();
-        result.map_err(|error| failed(&self.held.folder, "written", &error))
+        result.map_err(|error| failed(&self.open.folder, "written", &error))
     }
 
     fn read(&mut self, name: &[u8], value: &mut Vec<u8>) -> Result<bool, SpillError> {
@@ -163,7 +163,7 @@ impl Spill for Corner {
             return Ok(false);
         };
         let found = keyspace.get(name);
-        let found = found.map_err(|error| failed(&self.held.folder, "read", &error))?;
+        let found = found.map_err(|error| failed(&self.open.folder, "read", &error))?;
         value.clear();
         if let Some(found) = &found {
             value.extend_from_slice(found);
@@ -172,11 +172,11 @@ impl Spill for Corner {
     }
 }
 
-impl Drop for Corner {
+impl Drop for JoinerSpill {
     fn drop(&mut self) {
         if let Some(Rows(keyspace)) = self.keyspace.take() {
-            // What stays is in nobody's way, and goes at the next start.
-            let _ = self.held.database.delete_keyspace(keyspace);
+            // Files that remain are removed at the next start.
+            let _ = self.open.database.delete_keyspace(keyspace);
         }
     }
 }
@@ -185,7 +185,7 @@ fn failed(folder: &Path, doing: &str, error: &fjall::Error) -> SpillError {
     let shown = folder.display();
     SpillError(format!(
         "the store of pending predictions that memory has no room for, {shown}, cannot be {doing}: {error}; free \
-         space on its disk or mend it, or raise pending_memory so that less spills, and start again: nothing is \
+         space on its disk or repair it, or raise pending_memory so that less spills, and start again: nothing is \
          lost, for snapshots and journals do not depend on it"
     ))
 }

@@ -1,26 +1,27 @@
-//! A snapshot with its journals as one text file, and back.
+//! Exports a snapshot with its journals as one text file, and imports it.
 //!
-//! One JSON object a line, in this order; the last line proves that the file is whole:
+//! The file has one JSON object per line, in this order. The last line proves that the file is whole:
 //!
 //! ```text
 //! {"head":{"trueline_state":1,"snapshot_format":7}}
 //! {"topics":[…]} {"partitions":…} {"counters":…} {"models":[…]} {"joins":[…]} {"ledger":…}
-//! {"subject":{…}}                 one for each
-//! {"compared":{…}}                one for each model whose versions are compared
-//! {"version":{…}}                 one for each version with vector views
-//! {"journal":{"join":0,"partition":4,"segment":7,"offset":0,"bytes":"…"}}      pieces of at most 1 MiB
+//! {"stream": {…}}                 one per stream
+//! {"compared":{…}}                one per model whose versions are compared
+//! {"version":{…}}                 one per version with vector views
+//! {"journal":{"join":0,"partition":4,"segment":7,"offset":0,"bytes":"…"}}      at most 1 MiB each
 //! {"end":{"lines":42,"crc":"9f86d081"}}
 //! ```
 //!
-//! Packed sums and journals are hexadecimal. What is imported is the same snapshot to the bit: the same
-//! file under another number, and journals that are as long as their marks.
+//! Packed sums and journals are hexadecimal. The imported snapshot equals the exported one to the bit:
+//! the same file under another number, with journals that end at their marks.
 
-use super::file::{Loaded, StoreError, VERSION, at, load_named, save};
+use super::file::{Loaded, load_with_journals, save};
+use super::format::{StoreError, VERSION, at};
 use super::journal;
-use super::snapshot::{ComparedState, ModelState, Snapshot, SubjectState, VersionState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
+use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState, VersionState};
 use crate::window::hex::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,24 +29,24 @@ use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
 
-/// Version of this form.
-const FORM: u32 = 1;
+/// Version of the layout of the exported file.
+const LAYOUT: u32 = 1;
 
 /// Bytes of a journal in one line.
-const PIECE: usize = 1 << 20;
+const CHUNK_BYTES: usize = 1 << 20;
 
-/// Why a file was not exported or imported.
+/// Why an export or import failed.
 #[derive(Debug)]
 pub enum TransferError {
-    /// The state directory.
+    /// The state directory cannot be read or written.
     Store(StoreError),
-    /// The file.
+    /// The exported file cannot be read or written.
     Io(io::Error),
-    /// There is nothing to export.
+    /// The directory has no snapshot to export.
     Empty(PathBuf),
-    /// The directory to import into has state already.
+    /// The target directory already has state.
     Occupied(PathBuf),
-    /// A line of the file cannot be used; its number and why.
+    /// A line of the file is not usable: its number and the reason.
     Line(u64, String),
 }
 
@@ -59,10 +60,10 @@ enum Line {
     Models(Vec<ModelState>),
     Joins(Vec<JoinState>),
     Ledger(LedgerState),
-    Subject(Box<SubjectState>),
+    Stream(Box<StreamState>),
     Compared(Box<ComparedState>),
     Version(Box<VersionState>),
-    Journal(Piece),
+    Journal(JournalLine),
     End(End),
 }
 
@@ -73,7 +74,7 @@ struct Head {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Piece {
+struct JournalLine {
     join: u16,
     partition: i32,
     segment: u64,
@@ -87,14 +88,14 @@ struct End {
     crc: String,
 }
 
-/// Counts lines and sums them up on their way.
-struct Pen<'a> {
+/// Writes lines, counts them and takes their checksum.
+struct LineWriter<'a> {
     to: &'a mut dyn Write,
     lines: u64,
     crc: crc32fast::Hasher,
 }
 
-impl Pen<'_> {
+impl LineWriter<'_> {
     fn write(&mut self, line: &Line) -> Result<(), TransferError> {
         let mut text = serde_json::to_vec(line).map_err(io::Error::from)?;
         text.push(b'\n');
@@ -104,77 +105,76 @@ impl Pen<'_> {
     }
 }
 
-/// Writes the newest whole snapshot of `dir`, with its journals; returns what was written.
+/// Writes the newest whole snapshot of `dir` with its journals; returns what was written.
 pub fn export(dir: &Path, to: &mut dyn Write) -> Result<Loaded, TransferError> {
-    let loaded = load_named(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))?;
-    let mut pen = Pen {
+    let loaded = load_with_journals(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))?;
+    let mut writer = LineWriter {
         to,
         lines: 0,
         crc: crc32fast::Hasher::new(),
     };
     let s = &loaded.snapshot;
-    pen.write(&Line::Head(Head {
-        trueline_state: FORM,
+    writer.write(&Line::Head(Head {
+        trueline_state: LAYOUT,
         snapshot_format: VERSION,
     }))?;
-    pen.write(&Line::Topics(s.topics.clone()))?;
-    pen.write(&Line::Partitions(s.partitions.clone()))?;
-    pen.write(&Line::Counters(s.counters.clone()))?;
-    pen.write(&Line::Models(s.models.clone()))?;
-    pen.write(&Line::Joins(s.joins.clone()))?;
-    pen.write(&Line::Ledger(s.ledger.clone()))?;
-    for subject in &s.subjects {
-        pen.write(&Line::Subject(Box::new(subject.clone())))?;
+    writer.write(&Line::Topics(s.topics.clone()))?;
+    writer.write(&Line::Partitions(s.partitions.clone()))?;
+    writer.write(&Line::Counters(s.counters.clone()))?;
+    writer.write(&Line::Models(s.models.clone()))?;
+    writer.write(&Line::Joins(s.joins.clone()))?;
+    writer.write(&Line::Ledger(s.ledger.clone()))?;
+    for stream in &s.streams {
+        writer.write(&Line::Stream(Box::new(stream.clone())))?;
     }
     for compared in &s.compared {
-        pen.write(&Line::Compared(Box::new(compared.clone())))?;
+        writer.write(&Line::Compared(Box::new(compared.clone())))?;
     }
     for version in &s.vectors {
-        pen.write(&Line::Version(Box::new(version.clone())))?;
+        writer.write(&Line::Version(Box::new(version.clone())))?;
     }
     for (state, segments) in s.joins.iter().zip(&loaded.segments) {
         for (mark, bytes) in state.marks.iter().zip(segments) {
-            for (i, piece) in bytes.chunks(PIECE).enumerate() {
-                pen.write(&Line::Journal(Piece {
+            for (i, chunk) in bytes.chunks(CHUNK_BYTES).enumerate() {
+                writer.write(&Line::Journal(JournalLine {
                     join: state.join,
                     partition: state.partition,
                     segment: mark.segment,
-                    offset: (i * PIECE) as u64,
-                    bytes: Bytes(piece.to_vec()),
+                    offset: (i * CHUNK_BYTES) as u64,
+                    bytes: Bytes(chunk.to_vec()),
                 }))?;
             }
         }
     }
     let end = End {
-        lines: pen.lines,
-        crc: format!("{:08x}", pen.crc.clone().finalize()),
+        lines: writer.lines,
+        crc: format!("{:08x}", writer.crc.clone().finalize()),
     };
-    pen.write(&Line::End(end))?;
-    pen.to.flush()?;
+    writer.write(&Line::End(end))?;
+    writer.to.flush()?;
     Ok(loaded)
 }
 
-/// Makes the state directory `dir`, which must hold none, of a file that [`export`] wrote. The file is
-/// read twice: nothing is written before it is known to be whole.
+/// Creates the state in `dir`, which must hold none, from a file that [`export`] wrote. The file is read
+/// twice, so that nothing is written before the file is known to be whole.
 pub fn import(file: &Path, dir: &Path) -> Result<Loaded, TransferError> {
-    if load_named(dir)?.is_some() || dir.join(journal::FOLDER).exists() {
+    if load_with_journals(dir)?.is_some() || dir.join(journal::FOLDER).exists() {
         return Err(TransferError::Occupied(dir.to_owned()));
     }
-    prove(file)?;
-    let taken = take(file, dir);
-    let loaded = taken.and_then(|snapshot| {
+    verify(file)?;
+    let loaded = import_lines(file, dir).and_then(|snapshot| {
         save(dir, &snapshot)?;
-        load_named(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))
+        load_with_journals(dir)?.ok_or_else(|| TransferError::Empty(dir.to_owned()))
     });
     if loaded.is_err() {
-        // The journals of a snapshot that could not be made; there were none before.
+        // There were no journals before; these belong to a snapshot that was not created.
         let _ = fs::remove_dir_all(dir.join(journal::FOLDER));
     }
     loaded
 }
 
-/// Reads the file to its last line, which says how many there were and their checksum.
-fn prove(file: &Path) -> Result<(), TransferError> {
+/// Compares the number of lines and their checksum with the last line.
+fn verify(file: &Path) -> Result<(), TransferError> {
     let (mut before, mut number) = (crc32fast::Hasher::new(), 0);
     let mut end = None;
     each_line(file, |n, text| {
@@ -188,7 +188,7 @@ fn prove(file: &Path) -> Result<(), TransferError> {
             before.update(text);
         }
         if n == 1 {
-            head(&parse(n, text)?)?;
+            check_head(&parse(n, text)?)?;
         }
         Ok(())
     })?;
@@ -199,7 +199,7 @@ fn prove(file: &Path) -> Result<(), TransferError> {
     match end {
         Some(Line::End(said)) if said == whole => Ok(()),
         Some(_) => {
-            let what = "the lines before are not those that were exported".to_owned();
+            let what = "the lines before are not the exported ones".to_owned();
             Err(TransferError::Line(number, what))
         }
         None => Err(TransferError::Line(
@@ -209,11 +209,11 @@ fn prove(file: &Path) -> Result<(), TransferError> {
     }
 }
 
-fn head(line: &Line) -> Result<(), TransferError> {
+fn check_head(line: &Line) -> Result<(), TransferError> {
     let wrong = |what: String| Err(TransferError::Line(1, what));
     match line {
-        Line::Head(h) if h.trueline_state != FORM => wrong(format!(
-            "form {}, this program reads {FORM}",
+        Line::Head(h) if h.trueline_state != LAYOUT => wrong(format!(
+            "layout {}, this program reads {LAYOUT}",
             h.trueline_state
         )),
         Line::Head(h) if h.snapshot_format != VERSION => wrong(format!(
@@ -225,8 +225,8 @@ fn head(line: &Line) -> Result<(), TransferError> {
     }
 }
 
-/// Writes the journals and gathers the snapshot.
-fn take(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
+/// Writes the journals and collects the snapshot.
+fn import_lines(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
     let mut snapshot = Snapshot::default();
     each_line(file, |n, text| {
         match parse(n, text)? {
@@ -237,16 +237,16 @@ fn take(file: &Path, dir: &Path) -> Result<Snapshot, TransferError> {
             Line::Models(models) => snapshot.models = models,
             Line::Joins(joins) => snapshot.joins = joins,
             Line::Ledger(ledger) => snapshot.ledger = ledger,
-            Line::Subject(subject) => snapshot.subjects.push(*subject),
+            Line::Stream(stream) => snapshot.streams.push(*stream),
             Line::Compared(compared) => snapshot.compared.push(*compared),
             Line::Version(version) => snapshot.vectors.push(*version),
-            Line::Journal(piece) => {
+            Line::Journal(line) => {
                 let delta = JournalDelta {
-                    join: piece.join,
-                    partition: piece.partition,
-                    segment: piece.segment,
-                    offset: piece.offset,
-                    bytes: piece.bytes.0,
+                    join: line.join,
+                    partition: line.partition,
+                    segment: line.segment,
+                    offset: line.offset,
+                    bytes: line.bytes.0,
                 };
                 journal::append(dir, &[delta])?;
             }
@@ -294,7 +294,7 @@ impl fmt::Display for TransferError {
             TransferError::Io(error) => write!(f, "the exported file: {error}"),
             TransferError::Empty(dir) => write!(
                 f,
-                "no snapshot in {}; name the [state] directory of a trueline that has run",
+                "no snapshot in {}; name the [state] directory of a trueline process that has run",
                 dir.display()
             ),
             TransferError::Occupied(dir) => write!(

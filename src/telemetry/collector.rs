@@ -449,7 +449,7 @@ fn records(source: &str, counters: &SourceCounters, sink: &mut Sink) {
     }
     sink.put(Id::Implied, &[source], counters.implied as f64);
     sink.put(Id::Other, &[source], counters.other as f64);
-    sink.put(Id::Uncelled, &[source], counters.uncelled as f64);
+    sink.put(Id::NoCell, &[source], counters.no_cell as f64);
     let mut put = |disposition, reason, count: u64| {
         sink.put(Id::Records, &[source, disposition, reason], count as f64);
     };

@@ -324,7 +324,7 @@ table! {
         "Open records that came (in) or left (out) with partitions that moved between processes; records read and those that came equal all others with those that left.";
     Implied Input Counter "trueline_records_implied_total" "records" ["source"]
         "Observed predictions whose outcome never came and was implied.";
-    Uncelled Input Counter "trueline_vector_refused_total" "records" ["source"]
+    NoCell Input Counter "trueline_vector_refused_total" "records" ["source"]
         "Vector views (top_k, full, kernel) of observed records that had no cell or sample left for them; their windows are undecided (capacity).";
     Other Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records of segments that are too many for a stream of their own, counted in segment other.";

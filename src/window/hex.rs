@@ -1,15 +1,19 @@
-//! Packed bytes as text where people may read them, and as bytes in snapshots.
+//! Packed sums as bytes in snapshots, and as text in formats that people read.
 //!
-//! postcard writes a byte string as it writes a list of bytes, so the format of snapshots does not change
-//! by it; JSON gets one hexadecimal text in place of a list of numbers, a quarter of its length.
+//! postcard writes a byte string as it writes a list of bytes. JSON gets one hexadecimal text instead of a
+//! list of numbers, which is a quarter as long.
 
+use super::Packed;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write;
 
-/// Bytes that are written this way.
+/// Bytes that are written as the module says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bytes(pub Vec<u8>);
+pub struct Bytes(
+    /// The bytes.
+    pub Vec<u8>,
+);
 
 /// Writes bytes.
 pub fn serialize<S: Serializer>(bytes: &[u8], s: S) -> Result<S::Ok, S::Error> {
@@ -42,7 +46,41 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The open panes of a subject: begin, and packed sums for each view.
+/// Packed sums.
+pub mod packed {
+    use super::*;
+
+    /// Writes packed sums.
+    pub fn serialize<S: Serializer>(packed: &Packed, s: S) -> Result<S::Ok, S::Error> {
+        super::serialize(packed.as_bytes(), s)
+    }
+
+    /// Reads what [`serialize`] wrote.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Packed, D::Error> {
+        let bytes = super::deserialize(d)?;
+        Packed::from_bytes(&bytes).map_err(|_| D::Error::custom("not packed sums"))
+    }
+}
+
+/// Packed sums of several views.
+pub mod views {
+    use super::*;
+
+    /// Writes the sums of each view.
+    pub fn serialize<S: Serializer>(views: &[Packed], s: S) -> Result<S::Ok, S::Error> {
+        s.collect_seq(views.iter().map(|p| Bytes(p.as_bytes().to_vec())))
+    }
+
+    /// Reads what [`serialize`] wrote.
+    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<Packed>, D::Error> {
+        let views = Vec::<Bytes>::deserialize(d)?;
+        let one = |b: &Bytes| Packed::from_bytes(&b.0);
+        let all: Result<_, _> = views.iter().map(one).collect();
+        all.map_err(|_| D::Error::custom("not packed sums"))
+    }
+}
+
+/// The open panes of a stream: begin, and packed sums of each view.
 pub mod panes {
     use super::*;
 

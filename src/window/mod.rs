@@ -25,5 +25,5 @@ pub use pack::{PackError, Packed};
 pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
 pub use ring::{Ring, RingState, Windows};
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
-pub use view_sums::{PendingVector, VectorEvent, ViewShape, ViewSums, ViewSumsState, WholeVector};
+pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};
 pub use width::{Ladder, LadderError, Width, WindowSpec};

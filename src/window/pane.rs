@@ -6,7 +6,7 @@
 
 use super::pack::{PackError, Packed};
 use super::unlabelled::Unlabelled;
-use super::view_sums::{PendingVector, ViewSums, ViewSumsState};
+use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
 use crate::stats::algebra::{Merge, Retract};
 use crate::stats::axis::Grid;
 use crate::stats::sums::Sums;
@@ -164,7 +164,7 @@ pub struct Revision<'a> {
     /// Event time of the prediction.
     pub time_ms: i64,
     /// Its vector.
-    pub vector: PendingVector<'a>,
+    pub vector: RetainedVector<'a>,
     /// The class it was counted with.
     pub before: Option<u32>,
     /// Whether that one was implied.

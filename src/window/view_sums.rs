@@ -42,25 +42,25 @@ pub struct VectorEvent<'a> {
 
 /// What vector views know of a prediction whose outcome came apart from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PendingVector<'a> {
+pub struct RetainedVector<'a> {
     /// Its largest probabilities, for cells.
     pub ranked: Ranked<'a>,
     /// All of it, for samples; `None` where it came before any was kept.
-    pub whole: Option<WholeVector<'a>>,
+    pub whole: Option<FullVector<'a>>,
     /// Its weight, where events have weights.
     pub weight: Option<Weight>,
 }
 
 /// All probabilities of such a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WholeVector<'a> {
+pub struct FullVector<'a> {
     /// As in [`VectorEvent`].
     pub rank: u64,
     /// Probabilities of all classes, divided by their sum.
     pub row: &'a [f64],
 }
 
-impl PendingVector<'_> {
+impl RetainedVector<'_> {
     /// The largest probability.
     pub fn top(&self) -> f64 {
         let whole = self
@@ -175,7 +175,7 @@ impl ViewSums {
 
     /// Adds a mature prediction; answers whether there was room for it. A prediction that came before the view was
     /// configured was not kept whole and is left out.
-    pub fn observe_pending(&mut self, vector: PendingVector<'_>, class: u32) -> bool {
+    pub fn observe_retained(&mut self, vector: RetainedVector<'_>, class: u32) -> bool {
         match (self, vector.whole) {
             (ViewSums::Cells(sums), _) => sums.observe_ranked(vector.ranked, class, vector.weight),
             (ViewSums::Kernel(sums), Some(w)) => sums.observe(w.rank, w.row, 1.0, class),
@@ -185,7 +185,7 @@ impl ViewSums {
 
     /// Gives an event another class than it was counted with, or any where it was not counted, exactly. Answers
     /// whether there was room for it.
-    pub fn revise(&mut self, vector: PendingVector<'_>, before: Option<u32>, now: u32) -> bool {
+    pub fn revise(&mut self, vector: RetainedVector<'_>, before: Option<u32>, now: u32) -> bool {
         match (self, vector.whole) {
             (ViewSums::Cells(sums), _) => sums.revise(vector.ranked, before, now, vector.weight),
             (ViewSums::Kernel(sums), Some(w)) => sums.revise(w.rank, w.row, before, now),

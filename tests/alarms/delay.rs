@@ -3,7 +3,7 @@
 
 use crate::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, plan};
 use crate::streams::{LAWS, each, runs};
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::stats::direction::Direction;
 
 const PANE: i64 = 50;

@@ -5,7 +5,7 @@
 use crate::feed::{BEGIN_MS, PANE_MS, Truth, alarms, event, plan};
 use crate::streams::{LAWS, runs, score};
 use std::collections::BTreeMap;
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
 
 const STREAMS: usize = 100;

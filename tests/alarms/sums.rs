@@ -4,7 +4,7 @@
 use crate::feed::{BEGIN_MS, event, plan};
 use crate::oracle::{Null, bounds, log_tilt};
 use crate::streams::{LAWS, score};
-use trueline::app::engine::Engine;
+use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::Odds;
 use trueline::stats::sequential::mixture::DIRECTED;

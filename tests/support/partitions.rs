@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use trueline::app::engine::{Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::snapshot::VectorViewState;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::window::Keeping;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
-use trueline::store::snapshot::VectorViewState;
 use trueline::window::RingState;
 use trueline::window::{Ladder, WindowSpec};
 

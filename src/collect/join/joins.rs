@@ -1,16 +1,20 @@
-//! All joins of a collector: a joiner for each join and partition, and the caps over them.
+//! All joins of a collector: a joiner for each join and partition, and the caps on them.
 //!
-//! Predictions of a join take no more memory than its *ceiling*, when a call has returned, and within one an eighth more and
-//! a few megabytes. The ceiling is what the plan allows; where that becomes less, because more share it, what is there
-//! already stays allowed, and [`Joins::tend`] brings it down step by step: all at once would hold whoever drives the
-//! joins up for as long as it takes to move millions of rows.
+//! When a call returns, the predictions of a join use no more memory than its *ceiling*; within a call they may use an
+//! eighth and a few megabytes more. The ceiling is what the plan allows. When the allowance shrinks because more share it,
+//! the memory in use stays allowed, and [`Joins::reduce_memory`] lowers the ceiling step by step: moving millions of rows
+//! at once would block the caller.
 
-use super::cohort::Kept;
-use super::joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe, Room, SPILL_BYTES};
-use super::journal::{JournalDelta, JournalError, JournalMark, Reader};
+use super::events::{
+    Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
+};
+use super::joiner::{Joiner, SPILL_BYTES};
+use super::journal::{self, JournalDelta, JournalMark};
 use super::key::Key;
+use super::operation::JournalError;
 use super::plan::JoinPlan;
-use super::spill::{SpillError, Spills};
+use super::row_layout::RowLayout;
+use super::spill_backend::{SpillBackend, SpillError};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -27,8 +31,8 @@ pub struct Role {
     pub outcomes: bool,
 }
 
-/// How far the journal of one joiner goes, in a snapshot. A join is known by its topics; in another configuration it
-/// may be at another place.
+/// The journal of one joiner in a snapshot. Its topics identify the join, because the index of a join may differ under
+/// another configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinState {
     /// Number of the join's journals, which it keeps.
@@ -43,6 +47,44 @@ pub struct JoinState {
     pub marks: Vec<JournalMark>,
 }
 
+/// What predictions and outcomes take up, in one joiner or in all joiners of a join.
+#[derive(Debug, Clone, Copy, Default)]
+struct Usage {
+    /// Predictions retained.
+    retained: usize,
+    /// Outcomes that wait.
+    waiting: usize,
+    /// Bytes of predictions in memory.
+    memory: usize,
+}
+
+impl Usage {
+    fn of(joiner: &Joiner) -> Usage {
+        Usage {
+            retained: joiner.pending() + joiner.matured(),
+            waiting: joiner.waiting(),
+            memory: joiner.memory(),
+        }
+    }
+
+    /// Replaces what one joiner contributed.
+    fn replace(&mut self, before: Usage, after: Usage) {
+        self.retained = self.retained + after.retained - before.retained;
+        self.waiting = self.waiting + after.waiting - before.waiting;
+        self.memory = self.memory + after.memory - before.memory;
+    }
+}
+
+/// What a join uses, and how much memory it may use.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    usage: Usage,
+    /// Bytes that predictions may take in memory.
+    memory_max: usize,
+    /// Bytes that they may take until the next [`Joins::reduce_memory`].
+    ceiling: usize,
+}
+
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Joins {
@@ -51,17 +93,11 @@ pub struct Joins {
     roles: Vec<Option<Role>>,
     /// By join: number of its journals.
     journals: Vec<u16>,
+    /// By join.
+    accounts: Vec<Account>,
     joiners: BTreeMap<(u16, i32), Joiner>,
-    /// By join: predictions held, and outcomes that wait.
-    held: Vec<usize>,
-    waiting: Vec<usize>,
-    /// By join: bytes that its predictions take in memory, and how many they may.
-    memory: Vec<usize>,
-    memory_max: Vec<usize>,
-    /// By join: bytes that they may take until the next [`Joins::tend`].
-    ceiling: Vec<usize>,
-    /// Where stores for the rest come from.
-    spills: Option<Arc<dyn Spills>>,
+    /// Opens the tables for predictions that memory has no room for.
+    backend: Option<Arc<dyn SpillBackend>>,
 }
 
 impl Joins {
@@ -79,94 +115,79 @@ impl Joins {
                 });
             }
         }
+        let account = Account {
+            usage: Usage::default(),
+            memory_max: usize::MAX,
+            ceiling: usize::MAX,
+        };
         Joins {
-            held: vec![0; plans.len()],
-            waiting: vec![0; plans.len()],
-            memory: vec![0; plans.len()],
-            memory_max: vec![usize::MAX; plans.len()],
-            ceiling: vec![usize::MAX; plans.len()],
-            spills: None,
+            accounts: vec![account; plans.len()],
             journals: (0u16..).take(plans.len()).collect(),
             plans,
             roles,
             joiners: BTreeMap::new(),
+            backend: None,
         }
     }
 
-    /// From now on predictions spill that memory has no room for, of which each plan's is shared by so many.
-    pub fn spill_to(&mut self, spills: Arc<dyn Spills>, shared_by: usize) {
-        self.spills = Some(spills);
+    /// Predictions that memory has no room for spill from now on. So many share the memory of each plan.
+    pub fn spill_to(&mut self, backend: Arc<dyn SpillBackend>, shared_by: usize) {
+        self.backend = Some(backend);
         self.share(shared_by);
     }
 
-    /// How many share the memory that plans allow. Where it is less now, [`Joins::tend`] has work to do.
+    /// Sets how many share the memory of each plan. If less is allowed now, [`Joins::reduce_memory`] has work to do.
     pub fn share(&mut self, by: usize) {
-        if self.spills.is_some() {
-            let each = |p: &JoinPlan| p.pending_memory / by.max(1);
-            self.memory_max = self.plans.iter().map(each).collect();
-            let both = self.memory_max.iter().zip(&self.memory);
-            self.ceiling = both.map(|(max, memory)| *max.max(memory)).collect();
-        }
-    }
-
-    /// Moves some of the predictions out of memory for which there was room before it was [shared](Joins::share) by more;
-    /// answers whether there were any.
-    pub fn tend(&mut self) -> bool {
-        let above = |i: &usize| self.ceiling[*i] > self.memory_max[*i];
-        let Some(index) = (0..self.plans.len()).find(above) else {
-            return false;
-        };
-        let over = self.memory[index].saturating_sub(self.memory_max[index]);
-        // What cannot be moved is tried again when there is more.
-        let moved = over == 0 || self.step(index, over.min(SPILL_BYTES));
-        let least = if moved { self.memory[index] } else { 0 };
-        self.ceiling[index] = self.memory_max[index].max(least);
-        over > 0
-    }
-
-    /// Why a store failed, if one did. See [`Joiner::fault`].
-    pub fn fault(&self) -> Option<&SpillError> {
-        self.joiners.values().find_map(Joiner::fault)
-    }
-
-    /// Predictions that are not in memory.
-    pub fn spilled(&self) -> usize {
-        self.joiners.values().map(Joiner::spilled).sum()
-    }
-
-    /// Bytes that the others take.
-    pub fn memory(&self) -> usize {
-        self.memory.iter().sum()
-    }
-
-    /// Moves predictions of a join out of memory until its ceiling holds, and an eighth of that more, so that it is not
-    /// done too often.
-    #[cold]
-    fn make_room(&mut self, index: usize) {
-        let most = self.ceiling[index];
-        while self.memory[index] > most {
-            let over = self.memory[index] - most;
-            if !self.step(index, (over + most / 8).min(SPILL_BYTES)) {
-                return;
+        if self.backend.is_some() {
+            for (account, plan) in self.accounts.iter_mut().zip(&self.plans) {
+                account.memory_max = plan.pending_memory / by.max(1);
+                account.ceiling = account.memory_max.max(account.usage.memory);
             }
         }
     }
 
-    /// Moves so many bytes of the joiner that has most; answers whether it could.
-    fn step(&mut self, index: usize, bytes: usize) -> bool {
-        let Some(spills) = self.spills.clone() else {
+    /// Spills some of the predictions that exceed a memory limit which was [lowered](Joins::share); returns whether there
+    /// were any.
+    pub fn reduce_memory(&mut self) -> bool {
+        let above = |a: &Account| a.ceiling > a.memory_max;
+        let Some(index) = self.accounts.iter().position(above) else {
             return false;
         };
-        let mine = self.joiners.iter_mut();
-        let mine = mine.filter(|((join, _), _)| usize::from(*join) == index);
-        let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.memory()) else {
-            return false;
-        };
-        let before = joiner.memory();
-        joiner.spill(&*spills, bytes);
-        let moved = before.saturating_sub(joiner.memory());
-        self.memory[index] -= moved;
-        moved > 0
+        let Account {
+            usage, memory_max, ..
+        } = self.accounts[index];
+        let over = usage.memory.saturating_sub(memory_max);
+        // What cannot be moved is tried again when there is more.
+        let moved = over == 0 || self.spill_some(index, over.min(SPILL_BYTES));
+        let account = &mut self.accounts[index];
+        let least = if moved { account.usage.memory } else { 0 };
+        account.ceiling = memory_max.max(least);
+        over > 0
+    }
+
+    /// Why a spill table failed, if one did. See [`Joiner::fault`].
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.joiners.values().find_map(Joiner::fault)
+    }
+
+    /// Retained predictions that are not in memory.
+    pub fn spilled(&self) -> usize {
+        self.joiners.values().map(Joiner::spilled).sum()
+    }
+
+    /// Bytes that the other predictions take in memory.
+    pub fn memory(&self) -> usize {
+        self.accounts.iter().map(|a| a.usage.memory).sum()
+    }
+
+    /// Retained predictions, mature ones included.
+    pub fn retained(&self) -> usize {
+        self.accounts.iter().map(|a| a.usage.retained).sum()
+    }
+
+    /// Heap bytes.
+    pub fn bytes(&self) -> usize {
+        self.joiners.values().map(Joiner::bytes).sum()
     }
 
     /// What the source is to a join, if anything.
@@ -186,34 +207,10 @@ impl Joins {
     }
 
     /// See [`Joiner::predict`].
-    pub fn predict(&mut self, join: u16, partition: i32, e: &Expect<'_>) -> Predicted {
-        let index = usize::from(join);
-        let joiner = self.joiners.entry((join, partition)).or_default();
-        let before = (joiner.pending(), joiner.waiting(), joiner.memory());
-        let end = joiner.predict(&self.plans[index], e, self.held[index]);
-        self.held[index] = self.held[index] + joiner.pending() - before.0;
-        self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
-        self.memory[index] = self.memory[index] + joiner.memory() - before.2;
-        if self.memory[index] > self.ceiling[index] {
-            self.make_room(index);
-        }
-        end
-    }
-
-    /// See [`Joiner::bring`].
-    pub fn bring(&mut self, join: u16, partition: i32, key: Key) {
-        if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
-            let before = joiner.memory();
-            joiner.bring(key);
-            let memory = &mut self.memory[usize::from(join)];
-            *memory = *memory + joiner.memory() - before;
-        }
-    }
-
-    /// See [`Joiner::look`].
-    pub fn look(&self, join: u16, partition: i32, key: Key) -> Vec<Held<'_>> {
-        let joiner = self.joiners.get(&(join, partition));
-        joiner.map_or_else(Vec::new, |joiner| joiner.look(key))
+    pub fn predict(&mut self, join: u16, partition: i32, e: &NewPrediction<'_>) -> Predicted {
+        self.update(join, partition, |joiner, plan, usage| {
+            joiner.predict(plan, e, usage.retained)
+        })
     }
 
     /// See [`Joiner::label`].
@@ -232,83 +229,137 @@ impl Joins {
         classes: &[u32],
         mut revised: impl FnMut(&JoinPlan, Revision<'_>),
     ) -> Labelled {
-        let (index, plan) = (usize::from(join), &self.plans[usize::from(join)]);
+        self.update(join, partition, |joiner, plan, usage| {
+            let waiting = usage.waiting;
+            joiner.label(plan, key, model, time_ms, class, classes, waiting, |r| {
+                revised(plan, r);
+            })
+        })
+    }
+
+    /// Changes one joiner, and spills if its join uses too much memory afterwards. `change` gets what all joiners of the
+    /// join use.
+    #[inline]
+    fn update<R>(
+        &mut self,
+        join: u16,
+        partition: i32,
+        change: impl FnOnce(&mut Joiner, &JoinPlan, Usage) -> R,
+    ) -> R {
+        let index = usize::from(join);
+        let (plan, account) = (&self.plans[index], &mut self.accounts[index]);
         let joiner = self.joiners.entry((join, partition)).or_default();
-        let (before, waiting) = (joiner.waiting(), self.waiting[index]);
-        let memory = joiner.memory();
-        let end = joiner.label(plan, key, model, time_ms, class, classes, waiting, |r| {
-            revised(plan, r);
-        });
-        self.waiting[index] = waiting + joiner.waiting() - before;
-        self.memory[index] = self.memory[index] + joiner.memory() - memory;
-        if self.memory[index] > self.ceiling[index] {
-            self.make_room(index);
+        let before = Usage::of(joiner);
+        let end = change(joiner, plan, account.usage);
+        account.usage.replace(before, Usage::of(joiner));
+        if account.usage.memory > account.ceiling {
+            self.spill_over(index);
         }
         end
     }
 
-    /// Hands over all predictions of `model` in panes that begin before `line_ms`. See
-    /// [`Joiner::mature`].
+    /// Spills predictions of a join until its ceiling holds, and an eighth of that more, so that spilling is rare.
+    #[cold]
+    fn spill_over(&mut self, index: usize) {
+        let most = self.accounts[index].ceiling;
+        while self.accounts[index].usage.memory > most {
+            let over = self.accounts[index].usage.memory - most;
+            if !self.spill_some(index, (over + most / 8).min(SPILL_BYTES)) {
+                return;
+            }
+        }
+    }
+
+    /// Spills so many bytes of the largest joiner of a join; returns whether it could.
+    fn spill_some(&mut self, index: usize, bytes: usize) -> bool {
+        let Some(backend) = self.backend.clone() else {
+            return false;
+        };
+        let mine = self.joiners.iter_mut();
+        let mine = mine.filter(|((join, _), _)| usize::from(*join) == index);
+        let Some((_, joiner)) = mine.max_by_key(|(_, j)| j.memory()) else {
+            return false;
+        };
+        let before = joiner.memory();
+        joiner.spill(&*backend, bytes);
+        let moved = before.saturating_sub(joiner.memory());
+        self.accounts[index].usage.memory -= moved;
+        moved > 0
+    }
+
+    /// See [`Joiner::reload`].
+    pub fn reload(&mut self, join: u16, partition: i32, key: Key) {
+        if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
+            let before = Usage::of(joiner);
+            joiner.reload(key);
+            let usage = &mut self.accounts[usize::from(join)].usage;
+            usage.replace(before, Usage::of(joiner));
+        }
+    }
+
+    /// See [`Joiner::retained_of`].
+    pub fn retained_of(&self, join: u16, partition: i32, key: Key) -> Vec<Retained<'_>> {
+        let joiner = self.joiners.get(&(join, partition));
+        joiner.map_or_else(Vec::new, |joiner| joiner.retained_of(key))
+    }
+
+    /// Shows all predictions of `model` in panes that start before `sealed_until_ms`. See [`Joiner::mature`].
     pub fn mature(
         &mut self,
         model: u16,
-        line_ms: i64,
+        sealed_until_ms: i64,
         classes: &[u32],
-        mut each: impl FnMut(&JoinPlan, Ripe<'_>),
+        mut each: impl FnMut(&JoinPlan, MaturityEvent<'_>),
     ) {
-        let spills = self.spills.clone();
+        let backend = self.backend.clone();
         for ((join, _), joiner) in &mut self.joiners {
             let index = usize::from(*join);
-            let plan = &self.plans[index];
-            let before = (joiner.pending() + joiner.settled(), joiner.waiting());
-            let memory = joiner.memory();
-            let others = self.memory[index] - memory;
-            let ceiling = self.ceiling[index];
-            let room = spills.as_deref().map(|spills| Room {
-                spills,
-                // Where the others take all, not every one that comes back is to spill at once.
-                bytes: ceiling.saturating_sub(others).max(ceiling / 8),
+            let (plan, account) = (&self.plans[index], &mut self.accounts[index]);
+            let before = Usage::of(joiner);
+            let others = account.usage.memory - before.memory;
+            let budget = backend.as_deref().map(|backend| SpillBudget {
+                backend,
+                // If the others take everything, the predictions that are reloaded must not spill one by one.
+                bytes: (account.ceiling.saturating_sub(others)).max(account.ceiling / 8),
             });
-            joiner.mature(plan, model, line_ms, classes, room, |r| each(plan, r));
-            self.memory[index] = others + joiner.memory();
-            self.held[index] = self.held[index] + joiner.pending() + joiner.settled() - before.0;
-            self.waiting[index] = self.waiting[index] + joiner.waiting() - before.1;
+            joiner.mature(plan, model, sealed_until_ms, classes, budget, |event| {
+                each(plan, event);
+            });
+            account.usage.replace(before, Usage::of(joiner));
         }
-        for index in 0..self.plans.len() {
-            if self.memory[index] > self.ceiling[index] {
-                self.make_room(index);
+        for index in 0..self.accounts.len() {
+            if self.accounts[index].usage.memory > self.accounts[index].ceiling {
+                self.spill_over(index);
             }
         }
     }
 
-    /// Lets go of mature predictions of `model` before `floor_ms`. See [`Joiner::forget`].
-    pub fn forget(&mut self, model: u16, floor_ms: i64) {
+    /// Removes mature predictions of `model` before `floor_ms`. See [`Joiner::evict`].
+    pub fn evict(&mut self, model: u16, floor_ms: i64) {
         for ((join, _), joiner) in &mut self.joiners {
-            let (before, memory) = (joiner.settled(), joiner.memory());
-            joiner.forget(model, floor_ms);
-            self.held[usize::from(*join)] -= before - joiner.settled();
-            self.memory[usize::from(*join)] -= memory - joiner.memory();
+            let before = Usage::of(joiner);
+            joiner.evict(model, floor_ms);
+            let usage = &mut self.accounts[usize::from(*join)].usage;
+            usage.replace(before, Usage::of(joiner));
         }
     }
 
-    /// Lets go of outcomes that waited in vain; tells for each source how many. See
-    /// [`Joiner::orphan`].
+    /// Removes outcomes that can only be late; calls `each` with the source and their number. See [`Joiner::orphan`].
     pub fn orphan(
         &mut self,
-        line_of: impl Fn(Option<u16>) -> i64,
+        sealed_until: impl Fn(Option<u16>) -> i64,
         mut each: impl FnMut(u16, usize),
     ) {
         for ((join, _), joiner) in &mut self.joiners {
-            let gone = joiner.orphan(&line_of);
-            if gone > 0 {
-                self.waiting[usize::from(*join)] -= gone;
-                each(self.plans[usize::from(*join)].outcomes, gone);
+            let orphaned = joiner.orphan(&sealed_until);
+            if orphaned > 0 {
+                self.accounts[usize::from(*join)].usage.waiting -= orphaned;
+                each(self.plans[usize::from(*join)].outcomes, orphaned);
             }
         }
     }
 
-    /// Tells the source, the slot of the subject and the number of predictions that are not mature, for
-    /// each pane that holds some.
+    /// Calls `each` with the source, the slot of the subject and the number of pending predictions, pane by pane.
     pub fn each_pending(&mut self, mut each: impl FnMut(u16, u32, u64)) {
         for ((join, _), joiner) in &mut self.joiners {
             let source = self.plans[usize::from(*join)].predictions;
@@ -316,7 +367,7 @@ impl Joins {
         }
     }
 
-    /// Outcomes that wait, by source.
+    /// Calls `each` with the source and the number of waiting outcomes of each joiner.
     pub fn each_waiting(&self, mut each: impl FnMut(u16, u64)) {
         for ((join, _), joiner) in &self.joiners {
             let source = self.plans[usize::from(*join)].outcomes;
@@ -324,27 +375,23 @@ impl Joins {
         }
     }
 
-    /// Begin of the oldest pane that is pending for `model`.
+    /// Start of the oldest pending pane of `model`.
     pub fn oldest_ms(&self, model: u16) -> Option<i64> {
         let oldest = self.joiners.values().filter_map(|j| j.oldest_ms(model));
         oldest.min()
     }
 
-    /// Predictions held, mature ones that are kept for revisions among them.
-    pub fn held(&self) -> usize {
-        self.held.iter().sum()
-    }
-
-    /// What the journals have that no snapshot has taken.
+    /// Takes what the journals wrote since the last call. See [`Joiner::take_journal`].
     pub fn take_journals(&mut self, floor_ms: i64) -> Vec<JournalDelta> {
-        let joiners = self.joiners.iter_mut();
-        let number = |join: u16| self.journals[usize::from(join)];
-        joiners
-            .flat_map(|((join, partition), j)| j.take_journal(number(*join), *partition, floor_ms))
-            .collect()
+        let mut all = Vec::new();
+        for ((join, partition), joiner) in &mut self.joiners {
+            let journal = self.journals[usize::from(*join)];
+            all.extend(joiner.take_journal(journal, *partition, floor_ms));
+        }
+        all
     }
 
-    /// How far the journals go.
+    /// The marks of the journals, for a snapshot.
     pub fn states(&self) -> Vec<JoinState> {
         let state = |(&(join, partition), j): (&(u16, i32), &Joiner)| JoinState {
             join: self.journals[usize::from(join)],
@@ -356,7 +403,7 @@ impl Joins {
         self.joiners.iter().map(state).collect()
     }
 
-    /// The join that a snapshot speaks of, if the plan still has it: one of the same two topics.
+    /// The join of a snapshot under this plan: the one of the same two topics, if there is one.
     pub fn join_of(&self, state: &JoinState) -> Option<u16> {
         let same =
             |p: &JoinPlan| (p.predictions, p.outcomes) == (state.predictions, state.outcomes);
@@ -364,7 +411,7 @@ impl Joins {
         at.and_then(|at| u16::try_from(at).ok())
     }
 
-    /// Numbers journals as a snapshot does; joins that it does not know get numbers that it does not know.
+    /// Numbers journals as a snapshot does; joins that are not in it get numbers that it does not use.
     pub fn number_journals(&mut self, states: &[JoinState]) {
         let mut free = (0..u16::MAX).filter(|n| states.iter().all(|s| s.join != *n));
         let theirs = |join: u16| states.iter().find(|s| self.join_of(s) == Some(join));
@@ -375,51 +422,37 @@ impl Joins {
         self.journals = numbers.collect();
     }
 
-    /// Puts back one joiner from the segments of its journal, which are asked for one after the other. See
-    /// [`Joiner::replay`].
+    /// Restores one joiner from the segments of its journal, which are read one after the other. See
+    /// [`Joiner::restore`].
     pub fn restore<'s>(
         &mut self,
         state: &JoinState,
         segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
-        kept: &[Kept],
-        line_of: impl Fn(Option<u16>) -> i64,
-        floor_of: impl Fn(u16) -> i64,
-        due_of: impl Fn(u16, i64) -> i64,
+        layouts: &[RowLayout],
+        sealed_until: impl Fn(Option<u16>) -> i64,
+        retained_from: impl Fn(u16) -> i64,
+        due_ms: impl Fn(u16, i64) -> i64,
     ) -> Result<(), JournalError> {
         let join = self.join_of(state).ok_or(JournalError::Corrupt)?;
-        let (index, at) = (usize::from(join), (join, state.partition));
-        self.joiners.insert(at, Joiner::default());
+        self.joiners
+            .insert((join, state.partition), Joiner::default());
         for (i, mark) in state.marks.iter().enumerate() {
-            let bytes = segment(i)?;
-            let mut reader = Reader::new(&bytes, mark)?;
-            while let Some(op) = reader.next()? {
-                let joiner = self.joiners.entry(at).or_default();
-                let before = joiner.memory();
-                joiner.redo(op, kept, &floor_of, &due_of)?;
-                self.memory[index] = self.memory[index] + joiner.memory() - before;
-                if self.memory[index] > self.ceiling[index] {
-                    self.make_room(index);
-                }
-            }
+            journal::replay(&segment(i)?, mark, |op| {
+                self.update(join, state.partition, |joiner, _, _| {
+                    joiner.apply(op, layouts, &retained_from, &due_ms)
+                })
+            })?;
         }
-        let joiner = self.joiners.entry(at).or_default();
-        let before = joiner.memory();
-        joiner.resume(&state.marks, line_of);
-        self.memory[index] = self.memory[index] + joiner.memory() - before;
-        self.held[index] += joiner.pending() + joiner.settled();
-        self.waiting[index] += joiner.waiting();
+        self.update(join, state.partition, |joiner, _, _| {
+            joiner.finish_restore(&state.marks, sealed_until);
+        });
         Ok(())
     }
 
-    /// See [`Joiner::part_with`].
-    pub fn part_with(&mut self, join: u16, partition: i32, model: u16) {
+    /// See [`Joiner::drop_model`].
+    pub fn drop_model(&mut self, join: u16, partition: i32, model: u16) {
         if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
-            joiner.part_with(model);
+            joiner.drop_model(model);
         }
-    }
-
-    /// Heap bytes held.
-    pub fn bytes(&self) -> usize {
-        self.joiners.values().map(Joiner::bytes).sum()
     }
 }

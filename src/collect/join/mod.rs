@@ -1,49 +1,61 @@
-//! Joining predictions with outcomes that come later, earlier, twice or never.
+//! Joins predictions with outcomes that arrive later, earlier, twice or never.
 //!
-//! In production the outcome comes minutes to months after the prediction. A window that counts each
-//! pair when its outcome shows up is biased: positives tend to come before negatives, so the young end of
-//! the window looks miscalibrated when it is only immature. So a prediction becomes an observation when it
-//! is *mature*, a horizon after its event time, and not before, whatever its outcome did meanwhile; every
-//! pane is then a whole cohort.
+//! In production an outcome arrives minutes to months after its prediction. A window that counts each pair when the
+//! outcome arrives is biased: positives tend to arrive before negatives, so the recent end of the window looks
+//! miscalibrated when it is only immature. Here a prediction is counted when it is *mature*, a fixed horizon after its
+//! event time, whenever its outcome arrived. Every pane is therefore a complete cohort.
 //!
 //! ```text
-//!   prediction ──► pending ──(line passes its pane)──► observed        outcome there, or implied
-//!                     │                            └─► expired         no outcome, on_missing = drop
+//!   prediction ──► pending ──(its pane matures)──► observed        with its outcome, or an implied one
+//!                     │                        └─► expired         no outcome, and on_missing = drop
 //!                     └─ same id and version again ► duplicate | conflict
 //!   outcome ─────► matched          its prediction is pending
-//!                  waiting ──► matched (prediction came) | orphaned (all it could belong to are mature)
+//!                  waiting ──► matched (prediction came) | orphaned (all possible predictions are mature)
 //!                  duplicate | rejected           a second outcome, as the policy says
-//!                  revised          its prediction was mature, and its pane is held
+//!                  revised          its prediction was mature, and its pane is retained
 //! ```
 //!
-//! [`key`] names a prediction in 16 bytes; a [`cohort`] holds the pending predictions of one pane in
-//! columns; the [`joiner`] of one pair of partitions finds them; its [`journal`] writes down what was
-//! done, so that a snapshot costs what happened since the last and not all that is pending. Cohorts that
-//! memory has no room for [spill](mod@spill) into a store.
+//! * [`joiner`] joins one partition of predictions with one of outcomes; [`joins`] holds all joiners and their caps.
+//! * [`predictions`] retains predictions, in [`cohort`]s of a pane that an [`index`] finds by [`key`], or [`spilled`] to
+//!   a [table](spill_backend) when memory is full. [`waiting`] holds outcomes without prediction.
+//! * [`journal`] logs each [`operation`], so that a snapshot costs what happened since the last one.
+//! * [`plan`] says how to join, [`row_layout`] what to keep of a prediction; [`events`] go in and come out.
 //!
-//! Two versions that score the same id are two predictions, each with the same outcome.
+//! Two versions that score the same id are two predictions; each gets the same outcome.
 //!
-//! Order does not matter: of two predictions of one id and version the earlier in event time stays, of two outcomes
-//! the first or the last in event time, as configured; so arrival may be shuffled at will until the pane
-//! matures, and the sums are the same to the bit.
+//! Arrival order does not matter. Of two predictions of one id and version the earlier in event time stays, of two
+//! outcomes the first or the last in event time, as configured. Records may be shuffled at will until the pane matures,
+//! and the sums are the same to the bit.
 
-mod churn;
-pub mod cohort;
+mod cohort;
+mod events;
+pub mod full_vector;
 mod index;
-pub mod joiner;
-pub mod joins;
-pub mod journal;
-pub mod key;
-pub mod plan;
-mod replay;
-pub mod spill;
+mod joiner;
+mod joins;
+mod journal;
+mod key;
+mod matured;
+mod operation;
+mod plan;
+mod predictions;
+mod row_layout;
+mod spill_backend;
+mod spill_batch;
+mod spill_record;
 mod spilled;
-pub mod whole;
+mod tombstones;
+mod waiting;
 
-pub use cohort::{Kept, Matured, weight_view};
-pub use joiner::{Expect, Held, Joiner, Labelled, Predicted, Revision, Ripe, Room};
+pub use events::{
+    Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
+};
+pub use joiner::Joiner;
 pub use joins::{JoinState, Joins, Role};
-pub use journal::{JournalDelta, JournalError, JournalMark};
+pub use journal::{JournalDelta, JournalMark, SEGMENT_BYTES};
 pub use key::Key;
+pub use matured::Matured;
+pub use operation::JournalError;
 pub use plan::{JoinPlan, Missing, Repeated};
-pub use spill::{Entries, Spill, SpillError, Spills};
+pub use row_layout::{RowLayout, weight_view};
+pub use spill_backend::{SpillBackend, SpillEntries, SpillError, SpillTable};

@@ -1,17 +1,17 @@
 //! How the predictions of one source are joined with their outcomes.
 
-/// What a mature prediction without outcome means.
+/// How a mature prediction without outcome is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Missing {
-    /// Nothing: it is counted as expired and is in no sum.
+    /// As expired; it enters no sum.
     #[default]
     Drop,
-    /// The class that did happen: 0 where a click that never came is no click.
+    /// As if this class had happened: 0 where a click that never came is no click.
     Class(u32),
 }
 
 impl Missing {
-    /// The class that is implied, if any.
+    /// The implied class, if any.
     pub fn class(self) -> Option<u32> {
         match self {
             Missing::Drop => None,
@@ -20,15 +20,15 @@ impl Missing {
     }
 }
 
-/// What a second outcome of one prediction means.
+/// Which of several outcomes of one prediction stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Repeated {
-    /// The earlier in event time stays; the other is counted as a duplicate.
+    /// The earlier in event time; the other is counted as a duplicate.
     #[default]
     First,
-    /// The later in event time stays.
+    /// The later in event time.
     Last,
-    /// The one that arrived first stays; another that says something else is rejected.
+    /// The one that arrived first; another with a different class is rejected.
     Reject,
 }
 
@@ -41,19 +41,18 @@ pub struct JoinPlan {
     pub outcomes: u16,
     /// Horizon: a prediction is observed this long after its event time.
     pub maturity_ms: i64,
-    /// What no outcome means.
+    /// How a missing outcome is counted.
     pub missing: Missing,
-    /// What two outcomes mean.
+    /// Which of several outcomes stays.
     pub repeated: Repeated,
-    /// Whether an outcome that comes after maturity still corrects the sums, while its pane is held.
+    /// Whether an outcome that comes after maturity still corrects the sums, while its pane is retained.
     pub revise: bool,
-    /// Whether ids are unique within a model only; else within the source.
+    /// Whether ids are unique only within a model; otherwise they are unique within the source.
     pub by_model: bool,
-    /// The only model whose predictions come from here, if that is fixed; else any may.
+    /// The only model that the source carries, if that is fixed.
     pub model: Option<String>,
-    /// Most predictions held, and as many waiting outcomes, over all partitions.
+    /// Most retained predictions, and most waiting outcomes, over all partitions.
     pub pending_max: usize,
-    /// Bytes of memory that predictions may take, over all partitions; what is beyond spills, where there is
-    /// a store.
+    /// Bytes of memory that predictions may take, over all partitions; the rest spills if there is a store.
     pub pending_memory: usize,
 }

@@ -1,243 +1,216 @@
-//! The predictions of a joiner that memory had no room for.
+//! The predictions of a joiner for which memory has no room.
 //!
-//! Whole cohorts go, the oldest first: outcomes come mostly soon after their predictions, so the newest are
-//! asked for most. A prediction that is asked for comes back into memory, into a cohort of its pane, and
-//! leaves again with that; so what is in the store never changes, and everything a joiner does to a
-//! prediction it does in memory.
+//! Whole cohorts spill, the oldest first, because most outcomes come soon after their prediction. A prediction whose id
+//! is asked for returns to memory, into a cohort of its pane, and leaves again with that cohort. So a record in the
+//! table never changes, and the joiner only ever modifies predictions in memory.
 //!
-//! ```text
-//!   0 │ family 16              → for each version: a record        to find an id
-//!   1 │ pane u32 │ list u32    → some 1024 records                 to go through all of a pane
+//! Each cohort is written twice, [by id and by pane](super::spill_record). Memory keeps one bit a row: a record counts
+//! only while its bit is set. Removing a prediction therefore writes nothing at once; its name is deleted with the next
+//! write.
 //!
-//!   record   key 16 │ pane u32 │ list u32 │ place u16 │ views u16 │ row
-//! ```
-//! A row is 16 bytes and 12 for each view, as in a [`cohort`](super::cohort). Both forms are written once and
-//! in order of their names, which a store takes in without sorting anything again. In memory stays one bit
-//! a row, that says whether it is still there: a record counts only while the bit of its place is
-//! set. So taking one away writes nothing at once; names that mean nothing any more go with the next write.
+//! Siblings come back together, whatever panes they belong to, and all siblings of one cohort go into one list. Where
+//! they lie in several cohorts their rows are marked, and the table is read before more of them is written or their
+//! name is deleted. Most siblings lie in one cohort, because versions score a request at the same time; they need no
+//! such read.
 //!
-//! Where ids are held once for each version (kin), all of a family comes back together, from whatever panes: who asks for
-//! an id gets all of its kin. A family that lay in several cohorts is marked in its rows; only of such ones what the store
-//! has is read before more of it is written, or before a name is taken away. Kin that lie in one cohort, as those of
-//! versions that score the same requests at the same time mostly do, go and come together and need no look.
+//! Always: a key is in memory or in the table, never in both; `rows` is the number of bits that are set.
 //!
-//! Always: a key is in memory or in the store, never in both; `rows` is the number of bits that are set.
-//!
-//! When the store fails, that is kept and the joiner holds what it has: whoever drives it must stop, and
-//! make no snapshot, for from here on the joiner knows less than it was told.
+//! When the table fails, the error is kept. The driver must stop then and take no snapshot, because from here on the
+//! joiner has lost predictions.
 
-use super::cohort::Cohort;
+use super::cohort::{Cohort, CohortMeta, PaneId};
 use super::key::Key;
-use super::spill::{Spill, SpillError, Spills};
+use super::spill_backend::{SpillBackend, SpillError, SpillTable};
+use super::spill_batch::SpillBatch;
+use super::spill_record::{Name, Record, RecordPlace, SpilledRow, id_name, list_name, records};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Rows of one list.
 const LIST_ROWS: usize = 1024;
-/// Bytes of rows that are written at once.
-const BATCH_BYTES: usize = 16 << 20;
-/// Names that mean nothing any more and wait for the next write, at most.
-const DEAD_MAX: usize = 1 << 16;
-/// Bytes of a record before its row: key, pane, list, place, number of views.
-const HEAD: usize = 28;
-
-/// Model and begin of a pane.
-pub(super) type At = (u16, i64);
-/// Names of rows and of lists are equally long.
-type Name = [u8; 17];
-
-/// What a cohort says of all its rows.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Facts {
-    pub due_ms: i64,
-    pub settled: bool,
-    pub views: usize,
-}
-
-/// A prediction that was taken out.
-#[derive(Debug)]
-pub(super) struct Taken {
-    pub at: At,
-    pub facts: Facts,
-    pub key: Key,
-    pub row: Vec<u8>,
-}
 
 #[derive(Debug)]
 struct Pane {
     number: u32,
-    facts: Facts,
+    meta: CohortMeta,
     live: usize,
-    /// For each list the rows that are still there.
+    /// For each list the bits of the rows that are still there.
     lists: Vec<Vec<u64>>,
-}
-
-/// A name with its value in the batch, or without.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    name: Name,
-    from: u32,
-    len: u32,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Spilled {
-    store: Option<Box<dyn Spill>>,
-    panes: BTreeMap<At, Pane>,
-    numbers: BTreeMap<u32, At>,
-    next: u32,
+    table: Option<Box<dyn SpillTable>>,
+    panes: BTreeMap<PaneId, Pane>,
+    numbers: BTreeMap<u32, PaneId>,
+    /// Number of the newest pane.
+    last_number: u32,
     rows: usize,
-    entries: Vec<Entry>,
-    batch: Vec<u8>,
+    batch: SpillBatch,
+    /// The value that was read last.
     value: Vec<u8>,
     fault: Option<SpillError>,
 }
 
 impl Spilled {
-    /// Predictions that are there.
+    /// Number of predictions that have spilled.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Why the store failed, if it did.
+    /// Why the table failed, if it did.
     pub fn fault(&self) -> Option<&SpillError> {
         self.fault.as_ref()
     }
 
-    /// Panes that have predictions there, and whether they are settled.
-    pub fn panes(&self, model: u16, before_ms: i64) -> impl Iterator<Item = (i64, bool)> {
-        let mine = self.panes.range((model, i64::MIN)..(model, before_ms));
-        mine.map(|((_, start), p)| (*start, p.facts.settled))
+    /// Starts of the panes of a model before `before_ms`, ascending, and whether they are mature.
+    pub fn panes_before(&self, model: u16, before_ms: i64) -> impl Iterator<Item = (i64, bool)> {
+        let range = (model, i64::MIN)..(model, before_ms);
+        let panes = self.panes.range(range);
+        panes.map(|((_, start_ms), pane)| (*start_ms, pane.meta.mature))
     }
 
-    /// All panes.
-    pub fn all(&self) -> impl Iterator<Item = (At, Facts)> {
-        self.panes.iter().map(|(at, p)| (*at, p.facts))
+    /// The panes that `wanted` picks by their id and by whether they are mature.
+    pub fn panes(&self, wanted: impl Fn(PaneId, bool) -> bool) -> Vec<PaneId> {
+        let all = self.panes.iter();
+        let all = all.filter(|(id, pane)| wanted(**id, pane.meta.mature));
+        all.map(|(id, _)| *id).collect()
     }
 
-    /// What is known of a pane.
-    pub fn facts(&self, at: At) -> Option<Facts> {
-        self.panes.get(&at).map(|p| p.facts)
+    /// What the rows of a pane share.
+    pub fn meta(&self, pane: PaneId) -> Option<CohortMeta> {
+        self.panes.get(&pane).map(|p| p.meta)
     }
 
-    /// Adds the predictions of a cohort to what is written next; `kindred` where it may have several of an id.
-    pub fn add(&mut self, cohort: &Cohort, kindred: bool, spills: &dyn Spills) {
-        let at = (cohort.model, cohort.start_ms);
+    /// Adds the predictions of a cohort to the next write; `has_siblings` if it may have several of an id.
+    pub fn add(&mut self, cohort: &Cohort, has_siblings: bool, backend: &dyn SpillBackend) {
         if cohort.live() == 0 {
             return;
         }
+        let id = |row: &u32| cohort.row(*row).key.any_version();
         let mut rows: Vec<u32> = cohort.rows().collect();
-        let family = |row: &u32| cohort.row(*row).key.family();
-        if kindred {
-            rows.sort_by_key(|row| family(row).0);
-            if rows.iter().any(|row| cohort.row(*row).has_kin()) {
-                // What is read back below is then all there is.
-                self.flush(spills);
+        if has_siblings {
+            rows.sort_by_key(|row| id(row).0);
+            if rows.iter().any(|row| cohort.row(*row).has_siblings()) {
+                // The table must hold everything when it is read below.
+                self.flush(backend);
             }
         }
-        let next = &mut self.next;
-        let pane = self.panes.entry(at).or_insert_with(|| {
+        let number = self.add_pane(cohort);
+        let mut ids = rows.chunk_by(|a, b| id(a) == id(b)).peekable();
+        while ids.peek().is_some() {
+            self.add_list(cohort, number, &mut ids);
+            // A pane can be longer than a batch may be.
+            if self.is_full() {
+                self.flush(backend);
+            }
+        }
+    }
+
+    /// Counts the rows of a cohort to its pane; returns the number of the pane.
+    fn add_pane(&mut self, cohort: &Cohort) -> u32 {
+        let next = &mut self.last_number;
+        let pane = self.panes.entry(cohort.pane()).or_insert_with(|| {
             *next += 1;
             Pane {
                 number: *next,
-                facts: cohort.facts(),
+                meta: cohort.meta(),
                 live: 0,
                 lists: Vec::new(),
             }
         });
-        let (number, before) = (pane.number, pane.lists.len());
-        self.numbers.insert(number, at);
-        pane.live += rows.len();
-        self.rows += rows.len();
-        let mut kin = rows.chunk_by(|a, b| family(a) == family(b)).peekable();
-        let mut lists = Vec::new();
-        let mut heads = Vec::with_capacity(LIST_ROWS);
-        while kin.peek().is_some() {
-            let (list, first) = ((before + lists.len()) as u32, self.batch.len());
-            let mut n = 0;
-            // All of a family in one list.
-            while n < LIST_ROWS
-                && let Some(one) = kin.next()
-            {
-                let from = self.batch.len();
-                for &row in one {
-                    self.batch.extend(bytes_of(cohort.row(row).key));
-                    self.batch.extend(number.to_le_bytes());
-                    self.batch.extend(list.to_le_bytes());
-                    self.batch.extend((n as u16).to_le_bytes());
-                    self.batch
-                        .extend((cohort.facts().views as u16).to_le_bytes());
-                    cohort.write(row, &mut self.batch);
-                    n += 1;
-                }
-                let elsewhere = cohort.row(one[0]).has_kin();
-                heads.push((name_of(family(&one[0])), from..self.batch.len(), elsewhere));
-            }
-            let name = list_name(number, list);
-            self.entries.push(entry(name, first, self.batch.len()));
-            lists.push(ones(n));
-            for (name, new, elsewhere) in heads.drain(..) {
-                let (from, to) = match elsewhere {
-                    true => self.joined(&name, new),
-                    false => (new.start, new.end),
+        pane.live += cohort.live();
+        self.rows += cohort.live();
+        self.numbers.insert(pane.number, cohort.pane());
+        pane.number
+    }
+
+    /// Adds one list of records, with all siblings of an id in it.
+    fn add_list<'c>(
+        &mut self,
+        cohort: &Cohort,
+        number: u32,
+        ids: &mut impl Iterator<Item = &'c [u32]>,
+    ) {
+        let list = self.panes.get(&cohort.pane()).map_or(0, |p| p.lists.len()) as u32;
+        let first = self.batch.len();
+        let mut written = Vec::with_capacity(LIST_ROWS);
+        let mut n = 0;
+        while n < LIST_ROWS
+            && let Some(siblings) = ids.next()
+        {
+            let from = self.batch.len();
+            for &row in siblings {
+                let place = RecordPlace {
+                    pane: number,
+                    list,
+                    place: n as u16,
                 };
-                self.entries.push(entry(name, from, to));
+                self.batch.append(cohort, row, place);
+                n += 1;
             }
-            // A pane can be longer than a batch may be.
-            if self.is_full() {
-                self.flush(spills);
-            }
+            let head = cohort.row(siblings[0]);
+            let name = id_name(head.key);
+            written.push((name, from..self.batch.len(), head.has_siblings()));
         }
-        if let Some(pane) = self.panes.get_mut(&at) {
-            pane.lists.extend(lists);
+        self.batch
+            .put(list_name(number, list), first..self.batch.len());
+        if let Some(pane) = self.panes.get_mut(&cohort.pane()) {
+            pane.lists.push(ones(n));
+        }
+        for (name, new, elsewhere) in written {
+            let value = if elsewhere {
+                self.with_stored(&name, new)
+            } else {
+                new
+            };
+            self.batch.put(name, value);
         }
     }
 
-    /// The records of a family in the batch, with those that the store has of it before them.
-    fn joined(&mut self, name: &Name, new: Range<usize>) -> (usize, usize) {
+    /// The new records of an id in the batch, after those that the table has of it.
+    fn with_stored(&mut self, name: &Name, new: Range<usize>) -> Range<usize> {
         if !self.read(name) {
-            return (new.start, new.end);
+            return new;
         }
         let value = std::mem::take(&mut self.value);
         let from = self.batch.len();
-        for record in self.held(&value) {
-            self.batch.extend_from_slice(record.bytes);
+        for record in self.live_records(&value) {
+            self.batch.append_encoded(record.bytes);
         }
         self.value = value;
         if self.batch.len() == from {
-            return (new.start, new.end);
+            return new;
         }
-        self.batch.extend_from_within(new);
-        (from, self.batch.len())
+        self.batch.repeat(new);
+        from..self.batch.len()
     }
 
     /// The records of a value that count.
-    fn held<'v>(&self, value: &'v [u8]) -> Vec<Record<'v>> {
-        records(value).filter(|r| self.holds(r)).collect()
+    fn live_records<'v>(&self, value: &'v [u8]) -> Vec<Record<'v>> {
+        records(value).filter(|r| self.is_live(r)).collect()
     }
 
     /// Whether a record counts.
-    fn holds(&self, record: &Record<'_>) -> bool {
-        let pane = self
-            .numbers
-            .get(&record.pane)
-            .and_then(|at| self.panes.get(at));
-        let list = pane.and_then(|p| p.lists.get(record.list));
-        let word = list.and_then(|l| l.get(record.place / 64));
-        word.is_some_and(|word| word >> (record.place % 64) & 1 == 1)
+    fn is_live(&self, record: &Record<'_>) -> bool {
+        let place = record.place;
+        let pane = self.numbers.get(&place.pane);
+        let pane = pane.and_then(|id| self.panes.get(id));
+        let list = pane.and_then(|p| p.lists.get(place.list as usize));
+        list.is_some_and(|bits| is_set(bits, usize::from(place.place)))
     }
 
-    /// Whether so much waits to be written that it should be.
+    /// Whether the batch is large enough to be written.
     pub fn is_full(&self) -> bool {
-        self.batch.len() >= BATCH_BYTES
+        self.batch.is_full()
     }
 
-    /// Writes what was added and what is to go.
-    pub fn flush(&mut self, spills: &dyn Spills) {
-        if self.store.is_none() && self.fault.is_none() {
-            match spills.open() {
-                Ok(store) => self.store = Some(store),
+    /// Writes the batch.
+    pub fn flush(&mut self, backend: &dyn SpillBackend) {
+        if self.table.is_none() && self.fault.is_none() {
+            match backend.open() {
+                Ok(table) => self.table = Some(table),
                 Err(error) => self.fault = Some(error),
             }
         }
@@ -245,180 +218,163 @@ impl Spilled {
     }
 
     fn write(&mut self) {
-        let (Some(store), None) = (&mut self.store, &self.fault) else {
-            return;
-        };
-        // Where a name goes and comes again, it stays.
-        self.entries
-            .sort_unstable_by_key(|e| (e.name, e.len == 0, e.from));
-        self.entries.dedup_by_key(|e| e.name);
-        let value = |e: &Entry| &self.batch[e.from as usize..][..e.len as usize];
-        let mut entries = self
-            .entries
-            .iter()
-            .map(|e| (&e.name[..], (e.len > 0).then(|| value(e))));
-        if let Err(error) = store.write(&mut entries) {
+        if let (Some(table), None) = (&mut self.table, &self.fault)
+            && let Err(error) = self.batch.write(&mut **table)
+        {
             self.fault = Some(error);
         }
-        self.entries.clear();
-        self.batch.clear();
-        self.entries.shrink_to(DEAD_MAX);
-        self.batch.shrink_to(BATCH_BYTES / 16);
     }
 
-    /// Takes all predictions of an id out.
-    pub fn take(&mut self, key: Key) -> Vec<Taken> {
-        let name = name_of(key.family());
+    /// Removes all predictions of an id and returns them.
+    pub fn take(&mut self, key: Key) -> Vec<SpilledRow> {
+        let name = id_name(key);
         if !self.read(&name) {
             return Vec::new();
         }
         let value = std::mem::take(&mut self.value);
-        let live = self.held(&value);
-        let taken = |record: &Record<'_>| {
-            let at = *self.numbers.get(&record.pane)?;
-            Some(Taken {
-                at,
-                facts: self.facts(at)?,
+        let live = self.live_records(&value);
+        let row = |record: &Record<'_>| {
+            let pane = *self.numbers.get(&record.place.pane)?;
+            Some(SpilledRow {
+                pane,
+                meta: self.meta(pane)?,
                 key: record.key,
-                row: record.bytes[HEAD..].to_vec(),
+                row: record.row().to_vec(),
             })
         };
-        let all = live.iter().filter_map(taken).collect();
+        let all = live.iter().filter_map(row).collect();
         if !live.is_empty() {
-            self.entries.push(entry(name, 0, 0));
+            self.batch.delete(name);
         }
         for record in live {
-            self.clear(&record);
+            self.clear(record.place);
         }
         self.value = value;
-        self.bury();
+        self.write_deletions();
         all
     }
 
-    /// A record counts no more.
-    fn clear(&mut self, record: &Record<'_>) {
-        let Some(&at) = self.numbers.get(&record.pane) else {
+    /// Clears the bit of a record.
+    fn clear(&mut self, at: RecordPlace) {
+        let Some(&id) = self.numbers.get(&at.pane) else {
             return;
         };
-        let Some(pane) = self.panes.get_mut(&at) else {
+        let Some(pane) = self.panes.get_mut(&id) else {
             return;
         };
-        if let Some(word) = pane
-            .lists
-            .get_mut(record.list)
-            .and_then(|l| l.get_mut(record.place / 64))
-        {
-            *word &= !(1 << (record.place % 64));
+        let (list, place) = (at.list as usize, usize::from(at.place));
+        let bits = pane.lists.get_mut(list);
+        if let Some(word) = bits.and_then(|bits| bits.get_mut(place / 64)) {
+            *word &= !(1 << (place % 64));
         }
         pane.live -= 1;
         self.rows -= 1;
         if pane.live == 0 {
-            self.close(at);
+            self.remove_pane(id);
         }
     }
 
-    /// Shows all predictions of a pane, in cohorts that are parts of it; they stay if they are `kept`.
+    /// Shows all predictions of a pane, in cohorts that are parts of it, and removes them unless `retain` is set.
     /// Returns how many there were.
-    pub fn visit(&mut self, at: At, kept: bool, mut each: impl FnMut(&Cohort)) -> usize {
-        let Some(pane) = self.panes.get(&at) else {
+    pub fn visit(&mut self, id: PaneId, retain: bool, mut each: impl FnMut(&Cohort)) -> usize {
+        let Some(pane) = self.panes.get(&id) else {
             return 0;
         };
-        let (number, facts, live) = (pane.number, pane.facts, pane.live);
+        let (number, meta, live) = (pane.number, pane.meta, pane.live);
         let mut seen = 0;
         for list in 0..pane.lists.len() {
-            let name = list_name(number, list as u32);
-            let bits = self.panes.get(&at).map(|p| p.lists[list].clone());
+            let bits = self.panes.get(&id).map(|p| p.lists[list].clone());
             let bits = bits.unwrap_or_default();
             if bits.iter().all(|word| *word == 0) {
                 continue;
             }
-            if !self.read(&name) {
+            if !self.read(&list_name(number, list as u32)) {
                 break;
             }
-            let part = part_of(at, facts, &self.value, &bits);
+            let part = part_of(id, meta, &self.value, &bits);
             seen += part.live();
             each(&part);
-            if !kept {
-                for row in part.rows().map(|row| part.row(row)) {
-                    let name = name_of(row.key.family());
-                    // The name goes with the last of a family.
-                    if !row.has_kin() || !self.has_others(&name, number) {
-                        self.entries.push(entry(name, 0, 0));
-                    }
-                }
-                self.bury();
+            if !retain {
+                self.delete_names(&part, number);
             }
         }
         if seen != live && self.fault.is_none() {
             self.fault = Some(SpillError(format!(
-                "the spill store has {seen} of {live} predictions of a pane; its files were changed or the disk is \
-                 failing: check the disk under the state directory and start again"
+                "the spill store has {seen} of {live} predictions of a pane: its files were changed or the disk is \
+                 failing; check the disk of the state directory and start again"
             )));
         }
-        if !kept {
+        if !retain {
             self.rows -= live;
-            self.close(at);
+            self.remove_pane(id);
         }
         live
     }
 
-    /// Whether a family has predictions of another pane.
-    fn has_others(&mut self, name: &Name, pane: u32) -> bool {
-        if !self.read(name) {
-            return false;
+    /// Deletes the names of the ids in a part of a pane, unless siblings lie in other panes.
+    fn delete_names(&mut self, part: &Cohort, number: u32) {
+        for row in part.rows().map(|row| part.row(row)) {
+            let name = id_name(row.key);
+            if !row.has_siblings() || !self.has_others(&name, number) {
+                self.batch.delete(name);
+            }
         }
-        records(&self.value).any(|r| r.pane != pane && self.holds(&r))
+        self.write_deletions();
     }
 
-    /// From now on the predictions of a pane are kept for revisions only.
-    pub fn settle(&mut self, at: At) -> usize {
-        let Some(pane) = self.panes.get_mut(&at) else {
+    /// Whether an id has predictions in another pane.
+    fn has_others(&mut self, name: &Name, number: u32) -> bool {
+        self.read(name) && records(&self.value).any(|r| r.place.pane != number && self.is_live(&r))
+    }
+
+    /// From now on the predictions of a pane are retained for revisions only; returns how many there are.
+    pub fn set_mature(&mut self, pane: PaneId) -> usize {
+        let Some(pane) = self.panes.get_mut(&pane) else {
             return 0;
         };
-        pane.facts.settled = true;
+        pane.meta.mature = true;
         pane.live
     }
 
-    /// Heap bytes of what stays in memory, but for what is being written.
+    /// Heap bytes.
     pub fn bytes(&self) -> usize {
         let lists = |p: &Pane| {
             let words = p.lists.iter().map(|l| l.capacity() * 8 + 16);
             p.lists.capacity() * size_of::<Vec<u64>>() + words.sum::<usize>()
         };
-        let panes = self.panes.values().map(lists).sum::<usize>();
-        panes
-            + self.panes.len() * 2 * size_of::<(At, Pane, u32, At)>()
-            + self.entries.capacity() * size_of::<Entry>()
-            + self.batch.capacity()
+        self.panes.values().map(lists).sum::<usize>()
+            + self.panes.len() * 2 * size_of::<(PaneId, Pane, u32, PaneId)>()
+            + self.batch.bytes()
             + self.value.capacity()
     }
 
-    /// Forgets a pane whose predictions are all gone.
-    fn close(&mut self, at: At) {
-        if let Some(pane) = self.panes.remove(&at) {
+    /// Removes a pane whose predictions are all gone.
+    fn remove_pane(&mut self, id: PaneId) {
+        if let Some(pane) = self.panes.remove(&id) {
             self.numbers.remove(&pane.number);
-            let lists = (0..pane.lists.len() as u32).map(|l| list_name(pane.number, l));
-            self.entries.extend(lists.map(|name| entry(name, 0, 0)));
+            for list in 0..pane.lists.len() as u32 {
+                self.batch.delete(list_name(pane.number, list));
+            }
         }
         if self.rows == 0 {
-            // An empty store, rather than one full of names that are to go.
-            self.entries.clear();
-            self.store = None;
+            // A new table replaces one that is full of names to delete.
+            self.batch.clear();
+            self.table = None;
         }
     }
 
-    /// Lets dead names go when there are many.
-    fn bury(&mut self) {
-        if self.entries.len() >= DEAD_MAX {
+    /// Writes the batch if many deletions wait in it.
+    fn write_deletions(&mut self) {
+        if self.batch.has_many_deletions() {
             self.write();
         }
     }
 
     fn read(&mut self, name: &Name) -> bool {
-        let (Some(store), None) = (&mut self.store, &self.fault) else {
+        let (Some(table), None) = (&mut self.table, &self.fault) else {
             return false;
         };
-        match store.read(name, &mut self.value) {
+        match table.read(name, &mut self.value) {
             Ok(found) => found,
             Err(error) => {
                 self.fault = Some(error);
@@ -429,84 +385,26 @@ impl Spilled {
 }
 
 /// The rows of a list that are still there.
-fn part_of(at: At, facts: Facts, list: &[u8], bits: &[u64]) -> Cohort {
-    let mut part = Cohort::new(at.0, at.1, facts);
+fn part_of(pane: PaneId, meta: CohortMeta, list: &[u8], bits: &[u64]) -> Cohort {
+    let mut part = Cohort::new(pane, meta);
     for (i, record) in records(list).enumerate() {
-        if bits.get(i / 64).is_some_and(|w| w >> (i % 64) & 1 == 1) {
-            part.read(record.key, &record.bytes[HEAD..]);
+        if is_set(bits, i) {
+            part.decode(record.key, record.row());
         }
     }
     part
 }
 
-/// One prediction, as it was written.
-struct Record<'a> {
-    key: Key,
-    /// Number of its pane.
-    pane: u32,
-    list: usize,
-    place: usize,
-    /// All of it.
-    bytes: &'a [u8],
+fn is_set(bits: &[u64], at: usize) -> bool {
+    bits.get(at / 64)
+        .is_some_and(|word| word >> (at % 64) & 1 == 1)
 }
 
-/// The records of a value, up to one that is none.
-fn records(mut rest: &[u8]) -> impl Iterator<Item = Record<'_>> {
-    std::iter::from_fn(move || {
-        let word = |at: usize| Some(u32::from_le_bytes(rest.get(at..at + 4)?.try_into().ok()?));
-        let half = |at: usize| Some(u16::from_le_bytes(rest.get(at..at + 2)?.try_into().ok()?));
-        let views = usize::from(half(HEAD - 2)?);
-        let bytes = rest.get(..HEAD + Cohort::row_len(views))?;
-        let record = Record {
-            key: key_of(bytes)?,
-            pane: word(16)?,
-            list: word(20)? as usize,
-            place: usize::from(half(24)?),
-            bytes,
-        };
-        rest = &rest[bytes.len()..];
-        Some(record)
-    })
-}
-
-fn entry(name: Name, from: usize, to: usize) -> Entry {
-    Entry {
-        name,
-        from: from as u32,
-        len: (to - from) as u32,
-    }
-}
-
+/// A list of `n` set bits.
 fn ones(n: usize) -> Vec<u64> {
     let word = |i: usize| match n - 64 * i {
         64.. => u64::MAX,
         rest => (1 << rest) - 1,
     };
     (0..n.div_ceil(64)).map(word).collect()
-}
-
-fn bytes_of(key: Key) -> [u8; 16] {
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&key.0[0].to_be_bytes());
-    bytes[8..].copy_from_slice(&key.0[1].to_be_bytes());
-    bytes
-}
-
-fn key_of(bytes: &[u8]) -> Option<Key> {
-    let half = |at: usize| Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
-    Some(Key([half(0)?, half(8)?]))
-}
-
-fn name_of(key: Key) -> Name {
-    let mut name = [0; 17];
-    name[1..].copy_from_slice(&bytes_of(key));
-    name
-}
-
-fn list_name(pane: u32, list: u32) -> Name {
-    let mut name = [0; 17];
-    name[0] = 1;
-    name[1..5].copy_from_slice(&pane.to_be_bytes());
-    name[5..9].copy_from_slice(&list.to_be_bytes());
-    name
 }

@@ -27,7 +27,7 @@ pub struct Memory {
 }
 
 /// A judge in a snapshot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct JudgeState {
     /// Panes of each window.
     pub rings: Vec<RingState>,

@@ -1,0 +1,214 @@
+//! The shards of a process whose partitions may move, with the store of their checkpoints.
+//!
+//! The group assigns partitions: each one is taken over from its newest checkpoint, within the rebalance.
+//! When the group revokes a partition, its last checkpoint is written before it is given up. Verdicts and
+//! alerts of its streams go along, with what people were notified of.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::checkpoint_store::{CheckpointStore, ParcelAge, ParcelCounts, Taken};
+use crate::app::outputs::snapshots::Written;
+use crate::collect::join::SpillError;
+use crate::judge::StreamId;
+use crate::kafka::KafkaError;
+use crate::monitor::aggregator::At;
+use crate::monitor::{Shards, VerdictState};
+
+/// How long the last batch of checkpoints may take at the end.
+const LAST: Duration = Duration::from_secs(20);
+
+/// See the module.
+pub struct Assignment {
+    shards: Shards,
+    store: CheckpointStore,
+    /// Names of the topics by number.
+    topics: Vec<String>,
+    /// Partitions that are assigned and must not be read, with the reason.
+    suspended: BTreeMap<At, String>,
+    trouble: Option<KafkaError>,
+    /// Why the store of pending predictions failed while a partition was taken over.
+    fault: Option<SpillError>,
+    /// What people were notified of alerts that fire, by fingerprint, to go along with their streams.
+    notified: BTreeMap<String, String>,
+    /// Streams that came, and streams that may have left, since they were last asked for.
+    arrivals: Vec<VerdictState>,
+    departures: Vec<StreamId>,
+}
+
+/// How streams moved.
+#[derive(Debug, Default)]
+pub struct Moves {
+    /// Streams that came with what was known of them, in order.
+    pub came: Vec<VerdictState>,
+    /// Streams that have no partition left here.
+    pub left: Vec<StreamId>,
+}
+
+impl Assignment {
+    /// No shard yet.
+    pub fn new(shards: Shards, store: CheckpointStore, topics: Vec<String>) -> Assignment {
+        Assignment {
+            shards,
+            store,
+            topics,
+            suspended: BTreeMap::new(),
+            trouble: None,
+            fault: None,
+            notified: BTreeMap::new(),
+            arrivals: Vec::new(),
+            departures: Vec::new(),
+        }
+    }
+
+    /// The shards.
+    pub fn shards(&self) -> &Shards {
+        &self.shards
+    }
+
+    /// The shards, to feed them.
+    pub fn shards_mut(&mut self) -> &mut Shards {
+        &mut self.shards
+    }
+
+    /// Verdicts and alerts of the streams of a shard with what was notified of them, to go with it.
+    fn verdicts(&mut self, (source, partition): At) -> Vec<VerdictState> {
+        let mut all = self.shards.verdicts(source, partition);
+        if !self.notified.is_empty() {
+            for verdict in &mut all {
+                verdict.told = self.notified.get(&verdict.stream.fingerprint()).cloned();
+            }
+        }
+        all
+    }
+
+    /// Takes a partition over; answers the offset to seek to, where one is known.
+    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+        let at = (self.shards.copartition(source), partition);
+        if at.0 == source {
+            self.take_over(at);
+        }
+        self.shards
+            .get_mut(source, partition)?
+            .assign(source, partition)
+    }
+
+    fn take_over(&mut self, at: At) {
+        // What was ours in an assignment that was lost without notice is not ours any more.
+        self.shards.release(at.0, at.1);
+        self.store.forget(at);
+        self.suspended.remove(&at);
+        let shards = self.shards.all().len() + 1;
+        self.store.share(shards);
+        self.shards.share_memory(shards);
+        let topic = self.topics.get(usize::from(at.0));
+        match self.store.take_over(at, &self.topics, self.shards.plan()) {
+            Ok(Taken::Shard(shard, verdicts)) => {
+                self.arrivals.extend(verdicts.iter().cloned());
+                self.shards.adopt(*shard, verdicts);
+            }
+            Ok(Taken::Suspended(why)) => {
+                tracing::error!(topic, partition = at.1, why, "partition is not read");
+                self.suspended.insert(at, why);
+            }
+            Ok(Taken::Broken(error)) => {
+                tracing::error!(topic, partition = at.1, %error, "partition could not be taken over");
+                self.suspended.insert(at, error.to_string());
+                self.fault = Some(error);
+            }
+            Err(error) => {
+                self.suspended.insert(at, error.to_string());
+                self.trouble = Some(error);
+            }
+        }
+    }
+
+    /// Gives a partition up; `lost` if the group has given it away already.
+    pub fn revoke(&mut self, source: u16, partition: i32, lost: bool) {
+        let at = (source, partition);
+        if self.shards.copartition(source) != source {
+            return;
+        }
+        self.suspended.remove(&at);
+        let verdicts = self.verdicts(at);
+        let streams = verdicts.iter().map(|v| v.stream.clone());
+        self.departures.extend(streams);
+        let shard = self.shards.release(source, partition);
+        self.shards.share_memory(self.shards.all().len());
+        if let Some(mut shard) = shard
+            && !lost
+        {
+            let others = self.shards.all_mut();
+            self.store.leave(&mut shard, &verdicts, others);
+        }
+        self.store.forget(at);
+    }
+
+    /// Whether a partition that is assigned must not be read.
+    pub fn suspends(&self, source: u16, partition: i32) -> bool {
+        let at = (self.shards.copartition(source), partition);
+        self.suspended.contains_key(&at)
+    }
+
+    /// Partitions that are assigned and are not read, by topic, each with the reason.
+    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        self.suspended.iter().map(|(at, why)| {
+            let topic = self.topics.get(usize::from(at.0));
+            (topic.map_or("", String::as_str), at.1, why.as_str())
+        })
+    }
+
+    /// Why a partition could not be taken over, for now, once.
+    pub fn take_trouble(&mut self) -> Option<KafkaError> {
+        self.trouble.take()
+    }
+
+    /// Why the store of pending predictions failed, if it did.
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.fault.as_ref().or_else(|| self.shards.fault())
+    }
+
+    /// What people were notified of alerts that fire, by fingerprint.
+    pub fn carry(&mut self, notified: BTreeMap<String, String>) {
+        self.notified = notified;
+    }
+
+    /// Streams that came or left since the last call.
+    pub fn moves(&mut self) -> Moves {
+        let mut left = std::mem::take(&mut self.departures);
+        let came = std::mem::take(&mut self.arrivals);
+        if !left.is_empty() {
+            self.shards.settle();
+            self.shards.without_reports(&mut left);
+        }
+        Moves { came, left }
+    }
+
+    /// Hands over all shards that have changed.
+    pub fn write(&mut self) {
+        let at = |s: &crate::monitor::LocalShard| (s.source, s.partition);
+        let all: Vec<At> = self.shards.all().iter().map(at).collect();
+        let verdicts = all.into_iter().map(|at| (at, self.verdicts(at))).collect();
+        self.store.write(self.shards.all_mut(), &verdicts);
+    }
+
+    /// Whether checkpoints are being written.
+    pub fn is_writing(&self) -> bool {
+        self.store.busy()
+    }
+
+    /// What became of the checkpoints handed over last, once, if it is known.
+    pub fn written(&mut self) -> Option<Written> {
+        self.store.answer(self.shards.all_mut())
+    }
+
+    /// Waits for the checkpoints under way, for the end.
+    pub fn wait_written(&mut self) -> Option<Written> {
+        self.store.wait(self.shards.all_mut(), LAST)
+    }
+
+    /// What happened to checkpoints, and how old each is.
+    pub fn checkpoints(&self) -> (&ParcelCounts, Vec<ParcelAge<'_>>) {
+        (self.store.counts(), self.store.ages().collect())
+    }
+}

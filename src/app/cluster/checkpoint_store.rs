@@ -1,0 +1,611 @@
+//! The topic of checkpoints: shards are taken over from it and written to it, by a thread of its own.
+//!
+//! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits on the
+//! engine's thread, within the rebalance that assigned it: nothing of the partition may be read before.
+//! Writing runs beside the engine, as with snapshots on disk: a copy of the changed shards is taken at one
+//! moment, one batch is under way at a time, and a batch that was not written is written with the next.
+//! Giving a partition up waits for one last checkpoint, for half a session at most: if it took longer, the
+//! group would have removed this process first. What is not written by then is read again by the taker;
+//! nothing is lost.
+//!
+//! A partition whose checkpoints cannot be used is *suspended*: it stays assigned, is not read, and is shown
+//! as not ready with the reason, until the topic is repaired or the configuration says
+//! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition and the
+//! topic has no checkpoint of it: then the topic is another one, or was emptied.
+
+use super::cursor::{CheckpointCursor, Progress, WHOLE};
+use crate::app::clock;
+use crate::app::outputs::snapshots::Written;
+use crate::collect::Origin;
+use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
+use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
+use crate::monitor::aggregator::At;
+use crate::monitor::delta_log::DeltaBatch;
+use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
+use crate::store::FormatError;
+use crate::store::checkpoint::{
+    self, CHUNK_BYTES, JournalChunk, JournalRange, KeyedRecord, PartitionCheckpoint,
+};
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long one batch of parcels may take to be written before it is called failed.
+const WRITE: Duration = Duration::from_secs(30);
+
+/// Longest wait for the last checkpoint of a shard, where sessions are long.
+const LEAVE_MAX: Duration = Duration::from_secs(10);
+
+/// What the depot needs to know.
+#[derive(Debug, Clone)]
+pub struct CheckpointOptions {
+    /// Brokers and credentials.
+    pub kafka: KafkaOptions,
+    /// The group that reads each topic, by number.
+    pub groups: Vec<String>,
+    /// Name of the topic.
+    pub topic: String,
+    /// How long taking one partition over may take.
+    pub restore_within: Duration,
+    /// Whether a partition whose parcels cannot be used begins anew; otherwise it stops.
+    pub fresh: bool,
+}
+
+/// Where predictions go that memory has no room for, and how many shards share the memory.
+pub type Room = (Arc<dyn SpillBackend>, usize);
+
+/// A shard on its way to the topic.
+struct Outgoing {
+    source: u16,
+    partition: i32,
+    state_partition: i32,
+    prefix: String,
+    epoch: i64,
+    number: u64,
+    checkpoint: PartitionCheckpoint,
+    pieces: Vec<(JournalChunk, Vec<u8>)>,
+    drops: Vec<String>,
+    positions: Vec<Origin>,
+    progress: Progress,
+    /// First journal segment that the parcel needs.
+    needs: u64,
+    /// Number of the delta after the last one.
+    deltas_until: u64,
+}
+
+/// What became of a batch.
+struct Answer {
+    sent: Vec<Outgoing>,
+    result: Result<(), String>,
+    took: Duration,
+    bytes: u64,
+}
+
+/// What happened to parcels, for metrics.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ParcelCounts {
+    /// Parcels written.
+    pub written: u64,
+    /// Bytes written, of parcels and journals.
+    pub written_bytes: u64,
+    /// Parcels read.
+    pub read: u64,
+    /// Bytes read to find them.
+    pub read_bytes: u64,
+    /// Parcels passed over for an older one.
+    pub refused: u64,
+    /// How long the last take-over took.
+    pub restore_seconds: f64,
+}
+
+/// Topic and partition, and when their parcel was last written or read, in milliseconds since 1970.
+pub type ParcelAge<'a> = (&'a str, i32, Option<i64>);
+
+/// How a partition was found.
+pub enum Taken {
+    /// A shard, and the verdicts on its streams.
+    Shard(Box<LocalShard>, Vec<VerdictState>),
+    /// It is not to be read, for this reason.
+    Suspended(String),
+    /// The store of what memory has no room for failed, as it may at any time.
+    Broken(SpillError),
+}
+
+/// See the module.
+pub struct CheckpointStore {
+    options: CheckpointOptions,
+    state: StateTopic,
+    writer: Arc<StateWriter>,
+    letters: Option<Sender<Vec<Outgoing>>>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+    busy: bool,
+    counts: ParcelCounts,
+    /// For the shards that are made here.
+    room: Option<Room>,
+    /// How far each partition is stored.
+    cursors: BTreeMap<At, CheckpointCursor>,
+}
+
+impl CheckpointStore {
+    /// Starts the thread; asks nothing of the broker yet.
+    pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, KafkaError> {
+        let state = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
+        let writer = Arc::new(StateWriter::new(&options.kafka, &options.topic)?);
+        let (letters, inbox) = channel::<Vec<Outgoing>>();
+        let (outbox, answers) = channel();
+        let hand = Arc::clone(&writer);
+        let thread = thread::Builder::new()
+            .name("parcels".to_owned())
+            .spawn(move || {
+                for letter in inbox {
+                    if outbox.send(write(&hand, letter)).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(|e| KafkaError::Other(format!("cannot start a thread: {e}")))?;
+        Ok(CheckpointStore {
+            options,
+            state,
+            writer,
+            letters: Some(letters),
+            answers,
+            thread: Some(thread),
+            busy: false,
+            counts: ParcelCounts::default(),
+            room: None,
+            cursors: BTreeMap::new(),
+        })
+    }
+
+    /// Shards that are made from now on put there what memory has no room for.
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>) {
+        self.room = Some((spills, 1));
+    }
+
+    /// How many shards share the memory, with the one that is made next.
+    pub fn share(&mut self, shards: usize) {
+        if let Some((_, by)) = &mut self.room {
+            *by = shards;
+        }
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> &ParcelCounts {
+        &self.counts
+    }
+
+    /// Takes a partition over: claims it, reads what was written of it, and makes its shard. An error
+    /// passes: the broker is away or slow.
+    pub fn take_over(
+        &mut self,
+        (source, partition): At,
+        topics: &[String],
+        plan: &Plan,
+    ) -> Result<Taken, KafkaError> {
+        let start = Instant::now();
+        let within = self.options.restore_within;
+        let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
+        let groups = &self.options.groups;
+        let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
+        let prefix = checkpoint::prefix(&group, &topic, partition);
+        let state_partition = self.state.home(partition, topics)?;
+        let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
+        let epoch = self.writer.put(&[(state_partition, &claim)], within)?;
+        let epoch = epoch.first().copied().unwrap_or_default();
+        let mut shelf = CheckpointReader::new(prefix.clone());
+        let left = within.saturating_sub(start.elapsed());
+        self.state
+            .read(state_partition, epoch, left, |key, value| {
+                shelf.read(key, value)
+            })?;
+        let cursor = CheckpointCursor {
+            group,
+            topic,
+            state_partition,
+            prefix,
+            epoch,
+            lineage: vec![JournalRange {
+                segment: 0,
+                offset: 0,
+                epoch,
+            }],
+            old: shelf.keys_of_other_epochs(epoch),
+            pieces: shelf.journal_chunks().collect(),
+            ..CheckpointCursor::default()
+        };
+        self.counts.read_bytes += shelf.bytes();
+        let taken = self.open((source, partition), topics, plan, &shelf, cursor);
+        self.counts.restore_seconds = start.elapsed().as_secs_f64();
+        taken
+    }
+
+    fn open(
+        &mut self,
+        (source, partition): At,
+        topics: &[String],
+        plan: &Plan,
+        shelf: &CheckpointReader,
+        mut cursor: CheckpointCursor,
+    ) -> Result<Taken, KafkaError> {
+        let at = (source, partition);
+        let why = match shelf.newest() {
+            Ok(Some(found)) => {
+                for (key, fault) in &found.refused {
+                    tracing::error!(%key, %fault, "parcel refused, using an older one");
+                    self.counts.refused += 1;
+                }
+                cursor.resume(shelf, &found);
+                match shard_of(at, found, topics, plan, &mut cursor, self.room.clone()) {
+                    Ok((shard, verdicts)) => {
+                        self.counts.read += 1;
+                        self.cursors.insert(at, cursor);
+                        return Ok(Taken::Shard(Box::new(shard), verdicts));
+                    }
+                    Err(Unusable::Checkpoint(why)) => why,
+                    // Nothing that a fresh beginning would mend.
+                    Err(Unusable::Store(error)) => return Ok(Taken::Broken(error)),
+                }
+            }
+            Ok(None) => match self
+                .state
+                .committed(&cursor.group, &cursor.topic, partition)?
+            {
+                None => return Ok(self.fresh(at, topics, plan, cursor)),
+                Some(offset) => format!(
+                    "the group has committed offset {offset} and topic {} holds no parcel of it: it was \
+                     emptied, or is another",
+                    self.options.topic
+                ),
+            },
+            Err(faults) => {
+                self.counts.refused += faults.len() as u64;
+                let named = |(key, fault): &(String, FormatError)| format!("{key}: {fault}");
+                let all: Vec<String> = faults.iter().map(named).collect();
+                format!(
+                    "no usable parcel in {}: {}",
+                    self.options.topic,
+                    all.join("; ")
+                )
+            }
+        };
+        if self.options.fresh {
+            tracing::error!(
+                topic = cursor.topic,
+                partition,
+                why,
+                "partition begins without its state"
+            );
+            // Whatever lies there is not of this beginning.
+            cursor.begin_journal();
+            return Ok(self.fresh(at, topics, plan, cursor));
+        }
+        Ok(Taken::Suspended(format!(
+            "{why}; mend the topic, or set [state] on_broken = \"fresh\" to begin without the state"
+        )))
+    }
+
+    /// A partition that begins without state.
+    fn fresh(
+        &mut self,
+        at: At,
+        topics: &[String],
+        plan: &Plan,
+        mut cursor: CheckpointCursor,
+    ) -> Taken {
+        cursor.origin = None;
+        self.cursors.insert(at, cursor);
+        let shard = LocalShard::new(at, plan, topics.to_vec(), self.room.clone());
+        Taken::Shard(Box::new(shard), Vec::new())
+    }
+
+    /// The partition is another process's: how far it is stored is no longer known here.
+    pub fn forget(&mut self, at: At) {
+        self.cursors.remove(&at);
+    }
+
+    /// Topic and partition of each shard, and when its last checkpoint was written or read.
+    pub fn ages(&self) -> impl Iterator<Item = ParcelAge<'_>> {
+        let all = self.cursors.iter();
+        all.map(|(at, cursor)| (cursor.topic.as_str(), at.1, cursor.at_ms))
+    }
+
+    /// Who claims, for people who look into the topic.
+    fn claimant(&self) -> Vec<u8> {
+        let kafka = &self.options.kafka;
+        let name = kafka.instance.as_deref().unwrap_or("-");
+        format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
+    }
+
+    /// Whether a batch is being written.
+    pub fn busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Hands over the shards that have changed since they were last written. It is an error to do so
+    /// while [`busy`](CheckpointStore::busy).
+    pub fn write(&mut self, shards: &mut [LocalShard], verdicts: &BTreeMap<At, Vec<VerdictState>>) {
+        let mut letter = Vec::new();
+        for shard in shards {
+            let at = (shard.source, shard.partition);
+            let verdicts = verdicts.get(&at).map_or(&[][..], Vec::as_slice);
+            if let Some(cursor) = self.cursors.get_mut(&at) {
+                letter.extend(outgoing(shard, cursor, verdicts));
+            }
+        }
+        self.send(letter);
+    }
+
+    fn send(&mut self, letter: Vec<Outgoing>) {
+        if let Some(letters) = &self.letters {
+            self.busy = letters.send(letter).is_ok();
+        }
+    }
+
+    /// What became of the last batch, once, if it is known.
+    pub fn answer(&mut self, shards: &mut [LocalShard]) -> Option<Written> {
+        let answer = self.answers.try_recv().ok()?;
+        Some(self.settle(answer, shards))
+    }
+
+    /// Waits for the batch under way.
+    pub fn wait(&mut self, shards: &mut [LocalShard], within: Duration) -> Option<Written> {
+        if !self.busy {
+            return None;
+        }
+        let answer = self.answers.recv_timeout(within).ok()?;
+        Some(self.settle(answer, shards))
+    }
+
+    fn settle(&mut self, answer: Answer, shards: &mut [LocalShard]) -> Written {
+        self.busy = false;
+        let at_ms = clock::now_ms();
+        let mut positions = Vec::new();
+        if answer.result.is_ok() {
+            self.counts.written += answer.sent.len() as u64;
+            self.counts.written_bytes += answer.bytes;
+        }
+        for sent in answer.sent {
+            let at = (sent.source, sent.partition);
+            let cursor = self.cursors.get_mut(&at);
+            let Some(cursor) = cursor.filter(|c| c.epoch == sent.epoch) else {
+                continue;
+            };
+            if answer.result.is_err() {
+                let newer = std::mem::take(&mut cursor.unwritten);
+                cursor.unwritten = sent.pieces.into_iter().chain(newer).collect();
+                continue;
+            }
+            cursor.number = sent.number;
+            cursor
+                .pieces
+                .extend(sent.pieces.iter().map(|(piece, _)| *piece));
+            cursor.needed.push_back(sent.needs);
+            if cursor.needed.len() > WHOLE {
+                cursor.needed.pop_front();
+            }
+            cursor.written = Some(sent.progress);
+            cursor.at_ms = Some(at_ms);
+            let mut shards = shards.iter_mut();
+            if let Some(shard) = shards.find(|s| (s.source, s.partition) == at) {
+                shard.deltas_stored(sent.deltas_until);
+            }
+            positions.extend(sent.positions);
+        }
+        Written {
+            result: answer.result.map(|()| positions),
+            took: answer.took,
+            at_ms,
+            bytes: answer.bytes,
+            unwritten: self.cursors.values().map(CheckpointCursor::unwritten).sum(),
+        }
+    }
+
+    /// Writes the last checkpoint of a shard before it is given up, as far as the group leaves time for it.
+    pub fn leave(
+        &mut self,
+        shard: &mut LocalShard,
+        verdicts: &[VerdictState],
+        others: &mut [LocalShard],
+    ) {
+        let half = Duration::from_millis(self.options.kafka.session_ms() / 2);
+        let (start, within) = (Instant::now(), half.min(LEAVE_MAX));
+        // The batch under way may be of this shard too; its cursor is still here.
+        self.wait(others, within);
+        let at = (shard.source, shard.partition);
+        let topic = self.cursors.get(&at).map(|c| c.topic.clone());
+        let late = |why: &str| {
+            tracing::warn!(
+                topic,
+                partition = at.1,
+                why,
+                "last checkpoint not written; the taker reads more again"
+            );
+        };
+        if self.busy {
+            return late("the batch before takes too long");
+        }
+        let cursor = self.cursors.get_mut(&at);
+        let Some(last) = cursor.and_then(|cursor| outgoing(shard, cursor, verdicts)) else {
+            return;
+        };
+        self.send(vec![last]);
+        let left = within.saturating_sub(start.elapsed());
+        match self.wait(others, left) {
+            Some(Written { result: Ok(_), .. }) => {}
+            Some(Written {
+                result: Err(why), ..
+            }) => late(&why),
+            None => late("the broker did not answer in time"),
+        }
+    }
+}
+
+impl Drop for CheckpointStore {
+    fn drop(&mut self) {
+        self.letters = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Why a shard could not be made of a checkpoint.
+#[derive(Debug)]
+enum Unusable {
+    /// The checkpoint is at fault.
+    Checkpoint(String),
+    /// The store of pending predictions is.
+    Store(SpillError),
+}
+
+/// The shard that a checkpoint holds.
+fn shard_of(
+    at: At,
+    found: FoundCheckpoint,
+    topics: &[String],
+    plan: &Plan,
+    cursor: &mut CheckpointCursor,
+    room: Option<Room>,
+) -> Result<(LocalShard, Vec<VerdictState>), Unusable> {
+    let mut snapshot = found.checkpoint.snapshot;
+    snapshot.rebind(topics);
+    let segments = match snapshot.joins.is_empty() {
+        true => Vec::new(),
+        false => vec![found.segments],
+    };
+    let joins = snapshot.joins.len();
+    if joins != segments.len() {
+        let why = format!("its checkpoint holds {joins} joins where a partition has one");
+        return Err(Unusable::Checkpoint(why));
+    }
+    let segment = |_: &JoinState, mark: usize| {
+        let bytes = segments.first().and_then(|s| s.get(mark));
+        let bytes = bytes.ok_or(JournalError::Torn)?;
+        Ok(Cow::Borrowed(bytes.as_slice()))
+    };
+    let shard = match LocalShard::restore(at, plan, &snapshot, &segment, room) {
+        Ok(shard) => shard.after(cursor.origin),
+        Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
+        Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
+    };
+    for what in shard.dropped() {
+        tracing::warn!(%what, "part of a checkpoint dropped");
+    }
+    if !shard.shard().has_journals() {
+        cursor.begin_journal();
+    }
+    cursor.written = Some(progress_of(shard.shard(), &found.checkpoint.verdicts));
+    cursor.at_ms = Some(clock::now_ms());
+    Ok((shard, found.checkpoint.verdicts))
+}
+
+fn progress_of(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
+    let alerts = verdicts.iter().map(|v| (v.alert, v.told.clone()));
+    Progress {
+        records: shard.counters().total().records,
+        sealed_until_ms: shard.sealed_until_ms(),
+        idle: shard.is_idle(),
+        alerts: alerts.collect(),
+    }
+}
+
+/// A shard as it is now; `None` where nothing happened since it was last written.
+fn outgoing(
+    shard: &mut LocalShard,
+    cursor: &mut CheckpointCursor,
+    verdicts: &[VerdictState],
+) -> Option<Outgoing> {
+    let progress = progress_of(shard.shard(), verdicts);
+    if cursor.written.as_ref() == Some(&progress) || shard.shard().fault().is_some() {
+        return None;
+    }
+    let journals = shard.take_journals();
+    let deltas = shard.delta_batch();
+    let snapshot = shard.snapshot();
+    for delta in journals {
+        let mut offset = delta.offset;
+        for bytes in delta.bytes.chunks(CHUNK_BYTES) {
+            let piece = (delta.segment, offset, cursor.epoch);
+            cursor.unwritten.push((piece, bytes.to_vec()));
+            offset += bytes.len() as u64;
+        }
+    }
+    let mut marks = snapshot.joins.iter().flat_map(|j| &j.marks);
+    let needs = marks.next().map_or(0, |m| m.segment);
+    cursor.prune(needs);
+    Some(Outgoing {
+        source: shard.source,
+        partition: shard.partition,
+        state_partition: cursor.state_partition,
+        prefix: cursor.prefix.clone(),
+        epoch: cursor.epoch,
+        number: cursor.number + 1,
+        positions: shard.shard().positions(),
+        deltas_until: deltas.as_ref().map_or(0, DeltaBatch::next),
+        checkpoint: PartitionCheckpoint {
+            snapshot,
+            verdicts: verdicts.to_vec(),
+            epochs: cursor.lineage.clone(),
+            deltas,
+        },
+        drops: cursor.drops(),
+        pieces: std::mem::take(&mut cursor.unwritten),
+        progress,
+        needs,
+    })
+}
+
+/// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
+fn write(writer: &StateWriter, sent: Vec<Outgoing>) -> Answer {
+    let start = Instant::now();
+    let written = try_write(writer, &sent);
+    Answer {
+        result: written.as_ref().map(|_| ()).map_err(Clone::clone),
+        bytes: written.unwrap_or(0),
+        sent,
+        took: start.elapsed(),
+    }
+}
+
+fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
+    let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
+    for o in sent {
+        for (piece, bytes) in &o.pieces {
+            let key = checkpoint::journal_key(&o.prefix, *piece);
+            bodies.push((o.state_partition, (key, Some(bytes.clone()))));
+        }
+        let (body, head) = checkpoint::records(&o.checkpoint, &o.prefix, o.epoch, o.number)?;
+        bodies.extend(body.into_iter().map(|keyed| (o.state_partition, keyed)));
+        heads.push((o.state_partition, head));
+        drops.extend(
+            o.drops
+                .iter()
+                .map(|key| (o.state_partition, (key.clone(), None))),
+        );
+    }
+    let size = |(_, (key, value)): &(i32, KeyedRecord)| {
+        (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
+    };
+    let bytes = bodies.iter().chain(&heads).map(size).sum();
+    put(writer, &bodies)?;
+    put(writer, &heads)?;
+    // What stays is in nobody's way.
+    let _ = put(writer, &drops);
+    Ok(bytes)
+}
+
+fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
+    let all: Vec<(i32, &KeyedRecord)> =
+        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+    match writer.put(&all, WRITE) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,195 @@
+//! How far the checkpoints of a partition go in the topic, and what of the partition is not in it yet.
+//!
+//! A cursor knows which pieces of the journal the last checkpoints still need, and so which may be deleted.
+//! It does no work of its own: the [store](super::checkpoint_store) does.
+
+use crate::alert::Alert;
+use crate::monitor::delta_log::LogPosition;
+use crate::store::checkpoint::{self, JournalChunk, JournalRange};
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use std::collections::{BTreeSet, VecDeque};
+
+/// Checkpoints in a row that need a journal segment: the one before must stay whole.
+pub(super) const WHOLE: usize = 2;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct CheckpointCursor {
+    pub(super) group: String,
+    pub(super) topic: String,
+    /// Partition of the topic of checkpoints.
+    pub(super) state_partition: i32,
+    pub(super) prefix: String,
+    pub(super) epoch: i64,
+    /// Number of the last checkpoint that was written.
+    pub(super) number: u64,
+    pub(super) lineage: Vec<JournalRange>,
+    /// Pieces of the journal that lie in the topic.
+    pub(super) pieces: BTreeSet<JournalChunk>,
+    /// Keys of earlier epochs, to be taken away once they are superseded.
+    pub(super) old: Vec<String>,
+    /// New pieces that do not lie there.
+    pub(super) unwritten: Vec<(JournalChunk, Vec<u8>)>,
+    /// First journal segment that the last checkpoints need, newest last.
+    pub(super) needed: VecDeque<u64>,
+    /// How far the partition was at the last checkpoint.
+    pub(super) written: Option<Progress>,
+    /// When the last checkpoint was written, or read.
+    pub(super) at_ms: Option<i64>,
+    /// The checkpoint that was taken over, as far as it had deltas.
+    pub(super) origin: Option<LogPosition>,
+}
+
+/// What changes whenever a partition does, or the alerts of its streams and what was notified of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Progress {
+    pub records: u64,
+    pub sealed_until_ms: Vec<i64>,
+    pub idle: bool,
+    pub alerts: Vec<(Alert, Option<String>)>,
+}
+
+impl CheckpointCursor {
+    /// Takes up where a checkpoint left off.
+    pub(super) fn resume(&mut self, shelf: &CheckpointReader, found: &FoundCheckpoint) {
+        self.old = shelf.keys_of_other_epochs(self.epoch);
+        self.pieces = shelf.journal_chunks().collect();
+        let next = found.checkpoint.deltas.as_ref().map(|deltas| deltas.next());
+        self.origin = next.map(|next| LogPosition {
+            epoch: found.epoch,
+            next,
+        });
+        self.lineage.clone_from(&found.checkpoint.epochs);
+        let marks = found
+            .checkpoint
+            .snapshot
+            .joins
+            .iter()
+            .flat_map(|j| &j.marks);
+        let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
+        // What others wrote from there on is not ours.
+        self.lineage.retain(|s| (s.segment, s.offset) < end);
+        self.lineage.push(JournalRange {
+            segment: end.0,
+            offset: end.1,
+            epoch: self.epoch,
+        });
+    }
+
+    /// Whatever others wrote of a journal is not part of what is written from here on.
+    pub(super) fn begin_journal(&mut self) {
+        self.lineage = vec![JournalRange {
+            segment: 0,
+            offset: 0,
+            epoch: self.epoch,
+        }];
+    }
+
+    /// Forgets stretches that end before what this checkpoint and the ones before need.
+    pub(super) fn prune(&mut self, needs: u64) {
+        let first = self
+            .needed
+            .iter()
+            .copied()
+            .min()
+            .map_or(needs, |n| n.min(needs));
+        let over = |pair: &[JournalRange]| (pair[1].segment, pair[1].offset) <= (first, 0);
+        while self.lineage.windows(2).next().is_some_and(over) {
+            self.lineage.remove(0);
+        }
+    }
+
+    /// Bytes that wait to be written.
+    pub(super) fn unwritten(&self) -> usize {
+        self.unwritten.iter().map(|(_, bytes)| bytes.len()).sum()
+    }
+
+    /// Pieces and keys that no whole checkpoint needs any more.
+    pub(super) fn drops(&mut self) -> Vec<String> {
+        if self.needed.len() < WHOLE {
+            return Vec::new();
+        }
+        let first = self.needed.iter().min().copied().unwrap_or(0);
+        let lineage = &self.lineage;
+        let unneeded = |&(segment, offset, epoch): &JournalChunk| {
+            segment < first || checkpoint::epoch_at(lineage, segment, offset) != Some(epoch)
+        };
+        let gone: Vec<JournalChunk> = self.pieces.iter().copied().filter(unneeded).collect();
+        let mut keys = std::mem::take(&mut self.old);
+        for piece in gone {
+            self.pieces.remove(&piece);
+            keys.push(checkpoint::journal_key(&self.prefix, piece));
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(segment: u64, offset: u64, epoch: i64) -> JournalRange {
+        JournalRange {
+            segment,
+            offset,
+            epoch,
+        }
+    }
+
+    #[test]
+    fn pieces_of_the_journal_go_when_neither_of_the_last_two_parcels_needs_them() {
+        let mut cursor = CheckpointCursor {
+            epoch: 9,
+            lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
+            // The one at (0, 6) of epoch 5 was written by the dead behind its last parcel.
+            pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
+            old: vec!["5/head/0".to_owned()],
+            ..CheckpointCursor::default()
+        };
+        cursor.needed.push_back(0);
+        assert!(
+            cursor.drops().is_empty(),
+            "the giver's parcel may be needed"
+        );
+        cursor.needed.push_back(0);
+        assert_eq!(cursor.drops(), ["5/head/0", "5/journal/0/6"]);
+        // The next parcel needs nothing of the first segment, the one before still does.
+        cursor.prune(1);
+        assert_eq!(cursor.lineage.len(), 2);
+        cursor.needed = [0, 1].into();
+        assert!(cursor.drops().is_empty());
+        cursor.needed = [1, 1].into();
+        let gone = ["5/journal/0/0", "5/journal/0/3", "9/journal/0/6"];
+        assert_eq!(cursor.drops(), gone);
+        cursor.prune(1);
+        assert_eq!(cursor.lineage, [stretch(0, 6, 9)]);
+        assert_eq!(cursor.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
+    }
+
+    #[test]
+    fn a_taker_continues_the_journal_where_the_checkpoint_ends() {
+        use crate::collect::join::{JoinState, JournalMark};
+        let mut cursor = CheckpointCursor {
+            epoch: 20,
+            ..CheckpointCursor::default()
+        };
+        let mut found = FoundCheckpoint::default();
+        found.checkpoint.epochs = vec![stretch(0, 0, 5), stretch(2, 10, 9)];
+        let mark = |segment, len| JournalMark {
+            segment,
+            len,
+            crc: 0,
+            until_ms: 0,
+        };
+        found.checkpoint.snapshot.joins = vec![JoinState {
+            join: 0,
+            partition: 3,
+            predictions: 0,
+            outcomes: 1,
+            marks: vec![mark(1, 100), mark(2, 30)],
+        }];
+        cursor.resume(&CheckpointReader::new(String::new()), &found);
+        let all = [stretch(0, 0, 5), stretch(2, 10, 9), stretch(2, 30, 20)];
+        assert_eq!(cursor.lineage, all);
+    }
+}

@@ -1,0 +1,322 @@
+//! Follows the topic of checkpoints in order, and decides which checkpoint of each partition is current.
+//!
+//! [`crate::store::checkpoint`] describes the protocol. A process that takes a partition over resumes from the
+//! newest whole checkpoint before its claim. So, read in order, checkpoints under an epoch below the last
+//! claim are ignored, and each one that counts continues the one that counted before it. What a broker has
+//! compacted away in between was superseded.
+//!
+//! Checkpoints that lay in the topic at the start are not opened one by one. Of each partition the newest
+//! one is opened: at the end of the topic as it is now or, after a restart, at the offset up to which it
+//! had been read. Every later one is opened as it comes.
+//!
+//! Memory: the records of one checkpoint for each partition. Journals of pending predictions are skipped.
+
+use crate::monitor::aggregator::At;
+use crate::store::checkpoint::prefix;
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use std::collections::BTreeMap;
+
+/// A checkpoint that came.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Its partition.
+    pub at: At,
+    /// When it was written, milliseconds since 1970.
+    pub at_ms: Option<i64>,
+    /// The checkpoint, or why it cannot be used.
+    pub found: Result<FoundCheckpoint, String>,
+}
+
+/// The claim to judge, as it is written in the topic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JudgeLease {
+    /// Offset of the claim.
+    pub claim: i64,
+    /// The claimant.
+    pub by: String,
+}
+
+/// One partition of a source.
+#[derive(Debug)]
+struct PartitionReader {
+    shelf: CheckpointReader,
+    /// The last claim; later checkpoints under earlier claims are ignored.
+    claim: i64,
+    head_ms: Option<i64>,
+}
+
+/// One partition of the topic.
+#[derive(Debug, Default)]
+struct StatePartition {
+    /// The offset that comes next.
+    next: i64,
+    /// Up to here it had been read before a restart.
+    resume: Option<i64>,
+    /// Checkpoints are opened as they come.
+    open: bool,
+    /// It was read to its end once.
+    ended: bool,
+    readers: BTreeMap<At, PartitionReader>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct StateTopicReader {
+    /// Number, group and name of each topic whose partitions have checkpoints.
+    topics: Vec<(u16, String, String)>,
+    lease_key: String,
+    lease: Option<JudgeLease>,
+    resume: BTreeMap<i32, i64>,
+    all: Vec<StatePartition>,
+}
+
+/// The key under which the judge of a group claims to judge.
+pub fn lease_key(group: &str) -> String {
+    format!("{group}/judge")
+}
+
+impl StateTopicReader {
+    /// For topics with their number and group; `resume` says up to where partitions of the topic had been read.
+    pub fn new(topics: Vec<(u16, String, String)>, resume: &[(i32, i64)]) -> StateTopicReader {
+        let group = topics.first().map_or("", |(_, group, _)| group);
+        StateTopicReader {
+            lease_key: lease_key(group),
+            lease: None,
+            topics,
+            resume: resume.iter().copied().collect(),
+            all: Vec::new(),
+        }
+    }
+
+    /// Begins to read `homes` partitions.
+    pub fn begin(&mut self, homes: i32) {
+        let home = |n: i32| StatePartition {
+            resume: self.resume.get(&n).copied(),
+            ..StatePartition::default()
+        };
+        self.all = (0..homes).map(home).collect();
+    }
+
+    /// Whether all that lay there at the start was read.
+    pub fn are_read(&self) -> bool {
+        !self.all.is_empty() && self.all.iter().all(|h| h.ended)
+    }
+
+    /// The next offset of each partition.
+    pub fn next(&self) -> Vec<(i32, i64)> {
+        (0..).zip(&self.all).map(|(n, h)| (n, h.next)).collect()
+    }
+
+    /// Who claimed last to judge.
+    pub fn lease(&self) -> Option<&JudgeLease> {
+        self.lease.as_ref()
+    }
+
+    /// Takes the record that comes next of a partition; answers the checkpoints that are current since.
+    pub fn take(
+        &mut self,
+        home: i32,
+        offset: i64,
+        at_ms: Option<i64>,
+        (key, value): (&[u8], Option<&[u8]>),
+    ) -> Vec<Arrival> {
+        if key == self.lease_key.as_bytes() {
+            self.lease = value.map(|by| JudgeLease {
+                claim: offset,
+                by: String::from_utf8_lossy(by).into_owned(),
+            });
+        }
+        let of = self.parted(key);
+        let Some(home) = usize::try_from(home).ok().and_then(|h| self.all.get_mut(h)) else {
+            return Vec::new();
+        };
+        let mut arrivals = match home.resume.is_some_and(|resume| offset >= resume) {
+            true => home.open(),
+            false => Vec::new(),
+        };
+        home.next = offset + 1;
+        let Some((at, prefix, rest)) = of else {
+            return arrivals;
+        };
+        let reader = home.readers.entry(at).or_insert_with(|| PartitionReader {
+            shelf: CheckpointReader::without_journals(prefix),
+            claim: i64::MIN,
+            head_ms: None,
+        });
+        if rest == "claim" {
+            reader.claim = offset;
+        }
+        let epoch = rest.split('/').next().and_then(|e| e.parse::<i64>().ok());
+        if value.is_none() || epoch.is_some_and(|epoch| epoch < reader.claim) {
+            return arrivals;
+        }
+        reader.shelf.read(key, value);
+        if rest.contains("/head/") {
+            reader.head_ms = at_ms;
+            if home.open {
+                arrivals.extend(reader.open(at));
+            }
+        }
+        arrivals
+    }
+
+    /// A partition was read to its end.
+    pub fn end(&mut self, home: i32) -> Vec<Arrival> {
+        let Some(home) = usize::try_from(home).ok().and_then(|h| self.all.get_mut(h)) else {
+            return Vec::new();
+        };
+        home.ended = true;
+        home.open()
+    }
+
+    /// The partition that a key is of, its prefix, and what follows that.
+    fn parted(&self, key: &[u8]) -> Option<(At, String, String)> {
+        let key = std::str::from_utf8(key).ok()?;
+        self.topics.iter().find_map(|(source, group, topic)| {
+            let rest = key.strip_prefix(group.as_str())?.strip_prefix('/')?;
+            let rest = rest.strip_prefix(topic.as_str())?.strip_prefix('/')?;
+            let (partition, rest) = rest.split_once('/')?;
+            let partition: i32 = partition.parse().ok()?;
+            let prefix = prefix(group, topic, partition);
+            Some(((*source, partition), prefix, rest.to_owned()))
+        })
+    }
+}
+
+impl StatePartition {
+    /// From now on checkpoints are opened as they come; answers those that have.
+    fn open(&mut self) -> Vec<Arrival> {
+        if std::mem::replace(&mut self.open, true) {
+            return Vec::new();
+        }
+        let readers = self.readers.iter_mut();
+        readers
+            .filter_map(|(at, reader)| reader.open(*at))
+            .collect()
+    }
+}
+
+impl PartitionReader {
+    fn open(&mut self, at: At) -> Option<Arrival> {
+        let found = match self.shelf.newest() {
+            Ok(None) => return None,
+            Ok(Some(found)) => Ok(found),
+            Err(faults) => {
+                let named = |(key, fault)| format!("{key}: {fault}");
+                let all: Vec<String> = faults.into_iter().map(named).collect();
+                Err(all.join("; "))
+            }
+        };
+        self.shelf.clear();
+        Some(Arrival {
+            at,
+            at_ms: self.head_ms,
+            found,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::checkpoint::{KeyedRecord, PartitionCheckpoint, claim_key, records};
+
+    /// A log and its reader.
+    struct Log {
+        homes: StateTopicReader,
+        next: i64,
+    }
+
+    impl Log {
+        fn new(resume: &[(i32, i64)]) -> Log {
+            let topics = vec![(2, "g/x".to_owned(), "t".to_owned())];
+            let mut homes = StateTopicReader::new(topics, resume);
+            homes.begin(1);
+            Log { homes, next: 0 }
+        }
+
+        /// Evaluations counted by the parcels that come of a record.
+        fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
+            let keyed = (key.as_bytes(), value.as_deref());
+            let came = self.homes.take(0, self.next, Some(self.next), keyed);
+            self.next += 1;
+            came.into_iter().map(known).collect()
+        }
+
+        fn claim(&mut self) -> i64 {
+            assert!(
+                self.put(&(claim_key("g/x/t/4/"), Some(Vec::new())))
+                    .is_empty()
+            );
+            self.next - 1
+        }
+
+        fn parcel(&mut self, epoch: i64, number: u64, n: u64) -> Vec<u64> {
+            let mut parcel = PartitionCheckpoint::default();
+            parcel.snapshot.counters.evaluations = n;
+            let (body, head) = records(&parcel, "g/x/t/4/", epoch, number).expect("encoded");
+            body.iter()
+                .for_each(|keyed| assert!(self.put(keyed).is_empty()));
+            self.put(&head)
+        }
+    }
+
+    fn known(arrival: Arrival) -> u64 {
+        assert_eq!(arrival.at, (2, 4));
+        let found = arrival.found.expect("sound");
+        found.checkpoint.snapshot.counters.evaluations
+    }
+
+    #[test]
+    fn at_the_start_the_newest_parcel_is_taken_and_then_each_as_it_comes() {
+        let mut log = Log::new(&[]);
+        let epoch = log.claim();
+        for n in 1..5 {
+            assert!(log.parcel(epoch, n, 10 * n).is_empty());
+        }
+        assert!(!log.homes.are_read());
+        let came: Vec<u64> = log.homes.end(0).into_iter().map(known).collect();
+        assert_eq!(came, [40]);
+        assert!(log.homes.are_read() && log.homes.end(0).is_empty());
+        assert_eq!(log.parcel(epoch, 5, 50), [50]);
+        assert_eq!(log.parcel(epoch, 6, 60), [60]);
+    }
+
+    #[test]
+    fn after_a_restart_every_parcel_is_taken_that_came_since() {
+        let mut log = Log::new(&[(0, 5)]);
+        let epoch = log.claim();
+        assert!(log.parcel(epoch, 1, 10).is_empty());
+        assert!(log.parcel(epoch, 2, 20).is_empty());
+        // The first record at 5 or behind opens what was before, then itself when it is whole.
+        let (body, head) =
+            records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
+        assert_eq!(log.put(&body[0]), [20]);
+        assert_eq!(log.put(&head), [0]);
+        assert!(log.homes.end(0).is_empty());
+    }
+
+    #[test]
+    fn what_is_written_under_an_old_claim_is_not_heard() {
+        let mut log = Log::new(&[]);
+        let old = log.claim();
+        log.homes.end(0);
+        assert_eq!(log.parcel(old, 1, 10), [10]);
+        let new = log.claim();
+        // The giver was frozen, and goes on.
+        assert!(log.parcel(old, 2, 20).is_empty());
+        assert_eq!(log.parcel(new, 1, 30), [30]);
+        assert!(log.parcel(old, 3, 40).is_empty());
+        assert_eq!(log.parcel(new, 2, 50), [50]);
+    }
+
+    #[test]
+    fn who_claims_last_to_judge_is_known() {
+        let mut log = Log::new(&[]);
+        assert_eq!(log.homes.lease(), None);
+        log.put(&(lease_key("g/x"), Some(b"one".to_vec())));
+        log.put(&(lease_key("g/x"), Some(b"two".to_vec())));
+        let lease = log.homes.lease().expect("claimed");
+        assert_eq!((lease.claim, lease.by.as_str()), (1, "two"));
+    }
+}

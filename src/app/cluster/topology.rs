@@ -1,0 +1,416 @@
+//! How a process is placed among others, behind one interface.
+//!
+//! Without a topic for state a process has one [`Engine`], whose snapshots lie in its directory. With one it
+//! has a shard for each partition ([`Assignment`]), whose checkpoints lie in the topic. A process that judges
+//! what others count follows their checkpoints ([`Follower`]). The rest of the program does not ask which.
+
+use std::time::Duration;
+
+use super::assignment::{Assignment, Moves};
+use super::checkpoint_store::{ParcelAge, ParcelCounts};
+use super::follower::Follower;
+use crate::app::outputs::snapshots::Written;
+use crate::collect::join::SpillError;
+use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
+use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
+use crate::kafka::KafkaError;
+use crate::monitor::shards::Moved;
+use crate::monitor::{Engine, Monitor, Plan, RecordSink, Snapshot};
+use crate::telemetry::published::Role;
+use std::collections::BTreeMap;
+
+/// See the module.
+pub enum Topology {
+    /// One engine over all partitions.
+    Single(Box<Engine>),
+    /// A shard for each partition.
+    Sharded(Box<Assignment>),
+    /// The judge of what others count.
+    Aggregator(Box<Follower>),
+}
+
+impl Topology {
+    /// What counts the records of a partition; `None` where this process does not own the partition.
+    #[inline]
+    pub fn sink_of(&mut self, at: PartitionId) -> Option<&mut dyn RecordSink> {
+        match self {
+            Topology::Single(engine) => Some(engine.as_mut()),
+            Topology::Sharded(m) => {
+                let shard = m.shards_mut().get_mut(at.source, at.partition)?;
+                Some(shard)
+            }
+            Topology::Aggregator(_) => None,
+        }
+    }
+
+    /// See [`Engine::end_of_partition`].
+    pub fn end_of_partition(&mut self, at: PartitionId) {
+        if let Some(sink) = self.sink_of(at) {
+            sink.end_of_partition(at);
+        }
+    }
+
+    /// See [`Engine::rewind`].
+    pub fn rewind(&mut self, at: PartitionId, offset: i64) {
+        if let Some(sink) = self.sink_of(at) {
+            sink.rewind(at, offset);
+        }
+    }
+
+    /// A partition is to be read; answers the offset to seek to, where one is known. Where it may move, it
+    /// is taken over here.
+    pub fn assign(&mut self, at: PartitionId) -> Option<i64> {
+        match self {
+            Topology::Single(engine) => engine.assign(at.source, at.partition),
+            Topology::Sharded(m) => m.assign(at.source, at.partition),
+            Topology::Aggregator(_) => None,
+        }
+    }
+
+    /// Whether a partition that is assigned must not be read.
+    pub fn suspends(&self, at: PartitionId) -> bool {
+        matches!(self, Topology::Sharded(m) if m.suspends(at.source, at.partition))
+    }
+
+    /// Partitions that are assigned and are not read for good, by topic, each with the reason.
+    pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let suspended = match self {
+            Topology::Sharded(m) => Some(m.suspended()),
+            Topology::Single(_) | Topology::Aggregator(_) => None,
+        };
+        suspended.into_iter().flatten()
+    }
+
+    /// Why a partition could not be taken over, for now, once.
+    pub fn take_trouble(&mut self) -> Option<KafkaError> {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => None,
+            Topology::Sharded(m) => m.take_trouble(),
+        }
+    }
+
+    /// A partition is no longer read here. What is known of it goes along, unless the group has given it
+    /// away already.
+    pub fn revoke(&mut self, at: PartitionId, lost: bool) {
+        match self {
+            Topology::Single(engine) => engine.revoke(at.source, at.partition),
+            Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
+            Topology::Aggregator(_) => {}
+        }
+    }
+
+    /// Moves some of what memory has no more room for, since a shard came, to the store: a step a call, so that nothing
+    /// else waits long.
+    pub fn tend(&mut self) {
+        match self {
+            Topology::Single(engine) => {
+                engine.spill_some();
+            }
+            Topology::Sharded(m) => m.shards_mut().spill_some(),
+            Topology::Aggregator(_) => {}
+        }
+    }
+
+    /// Brings what is judged up to what was read.
+    pub fn settle(&mut self) {
+        if let Topology::Sharded(m) = self {
+            m.shards_mut().settle();
+        }
+    }
+
+    /// See [`Engine::tick`].
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        match self {
+            Topology::Single(engine) => engine.tick(now_ms),
+            Topology::Sharded(m) => m.shards_mut().tick(now_ms),
+            Topology::Aggregator(f) => f.tick(now_ms),
+        }
+    }
+
+    /// Streams that came or left since the last call.
+    pub fn moves(&mut self) -> Moves {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => Moves::default(),
+            Topology::Sharded(m) => m.moves(),
+        }
+    }
+
+    /// Whether partitions may move.
+    pub fn may_move(&self) -> bool {
+        matches!(self, Topology::Sharded(_))
+    }
+
+    /// What was told of alerts that fire, by fingerprint, to go along when their streams move.
+    pub fn carry(&mut self, told: BTreeMap<String, String>) {
+        if let Topology::Sharded(m) = self {
+            m.carry(told);
+        }
+    }
+
+    /// The engine of a process by itself.
+    pub fn single(self) -> Option<Engine> {
+        match self {
+            Topology::Single(engine) => Some(*engine),
+            Topology::Sharded(_) | Topology::Aggregator(_) => None,
+        }
+    }
+
+    /// What judges; `None` of a worker.
+    pub fn monitor(&self) -> Option<&Monitor> {
+        match self {
+            Topology::Single(engine) => Some(engine.monitor()),
+            Topology::Sharded(m) => m.shards().monitor(),
+            Topology::Aggregator(f) => Some(f.monitor()),
+        }
+    }
+
+    /// What a restart continues from, where this process keeps snapshots in its directory.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        match self {
+            Topology::Single(engine) => Some(engine.snapshot()),
+            Topology::Sharded(_) => None,
+            Topology::Aggregator(f) => f.snapshot(),
+        }
+    }
+
+    /// Whether another process judges what is counted here.
+    pub fn counts_only(&self) -> bool {
+        matches!(self, Topology::Sharded(m) if m.shards().monitor().is_none())
+    }
+
+    /// Whether another process judges in place of this one, which was to do so.
+    pub fn stands_by(&self) -> bool {
+        matches!(self, Topology::Aggregator(f) if f.rival().is_some())
+    }
+
+    /// Reads what others have counted, where that is judged here; waits no longer than `wait` for it. Answers the
+    /// number of records.
+    pub fn follow(&mut self, wait: Duration) -> usize {
+        match self {
+            Topology::Aggregator(f) => f.follow(wait),
+            Topology::Single(_) | Topology::Sharded(_) => 0,
+        }
+    }
+
+    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    pub fn lacks(&self) -> Vec<(String, String)> {
+        match self {
+            Topology::Aggregator(f) => f.lacks(),
+            Topology::Single(_) | Topology::Sharded(_) => Vec::new(),
+        }
+    }
+
+    /// What this process is among others.
+    pub fn role(&self) -> Role {
+        match self {
+            Topology::Aggregator(f) => f.role(),
+            _ if self.counts_only() => Role::Worker,
+            Topology::Single(_) | Topology::Sharded(_) => Role::Alone,
+        }
+    }
+
+    /// Whether it judges what others count.
+    pub fn judges_all(&self) -> bool {
+        matches!(self, Topology::Aggregator(_))
+    }
+
+    /// The latest report of each stream.
+    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+        self.monitor().into_iter().flat_map(Monitor::reports)
+    }
+
+    /// The accounts of false alarms.
+    pub fn ledger(&self) -> Vec<AccountReport> {
+        if self.stands_by() {
+            return Vec::new();
+        }
+        self.monitor().map_or(Vec::new(), Monitor::ledger)
+    }
+
+    /// Versions that scored the same ids.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        match self {
+            Topology::Single(engine) => engine.comparisons(),
+            Topology::Sharded(m) => m.shards().comparisons(),
+            Topology::Aggregator(f) => f.aggregator().comparisons(),
+        }
+    }
+
+    /// See [`Engine::pair_counts`].
+    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
+        match self {
+            Topology::Single(engine) => engine.pair_counts(),
+            Topology::Sharded(m) => m.shards().pair_counts(),
+            // Pairs are counted where they are made.
+            Topology::Aggregator(_) => Vec::new(),
+        }
+    }
+
+    /// Where every record went; in a process whose partitions move, every record that it has read itself.
+    pub fn counters(&self) -> Counters {
+        match self {
+            Topology::Single(engine) => engine.counters(),
+            Topology::Sharded(m) => m.shards().counters(),
+            Topology::Aggregator(f) => f.aggregator().counters(),
+        }
+    }
+
+    /// Records without an end that moved with their partitions.
+    pub fn moved(&self, source: u16) -> Moved {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => Moved::default(),
+            Topology::Sharded(m) => m.shards().moved(source),
+        }
+    }
+
+    /// See [`Engine::reload`].
+    pub fn live(&mut self, new: &Plan) {
+        match self {
+            Topology::Single(engine) => engine.reload(new),
+            Topology::Sharded(m) => m.shards_mut().reload(new),
+            Topology::Aggregator(f) => f.reload(new),
+        }
+    }
+
+    /// See [`Engine::tap`].
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        match self {
+            Topology::Single(engine) => engine.tap(room),
+            Topology::Sharded(m) => m.shards_mut().tap(room),
+            Topology::Aggregator(_) => (Vec::new(), 0),
+        }
+    }
+
+    /// See [`Engine::time_by`].
+    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+        match self {
+            Topology::Single(engine) => engine.time_by(stopwatch),
+            Topology::Sharded(m) => m.shards_mut().time_by(stopwatch),
+            Topology::Aggregator(f) => f.aggregator_mut().time_by(stopwatch),
+        }
+    }
+
+    /// See [`Engine::take_nanos`].
+    pub fn take_nanos(&mut self) -> Vec<u64> {
+        match self {
+            Topology::Single(engine) => engine.take_nanos(),
+            Topology::Sharded(m) => m.shards_mut().take_nanos(),
+            Topology::Aggregator(f) => f.aggregator_mut().take_nanos(),
+        }
+    }
+
+    /// How far each partition was read.
+    pub fn partitions(&self) -> Vec<PartitionState> {
+        match self {
+            Topology::Single(engine) => engine.partitions().collect(),
+            Topology::Sharded(m) => m.shards().partitions(),
+            Topology::Aggregator(_) => Vec::new(),
+        }
+    }
+
+    /// See [`Engine::lateness_ms`].
+    pub fn lateness_ms(&self) -> i64 {
+        match self {
+            Topology::Sharded(m) => m.shards().lateness_ms(),
+            Topology::Single(engine) => engine.lateness_ms(),
+            Topology::Aggregator(f) => f.monitor().lateness_ms(),
+        }
+    }
+
+    /// The next offset of each partition that was read.
+    pub fn positions(&self) -> Vec<Origin> {
+        match self {
+            Topology::Single(engine) => engine.positions(),
+            Topology::Sharded(m) => m.shards().positions(),
+            Topology::Aggregator(f) => f.aggregator().positions(),
+        }
+    }
+
+    /// Panes held, those of shards and of the windows over them alike.
+    pub fn panes(&self) -> usize {
+        match self {
+            Topology::Single(engine) => engine.panes(),
+            Topology::Sharded(m) => m.shards().panes(),
+            Topology::Aggregator(f) => f.aggregator().panes(),
+        }
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Topology::Single(engine) => engine.bytes(),
+            Topology::Sharded(m) => m.shards().bytes(),
+            Topology::Aggregator(f) => f.aggregator().bytes(),
+        }
+    }
+
+    /// Predictions that are retained for their outcomes, or for revisions.
+    pub fn retained(&self) -> usize {
+        match self {
+            Topology::Single(engine) => engine.retained(),
+            Topology::Sharded(m) => m.shards().all().iter().map(|s| s.shard().retained()).sum(),
+            Topology::Aggregator(_) => 0,
+        }
+    }
+
+    /// Retained predictions that are not in memory, and bytes that those take which are.
+    pub fn spilled(&self) -> (usize, usize) {
+        match self {
+            Topology::Single(engine) => engine.spilled(),
+            Topology::Sharded(m) => {
+                let all = m.shards().all().iter().map(|s| s.shard().spilled());
+                all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+            }
+            Topology::Aggregator(_) => (0, 0),
+        }
+    }
+
+    /// Why the store of pending predictions failed, if it did.
+    pub fn fault(&self) -> Option<&SpillError> {
+        match self {
+            Topology::Single(engine) => engine.fault(),
+            Topology::Sharded(m) => m.fault(),
+            Topology::Aggregator(_) => None,
+        }
+    }
+
+    /// Whether parcels are being written.
+    pub fn writing(&self) -> bool {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => false,
+            Topology::Sharded(m) => m.is_writing(),
+        }
+    }
+
+    /// Hands the shards that have changed to the checkpoint store, if there is one.
+    pub fn write(&mut self) {
+        if let Topology::Sharded(m) = self {
+            m.write();
+        }
+    }
+
+    /// What became of the parcels handed over last, once, if it is known.
+    pub fn written(&mut self) -> Option<Written> {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => None,
+            Topology::Sharded(m) => m.written(),
+        }
+    }
+
+    /// Waits for the parcels under way, for the end.
+    pub fn wait_written(&mut self) -> Option<Written> {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => None,
+            Topology::Sharded(m) => m.wait_written(),
+        }
+    }
+
+    /// What happened to parcels, where there are any.
+    pub fn parcels(&self) -> Option<(&ParcelCounts, Vec<ParcelAge<'_>>)> {
+        match self {
+            Topology::Single(_) => None,
+            Topology::Sharded(m) => Some(m.checkpoints()),
+            Topology::Aggregator(f) => Some(f.parcels()),
+        }
+    }
+}

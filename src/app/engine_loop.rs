@@ -1,0 +1,343 @@
+//! The engine's thread: poll, tick, publish, snapshot, and end in order.
+//!
+//! One thread owns the engines, so they need no lock. The loop never sleeps by itself. While there is
+//! nothing to read the polls of the consumers wait, in total no longer than [`TICK`]; otherwise they do
+//! not wait. Ticks, publications and snapshots follow the clock of this machine and happen between polls.
+//! What a tick finds was decided by event time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use super::clock;
+use super::cluster::topology::Topology;
+use super::error::AppError;
+use super::ingest::consumer::{self, Readiness, SourceConsumer};
+use super::outputs::alerts::AlertDispatcher;
+use super::outputs::audit::AuditLog;
+use super::outputs::publish;
+use super::outputs::snapshots::{SnapshotThread, Written};
+use super::reload::ReloadRequest;
+use super::stop::Stop;
+use crate::collect::Origin;
+use crate::judge::Change;
+use crate::monitor::Snapshot;
+use crate::registry::Registry;
+use crate::store::spill::SpillStore;
+use crate::telemetry::Published;
+
+/// Time between two ticks: short compared with any slide, long compared with the cost of a tick.
+const TICK: Duration = Duration::from_millis(100);
+/// Time between two publications of sizes and comparisons; scrapes come every few seconds.
+const SIZES: Duration = Duration::from_millis(500);
+/// Bytes of join journals that may wait for the disk in memory before the consumers pause.
+const UNWRITTEN_MAX: usize = 256 << 20;
+/// How long queued notifications and audit entries may take at the end. The rest of the notifications
+/// is sent after the next start.
+const DRAIN_WITHIN: Duration = Duration::from_secs(5);
+
+/// Everything that the thread owns.
+pub struct EngineLoop {
+    /// The engines.
+    pub engines: Topology,
+    /// One per source; none where other processes read the sources.
+    pub consumers: Vec<SourceConsumer>,
+    /// The schema registry, where records need one.
+    pub registry: Option<Arc<Registry>>,
+    /// Names of the topics by the engine's numbers, followed by those that are no longer read.
+    pub topics: Vec<String>,
+    /// Writes snapshots.
+    pub snapshots: SnapshotThread,
+    /// Time between two snapshots.
+    pub snapshot_every: Duration,
+    /// Where reports and facts are published.
+    pub published: Arc<Published>,
+    /// Sends notifications; `None` once it has stopped.
+    pub alerts: Option<AlertDispatcher>,
+    /// Keeps the changes of alerts.
+    pub audit: AuditLog,
+    /// When periodic work was last done.
+    pub timers: Timers,
+    /// The consumers are paused because the disk is behind.
+    pub disk_behind: bool,
+    /// The published parts that are not ready because a partition is suspended.
+    pub suspended: Vec<String>,
+    /// Pending predictions that exceed memory.
+    pub spill: Arc<SpillStore>,
+    /// New configurations, where there is a file to reload.
+    pub reloads: Option<Receiver<ReloadRequest>>,
+}
+
+/// When periodic work was last done.
+#[derive(Debug, Clone, Copy)]
+pub struct Timers {
+    ticked: Instant,
+    sized: Instant,
+    saved: Instant,
+    /// Records of the last step.
+    records: usize,
+}
+
+impl Default for Timers {
+    fn default() -> Timers {
+        let now = Instant::now();
+        Timers {
+            ticked: now,
+            sized: now,
+            saved: now,
+            records: 0,
+        }
+    }
+}
+
+impl EngineLoop {
+    /// Runs until `stop` and then ends in order: when this returns, the last snapshot is on disk and its
+    /// offsets are committed. If the store of pending predictions fails, the loop ends at once and saves
+    /// nothing: the previous snapshot stays, and the next start reads again from there.
+    pub fn run(mut self, stop: &Stop) -> Result<(), AppError> {
+        let beat = self.published.beat("engine");
+        while !stop.asked() && self.engines.fault().is_none() {
+            self.step();
+            beat.tick();
+        }
+        let fault = self.engines.fault().map(ToString::to_string);
+        match &fault {
+            None => self.finish(),
+            Some(error) => self.abort(error),
+        }
+        consumer::close(std::mem::take(&mut self.consumers));
+        self.audit.stop(DRAIN_WITHIN);
+        self.published.rest("engine");
+        fault.map_or(Ok(()), |error| Err(AppError::Unavailable(error)))
+    }
+
+    /// One step: a batch of each consumer, and what is due by the clock. Returns the number of records.
+    pub fn step(&mut self) -> usize {
+        let wait = match self.timers.records {
+            0 => TICK / u32::try_from(self.consumers.len()).unwrap_or(1).max(1),
+            _ => Duration::ZERO,
+        };
+        self.timers.records = 0;
+        for consumer in &mut self.consumers {
+            consumer.pause_or_resume(self.disk_behind);
+            self.timers.records += consumer.poll(&mut self.engines, wait);
+        }
+        self.engines.tend();
+        self.timers.records += self.engines.follow(wait);
+        if self.engines.fault().is_some() {
+            return self.timers.records;
+        }
+        self.engines.settle();
+        self.publish_readiness();
+        self.apply_reloads();
+        if self.timers.ticked.elapsed() >= TICK {
+            self.timers.ticked = Instant::now();
+            self.tick();
+        }
+        if self.timers.sized.elapsed() >= SIZES {
+            self.timers.sized = Instant::now();
+            self.publish_sizes();
+        }
+        let busy = self.snapshots.busy() || self.engines.writing();
+        if self.timers.saved.elapsed() >= self.snapshot_every && !busy {
+            self.timers.saved = Instant::now();
+            self.save();
+        }
+        self.timers.records
+    }
+
+    /// Applies new configurations.
+    fn apply_reloads(&mut self) {
+        let Some(reloads) = &self.reloads else { return };
+        while let Ok(request) = reloads.try_recv() {
+            // A process that only counts notifies nobody.
+            let alerts = self.alerts.as_mut().filter(|_| !self.engines.counts_only());
+            let result = alerts.map_or(Ok(()), |alerts| alerts.reload(&request.notify));
+            if result.is_ok() {
+                self.engines.live(&request.plan);
+                self.snapshot_every = request.snapshot_every;
+            }
+            request.reply(result);
+        }
+    }
+
+    fn tick(&mut self) {
+        if self.engines.stands_by() {
+            self.stop_alerts();
+        }
+        let changes = self.engines.tick(clock::now_ms());
+        publish::log(&changes);
+        self.audit(&changes);
+        if let Some(alerts) = &mut self.alerts {
+            alerts.dispatch(&changes, &mut self.engines, &self.published);
+        }
+        let alerts = self.alerts.as_ref();
+        let (journal, notifications) = alerts.map_or((0, 0), AlertDispatcher::lost);
+        let lost = [journal, notifications, self.audit.lost()];
+        self.published
+            .update(|facts| facts.alert_writes_lost = lost);
+        self.publish_taps();
+        self.publish_facts();
+        publish::reports(&self.published, &self.engines);
+        publish::evaluations(&self.published, &mut self.engines);
+        let written = self.snapshots.result().or_else(|| self.engines.written());
+        if let Some(written) = written {
+            self.saved(&written);
+        }
+    }
+
+    /// Hands the changes of alerts to the audit log.
+    fn audit(&self, changes: &[Change]) {
+        if changes.is_empty() {
+            return;
+        }
+        let hash = self.published.facts().config.hash.clone();
+        self.audit.write(changes, &hash, || {
+            let named = |o: Origin| {
+                let topic = self.topics.get(usize::from(o.source)).cloned();
+                (topic.unwrap_or_default(), o.partition, o.offset)
+            };
+            self.engines.positions().into_iter().map(named).collect()
+        });
+    }
+
+    /// Publishes the tapped pairs since the last tick, while a client listens.
+    fn publish_taps(&mut self) {
+        let seconds = TICK.as_secs_f64();
+        let wanted = self.published.taps.wanted(seconds);
+        let (pairs, passed) = self.engines.tap(wanted);
+        if !pairs.is_empty() || passed > 0 {
+            publish::pairs(&self.published, &pairs, passed, seconds);
+        }
+    }
+
+    fn publish_facts(&self) {
+        let asked = self.registry.as_ref().map(|r| r.counts());
+        let asked = asked.unwrap_or_default();
+        publish::facts(&self.published, &self.engines, &self.consumers, asked);
+    }
+
+    fn publish_sizes(&self) {
+        publish::size(&self.published, &self.engines, self.spill.bytes());
+        publish::comparisons(&self.published, &self.engines);
+    }
+
+    /// A source is ready once the group has assigned partitions, or none, to it. Until then `/ready`
+    /// has the reason why it is not.
+    fn publish_readiness(&mut self) {
+        let mut changed = self.engines.judges_all();
+        for consumer in &mut self.consumers {
+            match consumer.readiness(&mut self.engines) {
+                Readiness::Unchanged => {}
+                Readiness::Ready {
+                    changed: assignment,
+                } => {
+                    changed |= assignment;
+                    self.published.ready(&consumer.part());
+                }
+                Readiness::NotReady(why) => self.published.not_ready(&consumer.part(), &why),
+            }
+        }
+        if changed {
+            self.publish_suspended();
+        }
+    }
+
+    /// Publishes the partitions that are not read because their state is unusable or because the broker
+    /// has fewer records than were read.
+    fn publish_suspended(&mut self) {
+        let state = self.engines.suspended();
+        let state = state.map(|(topic, partition, why)| ("state of", topic, partition, why));
+        let stopped = self.consumers.iter().flat_map(|c| c.source.stopped());
+        let stopped = stopped.map(|(topic, partition, why)| ("partition", topic, partition, why));
+        let now: BTreeMap<String, String> = state
+            .chain(stopped)
+            .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
+            .chain(self.engines.lacks())
+            .collect();
+        for part in self.suspended.iter().filter(|p| !now.contains_key(*p)) {
+            self.published.ready(part);
+        }
+        for (part, why) in &now {
+            self.published.not_ready(part, why);
+        }
+        self.suspended = now.into_keys().collect();
+    }
+
+    /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with what the
+    /// journals have gained, and with the names of the topics that it numbers.
+    fn save(&mut self) {
+        if self.engines.fault().is_some() {
+            return;
+        }
+        let engine = match &mut self.engines {
+            Topology::Single(engine) => engine,
+            moving @ Topology::Sharded(_) => return moving.write(),
+            Topology::Aggregator(follower) => {
+                if let Some(snapshot) = follower.snapshot() {
+                    self.snapshots.write(snapshot, Vec::new(), Vec::new());
+                }
+                return;
+            }
+        };
+        let deltas = engine.take_journals();
+        let snapshot = Snapshot {
+            topics: self.topics.clone(),
+            ..engine.snapshot()
+        };
+        self.snapshots.write(snapshot, engine.positions(), deltas);
+    }
+
+    /// Publishes the result of a write, commits its offsets, and pauses reading while the disk is behind.
+    fn saved(&mut self, written: &Written) {
+        let behind = written.unwritten > UNWRITTEN_MAX;
+        if behind != self.disk_behind {
+            self.disk_behind = behind;
+            let unwritten = written.unwritten;
+            tracing::warn!(unwritten, paused = behind, "state is not on disk");
+        }
+        publish::snapshot(&self.published, written);
+        if let Ok(positions) = &written.result {
+            for consumer in &self.consumers {
+                consumer.commit(positions);
+            }
+        }
+    }
+
+    fn wait_saved(&mut self) {
+        let written = self.snapshots.wait();
+        if let Some(written) = written.or_else(|| self.engines.wait_written()) {
+            self.saved(&written);
+        }
+    }
+
+    fn stop_alerts(&mut self) {
+        if let Some(alerts) = self.alerts.take() {
+            alerts.stop(DRAIN_WITHIN);
+        }
+    }
+
+    /// Ends in order.
+    fn finish(&mut self) {
+        tracing::info!("stopping: no more records are read");
+        self.tick();
+        self.wait_saved();
+        self.save();
+        self.wait_saved();
+        self.consumers.iter().for_each(SourceConsumer::flush);
+        self.stop_alerts();
+        self.publish_facts();
+        self.publish_sizes();
+        tracing::info!("last snapshot written");
+    }
+
+    /// Ends without saving: the state in memory is no longer trustworthy.
+    fn abort(&mut self, error: &str) {
+        tracing::error!(%error, "stopping without a snapshot; the last whole one stays valid");
+        self.published.not_ready("pending predictions", error);
+        self.published.update(|facts| facts.spill_errors += 1);
+        self.wait_saved();
+        self.stop_alerts();
+    }
+}

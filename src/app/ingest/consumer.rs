@@ -1,0 +1,224 @@
+//! One consumer with its source: poll, pause, recreate, commit, close.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::record::RecordReader;
+use super::source::SourceReader;
+use crate::app::cluster::topology::Topology;
+use crate::app::error::AppError;
+use crate::app::setup::Source;
+use crate::collect::Origin;
+use crate::kafka::{Consumer, DeadLetter, KafkaError, Partition};
+use crate::registry::Registry;
+
+/// Pause before a failed consumer is recreated.
+const RECREATE_AFTER: Duration = Duration::from_secs(5);
+/// How long leaving the group may take. A client that was closed during a rebalance was seen to wait for
+/// its metadata forever. All state is on disk by then, and the group notices after a session timeout.
+const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long the last dead letters may take to leave.
+const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+
+/// One consumer and its source.
+pub struct SourceConsumer {
+    /// Its configuration, from which it can be recreated.
+    options: Source,
+    /// The group member.
+    pub consumer: Consumer,
+    /// From its records to the engine.
+    pub source: SourceReader,
+    /// When to recreate the consumer after a fatal error.
+    recreate_at: Option<Instant>,
+    /// The group has accepted the member at least once.
+    ready: bool,
+    paused: bool,
+    /// The schema queue was full and is not empty yet.
+    schemas_behind: bool,
+}
+
+impl SourceConsumer {
+    /// Creates the consumer, which begins to join its group. `base` is the number of its first topic.
+    pub fn new(
+        options: Source,
+        base: u16,
+        registry: Option<&Arc<Registry>>,
+    ) -> Result<SourceConsumer, AppError> {
+        let mut records = RecordReader::new(&options, base, registry)?;
+        let failed = |error: KafkaError| options.error(&error);
+        let consumer = Consumer::new(&options.kafka).map_err(failed)?;
+        records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;
+        Ok(SourceConsumer {
+            options,
+            consumer,
+            source: SourceReader::new(records),
+            recreate_at: None,
+            ready: false,
+            paused: false,
+            schemas_behind: false,
+        })
+    }
+
+    /// The name under which its readiness is published.
+    pub fn part(&self) -> String {
+        self.options.part()
+    }
+
+    /// Pauses while the disk is behind or the schema queue is full, and resumes afterwards.
+    pub fn pause_or_resume(&mut self, disk_behind: bool) {
+        let queue = &self.source.queue;
+        self.schemas_behind = queue.is_full() || (self.schemas_behind && !queue.is_empty());
+        let paused = disk_behind || self.schemas_behind;
+        if paused == self.paused || self.recreate_at.is_some() {
+            return;
+        }
+        self.paused = paused;
+        let topics = self.source.records.topics().join(",");
+        let schemas_behind = self.schemas_behind;
+        tracing::warn!(topics, disk_behind, schemas_behind, paused, "consumer");
+        let done = if paused {
+            self.consumer.pause()
+        } else {
+            self.consumer.resume()
+        };
+        if let Err(error) = done {
+            tracing::error!(%error, "consumer could not be paused or resumed");
+        }
+    }
+
+    /// Reads what the broker has, waiting at most `wait` for it. Returns the number of records.
+    pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
+        self.source.with(engines).drain_queue();
+        if let Some(dead_letters) = &self.source.records.dead_letters {
+            dead_letters.tend();
+        }
+        if std::mem::take(&mut self.source.needs_consumer) {
+            self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
+        }
+        match self.recreate_at {
+            None => self.consumer.poll(wait, &mut self.source.with(engines)),
+            Some(at) if Instant::now() < at => {
+                std::thread::sleep(wait);
+                0
+            }
+            Some(_) => {
+                self.recreate(engines);
+                0
+            }
+        }
+    }
+
+    /// Whether the member has just become ready: the group has assigned partitions, or none, to it. An
+    /// error is the reason why it is not ready yet.
+    pub fn readiness(&mut self, engines: &mut Topology) -> Readiness {
+        let changed = std::mem::take(&mut self.source.assignment_changed);
+        let error = self.source.last_error.take();
+        if changed {
+            self.release_unassigned(engines);
+        }
+        if changed || (!self.ready && error.is_none() && self.consumer.joined()) {
+            self.ready = true;
+            return Readiness::Ready { changed };
+        }
+        match error.filter(|_| !self.ready) {
+            Some(error) => Readiness::NotReady(error.to_string()),
+            None => Readiness::Unchanged,
+        }
+    }
+
+    /// Releases partitions that the snapshot has and the group assigned to another member. They would
+    /// hold the watermark back.
+    fn release_unassigned(&self, engines: &mut Topology) {
+        let assigned = self.consumer.assignment();
+        for origin in engines.positions() {
+            let id = origin.partition_id();
+            if let Some(partition) = self.source.records.partition(id)
+                && !assigned.contains(&partition)
+            {
+                engines.revoke(id, true);
+            }
+        }
+    }
+
+    fn recreate(&mut self, engines: &mut Topology) {
+        for partition in self.consumer.assignment() {
+            let id = self.source.records.partition_id(partition);
+            engines.revoke(id, true);
+            self.source.queue.clear(partition);
+        }
+        // The next owner finds out for itself.
+        self.source.stopped.clear();
+        self.source.assignment_changed = true;
+        match Consumer::new(&self.options.kafka) {
+            Ok(consumer) => {
+                let old = std::mem::replace(&mut self.consumer, consumer);
+                spawn_detached("consumer", move || drop(old));
+                self.paused = false;
+                self.recreate_at = None;
+            }
+            Err(error) => {
+                tracing::error!(%error, "kafka consumer could not be created");
+                self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
+            }
+        }
+    }
+
+    /// Commits the positions of its assigned partitions.
+    pub fn commit(&self, positions: &[Origin]) {
+        let assigned = self.consumer.assignment();
+        let records = &self.source.records;
+        let own: Vec<(Partition, i64)> = positions
+            .iter()
+            .filter_map(|origin| Some((records.partition(origin.partition_id())?, origin.offset)))
+            .filter(|(partition, _)| assigned.contains(partition))
+            .collect();
+        if own.is_empty() {
+            return;
+        }
+        if let Err(error) = self.consumer.commit(&own) {
+            crate::warn_limited!(%error, "offsets not committed; restarts do not need them");
+        }
+    }
+
+    /// Sends the last dead letters.
+    pub fn flush(&self) {
+        if let Some(dead_letters) = &self.source.records.dead_letters
+            && !dead_letters.flush(FLUSH_WITHIN)
+        {
+            tracing::error!("some dead letters could not be sent in time");
+        }
+    }
+}
+
+/// What changed in the readiness of a consumer.
+pub enum Readiness {
+    /// Nothing.
+    Unchanged,
+    /// It is ready; `changed` if its assignment changed.
+    Ready {
+        /// The assignment changed.
+        changed: bool,
+    },
+    /// It is not ready for this reason.
+    NotReady(String),
+}
+
+/// Runs work that may never end on its own thread; returns whether the thread was started.
+fn spawn_detached(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(work).is_ok()
+}
+
+/// Closes the consumers, within a bounded time.
+pub fn close(consumers: Vec<SourceConsumer>) {
+    let (done, closed) = std::sync::mpsc::channel();
+    let started = spawn_detached("leave", move || {
+        drop(consumers);
+        let _ = done.send(());
+    });
+    if started && closed.recv_timeout(LEAVE_WITHIN).is_err() {
+        tracing::warn!(
+            "leaving the group took too long; it reassigns the partitions after a session timeout"
+        );
+    }
+}

@@ -1,0 +1,234 @@
+//! Decodes the records of one source: predictions, outcomes, or topics that carry both.
+//!
+//! A record in another format than JSON needs its schema first; [`RecordDecoder::prepare`] asks the
+//! registry for it and never waits. A record may hold several rows, each of which is an event or an
+//! outcome of its own.
+
+use super::schema_queue::Progress;
+use crate::app::error::AppError;
+use crate::app::setup::Source;
+use crate::collect::Reason;
+use crate::decode::{
+    Content, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection, SchemaText,
+};
+use crate::kafka::{Headers, Record};
+use crate::registry::{Answer, Registry, SchemaKind};
+
+/// The compiled fields of a source.
+pub(super) struct RecordDecoder {
+    events: Decoder,
+    outcomes: Option<Outcomes>,
+    /// Every record is one plain JSON object and holds one row.
+    plain: bool,
+}
+
+/// Outcomes in records of their own.
+struct Outcomes {
+    decoder: LabelDecoder,
+    /// The first topic of outcomes, counted within the source; `None` where all topics carry both.
+    first_topic: Option<u16>,
+}
+
+/// What the records of a topic hold.
+#[derive(Clone, Copy)]
+enum Expected {
+    /// Predictions, with or without their outcomes.
+    Event,
+    /// Outcomes alone.
+    Outcome,
+    /// One or the other.
+    Either,
+}
+
+impl RecordDecoder {
+    /// Compiles the fields of a source. An error names the source and the field.
+    pub fn new(source: &Source) -> Result<RecordDecoder, AppError> {
+        let events = Decoder::new(&source.decode).map_err(|e| source.error(&e))?;
+        let outcomes = match &source.join {
+            None => None,
+            Some(join) => Some(Outcomes {
+                decoder: LabelDecoder::new(&join.labels).map_err(|e| source.error(&e))?,
+                first_topic: match join.topics.len() {
+                    0 => None,
+                    n => Some((source.kafka.topics.len() - n) as u16),
+                },
+            }),
+        };
+        let plain = events.is_plain() && outcomes.as_ref().is_none_or(|o| o.decoder.is_plain());
+        Ok(RecordDecoder {
+            events,
+            outcomes,
+            plain,
+        })
+    }
+
+    fn expected(&self, topic: u16) -> Expected {
+        match &self.outcomes {
+            None => Expected::Event,
+            Some(outcomes) => match outcomes.first_topic {
+                None => Expected::Either,
+                Some(first) if topic >= first => Expected::Outcome,
+                Some(_) => Expected::Event,
+            },
+        }
+    }
+
+    /// Learns the schema of a record, if it needs one. An error means that it will never be decoded.
+    pub fn prepare(
+        &mut self,
+        record: &Record<'_>,
+        registry: Option<&Registry>,
+    ) -> Result<Progress, Rejection> {
+        if self.plain {
+            return Ok(Progress::Done);
+        }
+        let expected = self.expected(record.topic);
+        if !matches!(expected, Expected::Outcome)
+            && let Some(id) = self.events.lacks(record.payload)
+        {
+            match schema(registry, id)? {
+                Some(schema) => self.events.learn(id, &schema),
+                None => return Ok(Progress::AwaitingSchema),
+            }
+        }
+        if !matches!(expected, Expected::Event)
+            && let Some(outcomes) = &mut self.outcomes
+            && let Some(id) = outcomes.decoder.lacks(record.payload)
+        {
+            match schema(registry, id)? {
+                Some(schema) => outcomes.decoder.learn(id, &schema),
+                None => return Ok(Progress::AwaitingSchema),
+            }
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Decodes a prepared record and calls `take` with each of its rows, in order. Returns the number of
+    /// rows; a record that cannot be opened counts as one rejected row.
+    #[inline]
+    pub fn decode(
+        &mut self,
+        record: &Record<'_>,
+        mut take: impl FnMut(usize, Result<Content<'_>, Rejection>),
+    ) -> usize {
+        let raw = Raw {
+            payload: record.payload,
+            key: record.key,
+            timestamp_ms: record.timestamp_ms,
+            headers: &record.headers,
+        };
+        let expected = self.expected(record.topic);
+        if self.plain {
+            self.row(expected, &raw, None, |decoded| take(0, decoded));
+            return 1;
+        }
+        match self.open(expected, &raw) {
+            Ok(rows) => {
+                for row in 0..rows {
+                    self.row(expected, &raw, Some(row), |decoded| take(row, decoded));
+                }
+                rows
+            }
+            Err(rejection) => {
+                take(0, Err(rejection));
+                1
+            }
+        }
+    }
+
+    /// Opens a record and returns the number of its rows.
+    fn open(&mut self, expected: Expected, raw: &Raw<'_>) -> Result<usize, Rejection> {
+        match (expected, &mut self.outcomes) {
+            (Expected::Outcome, Some(outcomes)) => outcomes.decoder.open(raw),
+            (Expected::Either, Some(outcomes)) => {
+                // Outcomes have other paths, in the same rows.
+                let _ = outcomes.decoder.open(raw);
+                self.events.open(raw)
+            }
+            _ => self.events.open(raw),
+        }
+    }
+
+    /// Decodes one row of an opened record; `None` stands for a record that is one plain JSON object.
+    #[inline]
+    fn row(
+        &mut self,
+        expected: Expected,
+        raw: &Raw<'_>,
+        row: Option<usize>,
+        take: impl FnOnce(Result<Content<'_>, Rejection>),
+    ) {
+        let events = &mut self.events;
+        let decoded = match (expected, &mut self.outcomes) {
+            (Expected::Outcome, Some(outcomes)) => outcome(&mut outcomes.decoder, raw, row),
+            (Expected::Either, Some(outcomes)) => match event(events, raw, row) {
+                Err(rejection) => {
+                    let no_event = rejection.reason == Reason::MissingField;
+                    if no_event && !events.saw_prediction() {
+                        outcome(&mut outcomes.decoder, raw, row)
+                    } else {
+                        Err(rejection)
+                    }
+                }
+                event => event,
+            },
+            _ => event(events, raw, row),
+        };
+        take(decoded);
+    }
+}
+
+#[inline]
+fn event<'a>(
+    decoder: &'a mut Decoder,
+    raw: &Raw<'a>,
+    row: Option<usize>,
+) -> Result<Content<'a>, Rejection> {
+    let event = match row {
+        None => decoder.decode(raw.payload, raw.key, raw.timestamp_ms),
+        Some(row) => decoder.event(raw, row),
+    };
+    event.map(Content::Event)
+}
+
+fn outcome<'a>(
+    decoder: &'a mut LabelDecoder,
+    raw: &Raw<'a>,
+    row: Option<usize>,
+) -> Result<Content<'a>, Rejection> {
+    let label = match row {
+        None => decoder.decode(raw.payload, raw.key, raw.timestamp_ms),
+        Some(row) => decoder.label(raw, row),
+    };
+    label.map(Content::Outcome)
+}
+
+impl HeaderMap for Headers<'_> {
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.get(name)
+    }
+}
+
+/// The schema with this id; `None` while it is being fetched.
+fn schema(registry: Option<&Registry>, id: u32) -> Result<Option<SchemaText>, Rejection> {
+    let unknown = |why: &str| Rejection {
+        reason: Reason::UnknownSchema,
+        detail: format!("schema {id}: {why}"),
+    };
+    let Some(registry) = registry else {
+        return Err(unknown("there is no [registry] to ask; configure one"));
+    };
+    match registry.ask(id) {
+        Answer::Waiting => Ok(None),
+        Answer::Absent(why) => Err(unknown(&why)),
+        Answer::Known(schema) => Ok(Some(SchemaText {
+            format: match schema.kind {
+                SchemaKind::Avro => Format::Avro,
+                SchemaKind::Json => Format::Json,
+                SchemaKind::Protobuf => Format::Protobuf,
+            },
+            text: schema.text.clone(),
+            references: schema.references.clone(),
+        })),
+    }
+}

@@ -1,0 +1,20 @@
+//! From the records of a source to the engine.
+//!
+//! ```text
+//!  Kafka ──► consumer ─► source (handler) ─┐
+//!                           │ schema_queue │
+//!  topic range (replay) ──────────────────►├─► record ─► decoder ─► entry ─► Engine
+//!  files (replay) ───────────────────────────────────────────────────►┘
+//! ```
+//!
+//! [`entry`] is the only way in: every decoded record passes it, whichever input it came from.
+//! [`record`] decodes the records of a topic, for a consumer and for a replay alike. [`source`] adds what
+//! a member of a consumer group needs: assignments, records that wait for a schema, and errors.
+
+pub mod consumer;
+mod decoder;
+pub mod entry;
+pub mod record;
+pub mod schema_queue;
+pub mod source;
+pub mod stats;

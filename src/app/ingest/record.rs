@@ -1,0 +1,203 @@
+//! From the records of one source to the engine: decode, count, report what is rejected.
+//!
+//! A [`RecordReader`] serves a member of a consumer group and a replay of a topic range alike. A record
+//! that is no event costs one counter and, where a topic is configured for them, one dead letter. So
+//! does a record that the engine rejects for its content, such as a class that the model does not have.
+//!
+//! A record with several rows is as many events in the counters, and a record that cannot be opened is
+//! one. All rows are counted within one call, so no snapshot lies between them, and the position moves
+//! once. At most one dead letter is written for the record; it describes the first rejected row.
+
+use super::decoder::RecordDecoder;
+use super::entry::{self, Taken};
+use super::schema_queue::Progress;
+use super::stats::ReplayStats;
+use crate::app::error::AppError;
+use crate::app::setup::Source;
+use crate::collect::PartitionId;
+use crate::decode::Rejection;
+use crate::kafka::{DeadLetter, Partition, Record};
+use crate::monitor::RecordSink;
+use crate::registry::Registry;
+use std::sync::Arc;
+
+/// Reads the records of one source.
+pub struct RecordReader {
+    /// Number of the source's first topic. Topics are numbered over all sources, in configured order.
+    base: u16,
+    topics: Vec<String>,
+    decoder: RecordDecoder,
+    registry: Option<Arc<Registry>>,
+    /// Where rejected records go; `None` where no topic is configured.
+    pub dead_letters: Option<DeadLetter>,
+    /// Statistics of a replay; `None` in `run`.
+    pub stats: Option<ReplayStats>,
+}
+
+impl RecordReader {
+    /// A reader of the source whose first topic has the number `base`, without dead letters.
+    pub fn new(
+        source: &Source,
+        base: u16,
+        registry: Option<&Arc<Registry>>,
+    ) -> Result<RecordReader, AppError> {
+        Ok(RecordReader {
+            base,
+            topics: source.kafka.topics.clone(),
+            decoder: RecordDecoder::new(source)?,
+            registry: registry.cloned(),
+            dead_letters: None,
+            stats: None,
+        })
+    }
+
+    /// Names of its topics.
+    pub fn topics(&self) -> &[String] {
+        &self.topics
+    }
+
+    /// Name of a topic, counted within the source.
+    pub fn topic(&self, topic: u16) -> &str {
+        let name = self.topics.get(usize::from(topic));
+        name.map_or("", String::as_str)
+    }
+
+    /// Names and numbers of its topics.
+    pub fn numbered(&self) -> impl Iterator<Item = (&str, u16)> {
+        self.topics.iter().map(String::as_str).zip(self.base..)
+    }
+
+    /// The number among all sources of a partition that the consumer counts within this source.
+    pub fn partition_id(&self, partition: Partition) -> PartitionId {
+        PartitionId {
+            source: self.base + partition.topic,
+            partition: partition.partition,
+        }
+    }
+
+    /// The reverse of [`partition_id`](RecordReader::partition_id); `None` for another source.
+    pub fn partition(&self, id: PartitionId) -> Option<Partition> {
+        let topic = id.source.checked_sub(self.base)?;
+        (usize::from(topic) < self.topics.len()).then_some(Partition {
+            topic,
+            partition: id.partition,
+        })
+    }
+
+    /// Counts a record where its partition is counted, unless its schema is still being fetched.
+    pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Progress {
+        let id = self.partition_id(Partition {
+            topic: record.topic,
+            partition: record.partition,
+        });
+        let origin = id.at(record.offset);
+        match self.decoder.prepare(record, self.registry.as_deref()) {
+            Ok(Progress::Done) => {}
+            Ok(Progress::AwaitingSchema) => return Progress::AwaitingSchema,
+            Err(rejection) => {
+                if let Taken::Rejected(rejection) = entry::reject(sink, origin, rejection) {
+                    self.report(record, &rejection);
+                }
+                return Progress::Done;
+            }
+        }
+        let stats = &mut self.stats;
+        let (mut replayed, mut rejected, mut first) = (false, 0, None);
+        let rows = self.decoder.decode(record, |row, decoded| {
+            if row > 0 && !replayed {
+                sink.next_row(origin);
+            }
+            match entry::take(sink, stats.as_mut(), origin, decoded) {
+                Taken::Counted => {}
+                Taken::Replayed => replayed = true,
+                Taken::Rejected(rejection) => {
+                    rejected += 1;
+                    first.get_or_insert((row, rejection));
+                }
+            }
+        });
+        if let Some((row, mut rejection)) = first {
+            if rows > 1 {
+                let (row, detail) = (row + 1, rejection.detail);
+                rejection.detail =
+                    format!("row {row} of {rows}, {rejected} of them rejected: {detail}");
+            }
+            self.report(record, &rejection);
+        }
+        Progress::Done
+    }
+
+    /// Reports a rejected record: in the statistics, in the log, and as a dead letter.
+    #[cold]
+    fn report(&mut self, record: &Record<'_>, rejection: &Rejection) {
+        let topic = self.topics.get(usize::from(record.topic));
+        let topic = topic.map_or("", String::as_str);
+        let (partition, offset) = (record.partition, record.offset);
+        if let Some(stats) = &mut self.stats {
+            stats.rejected(rejection, || format!("{topic}/{partition} offset {offset}"));
+        }
+        let (reason, detail) = (rejection.reason.as_str(), rejection.detail.as_str());
+        crate::warn_limited!(topic, partition, offset, reason, detail, "record rejected");
+        if let Some(dead_letters) = &self.dead_letters {
+            dead_letters.send(topic, record, reason, detail);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::config::value::Outside;
+    use crate::kafka::Headers;
+    use crate::monitor::Engine;
+
+    const CONFIG: &str = r#"
+version = 1
+[kafka]
+brokers = "localhost:1"
+group = "g"
+[[source]]
+topics = ["scores"]
+rows = "rows"
+fields = { time = "time_ms", score = "rows.z", outcome = "rows.y" }
+[[model]]
+name = "*"
+windows = ["5m"]
+"#;
+
+    #[test]
+    fn a_record_that_is_read_again_is_not_counted_again_though_its_first_row_is_rejected() {
+        let outside = Outside {
+            variable: &|_| None,
+            directory: ".".into(),
+        };
+        let config = Config::parse(CONFIG, "test", &outside).expect("valid");
+        let mut engine = Engine::new(config.plan.clone());
+        let source = Source::from(config.sources[0].clone());
+        let mut reader = RecordReader::new(&source, 0, None).expect("valid");
+        reader.stats = Some(ReplayStats::default());
+        let payload =
+            br#"{"model":"m","time_ms":1760000000000,"rows":[{"z":7,"y":1},{"z":0.5,"y":1}]}"#;
+        let record = Record {
+            topic: 0,
+            partition: 0,
+            offset: 5,
+            timestamp_ms: None,
+            key: None,
+            payload,
+            headers: Headers::default(),
+        };
+        for _ in 0..2 {
+            assert_eq!(reader.read(&mut engine, &record), Progress::Done);
+        }
+        let total = engine.counters().total();
+        assert_eq!((total.observed, total.replayed), (1, 2));
+        let first = reader
+            .stats
+            .and_then(|s| s.first_rejected)
+            .expect("a rejection");
+        assert!(first.starts_with("scores/0 offset 5: "), "{first}");
+        assert!(first.contains("row 1 of 2, 1 of them rejected"), "{first}");
+    }
+}

@@ -1,0 +1,168 @@
+//! Records whose schema is not known yet, in order, until it is.
+//!
+//! A record that cannot be decoded *yet* must be neither lost nor skipped: the engine's position of a
+//! partition says that every record before it is counted. Everything that follows such a record in its
+//! partition therefore waits behind it, while other partitions continue. When the queue holds more than
+//! [`PARKED_BYTES_MAX`] bytes the consumer is paused; a batch of at most 1024 records that was already
+//! fetched still comes on top. Nothing of the queue is in a snapshot. Positions lie before the first
+//! waiting record, so all of them are read again after a stop, a crash or a rebalance.
+
+use crate::config::bounds::PARKED_BYTES_MAX;
+use crate::kafka::{Owned, Partition};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Whether a record has been processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It has been counted.
+    Done,
+    /// Its schema is being fetched.
+    AwaitingSchema,
+}
+
+/// Memory of an item besides its bytes.
+const ITEM_BYTES: usize = 128;
+
+/// What waits in the queue.
+#[derive(Debug)]
+pub enum Item {
+    /// A record.
+    Record(Owned),
+    /// The end of the partition at that time.
+    End,
+    /// The partition was recreated and is read from this offset.
+    Rewind(i64),
+}
+
+impl Item {
+    fn bytes(&self) -> usize {
+        ITEM_BYTES
+            + match self {
+                Item::Record(owned) => owned.bytes(),
+                Item::End | Item::Rewind(_) => 0,
+            }
+    }
+}
+
+/// The queues of one source, by partition. A partition without waiting items has no queue.
+#[derive(Debug, Default)]
+pub struct SchemaQueue {
+    queues: BTreeMap<Partition, VecDeque<Item>>,
+    bytes: usize,
+    records: u64,
+}
+
+impl SchemaQueue {
+    /// Whether items of the partition are waiting.
+    pub fn has(&self, partition: Partition) -> bool {
+        !self.queues.is_empty() && self.queues.contains_key(&partition)
+    }
+
+    /// Appends an item to the queue of its partition.
+    pub fn push(&mut self, partition: Partition, item: Item) {
+        self.bytes += item.bytes();
+        self.records += u64::from(matches!(item, Item::Record(_)));
+        self.queues.entry(partition).or_default().push_back(item);
+    }
+
+    /// Drops the items of a partition; its next owner reads them again.
+    pub fn clear(&mut self, partition: Partition) {
+        for item in self.queues.remove(&partition).into_iter().flatten() {
+            self.removed(&item);
+        }
+    }
+
+    /// Passes the items of each partition to `process`, in order, up to the first that must wait.
+    pub fn drain(&mut self, mut process: impl FnMut(Partition, &Item) -> Progress) {
+        let mut queues = std::mem::take(&mut self.queues);
+        for (&partition, queue) in &mut queues {
+            while let Some(item) = queue.front() {
+                if process(partition, item) == Progress::AwaitingSchema {
+                    break;
+                }
+                if let Some(item) = queue.pop_front() {
+                    self.removed(&item);
+                }
+            }
+        }
+        queues.retain(|_, queue| !queue.is_empty());
+        self.queues = queues;
+    }
+
+    fn removed(&mut self, item: &Item) {
+        self.bytes -= item.bytes();
+        self.records -= u64::from(matches!(item, Item::Record(_)));
+    }
+
+    /// Whether no item waits.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Whether the source should pause.
+    pub fn is_full(&self) -> bool {
+        self.bytes > PARKED_BYTES_MAX
+    }
+
+    /// Number of waiting records.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kafka::{Headers, Record};
+
+    fn record(partition: i32, offset: i64) -> Record<'static> {
+        Record {
+            topic: 0,
+            partition,
+            offset,
+            timestamp_ms: None,
+            key: Some(b"k"),
+            payload: b"value",
+            headers: Headers::default(),
+        }
+    }
+
+    #[test]
+    fn items_leave_in_order_and_one_partition_does_not_block_another() {
+        let mut queue = SchemaQueue::default();
+        let p = |partition| Partition {
+            topic: 0,
+            partition,
+        };
+        for (partition, offset) in [(1, 5), (2, 1), (1, 6)] {
+            queue.push(
+                p(partition),
+                Item::Record(Owned::of(&record(partition, offset))),
+            );
+        }
+        queue.push(p(2), Item::End);
+        queue.push(p(2), Item::Rewind(0));
+        assert!(queue.has(p(1)) && !queue.has(p(0)));
+        assert_eq!(queue.records(), 3);
+        let mut seen = Vec::new();
+        queue.drain(|partition, item| match item {
+            Item::Record(r) if r.record().offset == 6 => Progress::AwaitingSchema,
+            Item::Record(r) => {
+                seen.push((partition.partition, r.record().offset));
+                Progress::Done
+            }
+            Item::End => {
+                seen.push((partition.partition, -1));
+                Progress::Done
+            }
+            Item::Rewind(offset) => {
+                seen.push((partition.partition, *offset));
+                Progress::Done
+            }
+        });
+        assert_eq!(seen, [(1, 5), (2, 1), (2, -1), (2, 0)]);
+        assert!(queue.has(p(1)) && !queue.has(p(2)));
+        queue.clear(p(1));
+        assert!(queue.is_empty() && queue.bytes == 0 && queue.records() == 0);
+    }
+}

@@ -1,0 +1,222 @@
+//! The source of a consumer group member: its records, its assignments and its errors.
+//!
+//! A [`SourceReader`] keeps what a source needs from one poll to the next. For the length of one poll a
+//! [`SourceHandler`] borrows it together with the [`Topology`], and the consumer calls the handler.
+//!
+//! A record whose schema is not known yet waits in the [`SchemaQueue`], with all that follows it in its
+//! partition. A record of a partition that was given up after the record was fetched belongs to the next
+//! owner: it is not counted here.
+
+use super::record::RecordReader;
+use super::schema_queue::{Item, Progress, SchemaQueue};
+use crate::app::cluster::topology::Topology;
+use crate::kafka::{Handler, KafkaError, Owned, Partition, Record};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The state of a source between polls.
+pub struct SourceReader {
+    /// Decodes and counts its records.
+    pub records: RecordReader,
+    /// Records that wait for their schema.
+    pub queue: SchemaQueue,
+    /// Partitions that are shorter than what was read of them, each with the reason why reading stopped.
+    pub stopped: BTreeMap<Partition, String>,
+    /// By topic, the number of offsets that the broker deleted before they were read.
+    pub lost: Vec<u64>,
+    /// The consumer failed for good and has to be recreated.
+    pub needs_consumer: bool,
+    /// The assignment changed since the flag was last cleared.
+    pub assignment_changed: bool,
+    /// The last error. An error that needs an operator is not replaced by those that follow from it.
+    pub last_error: Option<KafkaError>,
+}
+
+impl SourceReader {
+    /// A source without an assignment.
+    pub fn new(records: RecordReader) -> SourceReader {
+        SourceReader {
+            queue: SchemaQueue::default(),
+            stopped: BTreeMap::new(),
+            lost: vec![0; records.topics().len()],
+            needs_consumer: false,
+            assignment_changed: false,
+            last_error: None,
+            records,
+        }
+    }
+
+    /// Borrows the engines for one poll.
+    pub fn with<'a>(&'a mut self, engines: &'a mut Topology) -> SourceHandler<'a> {
+        SourceHandler {
+            source: self,
+            engines,
+        }
+    }
+
+    /// Topics and partitions of this process whose reading stopped, with the reason.
+    pub fn stopped(&self) -> impl Iterator<Item = (&str, i32, &str)> {
+        let name = |p: &Partition| self.records.topic(p.topic);
+        let all = self.stopped.iter();
+        all.map(move |(p, why)| (name(p), p.partition, why.as_str()))
+    }
+
+    /// Drops what is known of a partition whose assignment changes.
+    fn reset(&mut self, partition: Partition) {
+        self.assignment_changed = true;
+        self.stopped.remove(&partition);
+        self.queue.clear(partition);
+    }
+}
+
+/// A source that borrows the engines for one poll.
+pub struct SourceHandler<'a> {
+    source: &'a mut SourceReader,
+    engines: &'a mut Topology,
+}
+
+impl SourceHandler<'_> {
+    /// Processes queued records whose schema has arrived.
+    pub fn drain_queue(&mut self) {
+        if self.source.queue.is_empty() {
+            return;
+        }
+        let mut queue = std::mem::take(&mut self.source.queue);
+        queue.drain(|partition, item| match item {
+            Item::Record(owned) => self.read(partition, &owned.record()),
+            Item::End => {
+                self.end(partition);
+                Progress::Done
+            }
+            Item::Rewind(offset) => {
+                self.rewind(partition, *offset);
+                Progress::Done
+            }
+        });
+        self.source.queue = queue;
+    }
+
+    fn read(&mut self, partition: Partition, record: &Record<'_>) -> Progress {
+        let records = &mut self.source.records;
+        match self.engines.sink_of(records.partition_id(partition)) {
+            Some(sink) => records.read(sink, record),
+            None => Progress::Done,
+        }
+    }
+
+    fn rewind(&mut self, partition: Partition, offset: i64) {
+        let id = self.source.records.partition_id(partition);
+        self.engines.rewind(id, offset);
+    }
+
+    fn end(&mut self, partition: Partition) {
+        let id = self.source.records.partition_id(partition);
+        self.engines.end_of_partition(id);
+    }
+}
+
+impl Handler for SourceHandler<'_> {
+    fn record(&mut self, record: Record<'_>) {
+        let partition = Partition {
+            topic: record.topic,
+            partition: record.partition,
+        };
+        let waits = self.source.queue.has(partition);
+        if waits || self.read(partition, &record) == Progress::AwaitingSchema {
+            let item = Item::Record(Owned::of(&record));
+            self.source.queue.push(partition, item);
+        }
+    }
+
+    fn assigned(&mut self, partition: Partition) -> Option<i64> {
+        self.source.reset(partition);
+        let id = self.source.records.partition_id(partition);
+        let offset = self.engines.assign(id);
+        let (topic, partition) = (self.source.records.topic(partition.topic), id.partition);
+        tracing::info!(topic, partition, offset, "partition assigned");
+        if let Some(error) = self.engines.take_trouble() {
+            // The consumer rejoins the group and tries again.
+            self.error(KafkaError::Fatal(error.to_string()));
+        }
+        offset
+    }
+
+    fn bars(&self, partition: Partition) -> bool {
+        let id = self.source.records.partition_id(partition);
+        self.engines.suspends(id)
+    }
+
+    fn revoked(&mut self, partition: Partition, lost: bool) {
+        self.source.reset(partition);
+        let id = self.source.records.partition_id(partition);
+        self.engines.revoke(id, lost);
+        let (topic, partition) = (self.source.records.topic(partition.topic), id.partition);
+        tracing::info!(topic, partition, lost, "partition revoked");
+    }
+
+    fn end_of_partition(&mut self, partition: Partition) {
+        if self.source.queue.has(partition) {
+            self.source.queue.push(partition, Item::End);
+        } else {
+            self.end(partition);
+        }
+    }
+
+    fn lost(&mut self, partition: Partition, offsets: Range<i64>) {
+        let lost = u64::try_from(offsets.end - offsets.start).unwrap_or(0);
+        if let Some(all) = self.source.lost.get_mut(usize::from(partition.topic)) {
+            *all += lost;
+        }
+        tracing::error!(
+            topic = self.source.records.topic(partition.topic),
+            partition = partition.partition,
+            from = offsets.start,
+            to = offsets.end,
+            lost,
+            "records were deleted by the broker before they were read; lengthen the topic's retention, or read sooner"
+        );
+    }
+
+    fn rewound(&mut self, partition: Partition, offset: i64) {
+        if self.source.queue.has(partition) {
+            // Queued records are of the log before the rewind and still have to be counted.
+            self.source.queue.push(partition, Item::Rewind(offset));
+        } else {
+            self.rewind(partition, offset);
+        }
+        tracing::error!(
+            topic = self.source.records.topic(partition.topic),
+            partition = partition.partition,
+            offset,
+            "partition is shorter than what was read of it; reading continues here, as `on_truncated` says"
+        );
+    }
+
+    fn stopped(&mut self, partition: Partition, why: &str) {
+        tracing::error!(
+            topic = self.source.records.topic(partition.topic),
+            partition = partition.partition,
+            why,
+            "partition is no longer read"
+        );
+        self.source.assignment_changed = true;
+        self.source.stopped.insert(partition, why.to_owned());
+        // It must not hold the watermark of the others back.
+        self.end(partition);
+    }
+
+    fn error(&mut self, error: KafkaError) {
+        if error.is_fatal() {
+            self.source.needs_consumer = true;
+            tracing::error!(%error, "kafka consumer failed and is recreated");
+        } else if error.needs_hand() {
+            tracing::error!(%error, "kafka");
+        } else {
+            tracing::warn!(%error, "kafka");
+        }
+        let known = self.source.last_error.as_ref();
+        if !known.is_some_and(KafkaError::needs_hand) || error.needs_hand() {
+            self.source.last_error = Some(error);
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The audit log: one file per change of an alert, in `records/` beside the snapshots.
+//!
+//! A separate thread encodes and writes the entries: evaluations as JSON and sums as text take
+//! milliseconds, and a disk may take longer. The engine's thread hands over data that it has anyway. While
+//! [`WAITING_BYTES_MAX`] bytes wait, further entries are dropped, counted and logged. Files are written
+//! under a temporary name and renamed, so each is whole. The configured number of files is kept; the
+//! oldest are removed first.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::app::error::AppError;
+use crate::judge::{Change, Step};
+use crate::report::record::Record;
+
+/// Name of the folder in the state directory.
+pub const FOLDER: &str = "records";
+
+/// Bytes that may wait for the disk: a thousand streams may change at once, with tens of kilobytes each.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// Maximum memory of a change besides its sums.
+const CHANGE_BYTES: usize = 48 << 10;
+
+/// A change that waits for the disk.
+struct AuditEntry {
+    change: Change,
+    configuration: String,
+    offsets: Vec<(String, i32, i64)>,
+    bytes: usize,
+}
+
+/// The audit log and its thread.
+pub struct AuditLog {
+    entries: Option<Sender<AuditEntry>>,
+    waiting: Arc<AtomicUsize>,
+    lost: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl AuditLog {
+    /// Starts the thread, which keeps `max` files in the folder of the state directory; 0 turns the log off.
+    pub fn start(directory: &Path, max: usize) -> Result<AuditLog, AppError> {
+        if max == 0 {
+            return Ok(AuditLog {
+                entries: None,
+                waiting: Arc::default(),
+                lost: Arc::default(),
+                thread: None,
+            });
+        }
+        let folder = directory.join(FOLDER);
+        let cannot = |error: io::Error| {
+            AppError::Unavailable(format!("cannot create {}: {error}", folder.display()))
+        };
+        fs::create_dir_all(&folder).map_err(cannot)?;
+        let (entries, inbox) = channel::<AuditEntry>();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let theirs = Arc::clone(&waiting);
+        let lost = Arc::new(AtomicU64::new(0));
+        let unwritten = Arc::clone(&lost);
+        let thread = std::thread::Builder::new().name("records".to_owned());
+        let thread = thread.spawn(move || {
+            let mut kept = list(&folder).unwrap_or_default();
+            for entry in inbox {
+                if let Err(error) = write(&folder, &entry, &mut kept, max) {
+                    unwritten.fetch_add(1, Ordering::Relaxed);
+                    crate::warn_limited!(%error, "audit entry of an alert not written; it cannot be explained later");
+                }
+                theirs.fetch_sub(entry.bytes, Ordering::Relaxed);
+            }
+        });
+        let thread = thread.map_err(AppError::no_thread)?;
+        Ok(AuditLog {
+            entries: Some(entries),
+            waiting,
+            lost,
+            thread: Some(thread),
+        })
+    }
+
+    /// Queues the changes of alerts among these; never waits.
+    pub fn write(
+        &self,
+        changes: &[Change],
+        configuration: &str,
+        offsets: impl Fn() -> Vec<(String, i32, i64)>,
+    ) {
+        let Some(entries) = &self.entries else { return };
+        for change in changes {
+            if !matches!(change.step, Step::Stream { .. }) {
+                continue;
+            }
+            let bytes = bytes_of(change);
+            let waiting = self.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            let entry = AuditEntry {
+                change: change.clone(),
+                configuration: configuration.to_owned(),
+                offsets: offsets(),
+                bytes,
+            };
+            if waiting > WAITING_BYTES_MAX || entries.send(entry).is_err() {
+                self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+                self.lost.fetch_add(1, Ordering::Relaxed);
+                let stream = change.stream.to_string();
+                crate::warn_limited!(%stream, "too many audit entries wait for the disk; one is dropped");
+            }
+        }
+    }
+
+    /// Number of entries that were not written.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Writes the queued entries and ends, within the given time.
+    pub fn stop(mut self, within: Duration) {
+        drop(self.entries.take());
+        let until = Instant::now() + within;
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The approximate memory of a change.
+fn bytes_of(change: &Change) -> usize {
+    let evidence = change.facts.as_ref().and_then(|f| f.evidence.as_ref());
+    let sums = evidence.iter().flat_map(|e| e.sums.iter().flatten());
+    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>()
+}
+
+fn write(
+    folder: &Path,
+    entry: &AuditEntry,
+    kept: &mut Vec<PathBuf>,
+    max: usize,
+) -> Result<(), String> {
+    let record = Record::of(&entry.change, &entry.configuration, entry.offsets.clone());
+    let record = record.ok_or("the change is not of an alert")?;
+    let text = serde_json::to_string(&record).map_err(|e| e.to_string())?;
+    let path = folder.join(format!("{}.json", record.key));
+    let temporary = path.with_extension("part");
+    let failed = |e: io::Error| format!("{}: {e}", path.display());
+    fs::write(&temporary, text).map_err(failed)?;
+    fs::rename(&temporary, &path).map_err(failed)?;
+    // A change that is repeated after a crash has the same file name.
+    kept.retain(|known| *known != path);
+    kept.push(path);
+    while kept.len() > max {
+        let oldest = kept.remove(0);
+        // The file may have been removed already.
+        let _ = fs::remove_file(oldest);
+    }
+    Ok(())
+}
+
+/// The entries in a folder, the oldest file first.
+pub fn list(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        if path.extension().is_some_and(|e| e == "json") {
+            files.push((entry.metadata()?.modified()?, path));
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}

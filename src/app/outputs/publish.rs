@@ -1,0 +1,251 @@
+//! Publishes what HTTP shows, and logs what changed.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::snapshots::Written;
+use crate::alert::AlertState;
+use crate::app::clock;
+use crate::app::cluster::topology::Topology;
+use crate::app::ingest::consumer::SourceConsumer;
+use crate::app::ingest::source::SourceReader;
+use crate::collect::{Counters, Origin, Pair, PartitionState};
+use crate::judge::{Change, Step, StreamId};
+use crate::kafka::{Consumer, Partition};
+use crate::registry::Counts;
+use crate::telemetry::Published;
+use crate::telemetry::published::{EngineFacts, ParcelFacts, PartitionFacts, SourceFacts};
+
+/// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
+pub fn reports(published: &Published, engine: &Topology) {
+    let mut alive: HashSet<&StreamId> = HashSet::new();
+    for report in engine.reports() {
+        alive.insert(&report.id);
+        published.publish(Arc::new(report.clone()));
+    }
+    published.retain(|id| alive.contains(id));
+    let ledger = engine.ledger().into();
+    published.update(|facts| facts.ledger = ledger);
+}
+
+/// Publishes the comparisons of versions that score the same ids. Each comparison computes its interval
+/// again, so this is not done at every tick.
+pub fn comparisons(published: &Published, engine: &Topology) {
+    let (comparisons, counts) = (engine.comparisons().into(), engine.pair_counts());
+    published.update(|facts| {
+        facts.comparisons = comparisons;
+        facts.pair_counts = counts;
+    });
+}
+
+/// Publishes how long the evaluations since the last call took.
+pub fn evaluations(published: &Published, engine: &mut Topology) {
+    for nanos in engine.take_nanos() {
+        published.evaluated(Duration::from_nanos(nanos));
+    }
+}
+
+/// Publishes counters and positions. This comes before the reports, so that a reader who sees a verdict
+/// also sees its records counted.
+pub fn facts(
+    published: &Published,
+    engine: &Topology,
+    consumers: &[SourceConsumer],
+    asked: Counts,
+) {
+    let counters = engine.counters();
+    let sources: Vec<SourceFacts> = consumers
+        .iter()
+        .flat_map(|c| source_facts(engine, &counters, &c.source))
+        .collect();
+    let state = engine.suspended();
+    let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
+    let stopped = consumers.iter().flat_map(|c| c.source.stopped());
+    let stopped = stopped.map(|(topic, partition, _)| (topic.to_owned(), partition));
+    let suspended = state.chain(stopped).collect();
+    let partitions: Vec<PartitionFacts> = consumers
+        .iter()
+        .flat_map(|c| partition_facts(engine, &c.source, &c.consumer))
+        .collect();
+    published.update(|facts| {
+        facts.sources = sources;
+        facts.partitions = partitions;
+        facts.parcels = checkpoints(engine);
+        facts.role = engine.role();
+        facts.barred = suspended;
+        facts.registry = [asked.found, asked.absent, asked.failed];
+    });
+}
+
+/// Facts about checkpoints, where partitions move with their state.
+fn checkpoints(engine: &Topology) -> Option<ParcelFacts> {
+    let (counts, ages) = engine.parcels()?;
+    let ages = ages.into_iter();
+    Some(ParcelFacts {
+        written: counts.written,
+        written_bytes: counts.written_bytes,
+        read: counts.read,
+        read_bytes: counts.read_bytes,
+        refused: counts.refused,
+        restore_seconds: counts.restore_seconds,
+        last_ms: ages.map(|(t, p, ms)| (t.to_owned(), p, ms)).collect(),
+    })
+}
+
+/// Offers pairs to the clients of the tap, one JSON line each.
+pub fn pairs(published: &Published, pairs: &[Pair], passed: u64, seconds: f64) {
+    let line = |p: &Pair| {
+        let scores: serde_json::Map<String, Value> = p
+            .scores
+            .iter()
+            .map(|(view, score)| (view.to_string(), json!(score)))
+            .collect();
+        let line = json!({
+            "model": p.model,
+            "version": p.version,
+            "segment": p.segment,
+            "id": p.id,
+            "time_ms": p.time_ms,
+            "outcome_ms": p.outcome_ms,
+            "scores": scores,
+            "outcome": p.outcome,
+            "how": p.how.as_str(),
+        });
+        (p.model.clone(), format!("{line}\n"))
+    };
+    let lines: Vec<(String, String)> = pairs.iter().map(line).collect();
+    published.taps.offer(&lines, passed, seconds);
+}
+
+/// Publishes sizes, which takes a walk over all state.
+pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
+    let counters = engine.counters();
+    let (spilled, pending_bytes) = engine.spilled();
+    let size = EngineFacts {
+        streams: engine.reports().count() as u64,
+        streams_expired: counters.streams_expired,
+        streams_dropped: counters.streams_dropped,
+        panes: engine.panes() as u64,
+        state_bytes: engine.bytes() as u64,
+        held: engine.retained() as u64,
+        spilled: spilled as u64,
+        pending_bytes: pending_bytes as u64,
+        spill_bytes,
+    };
+    published.update(|facts| facts.engine = size);
+}
+
+/// One entry per topic. Dead letters and records that await a schema are counted per source and shown with
+/// its first topic.
+fn source_facts(engine: &Topology, counters: &Counters, source: &SourceReader) -> Vec<SourceFacts> {
+    let dead = source.records.dead_letters.as_ref();
+    let dead = dead.map(|d| d.counts()).unwrap_or_default();
+    let mut facts: Vec<SourceFacts> = source
+        .records
+        .numbered()
+        .zip(&source.lost)
+        .map(|((name, number), &lost)| SourceFacts {
+            name: name.to_owned(),
+            counters: counters.source(number),
+            brought: engine.moved(number).brought,
+            taken: engine.moved(number).taken,
+            lost,
+            ..SourceFacts::default()
+        })
+        .collect();
+    if let Some(first) = facts.first_mut() {
+        first.dead_letters_delivered = dead.delivered;
+        first.parked = source.queue.records();
+        first.dead_letters_failed = dead.failed + dead.dropped;
+    }
+    facts
+}
+
+/// The watermark of a partition is that of the model with the longest lateness: older data is complete for
+/// every model.
+fn partition_facts(
+    engine: &Topology,
+    source: &SourceReader,
+    consumer: &Consumer,
+) -> Vec<PartitionFacts> {
+    let (lag, positions, now_ms) = (consumer.lag(), engine.positions(), clock::now_ms());
+    let states: Vec<PartitionState> = engine.partitions();
+    let one = |partition: Partition| {
+        let id = source.records.partition_id(partition);
+        let here = |o: &&Origin| o.partition_id() == id;
+        let state = |s: &&PartitionState| (s.source, s.partition) == (id.source, id.partition);
+        let state = states.iter().find(state);
+        let newest_ms = state.and_then(|s| s.newest_ms);
+        let mut all = lag.iter();
+        let records = all.find(|(p, _)| *p == partition).map(|(_, lag)| *lag);
+        PartitionFacts {
+            topic: source.records.topic(partition.topic).to_owned(),
+            partition: partition.partition,
+            position: positions.iter().find(here).map_or(0, |o| o.offset),
+            lag: records,
+            lag_ms: match (records, newest_ms) {
+                (Some(0), _) => Some(0),
+                (Some(_), Some(newest_ms)) => Some(now_ms.saturating_sub(newest_ms).max(0)),
+                _ => None,
+            },
+            watermark_ms: newest_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
+            idle: state.is_some_and(|s| s.idle),
+        }
+    };
+    consumer.assignment().into_iter().map(one).collect()
+}
+
+/// Publishes the result of a snapshot, and logs an error.
+pub fn snapshot(published: &Published, written: &Written) {
+    if let Err(error) = &written.result {
+        tracing::error!(%error, "snapshot not written; counting continues in memory");
+    }
+    published.update(|facts| {
+        let shown = &mut facts.snapshot;
+        if written.result.is_ok() {
+            shown.last_ms = Some(written.at_ms);
+            shown.seconds = written.took.as_secs_f64();
+            shown.bytes = written.bytes;
+        } else {
+            shown.errors += 1;
+        }
+    });
+}
+
+/// Writes one log line per change. A firing alert is a `warn`: it asks for action, but not on this program.
+pub fn log(changes: &[Change]) {
+    for change in changes {
+        let (stream, window) = (change.stream.to_string(), &change.window);
+        let (at_ms, sentence) = (change.at_ms, &change.sentence);
+        match change.step {
+            Step::Verdict { from, to } => {
+                tracing::info!(%stream, %window, at_ms, %from, %to, %sentence, "verdict changed");
+            }
+            Step::Detector { alarm: true } => {
+                tracing::warn!(%stream, at_ms, %sentence, "detector raised an alarm");
+            }
+            Step::Detector { alarm: false } => {
+                tracing::info!(%stream, at_ms, %sentence, "detector is clear");
+            }
+            Step::Stream { to, .. } if to.state == AlertState::Firing => {
+                let severity = to.severity.as_str();
+                tracing::warn!(%stream, %window, at_ms, severity, %sentence, "alert fires");
+            }
+            Step::Stream { from, to } => {
+                tracing::info!(%stream, %window, at_ms, from = from.state.as_str(), to = to.state.as_str(), %sentence, "alert of a stream changed");
+            }
+            Step::Alert {
+                from,
+                to: AlertState::Firing,
+            } => {
+                tracing::warn!(%stream, %window, at_ms, from = from.as_str(), to = "firing", %sentence, "alert changed");
+            }
+            Step::Alert { from, to } => {
+                tracing::info!(%stream, %window, at_ms, from = from.as_str(), to = to.as_str(), %sentence, "alert changed");
+            }
+        }
+    }
+}

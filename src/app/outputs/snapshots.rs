@@ -1,0 +1,252 @@
+//! The state directory: locked by one process, with snapshots written by a separate thread.
+//!
+//! The engine's thread takes the snapshot: a copy in memory of sums and offsets at one moment. Another
+//! thread writes it, because an fsync may take longer than a Kafka session. At most one snapshot is being
+//! written. While the disk is slow the next one is skipped and not queued, so memory is bounded by two
+//! copies. Journals of pending predictions are appended before the snapshot that marks them; bytes that
+//! could not be written wait for the next snapshot. Offsets are committed to the broker only once their
+//! snapshot is on disk, for the benefit of lag tools: restarts seek to the snapshot, not to the commit.
+//!
+//! A failure at the start (the directory cannot be created, written or locked) ends the program with a
+//! message. A later failure is an error in the log and in a metric, and counting continues in memory.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::app::clock;
+use crate::app::error::AppError;
+use crate::collect::Origin;
+use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
+use crate::monitor::Snapshot;
+use crate::notify::LEDGER;
+use crate::store::file::KEEP;
+use crate::store::journal::{self, Needed};
+use crate::store::{self, Loaded, StoreError};
+
+/// Name of the file whose lock shows that a process uses the directory.
+const LOCK: &str = "lock";
+
+/// A locked state directory. Dropping it releases the lock.
+#[derive(Debug)]
+pub struct StateDir {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl StateDir {
+    /// Creates the directory if it is missing, checks that it is writable, and locks it.
+    pub fn open(path: &Path) -> Result<StateDir, AppError> {
+        let shown = path.display();
+        let cannot = |doing: &str, error: std::io::Error| {
+            AppError::Unavailable(format!(
+                "cannot {doing} the state directory {shown}: {error}; make it writable for this user or set \
+                 [state] directory to one that is"
+            ))
+        };
+        fs::create_dir_all(path).map_err(|error| cannot("create", error))?;
+        let probe = path.join("probe");
+        fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
+        fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
+        let lock = File::create(path.join(LOCK)).map_err(|error| cannot("write to", error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(StateDir {
+                path: path.to_owned(),
+                _lock: lock,
+            }),
+            Err(TryLockError::WouldBlock) => Err(AppError::Unavailable(format!(
+                "the state directory {shown} is in use by another running trueline; give each process its own"
+            ))),
+            Err(TryLockError::Error(error)) => Err(cannot("lock", error)),
+        }
+    }
+
+    /// The newest usable snapshot, and the newer files that are not. Its journals are only checked;
+    /// [`StateDir::segment`] reads them.
+    pub fn load(&self) -> Result<Option<Loaded>, AppError> {
+        store::load_checked(&self.path).map_err(|error| AppError::Unavailable(error.to_string()))
+    }
+
+    /// One segment of a snapshot's journals.
+    pub fn segment(&self, state: &JoinState, mark: &JournalMark) -> Result<Vec<u8>, JournalError> {
+        // The load has checked it.
+        journal::segment(&self.path, state, mark).map_err(|_| JournalError::Torn)
+    }
+}
+
+/// Whether a process uses the directory. Does not disturb that process.
+pub fn in_use(path: &Path) -> bool {
+    let lock = File::open(path.join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+/// The result of writing a snapshot, or a batch of checkpoints.
+#[derive(Debug)]
+pub struct Written {
+    /// The offsets to commit, or why nothing was written.
+    pub result: Result<Vec<Origin>, String>,
+    /// How long writing took.
+    pub took: Duration,
+    /// When writing ended, milliseconds since 1970.
+    pub at_ms: i64,
+    /// Size of the newest file in the directory, and of all journals.
+    pub bytes: u64,
+    /// Bytes of journals that wait in memory because they could not be written.
+    pub unwritten: usize,
+}
+
+/// What the thread writes: a snapshot with its offsets, and the journal bytes since the one before.
+struct SnapshotJob {
+    snapshot: Snapshot,
+    positions: Vec<Origin>,
+    deltas: Vec<JournalDelta>,
+}
+
+/// The thread that writes snapshots.
+#[derive(Debug)]
+pub struct SnapshotThread {
+    jobs: Option<SyncSender<SnapshotJob>>,
+    results: Receiver<Written>,
+    thread: Option<JoinHandle<()>>,
+    /// A snapshot is being written.
+    busy: bool,
+}
+
+impl SnapshotThread {
+    /// Starts the thread, which holds the lock of the directory until it ends.
+    pub fn start(dir: StateDir) -> Result<SnapshotThread, AppError> {
+        let (jobs, inbox) = sync_channel::<SnapshotJob>(1);
+        let (outbox, results) = sync_channel::<Written>(2);
+        let thread = thread::Builder::new()
+            .name("snapshots".to_owned())
+            .spawn(move || {
+                let mut writer = SnapshotWriter::new(dir);
+                for job in inbox {
+                    if outbox.send(writer.write(job)).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(AppError::no_thread)?;
+        Ok(SnapshotThread {
+            jobs: Some(jobs),
+            results,
+            thread: Some(thread),
+            busy: false,
+        })
+    }
+
+    /// Whether a snapshot is being written.
+    pub fn busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Hands over a snapshot. It is an error to call this while [`busy`](SnapshotThread::busy).
+    pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
+        let job = SnapshotJob {
+            snapshot,
+            positions,
+            deltas,
+        };
+        if let Some(jobs) = &self.jobs {
+            self.busy = jobs.try_send(job).is_ok();
+        }
+    }
+
+    /// The result of the last snapshot, once it is known.
+    pub fn result(&mut self) -> Option<Written> {
+        match self.results.try_recv() {
+            Ok(written) => {
+                self.busy = false;
+                Some(written)
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => None,
+        }
+    }
+
+    /// Waits for the snapshot that is being written.
+    pub fn wait(&mut self) -> Option<Written> {
+        if !self.busy {
+            return None;
+        }
+        self.busy = false;
+        self.results.recv().ok()
+    }
+}
+
+impl Drop for SnapshotThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has been printed already.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The state of the thread between snapshots.
+#[derive(Debug)]
+struct SnapshotWriter {
+    dir: StateDir,
+    /// Journal bytes that could not be written; the next snapshot depends on them.
+    unwritten: Vec<JournalDelta>,
+    /// The journal segments that each kept snapshot needs, newest last.
+    needed: VecDeque<Needed>,
+}
+
+impl SnapshotWriter {
+    fn new(dir: StateDir) -> SnapshotWriter {
+        SnapshotWriter {
+            dir,
+            unwritten: Vec::new(),
+            needed: VecDeque::new(),
+        }
+    }
+
+    fn write(&mut self, job: SnapshotJob) -> Written {
+        let started = Instant::now();
+        self.unwritten.extend(job.deltas);
+        let result = self.try_write(&job.snapshot);
+        let result = result.map_err(|error| error.to_string());
+        Written {
+            result: result.map(|()| job.positions),
+            took: started.elapsed(),
+            at_ms: clock::now_ms(),
+            bytes: newest_bytes(&self.dir.path) + journal::bytes(&self.dir.path),
+            unwritten: self.unwritten.iter().map(|d| d.bytes.len()).sum(),
+        }
+    }
+
+    fn try_write(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        journal::append(&self.dir.path, &self.unwritten)?;
+        self.unwritten.clear();
+        store::save(&self.dir.path, snapshot)?;
+        self.needed.push_back(journal::needed(&snapshot.joins));
+        // Snapshots from before the start may need older segments.
+        if self.needed.len() > KEEP {
+            self.needed.pop_front();
+        }
+        if self.needed.len() == KEEP {
+            journal::prune(&self.dir.path, self.needed.iter());
+        }
+        Ok(())
+    }
+}
+
+/// Size of the newest file that is neither the lock nor the journal of notifications; 0 without one.
+fn newest_bytes(dir: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return 0;
+    };
+    entries
+        .flatten()
+        .filter(|entry| entry.file_name() != LOCK && entry.file_name() != LEDGER)
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(|meta| meta.is_file())
+        .filter_map(|meta| Some((meta.modified().ok()?, meta.len())))
+        .max()
+        .map_or(0, |(_, bytes)| bytes)
+}

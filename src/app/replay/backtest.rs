@@ -1,0 +1,231 @@
+//! Evaluates an alert policy on past records: the alerts that it would have raised.
+//!
+//! Each policy is a whole configuration. The same records pass an engine of each in event time, as in a
+//! replay, so an alert fires here when it would have fired in `run`. All results come from the
+//! [`Change`]s of the engine: an alert lasts from its change to firing until its next change, and an alarm
+//! of the detector from its start to its end. One that still fires at the end of the records has no end.
+//!
+//! Totals are over the alerts of streams, which are those that people are notified of. The result also has
+//! what each window and each detector did.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::session::{Progress, Tally};
+use super::{Input, replay};
+use crate::alert::AlertState;
+use crate::app::error::AppError;
+use crate::config::Config;
+use crate::judge::{Change, Step};
+
+/// Name of the signal that is the alert of a stream.
+const ALERT: &str = "alert";
+
+/// A signal that can fire: the alert of a stream, one of its windows, or its detector.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Signal {
+    /// The stream, printed.
+    pub stream: String,
+    /// Name of the window; `detector` for the detector, `alert` for the alert of the stream.
+    pub window: String,
+}
+
+/// One period in which a signal fired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Event time of its start.
+    pub begin_ms: i64,
+    /// Event time of its end; `None` if it still fired when the records ended.
+    pub end_ms: Option<i64>,
+    /// The sentence of its first change.
+    pub sentence: String,
+}
+
+/// The result of one policy.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PolicyOutcome {
+    /// Where the records went.
+    pub tally: Tally,
+    /// Number of streams.
+    pub streams: usize,
+    /// Every signal that was judged, with the periods in which it fired, in order.
+    pub signals: BTreeMap<Signal, Vec<Span>>,
+}
+
+/// Replays the input under one policy.
+pub fn backtest(
+    config: Config,
+    input: &mut Input<'_>,
+    progress: Progress<'_>,
+) -> Result<PolicyOutcome, AppError> {
+    let mut outcome = PolicyOutcome::default();
+    let mut on_change = |change: &Change| outcome.take(change);
+    let (engine, tally) = replay(config, input, &mut on_change, progress)?;
+    let mut streams = BTreeSet::new();
+    for report in engine.reports() {
+        let stream = report.id.to_string();
+        let windows = report.windows.iter().map(|w| w.window.as_str());
+        for window in windows.chain([ALERT]) {
+            let window = window.to_owned();
+            let stream = stream.clone();
+            outcome
+                .signals
+                .entry(Signal { stream, window })
+                .or_default();
+        }
+        streams.insert(stream);
+    }
+    outcome.tally = tally;
+    outcome.streams = streams.len();
+    Ok(outcome)
+}
+
+impl PolicyOutcome {
+    fn take(&mut self, change: &Change) {
+        let fires = match change.step {
+            Step::Alert { to, .. } => to == AlertState::Firing,
+            Step::Detector { alarm } => alarm,
+            Step::Stream { to, .. } => to.state == AlertState::Firing,
+            Step::Verdict { .. } => return,
+        };
+        let window = match change.step {
+            // Whichever window caused it.
+            Step::Stream { .. } => ALERT,
+            _ => &change.window,
+        };
+        let signal = Signal {
+            stream: change.stream.to_string(),
+            window: window.to_owned(),
+        };
+        let spans = self.signals.entry(signal).or_default();
+        let open = spans.last_mut().filter(|s| s.end_ms.is_none());
+        match (open, fires) {
+            (None, true) => spans.push(Span {
+                begin_ms: change.at_ms,
+                end_ms: None,
+                sentence: change.sentence.clone(),
+            }),
+            (Some(span), false) => span.end_ms = Some(change.at_ms),
+            // A detector raises a second alarm, or an alert moves between states that do not fire.
+            (Some(_), true) | (None, false) => {}
+        }
+    }
+
+    /// The alerts of all streams.
+    fn alerts(&self) -> impl Iterator<Item = &Vec<Span>> {
+        let alerts = self.signals.iter().filter(|(s, _)| s.window == ALERT);
+        alerts.map(|(_, spans)| spans)
+    }
+
+    /// Number of streams whose alert fired.
+    pub fn streams_fired(&self) -> usize {
+        self.alerts().filter(|s| !s.is_empty()).count()
+    }
+
+    /// Number of times that an alert fired.
+    pub fn fired(&self) -> usize {
+        self.alerts().map(Vec::len).sum()
+    }
+
+    /// Total time that alerts fired.
+    pub fn firing_ms(&self) -> i64 {
+        self.alerts()
+            .map(|spans| firing_ms(spans, self.end_ms()))
+            .sum()
+    }
+
+    /// Event time at which an alert first fired.
+    pub fn first_ms(&self) -> Option<i64> {
+        self.alerts()
+            .filter_map(|s| s.first())
+            .map(|s| s.begin_ms)
+            .min()
+    }
+
+    /// Event time at which the records end.
+    pub fn end_ms(&self) -> i64 {
+        self.tally.times_ms.map_or(0, |(_, last)| last)
+    }
+
+    /// Alerts per day of event time; `None` where the records span no time.
+    pub fn fired_per_day(&self) -> Option<f64> {
+        let (first, last) = self.tally.times_ms?;
+        (last > first).then(|| self.fired() as f64 * 86_400_000.0 / (last - first) as f64)
+    }
+}
+
+/// Total duration of these spans; a span without an end lasts until `end_ms`.
+pub fn firing_ms(spans: &[Span], end_ms: i64) -> i64 {
+    let one = |s: &Span| s.end_ms.unwrap_or(end_ms.max(s.begin_ms)) - s.begin_ms;
+    spans.iter().map(one).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::alert::Alert;
+    use crate::judge::{StreamId, Verdict};
+    use crate::stats::view::View;
+
+    fn change(at_ms: i64, step: Step) -> Change {
+        Change {
+            stream: StreamId {
+                model: "m".into(),
+                version: String::new(),
+                segment: String::new(),
+                view: View::Binary,
+            },
+            window: "5m".into(),
+            at_ms,
+            step,
+            sentence: format!("at {at_ms}"),
+            facts: None,
+        }
+    }
+
+    fn alert(at_ms: i64, from: AlertState, to: AlertState) -> Change {
+        let alert = |state| Alert {
+            state,
+            ..Alert::default()
+        };
+        let (from, to) = (alert(from), alert(to));
+        change(at_ms, Step::Stream { from, to })
+    }
+
+    #[test]
+    fn an_alert_lasts_from_firing_to_what_follows_it() {
+        use AlertState::{Firing, Inactive, Pending, Resolved};
+        let mut outcome = PolicyOutcome::default();
+        let verdict = Step::Verdict {
+            from: Verdict::Calibrated,
+            to: Verdict::Miscalibrated,
+        };
+        for change in [
+            change(0, verdict),
+            alert(1, Inactive, Pending),
+            alert(10, Pending, Firing),
+            alert(40, Firing, Resolved),
+            alert(60, Resolved, Inactive),
+            alert(100, Inactive, Firing),
+        ] {
+            outcome.take(&change);
+        }
+        outcome.tally.times_ms = Some((0, 150));
+        let spans = outcome.signals.values().next().unwrap();
+        let times: Vec<_> = spans.iter().map(|s| (s.begin_ms, s.end_ms)).collect();
+        assert_eq!(times, [(10, Some(40)), (100, None)]);
+        assert_eq!(spans[0].sentence, "at 10");
+        assert_eq!(outcome.firing_ms(), 30 + 50);
+        assert_eq!(outcome.first_ms(), Some(10));
+    }
+
+    #[test]
+    fn a_detector_that_alarms_again_is_one_alarm_until_it_is_over() {
+        let mut outcome = PolicyOutcome::default();
+        for (at, alarm) in [(5, true), (7, true), (9, false), (11, false), (20, true)] {
+            outcome.take(&change(at, Step::Detector { alarm }));
+        }
+        let spans = outcome.signals.values().next().unwrap();
+        assert_eq!(spans.len(), 2);
+        assert_eq!(outcome.fired(), 0, "an alarm is no alert yet");
+    }
+}

@@ -1,0 +1,55 @@
+//! Replays past records: from files, or from a range of topics.
+//!
+//! The engine's only clock is its argument; here that is the newest event time, so a replay of last month
+//! gives the verdicts that `run` gave last month. Predictions that are not mature at the end of the input
+//! stay pending, as they would in `run`: a verdict that counts their outcomes as missing would rest on
+//! data that is not there.
+
+pub mod backtest;
+mod files;
+mod session;
+pub mod topics;
+
+use std::path::PathBuf;
+
+use super::error::AppError;
+use crate::config::Config;
+use crate::judge::Change;
+use crate::kafka::Watermarks;
+use crate::monitor::Engine;
+pub use session::{Progress, Tally};
+use topics::Range;
+
+/// What is replayed.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// Files, read with the fields of the configuration's first source.
+    Files {
+        /// Files of predictions, or of both kinds of records.
+        events: &'a [PathBuf],
+        /// Files of outcomes alone.
+        outcomes: &'a [PathBuf],
+    },
+    /// The topics of all sources of the configuration.
+    Topics {
+        /// The range to read.
+        range: &'a Range,
+        /// The watermarks found so far, so that every configuration reads the same range.
+        seen: &'a mut Watermarks,
+    },
+}
+
+/// Replays the input under a configuration. `on_change` receives the changes as they occur.
+pub fn replay(
+    config: Config,
+    input: &mut Input<'_>,
+    on_change: &mut dyn FnMut(&Change),
+    progress: Progress<'_>,
+) -> Result<(Engine, Tally), AppError> {
+    match input {
+        Input::Files { events, outcomes } => {
+            files::replay(config, events, outcomes, on_change, progress)
+        }
+        Input::Topics { range, seen } => topics::replay(config, range, seen, on_change, progress),
+    }
+}

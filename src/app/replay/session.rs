@@ -1,0 +1,107 @@
+//! One engine under replay: its clock is the newest event time, and it ends with the input.
+
+use std::collections::BTreeMap;
+
+use crate::app::ingest::stats::ReplayStats;
+use crate::collect::Reason;
+use crate::judge::Change;
+use crate::monitor::{Engine, Plan};
+
+/// Records between two ticks of the engine and of the progress.
+const STRIDE: u64 = 4096;
+
+/// Receives the progress of a replay: what is done, and the total.
+pub type Progress<'a> = &'a dyn Fn(u64, u64);
+
+/// An engine under replay.
+pub(super) struct Session<'a> {
+    /// The engine.
+    pub engine: Engine,
+    /// Records read so far.
+    pub records: u64,
+    on_change: &'a mut dyn FnMut(&Change),
+}
+
+impl<'a> Session<'a> {
+    /// A session without records.
+    pub fn new(plan: Plan, on_change: &'a mut dyn FnMut(&Change)) -> Session<'a> {
+        Session {
+            engine: Engine::new(plan),
+            records: 0,
+            on_change,
+        }
+    }
+
+    /// Whether a stride of records is complete, so that a tick is due.
+    pub fn due(&self) -> bool {
+        self.records > 0 && self.records.is_multiple_of(STRIDE)
+    }
+
+    /// Ticks the engine at the newest event time.
+    pub fn tick(&mut self, newest_ms: Option<i64>) {
+        let changes = self.engine.tick(newest_ms.unwrap_or(i64::MIN));
+        changes.iter().for_each(&mut *self.on_change);
+    }
+
+    /// Judges what is left at the end of the input. With outcomes in records of their own, only mature
+    /// predictions count.
+    pub fn finish(mut self, stats: ReplayStats) -> (Engine, Tally) {
+        let changes = match stats.outcomes > 0 {
+            true => self.engine.finish_mature(),
+            false => self.engine.finish(),
+        };
+        changes.iter().for_each(self.on_change);
+        let tally = Tally::new(&self.engine, stats);
+        (self.engine, tally)
+    }
+}
+
+/// Where the records of a replay went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Records read.
+    pub records: u64,
+    /// Records that count in a window.
+    pub observed: u64,
+    /// All other records, by their end.
+    pub others: BTreeMap<&'static str, u64>,
+    /// Smallest and largest event time of the decoded records.
+    pub times_ms: Option<(i64, i64)>,
+    /// The first rejected record: its place and the reason.
+    pub first_rejected: Option<String>,
+    /// For topics, the offsets read of each partition: the first, and the one after the last.
+    pub offsets: BTreeMap<String, (i64, i64)>,
+    /// The parts of the range that retention has deleted.
+    pub gaps: Vec<String>,
+}
+
+impl Tally {
+    fn new(engine: &Engine, stats: ReplayStats) -> Tally {
+        let total = engine.counters().total();
+        let mut others = BTreeMap::new();
+        let mut count = |name, n| {
+            if n > 0 {
+                *others.entry(name).or_default() += n;
+            }
+        };
+        for (name, n) in total.states() {
+            if name != "observed" {
+                count(name, n);
+            }
+        }
+        count("pending", total.pending);
+        count("waiting", total.waiting);
+        for reason in Reason::ALL {
+            count(reason.as_str(), total.rejected(reason));
+        }
+        count("refused", total.refused.iter().sum());
+        Tally {
+            records: total.records,
+            observed: total.observed,
+            others,
+            times_ms: stats.times_ms,
+            first_rejected: stats.first_rejected,
+            ..Tally::default()
+        }
+    }
+}

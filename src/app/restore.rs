@@ -1,0 +1,172 @@
+//! The engines at the start, with the state that an earlier process left: one engine, shards that move with
+//! their partitions, or the aggregator of what other processes count.
+//!
+//! State that was found and cannot be used is logged and counted here.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::clock;
+use super::cluster::assignment::Assignment;
+use super::cluster::checkpoint_store::{CheckpointOptions, CheckpointStore};
+use super::cluster::follower::{Follower, FollowerOptions};
+use super::cluster::topology::Topology;
+use super::error::AppError;
+use super::outputs::snapshots::StateDir;
+use super::setup::{Setup, Source};
+use crate::collect::join::JoinState;
+use crate::config::Verdicts;
+use crate::monitor::{Engine, Plan, Shards};
+use crate::store::Loaded;
+use crate::store::spill::SpillStore;
+use crate::telemetry::Published;
+
+/// The engines that a setup asks for, and the names of the topics by number.
+pub fn restore(
+    setup: &Setup,
+    dir: &StateDir,
+    spill: &Arc<SpillStore>,
+    published: &Published,
+) -> Result<(Topology, Vec<String>), AppError> {
+    let topics = setup.sources.iter().flat_map(|s| s.kafka.topics.clone());
+    let topics: Vec<String> = topics.collect();
+    let plan = setup.plan.clone();
+    let Some(options) = setup.moving.clone() else {
+        let (engine, topics) = restore_engine(plan, topics, dir, spill, published)?;
+        return Ok((Topology::Single(Box::new(engine)), topics));
+    };
+    let engines = match setup.verdicts {
+        Verdicts::All => aggregator(setup, &topics, options, dir, published)?,
+        verdicts => {
+            let copartitions = copartitions(&setup.sources);
+            let shards = match verdicts {
+                Verdicts::None => Shards::of_worker(plan, copartitions),
+                _ => Shards::new(plan, copartitions),
+            };
+            sharded(shards, &topics, options, dir, spill)?
+        }
+    };
+    Ok((engines, topics))
+}
+
+/// By number of the topic, the topic whose partitions its own partitions follow.
+fn copartitions(sources: &[Source]) -> Vec<u16> {
+    let mut all = Vec::new();
+    for source in sources {
+        let base = all.len();
+        let own = source.kafka.leads().len().max(1);
+        all.extend((0..source.kafka.topics.len()).map(|i| (base + i % own) as u16));
+    }
+    all
+}
+
+/// Logs and counts files that were refused in favour of an older one.
+fn report_refused(loaded: &Loaded, published: &Published) {
+    for (file, fault) in &loaded.refused {
+        tracing::error!(file = %file.display(), %fault, "snapshot refused, using an older one");
+    }
+    published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
+}
+
+/// The aggregator of what other processes count, from the newest snapshot or without state.
+fn aggregator(
+    setup: &Setup,
+    topics: &[String],
+    checkpoints: CheckpointOptions,
+    dir: &StateDir,
+    published: &Published,
+) -> Result<Topology, AppError> {
+    let loaded = dir.load()?;
+    if let Some(loaded) = &loaded {
+        report_refused(loaded, published);
+        if loaded.snapshot.followed.is_none() {
+            return Err(AppError::Config(
+                "[state] verdicts is \"all\" and the state directory holds the state of a process that counts by itself; \
+                 name another directory"
+                    .to_owned(),
+            ));
+        }
+    }
+    let options = FollowerOptions {
+        checkpoints,
+        missing_after: setup.missing_after,
+        copartitions: copartitions(&setup.sources),
+    };
+    let snapshot = loaded.map(|loaded| loaded.snapshot);
+    let follower = Follower::new(setup.plan.clone(), topics.to_vec(), options, snapshot);
+    let follower = follower.map_err(|error| AppError::Unavailable(error.to_string()))?;
+    for what in follower.monitor().dropped() {
+        tracing::warn!(%what, "part of the snapshot dropped");
+    }
+    tracing::info!("this process judges what other processes count; it reads no source");
+    Ok(Topology::Aggregator(Box::new(follower)))
+}
+
+/// One engine for all partitions, from the newest snapshot or without state, and the names of its topics.
+fn restore_engine(
+    plan: Plan,
+    topics: Vec<String>,
+    dir: &StateDir,
+    spill: &Arc<SpillStore>,
+    published: &Published,
+) -> Result<(Engine, Vec<String>), AppError> {
+    let Some(loaded) = dir.load()? else {
+        tracing::info!("no snapshot found, starting without state");
+        let mut engine = Engine::new(plan);
+        engine.spill_to(Arc::clone(spill) as _, 1);
+        engine.time_by(clock::stopwatch);
+        return Ok((engine, topics));
+    };
+    report_refused(&loaded, published);
+    if loaded.snapshot.followed.is_some() {
+        return Err(AppError::Config(
+            "the state directory holds the state of a process with [state] verdicts = \"all\"; name another directory"
+                .to_owned(),
+        ));
+    }
+    let mut snapshot = loaded.snapshot;
+    let topics = snapshot.rebind(&topics);
+    let room = Some((Arc::clone(spill) as _, 1));
+    let segment = |state: &JoinState, mark: usize| {
+        let bytes = dir.segment(state, &state.marks[mark])?;
+        Ok(Cow::Owned(bytes))
+    };
+    let restored = Engine::restore_spilling(plan, snapshot, &segment, room);
+    let mut engine = restored.map_err(|error| AppError::Unavailable(error.to_string()))?;
+    for what in engine.dropped() {
+        tracing::warn!(%what, "part of the snapshot dropped");
+    }
+    engine.time_by(clock::stopwatch);
+    let (streams, partitions) = (engine.reports().count(), engine.positions().len());
+    let file = loaded.path.display();
+    tracing::info!(%file, streams, partitions, "restored from a snapshot");
+    Ok((engine, topics))
+}
+
+/// Shards that are restored from the state topic as their partitions are assigned. A snapshot in the
+/// directory is a sum over all partitions, which cannot be split.
+fn sharded(
+    mut shards: Shards,
+    topics: &[String],
+    options: CheckpointOptions,
+    dir: &StateDir,
+    spill: &Arc<SpillStore>,
+) -> Result<Topology, AppError> {
+    if dir.load()?.is_some() {
+        return Err(AppError::Config(format!(
+            "[state] topic is set and the state directory holds a snapshot over all partitions, which cannot be \
+             split; name another directory to start without state, or remove topic {} to keep it",
+            options.topic
+        )));
+    }
+    let store = CheckpointStore::new(options);
+    let mut store = store.map_err(|error| AppError::Config(format!("[state]: {error}")))?;
+    store.spill_to(Arc::clone(spill) as _);
+    shards.time_by(clock::stopwatch);
+    tracing::info!("partitions are restored from the state topic as they are assigned");
+    Ok(Topology::Sharded(Box::new(Assignment::new(
+        shards,
+        store,
+        topics.to_vec(),
+    ))))
+}

@@ -1,0 +1,120 @@
+//! What goes into a joiner, and what comes out of it.
+
+use super::cohort::stored_ms;
+use super::key::Key;
+use super::matured::Matured;
+use super::spill_backend::SpillBackend;
+use crate::stats::fixed::Score;
+
+/// A prediction that arrives.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPrediction<'a> {
+    /// Key of the prediction.
+    pub key: Key,
+    /// Index of the model's plan.
+    pub model: u16,
+    /// Slot of the subject.
+    pub subject: u32,
+    /// Start of the pane.
+    pub start_ms: i64,
+    /// Event time.
+    pub time_ms: i64,
+    /// Event time up to which its outcome is on time; the same for the whole pane.
+    pub due_ms: i64,
+    /// For each view the score and the class that makes its outcome true; then the other entries of its
+    /// [layout](super::RowLayout).
+    pub views: &'a [(Score, u32)],
+    /// Index of the first entry of the [full vector](super::full_vector) and the number of its entries; 0 entries if
+    /// there is none.
+    pub full_vector: (usize, usize),
+    /// Number of classes that an outcome may have; 0 if any class is allowed.
+    pub classes: u32,
+}
+
+/// A retained prediction.
+#[derive(Debug, Clone, Copy)]
+pub struct Retained<'a> {
+    /// Slot of the subject.
+    pub subject: u32,
+    /// Event time.
+    pub time_ms: i64,
+    /// The score for each view.
+    pub scores: &'a [f64],
+    /// Event time and class of the outcome.
+    pub outcome: Option<(i64, u32)>,
+    /// Whether it is mature.
+    pub matured: bool,
+}
+
+impl Retained<'_> {
+    /// Whether it has this outcome.
+    pub fn has(&self, time_ms: i64, class: u32) -> bool {
+        self.outcome == Some((stored_ms(self.time_ms, time_ms), class))
+    }
+}
+
+/// What became of a prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Predicted {
+    /// It is pending.
+    Pending {
+        /// What became of an outcome that was waiting for it.
+        met: Option<Labelled>,
+        /// The subject of a later prediction of the same key that it replaced, and whether the scores differ.
+        instead: Option<(u32, bool)>,
+    },
+    /// An earlier prediction of the same key has the same scores.
+    Duplicate,
+    /// An earlier prediction of the same key has other scores.
+    Conflict,
+    /// The cap on retained predictions is reached.
+    Refused,
+}
+
+/// What became of an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Labelled {
+    /// It is attached to its prediction.
+    Matched,
+    /// Its prediction has not come, or was due before it.
+    Waiting,
+    /// Its prediction has another outcome, or this one already.
+    Duplicate,
+    /// Its prediction has another outcome, and the plan rejects that.
+    Contradiction,
+    /// Its prediction has no such class.
+    UnknownClass,
+    /// Its prediction was mature: the sums must be corrected.
+    Revised,
+    /// The cap on waiting outcomes is reached.
+    Refused,
+}
+
+/// A correction of a mature prediction.
+#[derive(Debug, Clone, Copy)]
+pub struct Revision<'a> {
+    /// The prediction with its new outcome.
+    pub now: Matured<'a>,
+    /// The class that it was counted with, if it was counted.
+    pub before: Option<u32>,
+}
+
+/// What happens when a pane matures.
+#[derive(Debug, Clone, Copy)]
+pub enum MaturityEvent<'a> {
+    /// A prediction is mature.
+    Matured(Matured<'a>),
+    /// A late outcome that was already there revises it.
+    Revised(Revision<'a>),
+    /// What became of that late outcome.
+    Ended(Labelled),
+}
+
+/// How much memory a joiner may use while panes mature.
+#[derive(Debug, Clone, Copy)]
+pub struct SpillBudget<'a> {
+    /// Where predictions beyond it go.
+    pub backend: &'a dyn SpillBackend,
+    /// Bytes of predictions in memory.
+    pub bytes: usize,
+}

@@ -1,0 +1,117 @@
+//! Restores a joiner from the segments of its journal.
+
+use super::Joiner;
+use crate::collect::join::events::NewPrediction;
+use crate::collect::join::journal::{self, Journal, JournalMark};
+use crate::collect::join::operation::{JournalError, Op};
+use crate::collect::join::row_layout::RowLayout;
+
+impl Joiner {
+    /// The joiner that wrote these segments.
+    ///
+    /// `layouts` has the layout of each model's predictions. Panes that start before `retained_from` of their model are
+    /// evicted. Panes before `sealed_until` of their model are mature; `None` asks for all models. `due_ms` says up to
+    /// when outcomes of a model's pane are on time.
+    pub fn restore<'s>(
+        segments: impl IntoIterator<Item = (&'s JournalMark, &'s [u8])>,
+        layouts: &[RowLayout],
+        sealed_until: impl Fn(Option<u16>) -> i64,
+        retained_from: impl Fn(u16) -> i64,
+        due_ms: impl Fn(u16, i64) -> i64,
+    ) -> Result<Joiner, JournalError> {
+        let mut joiner = Joiner::default();
+        let mut marks = Vec::new();
+        for (mark, bytes) in segments {
+            marks.push(*mark);
+            journal::replay(bytes, mark, |op| {
+                joiner.apply(op, layouts, &retained_from, &due_ms)
+            })?;
+        }
+        joiner.finish_restore(&marks, sealed_until);
+        Ok(joiner)
+    }
+
+    /// Applies one operation of a journal.
+    pub(in super::super) fn apply(
+        &mut self,
+        op: Op<'_>,
+        layouts: &[RowLayout],
+        retained_from: impl Fn(u16) -> i64,
+        due_ms: impl Fn(u16, i64) -> i64,
+    ) -> Result<(), JournalError> {
+        match op {
+            Op::Predict {
+                model,
+                start_ms,
+                key,
+                ..
+            } if start_ms < retained_from(model) => {
+                // It is evicted, and so is a later prediction that it replaced.
+                self.predictions.remove(key);
+            }
+            Op::Predict {
+                model,
+                start_ms,
+                offset_ms,
+                subject,
+                key,
+                entries,
+                full_vector,
+            } => {
+                let mut views = entries.decode()?;
+                let layout = layouts.get(usize::from(model)).copied();
+                if let Some(layout) = layout {
+                    layout.convert(&mut views, usize::from(full_vector));
+                }
+                let outcome = self.predictions.remove(key);
+                let e = NewPrediction {
+                    key,
+                    model,
+                    subject,
+                    start_ms,
+                    time_ms: start_ms + i64::from(offset_ms),
+                    due_ms: due_ms(model, start_ms),
+                    views: &views,
+                    full_vector: layout.map_or((0, 0), |l| l.full_vector()),
+                    classes: 0,
+                };
+                self.predictions.insert(&e, outcome);
+            }
+            Op::Outcome {
+                model,
+                start_ms,
+                key,
+                class,
+                time_ms,
+            } => {
+                if start_ms >= retained_from(model)
+                    && let Some(at) = self.predictions.find(key)
+                {
+                    self.predictions.set_outcome(at, time_ms, class);
+                }
+            }
+            Op::Wait { key, outcome } => {
+                self.waiting.insert(key, outcome);
+            }
+            Op::EndWait { key } => {
+                self.waiting.remove(key);
+            }
+            Op::DropModel { model } => {
+                self.predictions.evict_model(model);
+                self.waiting.forget_model(model);
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes a restore once all operations are applied: the journal continues after the marks.
+    pub(in super::super) fn finish_restore(
+        &mut self,
+        marks: &[JournalMark],
+        sealed_until: impl Fn(Option<u16>) -> i64,
+    ) {
+        self.predictions.finish_restore(&sealed_until);
+        self.orphan(sealed_until);
+        self.journal = Journal::resume(marks);
+    }
+}

@@ -1,0 +1,243 @@
+//! The operations of a journal and their encoding, little-endian.
+//!
+//! ```text
+//! 1 predict     model u16 │ pane start i64 │ offset u32 │ subject u32 │ key 16 │ entries u16 │ (score f64 │ class u32)…
+//! 2 outcome     model u16 │ pane start i64 │ key 16 │ class u32 │ time i64
+//! 3 wait        key 16 │ class u32 │ time i64 │ model u16, or 0xffff for any
+//! 4 end wait    key 16                               the prediction of a waiting outcome came
+//! 5 drop model  model u16                            its views or cells changed: nothing of it before this is
+//!                                                    retained, and outcomes that wait for it wait for any model
+//! 6 predict     as 1, with the number of entries of the full vector, u16, after the number of entries
+//! ```
+
+use super::key::Key;
+use super::waiting::WaitingOutcome;
+use crate::stats::fixed::Score;
+use std::fmt;
+
+/// One operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Op<'a> {
+    Predict {
+        model: u16,
+        start_ms: i64,
+        /// Event time after the start of the pane.
+        offset_ms: u32,
+        subject: u32,
+        key: Key,
+        entries: Entries<'a>,
+        /// How many of the entries are a [full vector](super::full_vector).
+        full_vector: u16,
+    },
+    Outcome {
+        model: u16,
+        start_ms: i64,
+        key: Key,
+        class: u32,
+        time_ms: i64,
+    },
+    Wait {
+        key: Key,
+        outcome: WaitingOutcome,
+    },
+    EndWait {
+        key: Key,
+    },
+    DropModel {
+        model: u16,
+    },
+}
+
+/// Entries of a prediction, 12 bytes each.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Entries<'a> {
+    Given(&'a [(Score, u32)]),
+    Encoded(&'a [u8]),
+}
+
+/// Why a journal cannot be replayed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalError {
+    /// A segment is shorter than its mark, or its checksum differs.
+    Torn,
+    /// An operation is invalid.
+    Corrupt,
+}
+
+impl fmt::Display for JournalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            JournalError::Torn => "shorter than the snapshot says, or its checksum is wrong",
+            JournalError::Corrupt => "contains an invalid operation",
+        })
+    }
+}
+
+impl std::error::Error for JournalError {}
+
+impl Entries<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Entries::Given(entries) => entries.len(),
+            Entries::Encoded(bytes) => bytes.len() / 12,
+        }
+    }
+
+    fn encode(&self, to: &mut Vec<u8>) {
+        match self {
+            Entries::Encoded(bytes) => to.extend_from_slice(bytes),
+            Entries::Given(entries) => {
+                for (z, class) in *entries {
+                    to.extend(z.value().to_le_bytes());
+                    to.extend(class.to_le_bytes());
+                }
+            }
+        }
+    }
+
+    /// The entries, with their scores checked.
+    pub fn decode(&self) -> Result<Vec<(Score, u32)>, JournalError> {
+        match self {
+            Entries::Given(entries) => Ok(entries.to_vec()),
+            Entries::Encoded(bytes) => bytes.chunks_exact(12).map(decode_entry).collect(),
+        }
+    }
+}
+
+fn decode_entry(mut bytes: &[u8]) -> Result<(Score, u32), JournalError> {
+    let z = f64::from_le_bytes(take(&mut bytes)?);
+    let z = Score::new(z).map_err(|_| JournalError::Corrupt)?;
+    Ok((z, u32::from_le_bytes(take(&mut bytes)?)))
+}
+
+impl<'a> Op<'a> {
+    pub fn encode(&self, to: &mut Vec<u8>) {
+        match self {
+            Op::Predict {
+                model,
+                start_ms,
+                offset_ms,
+                subject,
+                key,
+                entries,
+                full_vector,
+            } => {
+                to.push(if *full_vector == 0 { 1 } else { 6 });
+                to.extend(model.to_le_bytes());
+                to.extend(start_ms.to_le_bytes());
+                to.extend(offset_ms.to_le_bytes());
+                to.extend(subject.to_le_bytes());
+                encode_key(*key, to);
+                to.extend((entries.len() as u16).to_le_bytes());
+                if *full_vector > 0 {
+                    to.extend(full_vector.to_le_bytes());
+                }
+                entries.encode(to);
+            }
+            Op::Outcome {
+                model,
+                start_ms,
+                key,
+                class,
+                time_ms,
+            } => {
+                to.push(2);
+                to.extend(model.to_le_bytes());
+                to.extend(start_ms.to_le_bytes());
+                encode_key(*key, to);
+                to.extend(class.to_le_bytes());
+                to.extend(time_ms.to_le_bytes());
+            }
+            Op::Wait { key, outcome } => {
+                to.push(3);
+                encode_key(*key, to);
+                to.extend(outcome.class.to_le_bytes());
+                to.extend(outcome.time_ms.to_le_bytes());
+                to.extend(outcome.model.to_le_bytes());
+            }
+            Op::EndWait { key } => {
+                to.push(4);
+                encode_key(*key, to);
+            }
+            Op::DropModel { model } => {
+                to.push(5);
+                to.extend(model.to_le_bytes());
+            }
+        }
+    }
+
+    /// Decodes the first operation of `from`, which holds the rest afterwards.
+    pub fn decode(from: &mut &'a [u8]) -> Result<Op<'a>, JournalError> {
+        Ok(match take::<1>(from)?[0] {
+            1 => Op::decode_prediction(from, false)?,
+            6 => Op::decode_prediction(from, true)?,
+            2 => Op::Outcome {
+                model: u16::from_le_bytes(take(from)?),
+                start_ms: i64::from_le_bytes(take(from)?),
+                key: decode_key(from)?,
+                class: u32::from_le_bytes(take(from)?),
+                time_ms: i64::from_le_bytes(take(from)?),
+            },
+            3 => Op::Wait {
+                key: decode_key(from)?,
+                outcome: WaitingOutcome {
+                    class: u32::from_le_bytes(take(from)?),
+                    time_ms: i64::from_le_bytes(take(from)?),
+                    model: u16::from_le_bytes(take(from)?),
+                },
+            },
+            4 => Op::EndWait {
+                key: decode_key(from)?,
+            },
+            5 => Op::DropModel {
+                model: u16::from_le_bytes(take(from)?),
+            },
+            _ => return Err(JournalError::Corrupt),
+        })
+    }
+
+    fn decode_prediction(from: &mut &'a [u8], full: bool) -> Result<Op<'a>, JournalError> {
+        let model = u16::from_le_bytes(take(from)?);
+        let start_ms = i64::from_le_bytes(take(from)?);
+        let offset_ms = u32::from_le_bytes(take(from)?);
+        let subject = u32::from_le_bytes(take(from)?);
+        let key = decode_key(from)?;
+        let entries = usize::from(u16::from_le_bytes(take(from)?));
+        let full_vector = if full {
+            u16::from_le_bytes(take(from)?)
+        } else {
+            0
+        };
+        Ok(Op::Predict {
+            model,
+            start_ms,
+            offset_ms,
+            subject,
+            key,
+            entries: Entries::Encoded(slice(from, entries * 12)?),
+            full_vector,
+        })
+    }
+}
+
+fn encode_key(key: Key, to: &mut Vec<u8>) {
+    to.extend(key.0[0].to_le_bytes());
+    to.extend(key.0[1].to_le_bytes());
+}
+
+fn decode_key(from: &mut &[u8]) -> Result<Key, JournalError> {
+    let first = u64::from_le_bytes(take(from)?);
+    Ok(Key([first, u64::from_le_bytes(take(from)?)]))
+}
+
+fn take<const N: usize>(from: &mut &[u8]) -> Result<[u8; N], JournalError> {
+    slice(from, N)?
+        .try_into()
+        .map_err(|_| JournalError::Corrupt)
+}
+
+fn slice<'a>(from: &mut &'a [u8], n: usize) -> Result<&'a [u8], JournalError> {
+    let (head, tail) = from.split_at_checked(n).ok_or(JournalError::Corrupt)?;
+    *from = tail;
+    Ok(head)
+}

@@ -1,0 +1,71 @@
+//! Which numbers a pending prediction keeps, and in which order.
+//!
+//! A prediction is a list of entries, each a score and a class in 12 bytes:
+//!
+//! ```text
+//!   views …        score of the view │ class that makes its outcome true
+//!   depth …        largest probabilities, for views of cells │ their classes
+//!   full vector …  all probabilities, for a kernel view (see full_vector)
+//!   weight         a score of 0 │ the weight in fixed point
+//! ```
+//! A model keeps only what its views need. A vector of a thousand probabilities is not kept unless a kernel
+//! view asks for it.
+
+use crate::stats::fixed::Score;
+use crate::stats::multiclass::ranked::ABSENT;
+use crate::stats::weight::Weight;
+
+/// Number of entries of each kind that the predictions of a model keep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowLayout {
+    /// Views of single scores.
+    pub views: usize,
+    /// Largest probabilities, for views of cells.
+    pub depth: usize,
+    /// Entries of the [full vector](super::full_vector), for a kernel view.
+    pub full_vector: usize,
+    /// Whether there is a weight.
+    pub weighted: bool,
+}
+
+impl RowLayout {
+    /// The layout of a model without vector views and weights.
+    pub fn scores(views: usize) -> RowLayout {
+        RowLayout {
+            views,
+            ..RowLayout::default()
+        }
+    }
+
+    /// Entries of a prediction.
+    pub fn entries(&self) -> usize {
+        self.views + self.depth + self.full_vector + usize::from(self.weighted)
+    }
+
+    /// Index of the first entry of the full vector, and the number of its entries.
+    pub fn full_vector(&self) -> (usize, usize) {
+        (self.views + self.depth, self.full_vector)
+    }
+
+    /// Converts entries that were written under another layout, of which `full_vector` hold a full vector.
+    ///
+    /// Probabilities that were not kept become absent. Probabilities that no view needs any more are removed.
+    pub fn convert(&self, entries: &mut Vec<(Score, u32)>, full_vector: usize) {
+        if (entries.len(), full_vector) == (self.entries(), self.full_vector) {
+            return;
+        }
+        let weight = if self.weighted { entries.pop() } else { None };
+        let mut vector = entries.split_off(entries.len() - full_vector.min(entries.len()));
+        if vector.len() != self.full_vector {
+            vector = vec![(Score::ZERO, ABSENT); self.full_vector];
+        }
+        entries.resize(self.views + self.depth, (Score::ZERO, ABSENT));
+        entries.extend(vector);
+        entries.extend(weight);
+    }
+}
+
+/// The last entry of a weighted prediction.
+pub fn weight_view(weight: Weight) -> (Score, u32) {
+    (Score::ZERO, weight.fixed())
+}

@@ -1,0 +1,166 @@
+//! What the first stage knows of a model, and how it reads an event by it.
+
+use super::event::{Event, Reason};
+use super::join::{self, Matured, RowLayout};
+use super::pairing::PairShape;
+use super::streams::Segmenting;
+use crate::stats::axis::Grid;
+use crate::stats::fixed::{Score, Scored};
+use crate::stats::sampling::Sampling;
+use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
+use crate::stats::weight::Weight;
+
+/// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
+pub const TIME_MIN_MS: i64 = 946_684_800_000;
+
+/// 2100-01-01, from which on none is: seconds taken for milliseconds end up far beyond.
+pub const TIME_MAX_MS: i64 = 4_102_444_800_000;
+
+/// Longest model, version or segment name; longer ones are rejected, so that memory has a bound.
+pub const NAME_MAX: usize = 512;
+
+/// What the collector must know of a model.
+#[derive(Debug, Clone)]
+pub struct ModelShape {
+    /// Name, or "*" for all others.
+    pub name: String,
+    /// What is tested of single scores.
+    pub views: Vec<View>,
+    /// How many of the largest probabilities are kept of a prediction that waits, for vector views.
+    pub depth: usize,
+    /// Seed of the ranks by which a sample of whole vectors is drawn, where a kernel view keeps one: they wait too.
+    pub sampled: Option<u64>,
+    /// Entries of a vector; 0: any number.
+    pub classes: usize,
+    /// Width of a base pane.
+    pub pane_ms: i64,
+    /// Allowed lateness.
+    pub lateness_ms: i64,
+    /// Cells.
+    pub grid: Grid,
+    /// How long its predictions wait for their outcomes; 0 where these come together.
+    pub maturity_ms: i64,
+    /// How long a sealed pane is held by some window.
+    pub held_ms: i64,
+    /// Its segments.
+    pub segmenting: Segmenting,
+    /// How its negatives were sampled; scores of the view `binary` are carried accordingly.
+    pub sampling: Sampling,
+    /// How its versions are compared, if they are.
+    pub compare: Option<PairShape>,
+}
+
+/// What an event needs to know of its model, in a quarter of a cache line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FastPath {
+    pub pane_ms: i64,
+    /// There is one view, the binary one, of scores as they come.
+    plain: bool,
+    /// Its versions are compared.
+    pub paired: bool,
+}
+
+impl ModelShape {
+    /// What is kept of its predictions while they wait.
+    pub(super) fn row_layout(&self) -> RowLayout {
+        RowLayout {
+            views: self.views.len(),
+            depth: self.depth,
+            full_vector: self
+                .sampled
+                .map_or(0, |_| join::full_vector::entries(self.classes)),
+            weighted: self.grid.is_weighted(),
+        }
+    }
+
+    /// Whether there are vector views, so that vectors wait.
+    pub(super) fn has_vectors(&self) -> bool {
+        self.depth > 0 || self.sampled.is_some()
+    }
+
+    /// Event time up to which outcomes of a pane's predictions are on time.
+    pub(super) fn due_ms(&self, start_ms: i64, maturity_ms: i64) -> i64 {
+        start_ms + self.pane_ms + maturity_ms
+    }
+
+    /// The score of a view on the scale of the events that are there.
+    #[inline]
+    pub(super) fn carried(&self, view: View, score: Score) -> Score {
+        if self.sampling.is_none() || view != View::Binary {
+            return score;
+        }
+        self.sampling.carry(score)
+    }
+
+    /// The weight of a prediction, where its events are weighted.
+    pub(super) fn weight_of(&self, m: &Matured<'_>) -> Option<Weight> {
+        self.grid.is_weighted().then(|| m.weight()).flatten()
+    }
+
+    /// Number of classes that an outcome may name; 0: any.
+    pub(super) fn outcomes(&self) -> u32 {
+        let binary = self.views.contains(&View::Binary);
+        if binary { 2 } else { self.classes as u32 }
+    }
+}
+
+/// Whether the event time is in this century and not too far ahead of the event's arrival.
+#[inline]
+pub(super) fn believes(time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+    let ahead = |arrival: i64| time_ms > arrival.saturating_add(ahead_max_ms);
+    (TIME_MIN_MS..TIME_MAX_MS).contains(&time_ms) && !arrival_ms.is_some_and(ahead)
+}
+
+impl FastPath {
+    pub fn new(shape: &ModelShape) -> FastPath {
+        FastPath {
+            pane_ms: shape.pane_ms,
+            paired: shape.compare.is_some(),
+            plain: shape.views == [View::Binary]
+                && shape.sampling.is_none()
+                && !shape.grid.is_weighted(),
+        }
+    }
+
+    /// The score and outcome of the event where it has one score and the model one view, as most have;
+    /// `None` for others.
+    #[inline]
+    pub fn only(&self, event: &Event<'_>) -> Result<Option<Scored>, Reason> {
+        let Prediction::Score(z) = event.prediction else {
+            return Ok(None);
+        };
+        if !self.plain {
+            return Ok(None);
+        }
+        let outcome = event.outcome.ok_or(Reason::MissingField)?;
+        let score = Score::new(z).map_err(ViewError::from)?;
+        Ok(Some(Scored::new(score, positive(outcome)?)))
+    }
+}
+
+/// Takes the score and outcome of the event for each view of the model; returns whether a vector was
+/// divided by its sum.
+#[inline]
+pub(super) fn project(
+    shape: &ModelShape,
+    event: &Event<'_>,
+    seen: &mut Vec<Scored>,
+) -> Result<bool, Reason> {
+    let outcome = event.outcome.ok_or(Reason::MissingField)?;
+    let checked = Checked::new(event.prediction)?;
+    if let Prediction::Vector(p) = event.prediction
+        && shape.classes > 0
+        && p.len() != shape.classes
+    {
+        return Err(Reason::VectorLength);
+    }
+    if shape.grid.is_weighted() && event.weight.is_none() {
+        return Err(Reason::MissingField);
+    }
+    seen.clear();
+    for view in &shape.views {
+        let (score, outcome) = checked.project(*view, outcome)?;
+        seen.push(Scored::new(shape.carried(*view, score), outcome));
+    }
+    Ok(checked.renormalised())
+}

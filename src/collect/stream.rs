@@ -1,0 +1,399 @@
+//! One segment of one version of a model, with its open panes.
+//!
+//! All views of a stream share its key and its panes, so an event is looked up once and lands in one
+//! pane; each view has its own sums there.
+//!
+//! A stream has few open panes while partitions advance together: the newest, and those within the
+//! lateness. If one partition is read hours ahead of another it has hundreds. So only [`HOT_MAX`] panes
+//! are *hot*, that is unpacked; the others are packed like sealed ones, and unpacked again when an
+//! event lands in them. A cap on open panes bounds the rest.
+
+use super::event::Refusal;
+use super::key::Key;
+use super::streams::Part;
+use super::table::Named;
+use crate::stats::algebra::Overflow;
+use crate::stats::axis::Grid;
+use crate::stats::fixed::Scored;
+use crate::stats::pending::Pending;
+use crate::stats::sums::Sums;
+use crate::stats::weight::Weight;
+use crate::window::{PackError, Packed, Unlabelled};
+use serde::{Deserialize, Serialize};
+
+/// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
+pub const HOT_MAX: usize = 3;
+
+#[derive(Debug, Clone)]
+enum Body {
+    Hot(Pending),
+    /// Of weighted events, which go to their cells one by one.
+    Weighted(Vec<Sums>),
+    Packed(Vec<Packed>),
+}
+
+/// A pane that still takes events.
+#[derive(Debug, Clone)]
+pub struct OpenPane {
+    /// Begin; it ends one pane later.
+    pub start_ms: i64,
+    /// When it was last turned to, in turns of the stream.
+    turn: u64,
+    body: Body,
+    /// Predictions without outcome, for each view; empty while there are none.
+    unlabelled: Vec<Unlabelled>,
+}
+
+/// The sums of one stream over one sealed pane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PaneDelta {
+    /// Begin of the pane.
+    pub start_ms: i64,
+    /// End of the pane, exclusive.
+    pub end_ms: i64,
+    /// Events that came too late since the delta before.
+    pub late: u64,
+    /// Sums for each view, in the order of the model's.
+    #[serde(with = "crate::window::hex::views")]
+    pub views: Vec<Packed>,
+    /// Predictions whose outcome never came, for each view.
+    pub unlabelled: Vec<Unlabelled>,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// Index of the model's plan.
+    pub model: usize,
+    /// Names as they came; the model's differs from the plan's for the default plan.
+    pub key: Key,
+    /// What it is among the segments of its version.
+    pub part: Part,
+    /// Newest event time.
+    pub newest_ms: i64,
+    /// Whether an event came since the last tick.
+    pub seen: bool,
+    /// The tick at which an event was last seen.
+    pub seen_ms: Option<i64>,
+    /// Events that came too late since a pane was last sealed.
+    pub late: u64,
+    /// Predictions that are not mature.
+    pub pending: u64,
+    /// Ascending by start.
+    open: Vec<OpenPane>,
+    /// Index of the pane that took the last event.
+    current: usize,
+    turn: u64,
+}
+
+impl Named for Stream {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Stream {
+    /// A stream without events.
+    pub fn new(model: usize, key: Key) -> Stream {
+        Stream {
+            model,
+            part: Part::of(key.segment()),
+            key,
+            newest_ms: i64::MIN,
+            seen: false,
+            seen_ms: None,
+            late: 0,
+            pending: 0,
+            open: Vec::new(),
+            current: 0,
+            turn: 0,
+        }
+    }
+
+    /// An event of this time was taken.
+    #[inline]
+    pub fn saw(&mut self, time_ms: i64) {
+        self.seen = true;
+        self.newest_ms = self.newest_ms.max(time_ms);
+    }
+
+    /// An event came too late.
+    pub fn miss(&mut self) {
+        self.seen = true;
+        self.late += 1;
+    }
+
+    /// A prediction waits for its outcome.
+    pub fn expect(&mut self, time_ms: i64) {
+        self.newest_ms = self.newest_ms.max(time_ms);
+    }
+
+    /// An event came, whatever becomes of it.
+    pub fn touch(&mut self) {
+        self.seen = true;
+    }
+
+    /// So many more predictions wait.
+    pub fn add_pending(&mut self, n: u64) {
+        self.pending += n;
+    }
+
+    /// One prediction waits no longer.
+    pub fn end_pending(&mut self) {
+        self.pending -= 1;
+    }
+
+    /// Takes the time; answers for how long no event came.
+    pub fn tick(&mut self, now_ms: i64) -> i64 {
+        if std::mem::take(&mut self.seen) || self.seen_ms.is_none() {
+            self.seen_ms = Some(now_ms);
+        }
+        now_ms.saturating_sub(self.seen_ms.unwrap_or(now_ms))
+    }
+
+    /// Seals the oldest pane if it begins before `line_ms`.
+    pub fn seal(&mut self, line_ms: i64, pane_ms: i64) -> Option<PaneDelta> {
+        if self.oldest_ms()? >= line_ms {
+            return None;
+        }
+        let (start_ms, views, unlabelled) = self.take_oldest()?;
+        Some(PaneDelta {
+            start_ms,
+            end_ms: start_ms + pane_ms,
+            late: std::mem::take(&mut self.late),
+            views,
+            unlabelled,
+        })
+    }
+
+    /// The current pane, if the time lies in it.
+    #[inline]
+    pub fn current(&mut self, time_ms: i64, pane_ms: i64) -> Option<&mut OpenPane> {
+        let pane = self.open.get_mut(self.current)?;
+        let into = time_ms.wrapping_sub(pane.start_ms);
+        (0..pane_ms).contains(&into).then_some(pane)
+    }
+
+    /// The pane that begins at `start_ms`; made the current one if it is not.
+    #[inline]
+    pub fn pane_at(
+        &mut self,
+        start_ms: i64,
+        views: usize,
+        grid: Grid,
+        open_max: usize,
+    ) -> Result<&mut OpenPane, Refusal> {
+        let current = self.open.get(self.current);
+        if current.is_some_and(|p| p.start_ms == start_ms) {
+            // The current pane is hot.
+            return Ok(&mut self.open[self.current]);
+        }
+        self.turn_to(start_ms, views, grid, open_max)
+    }
+
+    /// Makes the pane that begins at `start_ms` the current one, and hot.
+    #[cold]
+    pub fn turn_to(
+        &mut self,
+        start_ms: i64,
+        views: usize,
+        grid: Grid,
+        open_max: usize,
+    ) -> Result<&mut OpenPane, Refusal> {
+        self.turn += 1;
+        match self.open.binary_search_by_key(&start_ms, |p| p.start_ms) {
+            Ok(at) => self.current = at,
+            Err(_) if self.open.len() >= open_max => return Err(Refusal::Panes),
+            Err(at) => {
+                let pane = OpenPane {
+                    start_ms,
+                    turn: 0,
+                    body: Body::new(grid, views),
+                    unlabelled: Vec::new(),
+                };
+                self.open.insert(at, pane);
+                self.current = at;
+            }
+        }
+        let pane = &mut self.open[self.current];
+        pane.turn = self.turn;
+        if let Body::Packed(packed) = &pane.body {
+            // What was packed here unpacks; if it ever did not, the pane would take no more events.
+            pane.body = Body::unpack(packed, grid).map_err(|_| Refusal::Panes)?;
+        }
+        self.pack();
+        Ok(&mut self.open[self.current])
+    }
+
+    /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].
+    fn pack(&mut self) {
+        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Weighted(_));
+        if self.open.iter_mut().filter(hot).count() > HOT_MAX
+            && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
+        {
+            let packed = match &mut pane.body {
+                Body::Hot(pending) => pending.settle().iter().map(Packed::new).collect(),
+                Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
+                Body::Packed(_) => return,
+            };
+            pane.body = Body::Packed(packed);
+        }
+    }
+
+    /// Begin of the oldest open pane.
+    pub fn oldest_ms(&self) -> Option<i64> {
+        self.open.first().map(|p| p.start_ms)
+    }
+
+    /// Number of open panes.
+    pub fn open_len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Begin of the newest open pane.
+    pub fn newest_pane_ms(&self) -> Option<i64> {
+        self.open.last().map(|p| p.start_ms)
+    }
+
+    /// Takes out the oldest pane, packed, one for each view, with its predictions without outcome.
+    fn take_oldest(&mut self) -> Option<(i64, Vec<Packed>, Vec<Unlabelled>)> {
+        if self.open.is_empty() {
+            return None;
+        }
+        // Where the current pane goes, none is current: its neighbour may be packed.
+        self.current = self.current.wrapping_sub(1);
+        let pane = self.open.remove(0);
+        let views = pane.body.packed();
+        let mut unlabelled = pane.unlabelled;
+        unlabelled.resize(views.len(), Unlabelled::default());
+        Some((pane.start_ms, views, unlabelled))
+    }
+
+    /// All open panes, packed, for a snapshot.
+    pub fn packed(&self) -> Vec<(i64, Vec<Packed>)> {
+        let pane = |p: &OpenPane| (p.start_ms, p.body.clone().packed());
+        self.open.iter().map(pane).collect()
+    }
+
+    /// Puts back what a snapshot says beside the open panes.
+    pub fn restore_marks(&mut self, newest_ms: i64, seen_ms: Option<i64>, late: u64) {
+        (self.newest_ms, self.seen_ms, self.late) = (newest_ms, seen_ms, late);
+    }
+
+    /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all
+    /// of the same number of events.
+    pub fn restore(
+        &mut self,
+        panes: Vec<(i64, Vec<Packed>)>,
+        views: usize,
+        grid: Grid,
+    ) -> Result<(), PackError> {
+        for (start_ms, packed) in panes {
+            if packed.len() != views || self.newest_pane_ms() >= Some(start_ms) {
+                return Err(PackError::Corrupt);
+            }
+            Body::unpack(&packed, grid)?;
+            self.open.push(OpenPane {
+                start_ms,
+                turn: 0,
+                body: Body::Packed(packed),
+                unlabelled: Vec::new(),
+            });
+        }
+        // No pane is current until an event turns to one, for the current one must be hot.
+        self.current = usize::MAX;
+        Ok(())
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let pane = |p: &OpenPane| match &p.body {
+            Body::Hot(pending) => pending.bytes(),
+            Body::Packed(all) => all.iter().map(Packed::bytes).sum(),
+            Body::Weighted(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
+        };
+        self.open.iter().map(pane).sum::<usize>()
+            + self.open.capacity() * size_of::<OpenPane>()
+            + self.key.bytes()
+            + size_of::<Stream>()
+    }
+}
+
+impl OpenPane {
+    /// Adds an event, one entry for each view; the pane must be hot, as the current one is. A weight is looked
+    /// at, and needed, where events are weighted.
+    #[inline]
+    pub fn observe(&mut self, seen: &[Scored], weight: Option<Weight>) -> Result<(), Refusal> {
+        match &mut self.body {
+            Body::Hot(pending) => pending.observe(seen).map_err(|_| Refusal::Sums),
+            Body::Weighted(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
+            Body::Packed(_) => Err(Refusal::Panes),
+        }
+    }
+
+    /// [`OpenPane::observe`] where there is one view.
+    #[inline]
+    pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
+        match &mut self.body {
+            Body::Hot(pending) => pending.observe_one(seen).map_err(|_| Refusal::Sums),
+            // A weighted event comes with its weight.
+            Body::Weighted(_) | Body::Packed(_) => Err(Refusal::Panes),
+        }
+    }
+
+    /// Counts a prediction without outcome, one score for each view; `implied` when it was added all the
+    /// same. A pane is sealed in the call that counts into it, so no snapshot need hold the counts.
+    pub fn count_unlabelled(&mut self, seen: &[Scored], implied: bool) {
+        self.unlabelled.resize(seen.len(), Unlabelled::default());
+        for (unlabelled, one) in self.unlabelled.iter_mut().zip(seen) {
+            unlabelled.count(one.score().value(), implied);
+        }
+    }
+}
+
+/// Adds a weighted event to all views. They hold the same events, so what fits one fits all.
+fn weigh(sums: &mut [Sums], seen: &[Scored], weight: Option<Weight>) -> Result<(), Overflow> {
+    let weight = weight.ok_or(Overflow)?;
+    for (sums, one) in sums.iter_mut().zip(seen) {
+        sums.observe_weighted(one.score(), one.outcome(), weight)?;
+    }
+    Ok(())
+}
+
+impl Body {
+    /// Of no events.
+    fn new(grid: Grid, views: usize) -> Body {
+        match grid.is_weighted() {
+            true => Body::Weighted(vec![Sums::new(grid); views.max(1)]),
+            false => Body::Hot(Pending::new(grid, views)),
+        }
+    }
+
+    /// The sums of a packed pane, to take events again.
+    fn unpack(packed: &[Packed], grid: Grid) -> Result<Body, PackError> {
+        if !grid.is_weighted() {
+            return Ok(Body::Hot(hot(packed, grid)?));
+        }
+        let sums: Result<Vec<Sums>, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
+        let sums = sums?;
+        let n = sums.first().map(Sums::n).ok_or(PackError::Corrupt)?;
+        match sums.iter().all(|s| s.n() == n) {
+            true => Ok(Body::Weighted(sums)),
+            false => Err(PackError::Corrupt),
+        }
+    }
+
+    fn packed(self) -> Vec<Packed> {
+        match self {
+            Body::Hot(pending) => pending.settled().iter().map(Packed::new).collect(),
+            Body::Packed(packed) => packed,
+            Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
+        }
+    }
+}
+
+/// The sums of a packed pane, to take events again.
+fn hot(packed: &[Packed], grid: Grid) -> Result<Pending, PackError> {
+    let sums: Result<_, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
+    Ok(Pending::from_sums(sums?)?)
+}

@@ -1,0 +1,306 @@
+//! The table of streams: which streams there are, and which segment of a version an event belongs to.
+//!
+//! Streams of one model and version are a *group*. Beside the segments a group may have a stream called
+//! `other`, which takes the events of segments for which there is no room, and a *roll-up* called `*`,
+//! whose sums are those of all segments.
+//!
+//! ```text
+//! events ─► country=de ─┐ sealed panes
+//!        ─► country=fr ─┼────────────► *          sums of sealed panes, never of events
+//!        ─► other      ─┘
+//! ```
+//!
+//! Sums are additive, so a roll-up costs nothing per event: the second stage makes it from the sealed
+//! panes of the segments. Here a group only keeps room for it.
+//!
+//! A new segment goes to `other` if its group has as many segments as it may, or if there is no room
+//! for another stream. Room for `other` is kept from the first segment on; a group that does not fit
+//! with roll-up, segment and `other` is refused. A record never names the segments `*` or `other`,
+//! because its segments read `field=value`.
+//!
+//! Always: the streams plus the room kept are at most the cap.
+
+use super::key::{Key, Names};
+use super::shape::ModelShape;
+use super::stream::Stream;
+use super::table::{Named, Slots};
+
+/// Name of the segment that holds the sums of all others.
+pub const ROLL_UP: &str = "*";
+
+/// Name of the segment that takes the events of segments that are too many.
+pub const OTHER: &str = "other";
+
+/// How the segments of a model are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segmenting {
+    /// Whether there is a roll-up.
+    pub rollup: bool,
+    /// Most segments of a version, roll-up and other not counted.
+    pub max: usize,
+    /// Whether those beyond go to other; otherwise they are refused.
+    pub other: bool,
+}
+
+impl Default for Segmenting {
+    /// No roll-up, and the cap on streams alone.
+    fn default() -> Segmenting {
+        Segmenting {
+            rollup: false,
+            max: usize::MAX,
+            other: false,
+        }
+    }
+}
+
+/// What a stream is in its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A segment, or all events where there are none.
+    Segment,
+    /// What takes the events of segments that are too many.
+    Other,
+    /// The sums of all.
+    RollUp,
+}
+
+impl Part {
+    /// The part of that segment's name.
+    pub fn of(segment: &str) -> Part {
+        match segment {
+            ROLL_UP => Part::RollUp,
+            OTHER => Part::Other,
+            _ => Part::Segment,
+        }
+    }
+}
+
+/// Streams of one model and version.
+#[derive(Debug, Clone)]
+struct Group {
+    /// Model and version.
+    key: Key,
+    views: usize,
+    segmenting: Segmenting,
+    other: Option<usize>,
+    /// Named segments.
+    segments: usize,
+    /// Streams, `other` among them.
+    members: usize,
+}
+
+impl Named for Group {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Group {
+    fn new(names: &Names<'_>, shape: &ModelShape) -> Group {
+        Group {
+            key: names.group().to_key(),
+            views: shape.views.len(),
+            segmenting: shape.segmenting,
+            other: None,
+            segments: 0,
+            members: 0,
+        }
+    }
+
+    /// Streams for which room is kept: the roll-up, and `other` until it is there.
+    fn kept(&self) -> usize {
+        let other = self.segmenting.other && self.segments > 0 && self.other.is_none();
+        let rollup = self.segmenting.rollup && self.members > 0;
+        self.views * (usize::from(other) + usize::from(rollup))
+    }
+
+    /// Room that a new stream takes, with the room for roll-up and `other` that comes with it.
+    fn wanted(&self, segmented: bool) -> usize {
+        let rollup = self.segmenting.rollup && self.members == 0;
+        let other = self.segmenting.other && segmented && self.other.is_none();
+        let kept = usize::from(other && self.segments == 0);
+        self.views * (1 + usize::from(rollup) + kept)
+    }
+}
+
+/// All streams. See the module.
+#[derive(Debug, Clone, Default)]
+pub struct Streams {
+    slots: Slots<Stream>,
+    groups: Slots<Group>,
+    /// Streams, one for each view.
+    count: usize,
+    /// Streams for which room is kept, over all groups.
+    kept: usize,
+    /// Slot of the stream of the last event.
+    last: usize,
+}
+
+impl Streams {
+    /// The slot of the stream with these names.
+    #[inline]
+    pub fn find(&mut self, names: &Names<'_>) -> Option<usize> {
+        if self.slots.is(self.last, names) {
+            return Some(self.last);
+        }
+        let slot = self.slots.find(names)?;
+        // Only its group leads to `other`: no record has its names.
+        if self.get(slot)?.part != Part::Segment {
+            return None;
+        }
+        self.last = slot;
+        Some(slot)
+    }
+
+    /// The stream in a slot.
+    #[inline]
+    pub fn get(&self, slot: usize) -> Option<&Stream> {
+        self.slots.get(slot)
+    }
+
+    /// The stream in a slot, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, slot: usize) -> Option<&mut Stream> {
+        self.slots.get_mut(slot)
+    }
+
+    /// Slot of the stream of the last event that had one.
+    pub fn last(&self) -> usize {
+        self.last
+    }
+
+    /// All streams with their slots.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, &Stream)> {
+        self.slots.iter()
+    }
+
+    /// All streams with their slots, to change them.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut Stream)> {
+        self.slots.iter_mut()
+    }
+
+    /// Begins a stream for the first event of its names, or finds the one that takes its events;
+    /// `None` where there is no room.
+    #[cold]
+    pub fn begin(
+        &mut self,
+        names: &Names<'_>,
+        model: usize,
+        shape: &ModelShape,
+        streams_max: usize,
+    ) -> Option<usize> {
+        let fresh = Group::new(names, shape);
+        let at = self.groups.find(&names.group());
+        let group = at.and_then(|at| self.groups.get(at)).unwrap_or(&fresh);
+        let segmented = !names.text()[2].is_empty();
+        let taken = self.count + self.kept + group.wanted(segmented);
+        let full = segmented && group.segments >= group.segmenting.max;
+        if !full && taken <= streams_max {
+            let slot = self.slots.insert(Stream::new(model, names.to_key()));
+            self.join(slot, shape);
+            self.last = slot;
+            return Some(slot);
+        }
+        if !segmented || !group.segmenting.other {
+            return None;
+        }
+        match group.other {
+            Some(slot) => Some(slot),
+            // Room was kept for it.
+            None if group.segments > 0 => {
+                let [model_name, version, _] = names.text();
+                let key = Key::new(model_name, version, OTHER);
+                let slot = self.slots.insert(Stream::new(model, key));
+                self.join(slot, shape);
+                Some(slot)
+            }
+            None => None,
+        }
+    }
+
+    /// Puts back a stream of a snapshot into its slot; `false` where another is there.
+    pub fn restore(&mut self, slot: usize, stream: Stream, shape: &ModelShape) -> bool {
+        let done = self.slots.insert_at(slot, stream);
+        if done {
+            self.join(slot, shape);
+        }
+        done
+    }
+
+    /// Lets a stream go, with its open panes.
+    pub fn remove(&mut self, slot: usize) -> Option<Stream> {
+        let gone = self.slots.remove(slot)?;
+        let Some(at) = self.groups.find(&gone.key.names().group()) else {
+            return Some(gone);
+        };
+        let named = !gone.key.segment().is_empty();
+        let mut views = 0;
+        self.change(at, |group| {
+            views = group.views;
+            group.members -= 1;
+            if gone.part == Part::Other {
+                group.other = None;
+            } else {
+                group.segments -= usize::from(named);
+            }
+        });
+        self.count -= views;
+        if self.groups.get(at).is_some_and(|g| g.members == 0) {
+            self.groups.remove(at);
+        }
+        Some(gone)
+    }
+
+    /// Changes how the segments of a model are kept from now on; streams that exist stay.
+    pub fn resegment(&mut self, model: usize, segmenting: Segmenting) {
+        let groups: Vec<usize> = self
+            .iter()
+            .filter(|(_, s)| s.model == model)
+            .filter_map(|(_, s)| self.groups.find(&s.key.names().group()))
+            .collect();
+        for at in groups {
+            self.change(at, |group| {
+                group.segmenting.max = segmenting.max;
+                group.segmenting.other = segmenting.other;
+            });
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let keys = self.groups.iter().map(|(_, g)| g.key.bytes());
+        let streams = self.iter().map(|(_, s)| s.bytes());
+        self.slots.bytes() + self.groups.bytes() + keys.sum::<usize>() + streams.sum::<usize>()
+    }
+
+    /// Counts the stream in a slot in its group.
+    fn join(&mut self, slot: usize, shape: &ModelShape) {
+        let Some(stream) = self.slots.get(slot) else {
+            return;
+        };
+        let (names, part) = (stream.key.names(), stream.part);
+        let named = !stream.key.segment().is_empty();
+        let at = match self.groups.find(&names.group()) {
+            Some(at) => at,
+            None => self.groups.insert(Group::new(&names, shape)),
+        };
+        self.count += shape.views.len();
+        self.change(at, |group| {
+            group.members += 1;
+            if part == Part::Other {
+                group.other = Some(slot);
+            } else {
+                group.segments += usize::from(named);
+            }
+        });
+    }
+
+    /// Changes a group and the room that is kept for it.
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Group)) {
+        if let Some(group) = self.groups.get_mut(at) {
+            self.kept -= group.kept();
+            change(group);
+            self.kept += group.kept();
+        }
+    }
+}

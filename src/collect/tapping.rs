@@ -1,0 +1,112 @@
+//! The collector's side of a tap: the pairs that it forms, for whoever looks.
+
+use super::collector::Collector;
+use super::event::{Disposition, Event, Label};
+use super::join::{Key, Role};
+use super::shape::project;
+use super::tap::{Pair, Tap};
+use crate::stats::fixed::Scored;
+
+impl Collector {
+    /// Gives room for so many pairs until the next call, or closes the tap with none. Returns what was
+    /// taken, and how many pairs passed without.
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        let full = self.tap.take().map(|tap| *tap).unwrap_or_default();
+        if room > 0 {
+            self.tap = Some(Box::new(Tap::new(room)));
+        }
+        full.into_pairs()
+    }
+
+    /// A record that had both was observed in this stream, with these scores.
+    #[cold]
+    pub(super) fn tap_event(&mut self, slot: usize, event: &Event<'_>) {
+        let Some(mut tap) = self.tap.take() else {
+            return;
+        };
+        tap.take(|| {
+            let (stream, outcome) = (self.streams.get(slot)?, event.outcome?);
+            let shape = &self.models[stream.model];
+            let mut seen = Vec::new();
+            project(shape, event, &mut seen).ok()?;
+            let views = shape.views.iter().copied();
+            let scores = seen.iter().map(|s: &Scored| s.score().value());
+            Some(Pair {
+                model: stream.key.model().to_owned(),
+                version: stream.key.version().to_owned(),
+                segment: stream.key.segment().to_owned(),
+                id: String::from_utf8_lossy(event.id).into_owned(),
+                time_ms: event.time_ms,
+                outcome_ms: None,
+                scores: views.zip(scores).collect(),
+                outcome: outcome.class(),
+                how: Disposition::Observed,
+            })
+        });
+        self.tap = Some(tap);
+    }
+
+    /// A prediction has found its outcome.
+    #[cold]
+    pub(super) fn tap_joined(&mut self, role: Role, partition: i32, key: Key, id: &[u8]) {
+        self.tap_held(role, partition, key, id, None);
+    }
+
+    /// An outcome that came has found predictions: those of all versions that share it.
+    #[inline]
+    pub(super) fn tap_label(
+        &mut self,
+        role: Role,
+        partition: i32,
+        key: Key,
+        label: &Label<'_>,
+        end: Disposition,
+    ) {
+        if self.tap.is_some() && matches!(end, Disposition::Matched | Disposition::Revised) {
+            let ours = Some((label.time_ms, label.class()));
+            self.tap_held(role, partition, key, label.id, ours);
+        }
+    }
+
+    /// Takes the predictions of a key that have an outcome; this one, where one came.
+    #[cold]
+    fn tap_held(
+        &mut self,
+        role: Role,
+        partition: i32,
+        key: Key,
+        id: &[u8],
+        ours: Option<(i64, u32)>,
+    ) {
+        let Some(mut tap) = self.tap.take() else {
+            return;
+        };
+        self.joins.reload(role.join, partition, key);
+        for held in self.joins.retained_of(role.join, partition, key) {
+            if ours.is_some_and(|(time_ms, class)| !held.has(time_ms, class)) {
+                continue;
+            }
+            tap.take(|| {
+                let stream = self.streams.get(held.subject as usize)?;
+                let views = self.models[stream.model].views.iter().copied();
+                // One that came late is kept with less than its time.
+                let (outcome_ms, outcome) = ours.or(held.outcome)?;
+                Some(Pair {
+                    model: stream.key.model().to_owned(),
+                    version: stream.key.version().to_owned(),
+                    segment: stream.key.segment().to_owned(),
+                    id: String::from_utf8_lossy(id).into_owned(),
+                    time_ms: held.time_ms,
+                    outcome_ms: Some(outcome_ms),
+                    scores: views.zip(held.scores.iter().copied()).collect(),
+                    outcome,
+                    how: match held.matured {
+                        true => Disposition::Revised,
+                        false => Disposition::Matched,
+                    },
+                })
+            });
+        }
+        self.tap = Some(tap);
+    }
+}

@@ -1,0 +1,23 @@
+//! What a shard says of its streams besides their sums: that they live, and what they wait for.
+
+use crate::collect::Key;
+
+/// Activity of one stream of a shard.
+#[derive(Debug, Clone, Copy)]
+pub struct Activity<N> {
+    /// Names of the stream.
+    pub of: N,
+    /// Newest event time.
+    pub newest_ms: i64,
+    /// Whether an event came since the last tick.
+    pub seen: bool,
+    /// The last tick that saw an event.
+    pub seen_ms: Option<i64>,
+    /// Predictions that wait for outcomes.
+    pub pending: u64,
+    /// Whether the stream is to begin if it is not known yet.
+    pub begins: bool,
+}
+
+/// Activity of a stream of scores.
+pub type StreamActivity<'a> = Activity<&'a Key>;

@@ -1,0 +1,437 @@
+//! The judge of all workers: what it does with the checkpoints of their partitions.
+//!
+//! Workers count, and their checkpoints bring the windows and deltas of each partition here. A
+//! [`RemoteShard`] is a partition as its newest checkpoint has it. Deltas since the checkpoint before are
+//! applied to the monitor as if the shard were in this process, and the monitor judges slide after slide,
+//! up to the line that all partitions have passed that must be waited for. Who must is said from outside
+//! ([`Aggregator::set_passed`]), so nothing here knows a clock or a broker.
+//!
+//! ```text
+//!   checkpoint of partition 0 ─► remote shard ─┐ deltas since the checkpoint before
+//!   checkpoint of partition 1 ─► remote shard ─┼────────────────────────────► monitor ─► verdicts, alerts
+//!   checkpoint of partition 2 ─► remote shard ─┘
+//! ```
+//!
+//! If deltas are missing (checkpoints were compacted away before they were read, or were written by a
+//! process that judged itself) the monitor is made again of the windows of all partitions: sums are exact
+//! at once, and the slides up to the furthest line are not judged. They are
+//! [counted](Aggregator::skipped).
+//!
+//! Always: a delta was applied once, or is in the windows of which the monitor was made. What was judged
+//! depends on the checkpoints and on who was waited for, not on when they were read. An aggregator restored
+//! from its snapshot continues with the next delta of each partition.
+
+use super::activity::Activity;
+use super::delta_log::{DeltaBatch, LogPosition};
+use super::monitor::{Contribution, Monitor, comparisons};
+use super::restore::{Fit, RestoreError};
+use super::retained::PartitionWindows;
+use super::shards::{advance, earliest, fold};
+use super::snapshot::{FollowedState, ModelState, Snapshot};
+use crate::collect::{Counters, Key, Origin, Partitions};
+use crate::judge::{Change, ComparisonReport, Comparisons, Plan, Stopwatch};
+use std::collections::BTreeMap;
+
+/// Number of a topic, and partition.
+pub type At = (u16, i32);
+
+/// One partition.
+#[derive(Debug, Default)]
+struct RemoteShard {
+    /// As its newest checkpoint says; missing between a restart and the first checkpoint.
+    state: Option<RemoteState>,
+    /// Which of its deltas were applied; missing if the checkpoint had none.
+    applied: Option<LogPosition>,
+    /// Verdicts do not wait for it.
+    passed: bool,
+}
+
+/// What a checkpoint says of a partition.
+#[derive(Debug)]
+struct RemoteState {
+    sealed_until_ms: Vec<i64>,
+    partitions: Partitions,
+    streams: Vec<RemoteStream>,
+    versions: Vec<super::snapshot::VersionState>,
+    windows: PartitionWindows,
+    comparisons: Vec<Comparisons>,
+    /// When the oldest prediction that waits there is mature, by model.
+    due_ms: Vec<Option<i64>>,
+}
+
+#[derive(Debug)]
+struct RemoteStream {
+    key: Key,
+    newest_ms: i64,
+    seen_ms: Option<i64>,
+    pending: u64,
+}
+
+/// See the module.
+pub struct Aggregator {
+    plan: Plan,
+    topics: Vec<String>,
+    shards: BTreeMap<At, RemoteShard>,
+    monitor: Monitor,
+    /// The monitor lacks something that the windows of the partitions have.
+    stale: bool,
+    changes: Vec<Change>,
+    /// What monitors counted that are gone.
+    before: Counters,
+    nanos: Vec<u64>,
+    skipped: u64,
+}
+
+impl Aggregator {
+    /// Without checkpoints; `topics` are the names of the topics by number.
+    pub fn new(plan: Plan, topics: Vec<String>) -> Aggregator {
+        Aggregator {
+            monitor: Monitor::new(plan.clone()),
+            plan,
+            topics,
+            shards: BTreeMap::new(),
+            stale: false,
+            changes: Vec::new(),
+            before: Counters::default(),
+            nanos: Vec::new(),
+            skipped: 0,
+        }
+    }
+
+    /// An aggregator that resumes from its snapshot.
+    pub fn restore(
+        plan: Plan,
+        topics: Vec<String>,
+        snapshot: Snapshot,
+    ) -> Result<Aggregator, RestoreError> {
+        let followed = snapshot.followed.clone().unwrap_or_default();
+        let shard = |(topic, partition, applied): (String, i32, LogPosition)| {
+            let source = topics.iter().position(|t| *t == topic)?;
+            let shard = RemoteShard {
+                applied: Some(applied),
+                ..RemoteShard::default()
+            };
+            Some(((u16::try_from(source).ok()?, partition), shard))
+        };
+        let shards = followed.applied.into_iter().filter_map(shard).collect();
+        let fit = Fit::new(&plan, &snapshot)?;
+        let monitor = Monitor::restore(plan.clone(), &snapshot, &fit)?;
+        let mut before = snapshot.counters;
+        before.streams_dropped += fit.streams_dropped;
+        Ok(Aggregator {
+            monitor,
+            shards,
+            before,
+            ..Aggregator::new(plan, topics)
+        })
+    }
+
+    /// The monitor with which deltas were applied; offsets of the topic are added by who reads it.
+    pub fn snapshot(&self) -> Snapshot {
+        let applied = |(at, shard): (&At, &RemoteShard)| {
+            let topic = self.topics.get(usize::from(at.0))?.clone();
+            Some((topic, at.1, shard.applied?))
+        };
+        let mut snapshot = Snapshot {
+            followed: Some(FollowedState {
+                offsets: Vec::new(),
+                applied: self.shards.iter().filter_map(applied).collect(),
+            }),
+            topics: self.topics.clone(),
+            counters: self.before.clone(),
+            ..Snapshot::default()
+        };
+        self.monitor.save_to(&mut snapshot);
+        snapshot
+    }
+
+    /// Takes the newest checkpoint of a partition, of this epoch, with its deltas. An error says why it
+    /// cannot be used.
+    pub fn take(
+        &mut self,
+        at: At,
+        epoch: i64,
+        mut snapshot: Snapshot,
+        deltas: Option<DeltaBatch>,
+    ) -> Result<(), String> {
+        self.fits(&snapshot.models)?;
+        snapshot.rebind(&self.topics);
+        let state = RemoteState::new(&self.plan, &snapshot, deltas.as_ref());
+        let state = state.map_err(|error| error.to_string())?;
+        let shard = self.shards.entry(at).or_default();
+        let now = deltas.as_ref().map(|deltas| LogPosition {
+            epoch,
+            next: deltas.next(),
+        });
+        // Read again after a restart, from before the snapshot.
+        let behind = |a: LogPosition, b: LogPosition| (a.epoch, a.next) < (b.epoch, b.next);
+        if let (Some(now), Some(applied)) = (now, shard.applied)
+            && behind(now, applied)
+        {
+            return Ok(());
+        }
+        let known = deltas.as_ref().and_then(|d| d.known(epoch, shard.applied));
+        (shard.state, shard.applied) = (Some(state), now);
+        let (Some(known), Some(deltas)) = (known, deltas) else {
+            self.stale = true;
+            return Ok(());
+        };
+        for delta in deltas.deltas.into_iter().skip(known) {
+            let ours = self.plan.serves(delta.model()).is_some();
+            if self.monitor.apply(delta).is_none() {
+                // What it says is in the windows of the partition too.
+                self.stale |= ours;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether sums under these shapes can be added to ours.
+    fn fits(&self, theirs: &[ModelState]) -> Result<(), String> {
+        let ours = self.plan.models.iter().map(|m| ModelState::new(m, 0));
+        let missing = |m: &ModelState| {
+            let other = theirs.iter().find(|t| t.name == m.name);
+            !other.is_some_and(|t| m.fits(t))
+        };
+        match ours.into_iter().find(missing) {
+            None => Ok(()),
+            Some(model) => Err(format!(
+                "it was counted under another configuration of model {}: its views, cells, windows, lateness or \
+                 sampling differ from this process'; give both the same file",
+                model.name
+            )),
+        }
+    }
+
+    /// Says whether verdicts wait for a partition.
+    pub fn set_passed(&mut self, at: At, passed: bool) {
+        self.shards.entry(at).or_default().passed = passed;
+    }
+
+    /// Judges what all have passed that are waited for.
+    pub fn settle(&mut self) {
+        if std::mem::take(&mut self.stale) {
+            self.rebuild();
+        }
+        let lines = self.lines();
+        advance(&mut self.monitor, &lines);
+    }
+
+    /// Up to where each model can be judged: the least line of those who are waited for; where nobody is,
+    /// the furthest.
+    fn lines(&self) -> Vec<i64> {
+        let n = self.plan.models.len();
+        let lines = |s: &RemoteShard| match &s.state {
+            Some(state) => state.sealed_until_ms.clone(),
+            // Nothing is known of it.
+            None => vec![i64::MIN; n],
+        };
+        let mut waited = self.shards.values().filter(|s| !s.passed).peekable();
+        match waited.peek() {
+            Some(_) => fold(waited.map(lines), n, i64::MAX, i64::min),
+            None => fold(self.shards.values().map(lines), n, i64::MIN, i64::max),
+        }
+    }
+
+    fn states(&self) -> impl Iterator<Item = &RemoteState> + Clone {
+        self.shards.values().filter_map(|s| s.state.as_ref())
+    }
+
+    /// Makes the monitor again of the windows of all partitions.
+    fn rebuild(&mut self) {
+        let verdicts = self.monitor.verdicts(|_, _| true);
+        let parts: Vec<_> = self.states().map(RemoteState::contribution).collect();
+        let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
+        let lines = self.monitor.sealed_until_ms().iter();
+        for ((model, was), is) in self
+            .plan
+            .models
+            .iter()
+            .zip(lines)
+            .zip(monitor.sealed_until_ms())
+        {
+            // A model that was never judged misses nothing.
+            if *was > i64::MIN {
+                let panes = (is - was) / model.ladder.pane_ms;
+                self.skipped += panes.unsigned_abs();
+            }
+        }
+        let mut old = std::mem::replace(&mut self.monitor, monitor);
+        old.add_counts_to(&mut self.before);
+        self.changes.extend(old.take_changes());
+        self.nanos.extend(old.take_nanos());
+    }
+
+    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
+    /// last call.
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        let models = self.plan.models.len();
+        let due_ms = self.states().map(|s| s.due_ms.clone());
+        let due_ms = earliest(due_ms, models);
+        let expire_after_ms = self.plan.caps.expire_after_ms;
+        self.monitor.await_until(due_ms);
+        for state in self.shards.values().filter_map(|s| s.state.as_ref()) {
+            // A stream that nobody has used for as long as streams are kept does not begin again.
+            let recent = |seen_ms: Option<i64>| {
+                now_ms.saturating_sub(seen_ms.unwrap_or(now_ms)) < expire_after_ms
+            };
+            let streams = state.streams().map(|a| Activity {
+                begins: recent(a.seen_ms),
+                ..a
+            });
+            self.monitor.observe(streams, state.versions());
+        }
+        self.changes.extend(self.monitor.tick(now_ms));
+        std::mem::take(&mut self.changes)
+    }
+
+    /// What judges.
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    /// What was judged here; records are counted where they are read.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.before.clone();
+        self.monitor.add_counts_to(&mut counters);
+        counters
+    }
+
+    /// Base panes of models at whose ends nothing was judged, because deltas were missing.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
+    }
+
+    /// Versions that scored the same ids, over all partitions.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        comparisons(&self.plan, self.states().map(|s| s.comparisons.as_slice()))
+    }
+
+    /// The next offset of each partition in the checkpoints in use.
+    pub fn positions(&self) -> Vec<Origin> {
+        self.states()
+            .flat_map(|s| s.partitions.positions())
+            .collect()
+    }
+
+    /// Whether a partition's checkpoint says that it was read to its end; `None` if there is none.
+    pub fn idle(&self, at: At) -> Option<bool> {
+        let state = self.shards.get(&at)?.state.as_ref()?;
+        Some(state.partitions.states().all(|p| p.idle))
+    }
+
+    /// Panes held.
+    pub fn panes(&self) -> usize {
+        let shards = self.states().map(|s| s.windows.panes());
+        shards.sum::<usize>() + self.monitor.panes()
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        let shards = self.states().map(|s| s.windows.bytes());
+        shards.sum::<usize>() + self.monitor.bytes()
+    }
+
+    /// Takes over what may change in a plan at run time. See [`Engine::reload`](super::Engine::reload).
+    pub fn reload(&mut self, new: &Plan) {
+        self.monitor.reload(new);
+        self.plan = self.monitor.plan().clone();
+    }
+
+    /// Times every evaluation from now on.
+    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+        self.monitor.time_by(stopwatch);
+    }
+
+    /// How long each evaluation since the last call took, in nanoseconds.
+    pub fn take_nanos(&mut self) -> Vec<u64> {
+        let mut all = std::mem::take(&mut self.nanos);
+        all.extend(self.monitor.take_nanos());
+        all
+    }
+}
+
+impl RemoteState {
+    fn new(
+        plan: &Plan,
+        s: &Snapshot,
+        deltas: Option<&DeltaBatch>,
+    ) -> Result<RemoteState, RestoreError> {
+        let fit = Fit::new(plan, s)?;
+        let due = |name: &str| {
+            let theirs = s.models.iter().position(|m| m.name == name)?;
+            deltas?.due_ms.get(theirs).copied().flatten()
+        };
+        let pending: BTreeMap<u32, u64> = deltas.iter().flat_map(|d| &d.pending).copied().collect();
+        let stream = |state: &super::snapshot::StreamState| RemoteStream {
+            key: Key::new(&state.name, &state.version, &state.segment),
+            newest_ms: state.newest_ms,
+            seen_ms: state.seen_ms,
+            pending: state
+                .slot
+                .and_then(|slot| pending.get(&slot).copied())
+                .unwrap_or(0),
+        };
+        let fits = s.streams.iter();
+        let fits = fits.filter(|state| fit.model_of(plan, state).is_some());
+        let mut sealed_until_ms = vec![i64::MIN; plan.models.len()];
+        for (model, until_ms) in fit.sealed_until_ms(s) {
+            sealed_until_ms[model] = until_ms;
+        }
+        Ok(RemoteState {
+            sealed_until_ms,
+            partitions: s.partitions.clone(),
+            streams: fits.map(stream).collect(),
+            versions: s.vectors.iter().map(|v| v.names_only()).collect(),
+            windows: PartitionWindows::restore(plan.clone(), s, &fit)?,
+            comparisons: compared(plan, s, &fit)?,
+            due_ms: plan.models.iter().map(|m| due(&m.name)).collect(),
+        })
+    }
+
+    fn streams(&self) -> impl Iterator<Item = Activity<&Key>> {
+        self.streams.iter().map(|s| Activity {
+            of: &s.key,
+            newest_ms: s.newest_ms,
+            seen: false,
+            seen_ms: s.seen_ms,
+            pending: s.pending,
+            begins: false,
+        })
+    }
+
+    fn versions(&self) -> impl Iterator<Item = Activity<super::vectors::VersionName<'_>>> {
+        self.versions.iter().map(|v| Activity {
+            of: v.name(),
+            newest_ms: v.newest_ms,
+            seen: false,
+            seen_ms: v.seen_ms,
+            pending: 0,
+            begins: false,
+        })
+    }
+
+    fn contribution(&self) -> Contribution<'_> {
+        Contribution {
+            sealed_until_ms: self.sealed_until_ms.clone(),
+            streams: self.streams().collect(),
+            versions: self.versions().collect(),
+            windows: &self.windows,
+        }
+    }
+}
+
+/// What a checkpoint says of versions against each other, by model of the plan.
+fn compared(plan: &Plan, s: &Snapshot, fit: &Fit) -> Result<Vec<Comparisons>, RestoreError> {
+    let mut all = vec![Comparisons::default(); plan.models.len()];
+    for state in &s.compared {
+        let model = fit.model(state.model);
+        if let Some(model) = model.filter(|&m| plan.models[m].judge.compare.is_some())
+            && !all[model].restore(state.comparisons.clone())
+        {
+            let name = &plan.models[model].name;
+            return Err(RestoreError::Corrupt(format!("comparison of {name}")));
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,184 @@
+//! The deltas of one partition on their way to a judge in another process.
+//!
+//! A checkpoint holds the windows of its partition, which are sums over slides. They are enough to resume
+//! from, but not to judge every slide between two checkpoints. If another process judges, a checkpoint
+//! therefore also carries, in order, the deltas since the checkpoint before. The deltas of a partition are
+//! numbered from its beginning; a [`DeltaBatch`] says with which number it begins. A judge that has read
+//! up to a number continues there, and notices when deltas are missing.
+//!
+//! A process that takes a partition over continues with the numbers of the checkpoint that it found
+//! ([`DeltaBatch::origin`]). It reads the records after that checkpoint again, and so makes the deltas
+//! again that the process before had made of them.
+//!
+//! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a while, up
+//! to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away and still find
+//! every delta. If no checkpoint can be stored, the log is cut at [`UNSENT_BYTES`]; the judge then resumes
+//! from the windows and counts the slides that it skipped.
+
+use super::delta::Delta;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+
+/// Stored deltas are kept as long as all deltas take no more than this.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Most bytes of deltas of a partition that wait for the broker.
+const UNSENT_BYTES: usize = 16 << 20;
+
+/// A place in the deltas of a partition, as one claimant of the partition numbers them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPosition {
+    /// Epoch of the claimant.
+    pub epoch: i64,
+    /// Number of the next delta.
+    pub next: u64,
+}
+
+/// Deltas in a checkpoint. See the module.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DeltaBatch {
+    /// The checkpoint with which the claimant began; `None` if there was none, or none with deltas.
+    pub origin: Option<LogPosition>,
+    /// Number of the first delta.
+    pub from: u64,
+    /// Deltas, in order.
+    pub deltas: Vec<Delta>,
+    /// Predictions that wait for outcomes, by slot of their stream.
+    pub pending: Vec<(u32, u64)>,
+    /// When the oldest of them are mature, by model of the snapshot.
+    pub due_ms: Vec<Option<i64>>,
+}
+
+impl DeltaBatch {
+    /// Number of the delta that comes next.
+    pub fn next(&self) -> u64 {
+        self.from + self.deltas.len() as u64
+    }
+
+    /// How many of these deltas a reader has already that has read up to `read`; `None` if deltas between
+    /// are missing. `epoch` is that of the checkpoint. A reader that has read nothing misses nothing of a
+    /// batch that starts at the beginning.
+    pub fn known(&self, epoch: i64, read: Option<LogPosition>) -> Option<usize> {
+        let next = match read {
+            None => (self.origin.is_none() && self.from == 0).then_some(0)?,
+            Some(read) if read.epoch == epoch || Some(read) == self.origin => read.next,
+            Some(_) => return None,
+        };
+        let known = next.checked_sub(self.from)?;
+        (known <= self.deltas.len() as u64).then_some(known as usize)
+    }
+}
+
+/// Deltas that a judge elsewhere may not have yet. See the module.
+#[derive(Debug, Default)]
+pub struct DeltaLog {
+    origin: Option<LogPosition>,
+    /// Number of the first delta.
+    from: u64,
+    deltas: VecDeque<Delta>,
+    bytes: usize,
+    /// Deltas before this number are stored.
+    stored: u64,
+}
+
+impl DeltaLog {
+    /// The log of a partition that resumes from a checkpoint.
+    pub fn new(origin: Option<LogPosition>) -> DeltaLog {
+        let from = origin.map_or(0, |o| o.next);
+        DeltaLog {
+            origin,
+            from,
+            stored: from,
+            ..DeltaLog::default()
+        }
+    }
+
+    /// Takes deltas, in order.
+    pub fn extend(&mut self, deltas: impl IntoIterator<Item = Delta>) {
+        for delta in deltas {
+            self.bytes += delta.bytes();
+            self.deltas.push_back(delta);
+        }
+        self.trim();
+    }
+
+    fn trim(&mut self) {
+        while let Some(oldest) = self.deltas.front() {
+            let stored = self.from < self.stored;
+            let most = if stored { KEPT_BYTES } else { UNSENT_BYTES };
+            if self.bytes <= most {
+                break;
+            }
+            self.bytes -= oldest.bytes();
+            self.deltas.pop_front();
+            self.from += 1;
+        }
+    }
+
+    /// The deltas for a checkpoint.
+    pub fn batch(&self, pending: Vec<(u32, u64)>, due_ms: Vec<Option<i64>>) -> DeltaBatch {
+        DeltaBatch {
+            origin: self.origin,
+            from: self.from,
+            deltas: self.deltas.iter().cloned().collect(),
+            pending,
+            due_ms,
+        }
+    }
+
+    /// The deltas before `next` are stored.
+    pub fn stored_until(&mut self, next: u64) {
+        self.stored = self.stored.max(next);
+        self.trim();
+    }
+
+    /// Heap bytes held, approximately.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collect::Key;
+
+    fn batch(origin: Option<LogPosition>, from: u64, n: usize) -> DeltaBatch {
+        let delta = Delta::Correction {
+            key: Key::new("", "", ""),
+            start_ms: 0,
+            views: Vec::new(),
+        };
+        DeltaBatch {
+            origin,
+            from,
+            deltas: vec![delta; n],
+            ..DeltaBatch::default()
+        }
+    }
+
+    fn position(epoch: i64, next: u64) -> Option<LogPosition> {
+        Some(LogPosition { epoch, next })
+    }
+
+    #[test]
+    fn a_reader_continues_after_the_last_delta_that_it_has_or_learns_that_some_are_missing() {
+        let own = batch(None, 10, 5);
+        for (read, known) in [(10, Some(0)), (12, Some(2)), (15, Some(5))] {
+            assert_eq!(own.known(7, position(7, read)), known);
+        }
+        // Deltas are gone that were never read, or the checkpoint is older than what was read.
+        assert_eq!(own.known(7, position(7, 9)), None);
+        assert_eq!(own.known(7, position(7, 16)), None);
+        // From another claimant only where this one began with exactly that.
+        assert_eq!(own.known(7, position(6, 12)), None);
+        let taken = batch(position(6, 12), 12, 3);
+        assert_eq!(taken.known(7, position(6, 12)), Some(0));
+        assert_eq!(taken.known(7, position(6, 13)), None);
+        assert_eq!(taken.known(7, position(5, 12)), None);
+        // Nothing was read: all must be there.
+        assert_eq!(batch(None, 0, 4).known(7, None), Some(0));
+        assert_eq!(own.known(7, None), None);
+        assert_eq!(taken.known(7, None), None);
+    }
+}

@@ -1,0 +1,366 @@
+//! Both stages in one thread: records in, changes and reports out.
+//!
+//! Whenever the watermark passes the end of panes, inside the call that moved it, the [`Shard`] is drained
+//! and the [`Monitor`] judges, one step after the other even if many panes are due. So what is judged, and
+//! what is late, depends on the records alone and not on when anyone calls [`Engine::tick`]. The clock,
+//! as `now_ms` of `tick`, does two things only: it withdraws the values of streams without events, and it
+//! lets streams go that nobody uses.
+//!
+//! Always, after every call: records read equal the sum of the dispositions; all panes of a model before
+//! its watermark are sealed and judged; a snapshot taken now, restored and fed what comes after its
+//! offsets gives what this engine will give, bit for bit.
+
+use super::monitor::{Monitor, comparisons};
+use super::restore::{Fit, RestoreError, SegmentOf};
+use super::shard::{Batch, Shard};
+use super::snapshot::Snapshot;
+use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
+use crate::collect::{
+    Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
+};
+use crate::judge::{
+    AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
+};
+use crate::stats::sums::Sums;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A shard over all partitions, and the monitor that judges it. See the module.
+#[derive(Debug)]
+pub struct Engine {
+    shard: Shard,
+    monitor: Monitor,
+    /// Parts of the snapshot that were dropped, each with the reason.
+    dropped: Vec<String>,
+}
+
+impl Engine {
+    /// An engine without state.
+    pub fn new(plan: Plan) -> Engine {
+        Engine {
+            shard: Shard::new(plan.clone()),
+            monitor: Monitor::new(plan),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Takes a decoded record.
+    #[inline]
+    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        let end = self.shard.observe(origin, event);
+        if self.shard.due() {
+            self.seal();
+        }
+        end
+    }
+
+    /// Takes an outcome that came separately from its prediction.
+    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        let end = self.shard.label(origin, label);
+        if self.shard.due() {
+            self.seal();
+        }
+        end
+    }
+
+    /// Takes a record that could not be decoded.
+    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
+        self.shard.reject(origin, reason)
+    }
+
+    /// See [`Shard::next_row`].
+    pub fn next_row(&mut self, origin: Origin) {
+        self.shard.next_row(origin);
+    }
+
+    /// The partition has nothing more to read for now: it no longer holds others back.
+    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
+        self.shard.end_of_partition(source, partition);
+        self.seal();
+    }
+
+    /// A partition is to be read; returns the offset to seek to, where one is known.
+    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+        self.shard.assign(source, partition)
+    }
+
+    /// See [`Shard::rewind`].
+    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+        self.shard.rewind(source, partition, offset);
+    }
+
+    /// A partition is no longer read here.
+    pub fn revoke(&mut self, source: u16, partition: i32) {
+        self.shard.revoke(source, partition);
+    }
+
+    /// Seals and judges what the watermark has passed.
+    #[cold]
+    fn seal(&mut self) {
+        self.observe_activity();
+        while let Some(batch) = self.shard.drain() {
+            self.apply(batch);
+        }
+        self.monitor.settle();
+    }
+
+    fn apply(&mut self, batch: Batch) {
+        for delta in batch.deltas {
+            let source = delta.source();
+            let applied = self.monitor.apply(delta);
+            if let (Some(source), Some(lost)) = (source, applied) {
+                self.shard.count_no_cell(source, lost);
+            }
+        }
+        if let Some((model, until_ms)) = batch.sealed {
+            self.monitor.advance(model, until_ms);
+        }
+    }
+
+    fn observe_activity(&mut self) {
+        self.monitor.await_until(self.shard.due_ms());
+        self.monitor
+            .observe(self.shard.activity(), self.shard.vector_activity());
+    }
+
+    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
+    /// last call.
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        self.observe_activity();
+        self.shard.tick(now_ms);
+        self.monitor.tick(now_ms)
+    }
+
+    /// The input has ended: seals and judges everything. Returns all changes since the last tick.
+    pub fn finish(&mut self) -> Vec<Change> {
+        self.finish_by(i64::MAX)
+    }
+
+    /// The same where outcomes come separately and some may be missing: what would not be mature at the
+    /// newest event of all stays pending.
+    pub fn finish_mature(&mut self) -> Vec<Change> {
+        self.finish_by(self.shard.newest_ms().unwrap_or(i64::MIN))
+    }
+
+    fn finish_by(&mut self, newest_ms: i64) -> Vec<Change> {
+        self.observe_activity();
+        self.correct();
+        for model in 0..self.plan().models.len() {
+            let line_ms = self.shard.last_line_ms(model, newest_ms);
+            let mut at_ms = i64::MIN;
+            while at_ms < line_ms {
+                let batch = self.shard.seal(model, line_ms);
+                at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
+                self.apply(batch);
+            }
+            // Late outcomes of what was sealed last.
+            self.correct();
+            self.monitor.finish(model, line_ms);
+        }
+        self.monitor.settle();
+        self.monitor.take_changes()
+    }
+
+    /// Applies what late outcomes change.
+    fn correct(&mut self) {
+        let deltas = self.shard.take_corrections();
+        self.apply(Batch {
+            deltas,
+            sealed: None,
+        });
+    }
+
+    /// What judges.
+    pub fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
+    /// The accounts of false alarms.
+    pub fn ledger(&self) -> Vec<AccountReport> {
+        self.monitor.ledger()
+    }
+
+    /// The latest report of each stream.
+    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+        self.monitor.reports()
+    }
+
+    /// See [`Monitor::totals`].
+    pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
+        self.monitor.totals()
+    }
+
+    /// What can be said of versions that scored the same ids.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        comparisons(self.plan(), [self.shard.comparisons()].into_iter())
+    }
+
+    /// See [`Shard::pair_counts`].
+    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
+        self.shard.pair_counts()
+    }
+
+    /// Where every record went.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.shard.counters().clone();
+        self.monitor.add_counts_to(&mut counters);
+        counters
+    }
+
+    /// What is monitored.
+    pub fn plan(&self) -> &Plan {
+        self.monitor.plan()
+    }
+
+    /// Takes over what may change in a plan at run time: tests, tolerances and hold times from the next
+    /// judgement of each window on, caps at once. What else differs is left as it was.
+    pub fn reload(&mut self, new: &Plan) {
+        self.shard.reload(new);
+        self.monitor.reload(new);
+    }
+
+    /// See [`Shard::tap`].
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        self.shard.tap(room)
+    }
+
+    /// Parts of the snapshot that the plan no longer fits, each with the reason.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Times every evaluation from now on; see [`Engine::take_nanos`].
+    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+        self.monitor.time_by(stopwatch);
+    }
+
+    /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
+    pub fn take_nanos(&mut self) -> Vec<u64> {
+        self.monitor.take_nanos()
+    }
+
+    /// How far each partition was read.
+    pub fn partitions(&self) -> impl Iterator<Item = PartitionState> {
+        self.shard.partitions()
+    }
+
+    /// See [`Monitor::lateness_ms`].
+    pub fn lateness_ms(&self) -> i64 {
+        self.monitor.lateness_ms()
+    }
+
+    /// Panes held over all streams, open and sealed; one that two windows share counts for each.
+    pub fn panes(&self) -> usize {
+        self.shard.panes() + self.monitor.panes()
+    }
+
+    /// See [`Shard::frontier_ms`].
+    pub fn frontier_ms(&self) -> Option<i64> {
+        self.shard.frontier_ms()
+    }
+
+    /// The next offset of each partition that was read.
+    pub fn positions(&self) -> Vec<Origin> {
+        self.shard.positions()
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        self.shard.bytes() + self.monitor.bytes()
+    }
+
+    /// What happened in joins since the last call, to be written to their journals before the snapshot
+    /// that is taken next: without it the snapshot cannot be restored.
+    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
+        self.correct();
+        self.shard.take_journals()
+    }
+
+    /// Predictions that are retained for their outcomes, or for revisions.
+    pub fn retained(&self) -> usize {
+        self.shard.retained()
+    }
+
+    /// See [`Shard::spill_to`].
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
+        self.shard.spill_to(spills, shared_by);
+    }
+
+    /// See [`Shard::spill_some`].
+    pub fn spill_some(&mut self) -> bool {
+        self.shard.spill_some()
+    }
+
+    /// See [`Shard::fault`].
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.shard.fault()
+    }
+
+    /// See [`Shard::spilled`].
+    pub fn spilled(&self) -> (usize, usize) {
+        self.shard.spilled()
+    }
+
+    /// All state, to be restored by [`Engine::restore`]; where outcomes come separately, together with the
+    /// journals. See [`Engine::take_journals`].
+    pub fn snapshot(&self) -> Snapshot {
+        let mut snapshot = self.shard.snapshot();
+        self.monitor.save_to(&mut snapshot);
+        snapshot
+    }
+
+    /// An engine that resumes from a snapshot. Streams whose views, cells or windows are no longer those of
+    /// the plan are dropped, counted in `streams_dropped` and listed by [`Engine::dropped`].
+    pub fn restore(plan: Plan, s: Snapshot) -> Result<Engine, RestoreError> {
+        Engine::restore_joined(plan, s, &[])
+    }
+
+    /// The same with the journal segments that the snapshot marks, for each of its joins.
+    pub fn restore_joined(
+        plan: Plan,
+        s: Snapshot,
+        segments: &[Vec<Vec<u8>>],
+    ) -> Result<Engine, RestoreError> {
+        let joins = s.joins.clone();
+        let segment = segments_of(&joins, segments)?;
+        Engine::restore_spilling(plan, s, &segment, None)
+    }
+
+    /// The same with segments that are read one after the other, a place for the predictions that memory has
+    /// no room for, and the number of engines that share the memory. See [`Shard::spill_to`].
+    pub fn restore_spilling<'s>(
+        plan: Plan,
+        s: Snapshot,
+        segment: SegmentOf<'s, '_>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
+    ) -> Result<Engine, RestoreError> {
+        let fit = Fit::new(&plan, &s)?;
+        let shard = Shard::restore(plan.clone(), &s, &fit, segment, spills)?;
+        let monitor = Monitor::restore(plan, &s, &fit)?;
+        let mut dropped = monitor.dropped().to_vec();
+        dropped.extend_from_slice(shard.dropped());
+        Ok(Engine {
+            shard,
+            monitor,
+            dropped,
+        })
+    }
+}
+
+/// Reads journal segments that are at hand, for each of the joins.
+pub fn segments_of<'s>(
+    joins: &'s [JoinState],
+    segments: &'s [Vec<Vec<u8>>],
+) -> Result<impl Fn(&JoinState, usize) -> Result<Cow<'s, [u8]>, JournalError>, RestoreError> {
+    if segments.len() != joins.len() {
+        return Err(RestoreError::Corrupt(
+            "its join journals are missing".into(),
+        ));
+    }
+    Ok(move |state: &JoinState, mark: usize| {
+        let index = joins.iter().position(|j| j == state);
+        let bytes = index.and_then(|i| segments[i].get(mark));
+        let bytes = bytes.ok_or(JournalError::Torn)?;
+        Ok(Cow::Borrowed(bytes.as_slice()))
+    })
+}

@@ -1,0 +1,191 @@
+//! Which partitions verdicts wait for, where one process judges what others count.
+//!
+//! A partition is *covered* if its checkpoint holds all of its records that the broker has: verdicts do not
+//! wait for it, as one process does not wait for a partition that it has read to its end. A partition that
+//! is not covered holds all verdicts where its checkpoint is; a worker reads it, and its next checkpoint is
+//! on the way. If none comes for `missing_after`, the partition is *stale*, or *missing* if there never was
+//! a checkpoint: its worker is dead, frozen or cannot write. Verdicts then continue without it, and it is
+//! named, counted and alerted on. When it comes back, verdicts wait for it again, and what it brings is
+//! merged into the windows that hold it.
+//!
+//! How long topics are is asked after the checkpoints were read and before anything is judged: what came
+//! before the question is either in a checkpoint or holds the verdicts.
+
+use super::aggregator::At;
+use std::collections::BTreeMap;
+
+/// How up to date the checkpoint of a partition is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Freshness {
+    /// Its checkpoint holds all of its records.
+    Covered,
+    /// Another checkpoint is awaited.
+    Behind,
+    /// None came for too long.
+    Stale,
+    /// There is none, and there are records.
+    Missing,
+}
+
+/// What is known of a partition.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// When its checkpoint was written, where there is one; milliseconds since 1970.
+    pub written_ms: Option<i64>,
+    /// Since when another is awaited, by this machine's clock.
+    pub since_ms: i64,
+    /// Why its newest checkpoint cannot be used.
+    pub fault: Option<String>,
+    /// Records that no checkpoint in use holds.
+    pub uncovered: u64,
+}
+
+/// What a broker says of a partition of one topic, and its checkpoint of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// The oldest offset that is left, where it was asked.
+    pub begin: i64,
+    /// Where the log ends.
+    pub end: i64,
+    /// Up to where the checkpoint goes; `None` where it knows no record.
+    pub position: Option<i64>,
+    /// The checkpoint says that it was read to its end.
+    pub idle: bool,
+}
+
+impl Reach {
+    /// Records that the checkpoint does not hold.
+    pub fn uncovered(&self) -> u64 {
+        let from = match self.position {
+            Some(position) => position.max(self.begin),
+            // A reader begins where the log ended, and nothing came since.
+            None if self.idle => self.end,
+            None => self.begin,
+        };
+        (self.end - from).max(0).unsigned_abs()
+    }
+}
+
+/// All partitions that there should be. See the module.
+#[derive(Debug, Default)]
+pub struct PartitionLiveness {
+    known: BTreeMap<At, Known>,
+    /// How long a checkpoint is awaited, in milliseconds.
+    missing_after_ms: i64,
+}
+
+impl PartitionLiveness {
+    /// Without partitions.
+    pub fn new(missing_after_ms: i64) -> PartitionLiveness {
+        PartitionLiveness {
+            known: BTreeMap::new(),
+            missing_after_ms,
+        }
+    }
+
+    /// There is such a partition.
+    pub fn expect(&mut self, at: At, now_ms: i64) {
+        self.known.entry(at).or_insert_with(|| Known {
+            since_ms: now_ms,
+            ..Known::default()
+        });
+    }
+
+    /// A checkpoint of it came.
+    pub fn checkpoint_came(&mut self, at: At, written_ms: Option<i64>, now_ms: i64) {
+        self.expect(at, now_ms);
+        if let Some(known) = self.known.get_mut(&at) {
+            known.written_ms = Some(written_ms.unwrap_or(now_ms));
+            known.since_ms = now_ms;
+            known.fault = None;
+        }
+    }
+
+    /// One came that cannot be used.
+    pub fn refuse(&mut self, at: At, why: String, now_ms: i64) {
+        self.expect(at, now_ms);
+        if let Some(known) = self.known.get_mut(&at) {
+            known.fault = Some(why);
+        }
+    }
+
+    /// So many of its records are in no checkpoint.
+    pub fn set_uncovered(&mut self, at: At, uncovered: u64, now_ms: i64) {
+        if let Some(known) = self.known.get_mut(&at) {
+            if uncovered == 0 {
+                // No checkpoint is awaited.
+                known.since_ms = now_ms;
+            }
+            known.uncovered = uncovered;
+        }
+    }
+
+    /// All partitions, and how up to date each is.
+    pub fn all(&self, now_ms: i64) -> impl Iterator<Item = (At, &Known, Freshness)> {
+        self.known.iter().map(move |(at, known)| {
+            let late = now_ms.saturating_sub(known.since_ms) >= self.missing_after_ms;
+            let freshness = match (known.uncovered, late, known.written_ms) {
+                (0, ..) => Freshness::Covered,
+                (_, true, None) => Freshness::Missing,
+                (_, true, Some(_)) => Freshness::Stale,
+                (_, false, _) => Freshness::Behind,
+            };
+            (*at, known, freshness)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reach(position: Option<i64>, idle: bool) -> u64 {
+        let (begin, end) = (10, 30);
+        Reach {
+            begin,
+            end,
+            position,
+            idle,
+        }
+        .uncovered()
+    }
+
+    #[test]
+    fn records_between_checkpoint_and_end_are_uncovered() {
+        assert_eq!(reach(Some(30), true), 0);
+        // Read to its end as it was then is not read to its end.
+        assert_eq!(reach(Some(25), true), 5);
+        assert_eq!(reach(Some(5), false), 20);
+        assert_eq!(reach(None, false), 20);
+        assert_eq!(reach(None, true), 0);
+        // A topic that was cut is the worker's business.
+        assert_eq!(reach(Some(40), false), 0);
+    }
+
+    fn freshness(liveness: &PartitionLiveness, now_ms: i64) -> Freshness {
+        let mut all = liveness.all(now_ms);
+        all.next().expect("one").2
+    }
+
+    #[test]
+    fn a_partition_is_waited_for_until_no_checkpoint_came_for_too_long_and_again_when_one_comes() {
+        let mut liveness = PartitionLiveness::new(1000);
+        liveness.expect((0, 3), 0);
+        // An empty partition is not missing, however long it is empty.
+        liveness.set_uncovered((0, 3), 0, 50_000);
+        assert_eq!(freshness(&liveness, 50_000), Freshness::Covered);
+        liveness.set_uncovered((0, 3), 7, 50_500);
+        assert_eq!(freshness(&liveness, 50_900), Freshness::Behind);
+        assert_eq!(freshness(&liveness, 51_000), Freshness::Missing);
+        liveness.checkpoint_came((0, 3), Some(51_100), 51_200);
+        liveness.set_uncovered((0, 3), 2, 51_200);
+        assert_eq!(freshness(&liveness, 52_199), Freshness::Behind);
+        assert_eq!(freshness(&liveness, 52_200), Freshness::Stale);
+        liveness.set_uncovered((0, 3), 0, 52_300);
+        assert_eq!(freshness(&liveness, 52_300), Freshness::Covered);
+        // What was quiet for long is waited for as any other.
+        liveness.set_uncovered((0, 3), 0, 99_000);
+        liveness.set_uncovered((0, 3), 1, 99_100);
+        assert_eq!(freshness(&liveness, 99_900), Freshness::Behind);
+    }
+}

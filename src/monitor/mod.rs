@@ -1,0 +1,50 @@
+//! Floor 2: the two stages as two types, and every way to place them.
+//!
+//! A [`Shard`] counts the records of its partitions; a [`Monitor`] judges; a [`Delta`] is all that passes
+//! between them. Both are pure: no clock, no thread, no file, no broker.
+//!
+//! | placed as | what it is |
+//! |---|---|
+//! | one process | [`Engine`]: one shard over all partitions, and a monitor |
+//! | a process of a group | [`Shards`]: a shard and its windows for each partition, and a monitor |
+//! | a worker | [`Shards`] without a monitor; deltas leave in checkpoints ([`delta_log`]) |
+//! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
+//!
+//! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with [`pending`],
+//! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`shards`], [`delta_log`],
+//! [`aggregator`] and [`liveness`]; [`snapshot`] and [`restore`].
+//!
+//! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
+//! twice. Only where a partition may move does its shard keep windows of its own ([`retained`]), because
+//! its checkpoint must be complete.
+
+pub mod activity;
+pub mod aggregator;
+pub mod delta;
+pub mod delta_log;
+pub mod engine;
+pub mod liveness;
+#[expect(clippy::module_inception, reason = "the room is named after its stage")]
+pub mod monitor;
+pub mod pending;
+pub mod restore;
+pub mod retained;
+pub mod shard;
+pub mod shards;
+pub mod sink;
+pub mod snapshot;
+mod stakes;
+pub mod vector_counts;
+pub mod vector_windows;
+pub mod vectors;
+
+pub use crate::judge::{Caps, ModelPlan, Plan};
+pub use aggregator::Aggregator;
+pub use delta::Delta;
+pub use engine::Engine;
+pub use monitor::Monitor;
+pub use restore::RestoreError;
+pub use shard::Shard;
+pub use shards::{LocalShard, Shards};
+pub use sink::RecordSink;
+pub use snapshot::{Snapshot, VerdictState};

@@ -1,0 +1,950 @@
+//! The second stage: what is judged of the deltas of all shards.
+//!
+//! A monitor holds the windows, judges, detectors and alerts of all streams. It reads no record. Shards
+//! hand it [`Delta`]s; sealed panes wait as pending sums until [`Monitor::advance`] says that every shard
+//! has sealed them, and are then judged, stream by stream and pane by pane. Roll-ups are made here, of the
+//! sealed panes of their segments.
+//!
+//! ```text
+//!   shard ─► deltas ─┐                       ┌─► windows ─► verdicts, alerts, detectors
+//!   shard ─► deltas ─┼─► pending ─► advance ─┤
+//!   shard ─► deltas ─┘                       └─► roll-ups ─► windows ─► …
+//! ```
+//!
+//! Sums are integers, so the windows over any number of shards are, to the bit, those of one shard that
+//! had read all partitions. A shard that is behind, as one may be that has just come from another process,
+//! is merged into the panes that the windows hold already ([`crate::window::place`]).
+//!
+//! Always: every delta was applied once, or is in the windows that [`Monitor::absorb`] added. Apart from
+//! verdicts, alerts and detectors a monitor has nothing that the windows of all partitions do not have; so
+//! where partitions move, it is made again of these whenever one comes or goes ([`Monitor::rebuild`]).
+
+use super::activity::{Activity, StreamActivity};
+use super::delta::Delta;
+use super::pending::PendingPanes;
+use super::restore::{Fit, RestoreError};
+use super::retained::PartitionWindows;
+use super::snapshot::{ModelState, Snapshot, StreamState, VerdictState};
+use super::stakes;
+use super::vectors::{Vectors, VersionName, scalars};
+use crate::collect::{Counters, Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
+use crate::judge::family;
+use crate::judge::ledger::{Entry, stake_of};
+use crate::judge::{
+    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, DetectorState,
+    Judge, JudgeOptions, Ledger, ModelPlan, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
+    pane_of,
+};
+use crate::stats::sequential::Odds;
+use crate::stats::sums::Sums;
+use crate::stats::view::View;
+use crate::window::{Correction, PackError, Total};
+use std::sync::Arc;
+
+/// One stream, with a judge for each of its views.
+#[derive(Debug)]
+struct Stream {
+    model: usize,
+    key: Key,
+    part: Part,
+    newest_ms: i64,
+    /// Whether an event came since the last tick.
+    seen: bool,
+    /// The last tick that saw an event.
+    seen_ms: Option<i64>,
+    /// Predictions that wait for outcomes, over all shards.
+    waiting: u64,
+    /// Sealed panes that not all shards have passed.
+    pending: PendingPanes,
+    judges: Vec<Judge>,
+}
+
+impl Named for Stream {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+impl Stream {
+    fn new(model: usize, key: Key) -> Stream {
+        Stream {
+            model,
+            part: Part::of(key.segment()),
+            key,
+            newest_ms: i64::MIN,
+            seen: false,
+            seen_ms: None,
+            waiting: 0,
+            pending: PendingPanes::default(),
+            judges: Vec::new(),
+        }
+    }
+
+    fn is_of(&self, model: &str, version: &str) -> bool {
+        (self.key.model(), self.key.version()) == (model, version)
+    }
+}
+
+/// What a monitor has counted since it began.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    evaluations: u64,
+    streams_expired: u64,
+}
+
+/// What one partition contributes to a monitor that is made again.
+pub struct Contribution<'a> {
+    /// Up to where its models are sealed.
+    pub sealed_until_ms: Vec<i64>,
+    /// Its streams.
+    pub streams: Vec<StreamActivity<'a>>,
+    /// Its versions with vector views.
+    pub versions: Vec<Activity<VersionName<'a>>>,
+    /// Its windows.
+    pub windows: &'a PartitionWindows,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Monitor {
+    plan: Plan,
+    streams: Slots<Stream>,
+    /// Up to where the panes of each model are sealed and judged.
+    sealed_until_ms: Vec<i64>,
+    /// Vector views of versions.
+    vectors: Vectors,
+    changes: Vec<Change>,
+    /// What the detectors may stake.
+    ledger: Ledger,
+    /// Bets of the detectors, by model.
+    odds: Vec<Option<Arc<Odds>>>,
+    stopwatch: Option<Stopwatch>,
+    /// When the oldest predictions of any shard are mature, by model.
+    due_ms: Vec<Option<i64>>,
+    /// Models that were sealed since the last call of [`Monitor::settle`].
+    unsettled: Vec<bool>,
+    counts: Counts,
+    /// Parts of the snapshot that were dropped, each with the reason.
+    dropped: Vec<String>,
+}
+
+impl Monitor {
+    /// A monitor that has judged nothing.
+    pub fn new(plan: Plan) -> Monitor {
+        let models = plan.models.len();
+        Monitor {
+            ledger: Ledger::new(&plan.models),
+            odds: plan.models.iter().map(odds).collect(),
+            plan,
+            streams: Slots::default(),
+            sealed_until_ms: vec![i64::MIN; models],
+            vectors: Vectors::default(),
+            changes: Vec::new(),
+            stopwatch: None,
+            due_ms: vec![None; models],
+            unsettled: vec![false; models],
+            counts: Counts::default(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Forgets what shards wait for, before the activity of all of them is observed; `due_ms` says for
+    /// each model when the oldest prediction of any shard is mature.
+    pub fn await_until(&mut self, due_ms: Vec<Option<i64>>) {
+        self.streams.iter_mut().for_each(|(_, s)| s.waiting = 0);
+        self.due_ms = due_ms;
+    }
+
+    /// Takes what a shard says of its streams besides their sums.
+    pub fn observe<'a>(
+        &mut self,
+        streams: impl Iterator<Item = StreamActivity<'a>>,
+        versions: impl Iterator<Item = Activity<VersionName<'a>>>,
+    ) {
+        for a in streams {
+            let slot = match self.streams.find(&a.of.names()) {
+                None if a.begins => self.find_or_begin(a.of),
+                known => known,
+            };
+            if let Some(ours) = slot.and_then(|slot| self.streams.get_mut(slot)) {
+                ours.seen |= a.seen;
+                ours.seen_ms = ours.seen_ms.max(a.seen_ms);
+                ours.newest_ms = ours.newest_ms.max(a.newest_ms);
+                ours.waiting += a.pending;
+            }
+        }
+        for a in versions {
+            self.vectors.observe(&self.plan, &a);
+        }
+    }
+
+    /// Takes a delta; answers for how many vector views there was no cell, or `None` where the delta does
+    /// not fit the plan.
+    pub fn apply(&mut self, delta: Delta) -> Option<u64> {
+        match delta {
+            Delta::Pane {
+                key,
+                newest_ms,
+                pane,
+            } => self.apply_pane(&key, newest_ms, &pane).map(|()| 0),
+            Delta::Correction {
+                key,
+                start_ms,
+                views,
+            } => {
+                let grid = self.plan.serving(key.model())?.grid;
+                let unpack = views.iter().map(|c| c.unpack(start_ms, grid));
+                let corrections: Result<Vec<Correction>, PackError> = unpack.collect();
+                self.apply_corrections(&key, start_ms, &corrections.ok()?);
+                Some(0)
+            }
+            Delta::Vector {
+                stream,
+                newest_ms,
+                pane,
+            } => {
+                let line_ms = &self.sealed_until_ms;
+                let vectors = &mut self.vectors;
+                let fits = vectors.apply(&self.plan, &stream, newest_ms, &pane, line_ms);
+                fits.map(|()| 0)
+            }
+            Delta::Late { key, late } => {
+                let name = VersionName::of_key(&key);
+                Some(self.vectors.revise(&self.plan, name, &late))
+            }
+        }
+    }
+
+    fn apply_pane(&mut self, key: &Key, newest_ms: i64, pane: &PaneDelta) -> Option<()> {
+        let slot = self.find_or_begin(key)?;
+        let stream = self.streams.get_mut(slot)?;
+        stream.seen = true;
+        stream.newest_ms = stream.newest_ms.max(newest_ms);
+        let model = stream.model;
+        if pane.start_ms >= self.sealed_until_ms[model] {
+            stream.pending.merge(pane, self.plan.models[model].grid);
+        } else {
+            self.place(slot, pane);
+        }
+        Some(())
+    }
+
+    /// A pane that the watermark has passed goes where its stretch of time is held.
+    fn place(&mut self, slot: usize, pane: &PaneDelta) {
+        for slot in self.with_rollup(slot) {
+            self.make_judges(slot);
+            if let Some(stream) = self.streams.get_mut(slot) {
+                let line_ms = self.sealed_until_ms[stream.model];
+                for (view, judge) in stream.judges.iter_mut().enumerate() {
+                    // Sums that do not fit stay out, as those of a pane that no window holds.
+                    let _ = judge.place(&pane_of(pane, view), line_ms);
+                }
+            }
+        }
+    }
+
+    fn apply_corrections(&mut self, key: &Key, start_ms: i64, corrections: &[Correction]) {
+        let Some(slot) = self.streams.find(&key.names()) else {
+            return;
+        };
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        let model = stream.model;
+        if start_ms >= self.sealed_until_ms[model] {
+            let grid = self.plan.models[model].grid;
+            stream.pending.correct(corrections, grid);
+            return;
+        }
+        for slot in self.with_rollup(slot) {
+            let judges = self.streams.get_mut(slot).map(|s| s.judges.iter_mut());
+            for (judge, correction) in judges.into_iter().flatten().zip(corrections) {
+                // A pane that cannot be corrected belongs to no window any more.
+                let _ = judge.correct(correction);
+            }
+        }
+    }
+
+    /// Seals and judges the panes of a model up to the line, which all shards have passed.
+    pub fn advance(&mut self, model: usize, line_ms: i64) {
+        let from_ms = self.sealed_until_ms[model];
+        for (slot, newest_ms) in self.slots_of(model) {
+            self.make_judges_at(slot, newest_ms);
+            self.seal(slot, from_ms, line_ms);
+        }
+        self.vectors
+            .seal(&self.plan, model, (from_ms, line_ms), &mut self.changes);
+        self.sealed_until_ms[model] = from_ms.max(line_ms);
+        self.unsettled[model] = true;
+    }
+
+    /// Walks the panes of a stream from `from_ms` to the line. A stretch without panes is walked too while
+    /// windows empty themselves in it, and skipped once they are empty.
+    fn seal(&mut self, slot: usize, from_ms: i64, line_ms: i64) {
+        let rollup = self.rollup_of(slot);
+        let mut at_ms = from_ms;
+        while at_ms < line_ms {
+            let Some(stream) = self.streams.get_mut(slot) else {
+                break;
+            };
+            if !stream.judges.iter().any(Judge::moves) {
+                match stream.pending.oldest_ms() {
+                    Some(oldest) if oldest < line_ms => at_ms = oldest,
+                    _ => break,
+                }
+            }
+            let plan = &self.plan.models[stream.model];
+            let end_ms = at_ms + plan.ladder.pane_ms;
+            let sealed = stream.pending.take(end_ms);
+            for (view, judge) in stream.judges.iter_mut().enumerate() {
+                let pane = sealed.as_ref().map(|d| pane_of(d, view));
+                judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
+            }
+            let newest_ms = stream.newest_ms;
+            if let (Some(pane), Some(rollup)) = (sealed, rollup)
+                && let Some(rollup) = self.streams.get_mut(rollup)
+            {
+                rollup.newest_ms = rollup.newest_ms.max(newest_ms);
+                rollup.pending.merge(&pane, plan.grid);
+            }
+            at_ms = end_ms;
+        }
+    }
+
+    /// After panes were judged: adjusts the p-values of class views for each other, and looks which streams
+    /// are called among all that are watched.
+    pub fn settle(&mut self) {
+        for model in 0..self.plan.models.len() {
+            if std::mem::take(&mut self.unsettled[model]) {
+                self.adjust_families(model);
+            }
+        }
+        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+        let made: u64 = judges.map(Judge::take_evaluations).sum();
+        self.counts.evaluations += made + self.vectors.take_evaluations();
+        self.call();
+    }
+
+    fn adjust_families(&mut self, model: usize) {
+        let plan = &self.plan.models[model];
+        let classes = plan.views.iter().filter(|v| matches!(v, View::Class(_)));
+        if classes.count() < 2 {
+            return;
+        }
+        let alpha = plan.judge.evaluation.tcal.alpha;
+        for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
+            family::adjust_all(&mut stream.judges, alpha);
+        }
+    }
+
+    /// The input has ended at the line: judges every window as it stands.
+    pub fn finish(&mut self, model: usize, line_ms: i64) {
+        for (slot, newest_ms) in self.slots_of(model) {
+            self.make_judges_at(slot, newest_ms);
+            let options = &self.plan.models[model].judge;
+            let judges = self.streams.get_mut(slot).map(|s| s.judges.iter_mut());
+            for judge in judges.into_iter().flatten() {
+                judge.finish(line_ms, options, &mut self.changes);
+            }
+        }
+        self.vectors
+            .finish(&self.plan, model, line_ms, &mut self.changes);
+        self.unsettled[model] = true;
+    }
+
+    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
+    /// last call.
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        self.observe_rollups();
+        for slot in 0..self.streams.len() {
+            self.tick_stream(slot, now_ms);
+        }
+        self.vectors.tick(&self.plan, now_ms, &mut self.changes);
+        self.take_changes()
+    }
+
+    fn tick_stream(&mut self, slot: usize, now_ms: i64) {
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        if std::mem::take(&mut stream.seen) || stream.seen_ms.is_none() {
+            stream.seen_ms = Some(now_ms);
+        }
+        let quiet_ms = now_ms.saturating_sub(stream.seen_ms.unwrap_or(now_ms));
+        let (model, waits) = (stream.model, stream.waiting > 0);
+        if quiet_ms >= self.plan.caps.expire_after_ms && !waits && self.may_expire(slot) {
+            self.expire(slot, now_ms);
+            return;
+        }
+        self.make_judges(slot);
+        let due_ms = self.due_ms[model].filter(|_| waits);
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        if let Some(due_ms) = due_ms {
+            let name = VersionName::of_key(&stream.key);
+            self.vectors.await_until(&self.plan, name, due_ms);
+        }
+        let options = &self.plan.models[model].judge;
+        for judge in &mut stream.judges {
+            judge.awaits(due_ms);
+            if quiet_ms >= options.stale_after_ms {
+                judge.withdraw(now_ms, options, &mut self.changes);
+            }
+        }
+    }
+
+    /// Lets roll-ups know what their segments have seen and wait for.
+    fn observe_rollups(&mut self) {
+        let rollups = self.streams.iter_mut();
+        for (_, rollup) in rollups.filter(|(_, s)| s.part == Part::RollUp) {
+            rollup.waiting = 0;
+        }
+        for slot in 0..self.streams.len() {
+            let Some(rollup) = self.rollup_of(slot) else {
+                continue;
+            };
+            let said = self.streams.get(slot);
+            let said = said.map(|s| (s.seen, s.newest_ms, s.waiting));
+            if let (Some((seen, newest_ms, waiting)), Some(rollup)) =
+                (said, self.streams.get_mut(rollup))
+            {
+                rollup.seen |= seen;
+                rollup.newest_ms = rollup.newest_ms.max(newest_ms);
+                rollup.waiting += waiting;
+            }
+        }
+    }
+
+    /// Whether a stream may be let go: a roll-up only without segments.
+    fn may_expire(&self, slot: usize) -> bool {
+        let rollup = self.streams.get(slot);
+        let Some(rollup) = rollup.filter(|s| s.part == Part::RollUp) else {
+            return true;
+        };
+        let (model, version) = (rollup.key.model(), rollup.key.version());
+        let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
+        !others.any(|(_, s)| s.is_of(model, version))
+    }
+
+    /// Lets a stream go; what its detectors staked stays in the ledger.
+    fn expire(&mut self, slot: usize, now_ms: i64) {
+        let Some(stream) = self.streams.remove(slot) else {
+            return;
+        };
+        let plan = &self.plan.models[stream.model];
+        self.counts.streams_expired += scalars(plan).count() as u64;
+        for mut judge in stream.judges {
+            judge.leave(now_ms, &plan.judge, &mut self.changes);
+            if let Some(d) = judge.detector() {
+                let budget = d.options().budget.to_string();
+                self.ledger
+                    .keep(&d.options().account, &budget, d.staked(), d.alarms());
+                self.ledger.close(stream.model, d.number());
+            }
+        }
+    }
+
+    /// What happened since the last call or tick.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+        judges.for_each(Judge::report_detector);
+        std::mem::take(&mut self.changes)
+    }
+
+    /// The slot of a stream, begun if need be whatever the caps say: a shard has let its events in.
+    fn find_or_begin(&mut self, key: &Key) -> Option<usize> {
+        if let Some(slot) = self.streams.find(&key.names()) {
+            return Some(slot);
+        }
+        let model = self.plan.serves(key.model())?;
+        let slot = self.streams.insert(Stream::new(model, key.clone()));
+        self.make_rollup(model, key);
+        Some(slot)
+    }
+
+    /// The roll-up over a stream, where it should have one and has not.
+    fn make_rollup(&mut self, model: usize, key: &Key) {
+        let rollup = Key::new(key.model(), key.version(), ROLL_UP);
+        if self.plan.models[model].segmenting.rollup && self.streams.find(&rollup.names()).is_none()
+        {
+            self.streams.insert(Stream::new(model, rollup));
+        }
+    }
+
+    /// The slot of the roll-up over a stream.
+    fn rollup_of(&self, slot: usize) -> Option<usize> {
+        let stream = self.streams.get(slot)?;
+        if !self.plan.models[stream.model].segmenting.rollup || stream.part == Part::RollUp {
+            return None;
+        }
+        let (model, version) = (stream.key.model(), stream.key.version());
+        self.streams.find(&Names::new(model, version, ROLL_UP))
+    }
+
+    fn with_rollup(&self, slot: usize) -> impl Iterator<Item = usize> + use<> {
+        [Some(slot), self.rollup_of(slot)].into_iter().flatten()
+    }
+
+    /// Slots of a model with their newest event time, roll-ups last: they seal what the others merged.
+    fn slots_of(&self, model: usize) -> Vec<(usize, i64)> {
+        let of = |rollups: bool| {
+            let streams = self.streams.iter().filter(move |(_, s)| s.model == model);
+            let wanted = streams.filter(move |(_, s)| (s.part == Part::RollUp) == rollups);
+            wanted.map(|(slot, s)| (slot, s.newest_ms))
+        };
+        of(false).chain(of(true)).collect()
+    }
+
+    fn make_judges(&mut self, slot: usize) {
+        if let Some(newest_ms) = self.streams.get(slot).map(|s| s.newest_ms) {
+            self.make_judges_at(slot, newest_ms);
+        }
+    }
+
+    /// The judges of a stream, made on first use, with its newest event time.
+    fn make_judges_at(&mut self, slot: usize, newest_ms: i64) {
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        if stream.judges.is_empty() {
+            let model = stream.model;
+            let odds = self.odds[model].as_ref();
+            let number = odds.map_or(0, |_| self.ledger.open(model));
+            stream.judges = judges_for(&self.plan.models[model], odds, &stream.key, number);
+            for judge in &mut stream.judges {
+                judge.time_by(self.stopwatch);
+            }
+        }
+        stream.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+    }
+
+    fn judges(&self) -> impl Iterator<Item = &Judge> {
+        self.streams.iter().flat_map(|(_, s)| &s.judges)
+    }
+
+    /// The accounts of false alarms.
+    pub fn ledger(&self) -> Vec<AccountReport> {
+        self.ledger.report(&self.entries())
+    }
+
+    /// The streams that have a detector, as the ledger sees them.
+    fn entries(&self) -> Vec<Entry<'_>> {
+        let of = |s: &'_ Stream| s.model;
+        let mut all = Vec::new();
+        for (_, stream) in self.streams.iter() {
+            let watched = stream.judges.iter();
+            let watched = watched.filter_map(|j| Some((j, j.detector()?)));
+            all.extend(watched.map(|(judge, detector)| Entry {
+                model: of(stream),
+                id: &judge.report().id,
+                detector,
+            }));
+        }
+        all
+    }
+
+    /// Looks which streams are called among all that are watched.
+    fn call(&mut self) {
+        let entries = self.entries();
+        let newest_ms = entries.iter().filter_map(|e| e.detector.at_ms()).max();
+        let called = self.ledger.called(&entries);
+        let Some(at_ms) = newest_ms else { return };
+        // In the order of the entries.
+        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+        let watched = judges.filter(|j| j.detector().is_some());
+        for (judge, called) in watched.zip(called) {
+            judge.call(called, at_ms);
+        }
+    }
+
+    /// The latest report of each stream.
+    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
+        self.judges()
+            .map(Judge::report)
+            .chain(self.vectors.reports())
+    }
+
+    /// The sums of the panes that every window of every stream of scores holds, with its report; less than the
+    /// report's where a pane was dropped after the judgement.
+    pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
+        self.judges().flat_map(|judge| {
+            let id = &judge.report().id;
+            (0..judge.report().windows.len()).filter_map(move |i| match judge.total(i) {
+                Ok((report, Total::Scores(sums))) => Some((id, report, sums)),
+                _ => None,
+            })
+        })
+    }
+
+    /// Adds what was judged, and which streams were let go, to the counters of records.
+    pub fn add_counts_to(&self, counters: &mut Counters) {
+        counters.evaluations += self.counts.evaluations;
+        counters.streams_expired += self.counts.streams_expired;
+    }
+
+    /// What is monitored.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Takes over what may change in a plan at run time. See
+    /// [`Engine::reload`](super::Engine::reload).
+    pub fn reload(&mut self, new: &Plan) {
+        for model in &mut self.plan.models {
+            let Some(theirs) = new.models.iter().find(|m| m.name == model.name) else {
+                continue;
+            };
+            let sampling = model.judge.evaluation.sampling;
+            model.judge = JudgeOptions {
+                detector: model.judge.detector.take(),
+                compare: model.judge.compare.take(),
+                kernel: model.judge.kernel,
+                ..theirs.judge.clone()
+            };
+            // The sums hold scores that were carried by it.
+            model.judge.evaluation.sampling = sampling;
+            model.segmenting.max = theirs.segmenting.max;
+            model.segmenting.other = theirs.segmenting.other;
+        }
+        self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
+        self.plan.caps.streams_max = new.caps.streams_max;
+        self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
+    }
+
+    /// Times every evaluation from now on; see [`Monitor::take_nanos`].
+    pub fn time_by(&mut self, stopwatch: Stopwatch) {
+        self.stopwatch = Some(stopwatch);
+        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+        judges.for_each(|judge| judge.time_by(Some(stopwatch)));
+        self.vectors.time_by(stopwatch);
+    }
+
+    /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
+    pub fn take_nanos(&mut self) -> Vec<u64> {
+        let mut all = Vec::new();
+        if self.stopwatch.is_some() {
+            let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
+            judges.for_each(|judge| judge.take_nanos(&mut all));
+            self.vectors.take_nanos(&mut all);
+        }
+        all
+    }
+
+    /// The lateness of the model that allows most: what is older than a partition's newest event by more
+    /// is complete for every model.
+    pub fn lateness_ms(&self) -> i64 {
+        let lateness = self.plan.models.iter().map(|m| m.ladder.lateness_ms);
+        lateness.max().unwrap_or(0)
+    }
+
+    /// Up to where the panes of each model are sealed and judged.
+    pub fn sealed_until_ms(&self) -> &[i64] {
+        &self.sealed_until_ms
+    }
+
+    /// Panes held over all streams; one that two windows share counts for each.
+    pub fn panes(&self) -> usize {
+        let views = |s: &Stream| scalars(&self.plan.models[s.model]).count();
+        let streams = self.streams.iter();
+        let pending: usize = streams.map(|(_, s)| s.pending.len() * views(s)).sum();
+        let sealed = self.judges().map(|j| j.windows().panes());
+        pending + sealed.sum::<usize>() + self.vectors.panes()
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        let stream = |s: &Stream| s.key.bytes() + s.pending.bytes();
+        let streams = self.streams.iter().map(|(_, s)| stream(s));
+        let odds = self.odds.iter().flatten().map(|o| o.bytes());
+        self.streams.bytes()
+            + streams.sum::<usize>()
+            + self.judges().map(Judge::bytes).sum::<usize>()
+            + self.vectors.bytes()
+            + odds.sum::<usize>()
+    }
+
+    /// Streams of the snapshot that the plan no longer fits, each with the reason.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Adds all state to the snapshot of the shard, or to an empty one.
+    pub fn save_to(&self, snapshot: &mut Snapshot) {
+        if snapshot.models.is_empty() {
+            let models = self.plan.models.iter().zip(&self.sealed_until_ms);
+            let models = models.map(|(m, until)| ModelState::new(m, *until));
+            snapshot.models = models.collect();
+        }
+        let mut known = Slots::<KnownStream>::default();
+        for state in &snapshot.streams {
+            let key = Key::new(&state.name, &state.version, &state.segment);
+            known.insert(KnownStream(key));
+        }
+        for (_, stream) in self.streams.iter() {
+            let at = known.find(&stream.key.names()).unwrap_or_else(|| {
+                snapshot.streams.push(StreamState {
+                    model: stream.model as u32,
+                    newest_ms: stream.newest_ms,
+                    seen_ms: stream.seen_ms,
+                    ..StreamState::new(&stream.key)
+                });
+                snapshot.streams.len() - 1
+            });
+            let state = &mut snapshot.streams[at];
+            state.pending = stream.pending.state();
+            state.judges = stream.judges.iter().map(Judge::state).collect();
+        }
+        self.vectors.save_to(&mut snapshot.vectors);
+        snapshot.ledger = self.ledger.state(&self.plan.models);
+        self.add_counts_to(&mut snapshot.counters);
+    }
+
+    /// A monitor that resumes from a snapshot.
+    pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<Monitor, RestoreError> {
+        let mut monitor = Monitor::new(plan);
+        monitor.dropped.clone_from(&fit.dropped);
+        for (model, line_ms) in fit.sealed_until_ms(s) {
+            monitor.sealed_until_ms[model] = line_ms;
+        }
+        monitor.ledger.restore(&monitor.plan.models, &s.ledger);
+        for state in &s.streams {
+            match fit.model_of(&monitor.plan, state) {
+                Some(model) => monitor.restore_stream(model, state)?,
+                None => {
+                    let gone = state.judges.iter().filter_map(|j| j.detector.as_ref());
+                    gone.for_each(|d| stakes::keep(&mut monitor.ledger, d));
+                }
+            }
+        }
+        for state in &s.vectors {
+            let Some(model) = fit.model_of_version(&monitor.plan, state) else {
+                continue;
+            };
+            let restored = monitor.vectors.restore(&monitor.plan, model, state);
+            if restored.is_none() {
+                monitor.dropped.push(state.of_another_shape());
+            }
+        }
+        let streams = monitor.streams.iter();
+        let keys: Vec<_> = streams.map(|(_, s)| (s.model, s.key.clone())).collect();
+        // Roll-ups that the plan wants and the snapshot had not begin now.
+        keys.iter()
+            .for_each(|(model, key)| monitor.make_rollup(*model, key));
+        (0..monitor.plan.models.len()).for_each(|model| monitor.adjust_families(model));
+        Ok(monitor)
+    }
+
+    fn restore_stream(&mut self, model: usize, s: &StreamState) -> Result<(), RestoreError> {
+        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
+        let plan = &self.plan.models[model];
+        let key = Key::new(&s.name, &s.version, &s.segment);
+        let mut stream = Stream::new(model, key);
+        (stream.newest_ms, stream.seen_ms) = (s.newest_ms, s.seen_ms);
+        let views = scalars(plan).count();
+        let pending = s.pending.clone();
+        let restored = stream.pending.restore(pending, views, plan.grid);
+        restored.map_err(corrupt)?;
+        let number = stakes::number_of(&mut self.ledger, plan, model, s);
+        let odds = self.odds[model].as_ref();
+        stream.judges = judges_for(plan, odds, &stream.key, number);
+        if !s.judges.is_empty() {
+            if s.judges.len() != views {
+                return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
+            }
+            for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
+                let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
+                if let Some(other) = other {
+                    stakes::keep(&mut self.ledger, &other);
+                }
+                judge.seen(s.newest_ms);
+            }
+        }
+        self.streams.insert(stream);
+        Ok(())
+    }
+
+    /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.
+    /// It stands at the furthest line of all and judges from the next slides on; until then it shows what
+    /// was judged last.
+    pub fn rebuild(
+        old: &Monitor,
+        parts: &[Contribution<'_>],
+        verdicts: &[VerdictState],
+    ) -> Monitor {
+        let mut monitor = Monitor::new(old.plan.clone());
+        let models = &monitor.plan.models;
+        monitor.ledger.restore(models, &old.ledger.state(models));
+        if let Some(stopwatch) = old.stopwatch {
+            monitor.time_by(stopwatch);
+        }
+        monitor.sealed_until_ms.clone_from(&old.sealed_until_ms);
+        for part in parts {
+            for (ours, theirs) in monitor
+                .sealed_until_ms
+                .iter_mut()
+                .zip(&part.sealed_until_ms)
+            {
+                *ours = (*ours).max(*theirs);
+            }
+        }
+        parts.iter().for_each(|part| monitor.absorb(part));
+        monitor.restore_verdicts(verdicts);
+        monitor
+    }
+
+    /// Adds the windows of a partition, none of whose lines is beyond ours.
+    fn absorb(&mut self, part: &Contribution<'_>) {
+        for a in &part.streams {
+            let Some(slot) = self.find_or_begin(a.of) else {
+                continue;
+            };
+            if let Some(stream) = self.streams.get_mut(slot) {
+                stream.newest_ms = stream.newest_ms.max(a.newest_ms);
+                stream.seen_ms = stream.seen_ms.max(a.seen_ms);
+            }
+            let windows = part.windows.of(a.of).unwrap_or_default();
+            for slot in self.with_rollup(slot) {
+                self.make_judges(slot);
+                let Some(stream) = self.streams.get_mut(slot) else {
+                    continue;
+                };
+                let line_ms = self.sealed_until_ms[stream.model];
+                for (judge, windows) in stream.judges.iter_mut().zip(windows) {
+                    // Sums that do not fit stay out, as above.
+                    let _ = judge.absorb(windows, line_ms);
+                }
+            }
+        }
+        for a in &part.versions {
+            let begins = Activity { begins: true, ..*a };
+            self.vectors.observe(&self.plan, &begins);
+        }
+        for windows in part.windows.versions() {
+            self.vectors
+                .absorb(&self.plan, windows, &self.sealed_until_ms);
+        }
+    }
+
+    /// Verdicts, alerts and detectors of the streams for whose model and version `of` says so.
+    pub fn verdicts(&self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
+        // A roll-up goes with any of its segments.
+        let of = |id: &StreamId| of(&id.model, &id.version);
+        let judges = self.judges().chain(self.vectors.judges());
+        let wanted = judges.filter(|j| of(&j.report().id));
+        let verdicts = wanted.map(|j| VerdictState {
+            stream: j.report().id.clone(),
+            windows: j.memories(),
+            detector: j.detector().map(Detector::state),
+            alert: j.alert(),
+            told: None,
+        });
+        verdicts.collect()
+    }
+
+    /// Takes over verdicts, alerts and detectors for the streams that there are; the later ones where two
+    /// are given.
+    fn restore_verdicts(&mut self, all: &[VerdictState]) {
+        let latest = |id: &StreamId| {
+            let mine = all.iter().filter(|v| v.stream == *id);
+            mine.cloned().reduce(VerdictState::later)
+        };
+        for slot in 0..self.streams.len() {
+            let Some(stream) = self.streams.get(slot) else {
+                continue;
+            };
+            let judges = stream.judges.iter();
+            let known: Vec<_> = judges.map(|j| latest(&j.report().id)).collect();
+            let detector = known.iter().flatten().find_map(|m| m.detector.as_ref());
+            if let Some(before) = detector {
+                self.renumber(slot, before);
+            }
+            let Some(stream) = self.streams.get_mut(slot) else {
+                continue;
+            };
+            let options = &self.plan.models[stream.model].judge;
+            for (judge, known) in stream.judges.iter_mut().zip(known) {
+                let Some(known) = known else { continue };
+                // Of another ladder, they say nothing about these windows.
+                let _ = judge.remember(&known.windows, known.alert, options);
+                let other = judge.restore_detector(known.detector, options);
+                if let Ok(Some(other)) = other {
+                    stakes::keep(&mut self.ledger, &other);
+                }
+            }
+        }
+        for (judge, options) in self.vectors.judges_with(&self.plan) {
+            if let Some(known) = latest(&judge.report().id) {
+                let _ = judge.remember(&known.windows, known.alert, options);
+            }
+        }
+        (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
+    }
+
+    /// Lets the detectors of a stream begin under the number that they had, while it is free.
+    fn renumber(&mut self, slot: usize, before: &DetectorState) {
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        let (model, plan) = (stream.model, &self.plan.models[stream.model]);
+        let mut watched = stream.judges.iter().filter_map(Judge::detector);
+        let (Some(odds), Some(options), Some(now)) =
+            (&self.odds[model], &plan.judge.detector, watched.next())
+        else {
+            return;
+        };
+        self.ledger.close(model, now.number());
+        let number = stakes::come_back(&mut self.ledger, options, model, before);
+        let share = stake_of(options, plan, number);
+        for judge in &mut stream.judges {
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
+        }
+    }
+}
+
+/// What can be said of versions that scored the same ids, over all shards.
+pub fn comparisons<'s>(
+    plan: &Plan,
+    shards: impl Iterator<Item = &'s [Comparisons]> + Clone,
+) -> Vec<ComparisonReport> {
+    let models = plan.models.iter().enumerate();
+    let compared = models.filter_map(|(i, m)| Some((i, m.judge.compare.as_ref()?)));
+    let of = |(i, options): (usize, &CompareOptions)| {
+        let mut all = Comparisons::default();
+        let theirs = shards.clone().filter_map(|s| s.get(i));
+        theirs.for_each(|theirs| all.merge(theirs));
+        all.reports(options.alpha).collect::<Vec<_>>()
+    };
+    compared.flat_map(of).collect()
+}
+
+/// A stream that a snapshot has already.
+struct KnownStream(Key);
+
+impl Named for KnownStream {
+    fn key(&self) -> &Key {
+        &self.0
+    }
+}
+
+fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
+    m.judge.detector.as_ref().map(|d| d.odds(m.grid))
+}
+
+fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key, number: u64) -> Vec<Judge> {
+    let judge = |view: View| {
+        let id = StreamId {
+            model: key.model().to_owned(),
+            version: key.version().to_owned(),
+            segment: key.segment().to_owned(),
+            view,
+        };
+        let mut judge = Judge::new(id, &plan.ladder, plan.grid);
+        if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
+            let share = stake_of(options, plan, number);
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
+        }
+        judge
+    };
+    scalars(plan).map(judge).collect()
+}

@@ -1,0 +1,107 @@
+//! What of a snapshot still fits the plan, and why a snapshot cannot be restored.
+//!
+//! Restoring checks every part against the plan. A stream that no longer fits is dropped and named, and
+//! what cannot be a snapshot of this program is an error; nothing is taken for something else.
+
+use super::snapshot::{ModelState, Snapshot, StreamState, VersionState};
+use crate::collect::ROLL_UP;
+use crate::collect::join::{JoinState, JournalError, SpillError};
+use crate::judge::Plan;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Reads a segment of a snapshot's journals, by its place among the marks.
+pub type SegmentOf<'s, 'f> = &'f dyn Fn(&JoinState, usize) -> Result<Cow<'s, [u8]>, JournalError>;
+
+/// Why a snapshot cannot be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestoreError {
+    /// A part of the snapshot contradicts another, or the packed sums of a stream do not unpack.
+    Corrupt(String),
+    /// The store of predictions that memory has no room for failed.
+    Spill(SpillError),
+}
+
+impl fmt::Display for RestoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RestoreError::Corrupt(what) => write!(
+                f,
+                "snapshot is corrupt: {what}; move it away to use an older one"
+            ),
+            RestoreError::Spill(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RestoreError {}
+
+/// Which parts of a snapshot fit a plan.
+#[derive(Debug, Clone, Default)]
+pub struct Fit {
+    /// Where each model of the snapshot is in the plan, if its shape is the same.
+    models: Vec<Option<usize>>,
+    /// Streams that are dropped, each with the reason.
+    pub dropped: Vec<String>,
+    /// Number of these, one for each view.
+    pub streams_dropped: u64,
+}
+
+impl Fit {
+    /// Compares a snapshot with a plan.
+    pub fn new(plan: &Plan, s: &Snapshot) -> Result<Fit, RestoreError> {
+        let now: Vec<ModelState> = plan.models.iter().map(|m| ModelState::new(m, 0)).collect();
+        let index_of = |state: &ModelState| now.iter().position(|m| m.fits(state));
+        let mut fit = Fit {
+            models: s.models.iter().map(index_of).collect(),
+            ..Fit::default()
+        };
+        for stream in &s.streams {
+            let before = s.models.get(stream.model as usize).ok_or_else(|| {
+                RestoreError::Corrupt(format!("model {} of {}", stream.model, stream.name))
+            })?;
+            if fit.model_of(plan, stream).is_none() {
+                fit.streams_dropped += before.views.len() as u64;
+                fit.dropped.push(format!(
+                    "{}: views, cells, windows, lateness, sampling or roll-up of the model changed",
+                    stream.title()
+                ));
+            }
+        }
+        for version in &s.vectors {
+            if fit.model_of_version(plan, version).is_none() {
+                fit.streams_dropped += version.views.len() as u64;
+                fit.dropped.push(version.of_another_shape());
+            }
+        }
+        Ok(fit)
+    }
+
+    /// Where a model of the snapshot is in the plan.
+    pub fn model(&self, model: u32) -> Option<usize> {
+        self.models.get(model as usize).copied().flatten()
+    }
+
+    /// The model of a stream, if the stream fits: a model may have got a plan of its own, or lost it, since;
+    /// or its roll-up.
+    pub fn model_of(&self, plan: &Plan, s: &StreamState) -> Option<usize> {
+        let serving = plan.serves(&s.name);
+        let rolls = |m: &usize| plan.models[*m].segmenting.rollup;
+        let serving = serving.filter(|m| s.segment != ROLL_UP || rolls(m));
+        self.model(s.model).filter(|&m| Some(m) == serving)
+    }
+
+    /// The model of a version with vector views, if the version fits.
+    pub fn model_of_version(&self, plan: &Plan, v: &VersionState) -> Option<usize> {
+        self.model(v.model)
+            .filter(|&m| Some(m) == plan.serves(&v.name))
+    }
+
+    /// Up to where the models of the plan are sealed that the snapshot has.
+    pub fn sealed_until_ms(&self, s: &Snapshot) -> Vec<(usize, i64)> {
+        let models = s.models.iter().zip(&self.models);
+        models
+            .filter_map(|(m, at)| Some(((*at)?, m.sealed_until_ms)))
+            .collect()
+    }
+}

@@ -1,0 +1,290 @@
+//! The windows of one partition, where partitions move between processes.
+//!
+//! A partition's checkpoint must carry what the partition has contributed to the windows, so that the
+//! process that takes it over has complete windows at once. So where partitions move, each shard has its
+//! retained windows beside it, fed by the shard's own deltas. They are never judged; a monitor adds up
+//! those of all partitions ([`Monitor::absorb`](super::Monitor::absorb)). A single process has none: its
+//! monitor's windows are all there is.
+
+use super::delta::Delta;
+use super::pending::PendingPanes;
+use super::restore::{Fit, RestoreError};
+use super::snapshot::{Snapshot, StreamState, VersionState};
+use super::vector_windows::VersionWindows;
+use super::vectors::{VersionName, scalars};
+use crate::collect::{Key, Named, Slots};
+use crate::judge::{JudgeState, Plan, pane_of};
+use crate::window::{EmptySums, PackError, Windows};
+
+/// The windows of one stream, by view.
+#[derive(Debug, Clone)]
+struct Retained {
+    key: Key,
+    model: usize,
+    pending: PendingPanes,
+    windows: Vec<Windows>,
+}
+
+impl Named for Retained {
+    fn key(&self) -> &Key {
+        &self.key
+    }
+}
+
+/// The windows of a partition. See the module.
+#[derive(Debug, Clone)]
+pub struct PartitionWindows {
+    plan: Plan,
+    streams: Slots<Retained>,
+    versions: Vec<VersionWindows>,
+    sealed_until_ms: Vec<i64>,
+    /// Parts of the snapshot that were dropped, each with the reason.
+    dropped: Vec<String>,
+}
+
+impl PartitionWindows {
+    /// Windows without panes.
+    pub fn new(plan: Plan) -> PartitionWindows {
+        PartitionWindows {
+            sealed_until_ms: vec![i64::MIN; plan.models.len()],
+            plan,
+            streams: Slots::default(),
+            versions: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Takes a delta of the shard; answers for how many vector views there was no cell.
+    pub fn apply(&mut self, delta: &Delta) -> u64 {
+        match delta {
+            Delta::Pane { key, pane, .. } => {
+                if let Some(slot) = self.slot(key)
+                    && let Some(stream) = self.streams.get_mut(slot)
+                {
+                    let grid = self.plan.models[stream.model].grid;
+                    stream.pending.merge(pane, grid);
+                }
+                0
+            }
+            Delta::Correction {
+                key,
+                start_ms,
+                views,
+            } => {
+                let Some(slot) = self.streams.find(&key.names()) else {
+                    return 0;
+                };
+                if let Some(stream) = self.streams.get_mut(slot) {
+                    let grid = self.plan.models[stream.model].grid;
+                    for (windows, c) in stream.windows.iter_mut().zip(views) {
+                        // A pane that cannot be corrected belongs to no window any more.
+                        let _ = c.unpack(*start_ms, grid).and_then(|c| windows.correct(&c));
+                    }
+                }
+                0
+            }
+            Delta::Vector { stream, pane, .. } => {
+                let name = VersionName::of_stream(stream);
+                if let Some(at) = self.version(name) {
+                    let version = &mut self.versions[at];
+                    let line_ms = self.sealed_until_ms[version.model()];
+                    version.apply(stream.view, pane, line_ms);
+                }
+                0
+            }
+            Delta::Late { key, late } => match self.version(VersionName::of_key(key)) {
+                Some(at) => self.versions[at].revise(late),
+                None => 0,
+            },
+        }
+    }
+
+    /// The slot of a stream, begun if need be.
+    fn slot(&mut self, key: &Key) -> Option<usize> {
+        if let Some(slot) = self.streams.find(&key.names()) {
+            return Some(slot);
+        }
+        let model = self.plan.serves(key.model())?;
+        let blank = self.blank(model, key.clone());
+        Some(self.streams.insert(blank))
+    }
+
+    fn blank(&self, model: usize, key: Key) -> Retained {
+        let plan = &self.plan.models[model];
+        Retained {
+            key,
+            model,
+            pending: PendingPanes::default(),
+            windows: scalars(plan)
+                .map(|_| Windows::new(&plan.ladder, EmptySums::Scores(plan.grid)))
+                .collect(),
+        }
+    }
+
+    fn version(&mut self, name: VersionName<'_>) -> Option<usize> {
+        let known = self.versions.iter().position(|v| v.is(name));
+        known.or_else(|| {
+            let version = VersionWindows::new(&self.plan, name)?;
+            self.versions.push(version);
+            Some(self.versions.len() - 1)
+        })
+    }
+
+    /// Moves the windows of a model up to the line.
+    pub fn advance(&mut self, model: usize, line_ms: i64) {
+        let from_ms = self.sealed_until_ms[model];
+        let pane_ms = self.plan.models[model].ladder.pane_ms;
+        for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
+            stream.advance(from_ms, line_ms, pane_ms);
+        }
+        for version in self.versions.iter_mut().filter(|v| v.model() == model) {
+            version.advance(from_ms, line_ms, pane_ms);
+        }
+        self.sealed_until_ms[model] = from_ms.max(line_ms);
+    }
+
+    /// Lets go of the windows of streams that the shard no longer has.
+    pub fn retain(
+        &mut self,
+        stream: impl Fn(&Key) -> bool,
+        version: impl Fn(VersionName<'_>) -> bool,
+    ) {
+        let gone = self.streams.iter().filter(|(_, s)| !stream(&s.key));
+        let gone: Vec<usize> = gone.map(|(slot, _)| slot).collect();
+        for slot in gone {
+            self.streams.remove(slot);
+        }
+        self.versions.retain(|v| version(v.name()));
+    }
+
+    /// The windows of a stream, by view.
+    pub fn of(&self, key: &Key) -> Option<&[Windows]> {
+        let slot = self.streams.find(&key.names())?;
+        Some(&self.streams.get(slot)?.windows)
+    }
+
+    /// The windows of all versions with vector views.
+    pub fn versions(&self) -> &[VersionWindows] {
+        &self.versions
+    }
+
+    /// Parts of the snapshot that no longer fit the plan, each with the reason.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// Panes held, over all windows.
+    pub fn panes(&self) -> usize {
+        let windows = self.streams.iter().flat_map(|(_, s)| &s.windows);
+        let panes = windows.map(Windows::panes);
+        let vectors = self.versions.iter().map(VersionWindows::panes);
+        panes.sum::<usize>() + vectors.sum::<usize>()
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let stream = |s: &Retained| {
+            let windows = s.windows.iter().map(Windows::bytes);
+            s.key.bytes() + s.pending.bytes() + windows.sum::<usize>()
+        };
+        let streams = self.streams.iter().map(|(_, s)| stream(s));
+        let versions = self.versions.iter().map(VersionWindows::bytes);
+        self.streams.bytes() + streams.sum::<usize>() + versions.sum::<usize>()
+    }
+
+    /// Adds the windows to the snapshot of the shard.
+    pub fn save_to(&self, snapshot: &mut Snapshot) {
+        for state in &mut snapshot.streams {
+            let key = Key::new(&state.name, &state.version, &state.segment);
+            let slot = self.streams.find(&key.names());
+            if let Some(stream) = slot.and_then(|slot| self.streams.get(slot)) {
+                state.judges = stream.windows.iter().map(judge_state).collect();
+            }
+        }
+        for state in &mut snapshot.vectors {
+            let version = self.versions.iter().find(|v| v.is(state.name()));
+            if let Some(version) = version {
+                version.save_to(state);
+            }
+        }
+    }
+
+    /// The windows of a snapshot.
+    pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<PartitionWindows, RestoreError> {
+        let mut all = PartitionWindows::new(plan);
+        all.dropped.clone_from(&fit.dropped);
+        for (model, line_ms) in fit.sealed_until_ms(s) {
+            all.sealed_until_ms[model] = line_ms;
+        }
+        for state in s.streams.iter().filter(|s| !s.judges.is_empty()) {
+            if let Some(model) = fit.model_of(&all.plan, state) {
+                all.restore_stream(model, state)?;
+            }
+        }
+        for state in &s.vectors {
+            if fit.model_of_version(&all.plan, state).is_none() {
+                continue;
+            }
+            match all.restore_version(state) {
+                Some(()) => {}
+                None => all.dropped.push(state.of_another_shape()),
+            }
+        }
+        Ok(all)
+    }
+
+    fn restore_stream(&mut self, model: usize, s: &StreamState) -> Result<(), RestoreError> {
+        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
+        let key = Key::new(&s.name, &s.version, &s.segment);
+        let mut stream = self.blank(model, key);
+        if s.judges.len() != stream.windows.len() {
+            return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
+        }
+        for (windows, state) in stream.windows.iter_mut().zip(&s.judges) {
+            windows.restore(state.rings.clone()).map_err(corrupt)?;
+        }
+        self.streams.insert(stream);
+        Ok(())
+    }
+
+    fn restore_version(&mut self, state: &VersionState) -> Option<()> {
+        let Some(mut version) = VersionWindows::new(&self.plan, state.name()) else {
+            return Some(());
+        };
+        version.restore(state).ok()?;
+        self.versions.push(version);
+        Some(())
+    }
+}
+
+impl Retained {
+    /// Walks the panes up to the line. Stretches without panes are walked while windows empty themselves in
+    /// them, and skipped once they are empty.
+    fn advance(&mut self, from_ms: i64, line_ms: i64, pane_ms: i64) {
+        let mut at_ms = from_ms;
+        while at_ms < line_ms {
+            if !self.windows.iter().any(Windows::moves) {
+                match self.pending.oldest_ms() {
+                    Some(oldest) if oldest < line_ms => at_ms = oldest,
+                    _ => break,
+                }
+            }
+            let end_ms = at_ms + pane_ms;
+            let delta = self.pending.take(end_ms);
+            for (view, windows) in self.windows.iter_mut().enumerate() {
+                let pane = delta.as_ref().map(|d| pane_of(d, view));
+                // Sums at the end of their range stay out, and whoever judges says so.
+                let _ = windows.seal(pane.as_ref(), end_ms);
+                windows.trim(end_ms);
+            }
+            at_ms = end_ms;
+        }
+    }
+}
+
+fn judge_state(windows: &Windows) -> JudgeState {
+    JudgeState {
+        rings: windows.state(),
+        ..JudgeState::default()
+    }
+}

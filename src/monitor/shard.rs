@@ -1,0 +1,629 @@
+//! The first stage: what is counted of the records of some partitions.
+//!
+//! A shard takes decoded records and hands out [`Delta`]s. It owns what is local to its partitions:
+//! positions, event time, open panes, predictions that wait for outcomes, rows that wait to be compared.
+//! It holds no window and judges nothing. All that it does depends on its records alone, to the bit.
+//!
+//! ```text
+//!   records ─► observe, label, reject ─► open panes ─► drain ─► Batch { deltas, sealed }
+//! ```
+//!
+//! [`Shard::due`] says after each record, with one comparison, whether the watermark has passed the end of
+//! a pane. The caller then drains the shard until nothing is left. One batch seals the panes of one model
+//! up to one moment; late outcomes of panes that were sealed before come first, so that a batch is to be
+//! applied before the next one is drained.
+//!
+//! Always: every record is counted once; every event is in one delta, or in an open pane.
+
+use super::activity::{Activity, StreamActivity};
+use super::delta::{Delta, PackedCorrection};
+use super::restore::{Fit, RestoreError, SegmentOf};
+use super::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
+use super::vector_counts::VectorCounts;
+use super::vectors::{VersionName, scalars};
+use crate::collect::join::{JoinPlan, JoinState, JournalDelta, SpillBackend, SpillError};
+use crate::collect::{
+    Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
+    PairCounts, PairShape, PartitionState, Reason, Stream,
+};
+use crate::judge::{CompareOptions, Comparisons, ModelPlan, Plan};
+use crate::stats::multiclass::ranked::depth;
+use crate::window::{PackError, Packed};
+use std::sync::Arc;
+
+/// Highest slot of a stream that a snapshot may name: far above any cap on streams, and no danger to
+/// memory.
+const SLOT_MAX: usize = 1 << 24;
+
+/// What one step of sealing took out of a shard.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Corrections and sealed panes, in order.
+    pub deltas: Vec<Delta>,
+    /// The model that was sealed, and up to where.
+    pub sealed: Option<(usize, i64)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Shard {
+    plan: Plan,
+    collector: Collector,
+    /// Open panes of vector views.
+    vectors: VectorCounts,
+    /// Versions against each other, by model.
+    comparisons: Vec<Comparisons>,
+    /// Joins of the snapshot that were dropped, each with the reason.
+    dropped: Vec<String>,
+}
+
+impl Shard {
+    /// A shard that has counted nothing.
+    pub fn new(plan: Plan) -> Shard {
+        let bounds = Bounds {
+            streams_max: plan.caps.streams_max,
+            open_panes_max: plan.caps.open_panes_max,
+            future_max_ms: plan.caps.future_max_ms,
+        };
+        let models = plan.models.iter().map(|m| model_shape(m, &plan)).collect();
+        Shard {
+            collector: Collector::new(models, bounds, plan.joins.clone()),
+            vectors: VectorCounts::new(&plan),
+            comparisons: vec![Comparisons::default(); plan.models.len()],
+            dropped: Vec::new(),
+            plan,
+        }
+    }
+
+    /// Takes a decoded record.
+    #[inline]
+    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        let end = self.collector.observe(origin, event);
+        if self.vectors.wanted() {
+            self.observe_vector(origin, event, end);
+        }
+        end
+    }
+
+    /// Shows an event that the collector has taken to the vector views.
+    #[cold]
+    fn observe_vector(&mut self, origin: Origin, event: &Event<'_>, end: Disposition) {
+        let slot = self.collector.streams().last();
+        match end {
+            Disposition::Observed => {
+                let at = (origin, self.collector.row_of(origin));
+                let lost = self.vectors.observe(&self.plan, slot, at, event);
+                self.count_no_cell(origin.source, lost);
+            }
+            Disposition::Late => self.vectors.miss(&self.plan, slot, event),
+            Disposition::Pending => self.vectors.expect(&self.plan, slot, event),
+            _ => {}
+        }
+    }
+
+    /// Counts predictions of a source for which vector views had no cell.
+    pub fn count_no_cell(&mut self, source: u16, n: u64) {
+        let counters = self.collector.counters_mut();
+        counters.source_mut(source).no_cell += n;
+    }
+
+    /// Takes an outcome that came separately from its prediction.
+    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        self.collector.label(origin, label)
+    }
+
+    /// Takes a record that could not be decoded.
+    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
+        self.collector.reject(origin, reason)
+    }
+
+    /// What is taken next is one more event of the record at `origin`, the last that was taken of its
+    /// partition. It is an error to call this of a record that was replayed.
+    pub fn next_row(&mut self, origin: Origin) {
+        self.collector.next_row(origin);
+    }
+
+    /// The partition has nothing more to read for now: it no longer holds others back.
+    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
+        self.collector.partitions_mut().end(source, partition);
+    }
+
+    /// A partition is to be read; returns the offset to seek to, where one is known.
+    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+        self.collector.partitions_mut().assign(source, partition)
+    }
+
+    /// See [`Partitions::rewind`](crate::collect::Partitions::rewind).
+    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+        let partitions = self.collector.partitions_mut();
+        partitions.rewind(source, partition, offset);
+    }
+
+    /// A partition is no longer read here.
+    pub fn revoke(&mut self, source: u16, partition: i32) {
+        self.collector.partitions_mut().revoke(source, partition);
+    }
+
+    /// Whether a pane of some model can be sealed.
+    #[inline]
+    pub fn due(&self) -> bool {
+        self.collector.due()
+    }
+
+    /// Takes out what late outcomes change, and the panes of one model that the watermark has passed;
+    /// `None` once nothing is left. See the module.
+    pub fn drain(&mut self) -> Option<Batch> {
+        let models = 0..self.plan.models.len();
+        let mut lines = models.filter_map(|m| Some((m, self.collector.line(m)?)));
+        if let Some((model, line_ms)) = lines.next() {
+            return Some(self.seal(model, line_ms));
+        }
+        let deltas = self.take_corrections();
+        (!deltas.is_empty()).then_some(Batch {
+            deltas,
+            sealed: None,
+        })
+    }
+
+    /// One step of sealing `model` up to the line; [`Batch::sealed`] says how far it came.
+    pub fn seal(&mut self, model: usize, line_ms: i64) -> Batch {
+        let mut deltas = self.take_corrections();
+        let until_ms = self.mature(model, line_ms);
+        let until_ms = self.collector.next_end_ms(model, until_ms);
+        self.collector.take_panes(model, until_ms, |stream, pane| {
+            deltas.push(Delta::Pane {
+                key: stream.key.clone(),
+                newest_ms: stream.newest_ms,
+                pane,
+            });
+        });
+        self.compare(model, until_ms);
+        if self.vectors.wanted() {
+            self.vectors.take_panes(model, until_ms, &mut deltas);
+        }
+        self.collector.close(model, until_ms);
+        if until_ms >= line_ms {
+            self.collector.orphan();
+        }
+        Batch {
+            deltas,
+            sealed: Some((model, until_ms)),
+        }
+    }
+
+    /// Counts predictions that are mature.
+    fn mature(&mut self, model: usize, line_ms: i64) -> i64 {
+        let (plan, vectors) = (&self.plan, &mut self.vectors);
+        self.collector
+            .mature(model, line_ms, &mut |r| vectors.mature(plan, r))
+    }
+
+    /// Compares the versions of a model on the ids that they share in sealed panes.
+    fn compare(&mut self, model: usize, line_ms: i64) {
+        let (plan, comparisons) = (&self.plan.models[model], &mut self.comparisons[model]);
+        self.collector.pair_up(model, line_ms, |matches| {
+            // The collector knows the scalar views alone.
+            if let Some(view) = scalars(plan).nth(matches.view) {
+                comparisons.observe(view, &matches, plan.grid);
+            }
+        });
+    }
+
+    /// What late outcomes change in panes that were sealed.
+    pub fn take_corrections(&mut self) -> Vec<Delta> {
+        let mut deltas = Vec::new();
+        for (slot, corrections) in self.collector.take_corrections() {
+            if let Some(stream) = self.collector.streams().get(slot) {
+                deltas.push(Delta::Correction {
+                    key: stream.key.clone(),
+                    start_ms: corrections.first().map_or(i64::MIN, |c| c.start_ms),
+                    views: corrections.iter().map(PackedCorrection::new).collect(),
+                });
+            }
+        }
+        if self.vectors.wanted() {
+            for late in self.collector.take_late_vectors() {
+                if let Some(stream) = self.collector.streams().get(late.slot) {
+                    let key = stream.key.clone();
+                    deltas.push(Delta::Late { key, late });
+                }
+            }
+        }
+        deltas
+    }
+
+    /// The line of `model` after the last event, for the end of the input: the end of the newest pane, but
+    /// no further than what is mature at `newest_ms`.
+    pub fn last_line_ms(&self, model: usize, newest_ms: i64) -> i64 {
+        let mature = self.collector.mature_line(model, newest_ms);
+        self.collector.last_line(model).min(mature)
+    }
+
+    /// The newest event time of any partition.
+    pub fn newest_ms(&self) -> Option<i64> {
+        self.collector.partitions().newest_ms()
+    }
+
+    /// Takes the time: lets streams go that nobody uses.
+    pub fn tick(&mut self, now_ms: i64) {
+        let expire_after_ms = self.plan.caps.expire_after_ms;
+        let vectors = &mut self.vectors;
+        self.collector
+            .tick(now_ms, expire_after_ms, |slot| vectors.forget(slot));
+        if self.vectors.wanted() {
+            let streams = self.collector.streams();
+            self.vectors.tick(&self.plan, now_ms, |model, version| {
+                let mut pending = streams.iter().filter(|(_, s)| s.pending > 0);
+                pending.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
+            });
+        }
+    }
+
+    /// What its streams have seen and what they wait for.
+    pub fn activity(&self) -> impl Iterator<Item = StreamActivity<'_>> {
+        self.collector.streams().iter().map(|(_, s)| Activity {
+            of: &s.key,
+            newest_ms: s.newest_ms,
+            seen: s.seen,
+            seen_ms: s.seen_ms,
+            pending: s.pending,
+            begins: s.seen,
+        })
+    }
+
+    /// The same of versions with vector views.
+    pub fn vector_activity(&self) -> impl Iterator<Item = Activity<VersionName<'_>>> {
+        self.vectors.activity()
+    }
+
+    /// Predictions that wait for outcomes, by slot of their stream.
+    pub fn pending(&self) -> Vec<(u32, u64)> {
+        let streams = self.collector.streams().iter();
+        let pending = streams.filter(|(_, s)| s.pending > 0);
+        pending
+            .filter_map(|(slot, s)| Some((u32::try_from(slot).ok()?, s.pending)))
+            .collect()
+    }
+
+    /// When the oldest prediction that waits is mature, for each model.
+    pub fn due_ms(&self) -> Vec<Option<i64>> {
+        let models = 0..self.plan.models.len();
+        models.map(|m| self.collector.due_ms(m)).collect()
+    }
+
+    /// Up to where each model's panes are sealed.
+    pub fn sealed_until_ms(&self) -> Vec<i64> {
+        let models = 0..self.plan.models.len();
+        models.map(|m| self.collector.sealed_until_ms(m)).collect()
+    }
+
+    /// Whether all of its partitions are read to their ends.
+    pub fn is_idle(&self) -> bool {
+        self.collector.partitions().states().all(|p| p.idle)
+    }
+
+    /// Where every record went.
+    pub fn counters(&self) -> &Counters {
+        self.collector.counters()
+    }
+
+    /// How far each partition was read.
+    pub fn partitions(&self) -> impl Iterator<Item = PartitionState> {
+        self.collector.partitions().states()
+    }
+
+    /// Event time up to which nothing more is expected, before the lateness is taken off; `None` until
+    /// every live partition has had an event.
+    pub fn frontier_ms(&self) -> Option<i64> {
+        self.collector.partitions().frontier_ms()
+    }
+
+    /// The next offset of each partition that was read.
+    pub fn positions(&self) -> Vec<Origin> {
+        self.collector.partitions().positions().collect()
+    }
+
+    /// Versions against each other, by model of the plan.
+    pub fn comparisons(&self) -> &[Comparisons] {
+        &self.comparisons
+    }
+
+    /// Where rows of pairs went, by name of the model's plan, with how many wait.
+    pub fn pair_counts(&self) -> Vec<(String, PairCounts, usize)> {
+        let models = self.plan.models.iter().enumerate();
+        let counts = models.filter_map(|(i, m)| {
+            let pairing = self.collector.pairing(i)?;
+            Some((m.name.clone(), pairing.counts(), pairing.rows()))
+        });
+        counts.collect()
+    }
+
+    /// Takes over what may change in a plan at run time: caps, and how segments are kept.
+    pub fn reload(&mut self, new: &Plan) {
+        for (index, model) in self.plan.models.iter_mut().enumerate() {
+            if let Some(theirs) = new.models.iter().find(|m| m.name == model.name) {
+                let (max, other) = (theirs.segmenting.max, theirs.segmenting.other);
+                (model.segmenting.max, model.segmenting.other) = (max, other);
+                self.collector.resegment(index, max, other);
+            }
+        }
+        self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
+        self.plan.caps.streams_max = new.caps.streams_max;
+        self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
+        self.collector.set_streams_max(new.caps.streams_max);
+    }
+
+    /// Gives room for so many pairs of prediction and outcome until the next call; see
+    /// [`Collector::tap`].
+    pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
+        self.collector.tap(room)
+    }
+
+    /// What happened in joins since the last call, to be written to their journals before the snapshot that
+    /// is taken next. It is an error to call this before [`Shard::take_corrections`] were applied.
+    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
+        self.collector.take_journals()
+    }
+
+    /// Whether there is anything that it writes journals of.
+    pub fn has_journals(&self) -> bool {
+        !self.collector.join_states().is_empty()
+    }
+
+    /// Predictions that are retained for their outcomes, or for revisions.
+    pub fn retained(&self) -> usize {
+        self.collector.retained()
+    }
+
+    /// From now on pending predictions spill that memory has no room for; so many shards share the memory
+    /// that the plan allows.
+    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
+        self.collector.joins_mut().spill_to(spills, shared_by);
+    }
+
+    /// How many shards share the memory that the plan allows pending predictions.
+    pub fn share_memory(&mut self, by: usize) {
+        self.collector.joins_mut().share(by);
+    }
+
+    /// Moves some of the predictions out of memory for which there is no more room; answers whether there
+    /// were any.
+    pub fn spill_some(&mut self) -> bool {
+        self.collector.joins_mut().reduce_memory()
+    }
+
+    /// Why the store of predictions that memory has no room for failed, if it did. From then on the shard
+    /// lacks predictions: nothing of it may be stored or shown.
+    pub fn fault(&self) -> Option<&SpillError> {
+        self.collector.joins().fault()
+    }
+
+    /// Retained predictions that are not in memory, and bytes that those take which are.
+    pub fn spilled(&self) -> (usize, usize) {
+        let joins = self.collector.joins();
+        (joins.spilled(), joins.memory())
+    }
+
+    /// Whether it counts a stream of this model and version.
+    pub fn serves(&self, model: &str, version: &str) -> bool {
+        let mut streams = self.collector.streams().iter();
+        streams.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
+    }
+
+    /// Open panes over all streams and views.
+    pub fn panes(&self) -> usize {
+        let views = |s: &Stream| scalars(&self.plan.models[s.model]).count();
+        let streams = self.collector.streams().iter();
+        let open: usize = streams.map(|(_, s)| s.open_len() * views(s)).sum();
+        open + self.vectors.panes()
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        let compared = self.comparisons.iter().map(Comparisons::bytes);
+        self.collector.bytes() + self.vectors.bytes() + compared.sum::<usize>()
+    }
+
+    /// Joins of the snapshot that the plan no longer has, each with the reason.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// All state, to be restored by [`Shard::restore`]; where outcomes come separately, together with the
+    /// journals. Windows are kept elsewhere.
+    pub fn snapshot(&self) -> Snapshot {
+        let models = self.plan.models.iter().zip(self.sealed_until_ms());
+        let streams = self.collector.streams().iter();
+        Snapshot {
+            partitions: self.collector.partitions().clone(),
+            counters: self.collector.counters().clone(),
+            models: models.map(|(m, until)| ModelState::new(m, until)).collect(),
+            streams: streams.map(|(slot, s)| stream_state(slot, s)).collect(),
+            joins: self.collector.join_states(),
+            compared: self.compared_states(),
+            vectors: self.vectors.state(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn compared_states(&self) -> Vec<ComparedState> {
+        let models = (0u32..).zip(&self.comparisons);
+        let state = |(model, comparisons): (u32, &Comparisons)| {
+            Some(ComparedState {
+                model,
+                pairing: self.collector.pairing(model as usize)?.state(),
+                comparisons: comparisons.states(),
+            })
+        };
+        models.filter_map(state).collect()
+    }
+
+    /// A shard that resumes from a snapshot. `segment` reads the journals that the snapshot marks; `spills` is
+    /// a place for the predictions that memory has no room for, with the number of shards that share the
+    /// memory. What no longer fits the plan is left out.
+    pub fn restore<'s>(
+        plan: Plan,
+        s: &Snapshot,
+        fit: &Fit,
+        segment: SegmentOf<'s, '_>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
+    ) -> Result<Shard, RestoreError> {
+        let mut shard = Shard::new(plan);
+        if let Some((spills, shared_by)) = spills {
+            shard.spill_to(spills, shared_by);
+        }
+        let mut counters = s.counters.clone();
+        counters.streams_dropped += fit.streams_dropped;
+        let lines = fit.sealed_until_ms(s);
+        shard
+            .collector
+            .restore(s.partitions.clone(), counters, &lines);
+        for stream in &s.streams {
+            if let (Some(model), Some(slot)) = (fit.model_of(&shard.plan, stream), stream.slot) {
+                shard.restore_stream(model, slot as usize, stream)?;
+            }
+        }
+        for version in &s.vectors {
+            if let Some(model) = fit.model_of_version(&shard.plan, version) {
+                // Sums of another shape are dropped where their windows are.
+                let _ = shard.vectors.restore(&shard.plan, model, version);
+            }
+        }
+        shard.restore_comparisons(s, fit)?;
+        shard.restore_joins(s, fit, segment)?;
+        Ok(shard)
+    }
+
+    fn restore_stream(
+        &mut self,
+        model: usize,
+        slot: usize,
+        s: &StreamState,
+    ) -> Result<(), RestoreError> {
+        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
+        let plan = &self.plan.models[model];
+        let mut stream = Stream::new(model, Key::new(&s.name, &s.version, &s.segment));
+        stream.restore_marks(s.newest_ms, s.seen_ms, s.late);
+        let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
+        let views = scalars(plan).count();
+        stream
+            .restore(open.map_err(corrupt)?, views, plan.grid)
+            .map_err(corrupt)?;
+        if slot > SLOT_MAX || !self.collector.restore_stream(slot, stream) {
+            return Err(RestoreError::Corrupt(format!("slot of {}", s.title())));
+        }
+        Ok(())
+    }
+
+    /// Puts back pairs and comparisons of models that are as they were, and whose versions are still
+    /// compared.
+    fn restore_comparisons(&mut self, s: &Snapshot, fit: &Fit) -> Result<(), RestoreError> {
+        for state in &s.compared {
+            let model = fit.model(state.model);
+            let Some(model) = model.filter(|&m| self.collector.pairing(m).is_some()) else {
+                continue;
+            };
+            let pairing = state.pairing.clone();
+            let sound = self.collector.restore_pairing(model, pairing);
+            if !sound || !self.comparisons[model].restore(state.comparisons.clone()) {
+                let name = &self.plan.models[model].name;
+                return Err(RestoreError::Corrupt(format!("comparison of {name}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back the joiners, and counts as expired or orphaned what was open in joins or models that the
+    /// plan no longer has.
+    fn restore_joins(
+        &mut self,
+        s: &Snapshot,
+        fit: &Fit,
+        segment: SegmentOf<'_, '_>,
+    ) -> Result<(), RestoreError> {
+        let before = s.models.len() as u16;
+        let same = |m: u16| fit.model(u32::from(m)) == Some(usize::from(m));
+        self.collector.joins_mut().number_journals(&s.joins);
+        for state in &s.joins {
+            let (join, partition) = (state.join, state.partition);
+            let read = |mark| segment(state, mark);
+            let restored = self.collector.restore_joiner(state, read, before, same);
+            let restored = restored.map_err(|e| {
+                RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
+            })?;
+            if !restored {
+                self.drop_join(state, &s.topics);
+            }
+        }
+        self.collector.recount_joins();
+        match self.fault() {
+            Some(error) => Err(RestoreError::Spill(error.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_join(&mut self, state: &JoinState, topics: &[String]) {
+        let topic = topics.get(usize::from(state.predictions));
+        let (topic, partition) = (topic.map_or("", String::as_str), state.partition);
+        self.dropped.push(format!(
+            "predictions of {topic}/{partition} that waited for outcomes: they are no longer joined, or with \
+             another topic"
+        ));
+    }
+}
+
+/// What the collector must know of a model.
+fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
+    let feeds = |j: &&JoinPlan| {
+        let name = j.model.as_deref();
+        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
+    };
+    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
+    ModelShape {
+        maturity_ms: maturity.max().unwrap_or(0),
+        held_ms: m.ladder.held_ms(),
+        segmenting: m.segmenting,
+        sampling: m.judge.evaluation.sampling,
+        compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
+        name: m.name.clone(),
+        views: scalars(m).collect(),
+        depth: depth(m.views.iter().filter_map(|v| v.cells()), m.classes.len()),
+        sampled: m.samples().then_some(m.judge.kernel.seed),
+        classes: m.classes.len(),
+        pane_ms: m.ladder.pane_ms,
+        lateness_ms: m.ladder.lateness_ms,
+        grid: m.grid,
+    }
+}
+
+/// How versions are paired; `None` where there is nothing to pair.
+fn pair_shape(m: &ModelPlan, o: &CompareOptions) -> Option<PairShape> {
+    let views = scalars(m).enumerate();
+    let views = views.filter(|(_, view)| CompareOptions::takes(*view));
+    let views: Vec<usize> = views.map(|(at, _)| at).collect();
+    (!views.is_empty() && !m.grid.is_weighted()).then(|| PairShape {
+        views,
+        wait_ms: o.wait_ms,
+        rows_max: o.rows_max,
+        champion: o.champion.clone(),
+    })
+}
+
+fn stream_state(slot: usize, s: &Stream) -> StreamState {
+    let bytes = |p: &Packed| p.as_bytes().to_vec();
+    let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
+    StreamState {
+        model: s.model as u32,
+        newest_ms: s.newest_ms,
+        seen_ms: s.seen_ms,
+        late: s.late,
+        slot: u32::try_from(slot).ok(),
+        open: s.packed().into_iter().map(pane).collect(),
+        ..StreamState::new(&s.key)
+    }
+}
+
+fn unpacked((start, views): &(i64, Vec<Vec<u8>>)) -> Result<(i64, Vec<Packed>), PackError> {
+    let views: Result<_, _> = views.iter().map(|b| Packed::from_bytes(b)).collect();
+    Ok((*start, views?))
+}

@@ -1,0 +1,51 @@
+//! What counts the records of a partition, wherever its stages are placed.
+
+use super::engine::Engine;
+use super::shards::LocalShard;
+use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
+
+/// Takes the records of one partition, in order. Each record ends in exactly one disposition.
+pub trait RecordSink {
+    /// Takes a decoded record.
+    fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition;
+    /// Takes an outcome that came separately from its prediction.
+    fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition;
+    /// Takes a record that could not be decoded.
+    fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition;
+    /// What is taken next is one more event of the record at `origin`.
+    fn next_row(&mut self, origin: Origin);
+    /// The partition has nothing more to read for now.
+    fn end_of_partition(&mut self, at: PartitionId);
+    /// The next record of the partition has this offset, though a later one was read.
+    fn rewind(&mut self, at: PartitionId, offset: i64);
+}
+
+macro_rules! record_sink {
+    ($sink:ty) => {
+        impl RecordSink for $sink {
+            #[inline]
+            fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+                <$sink>::observe(self, origin, event)
+            }
+            #[inline]
+            fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+                <$sink>::label(self, origin, label)
+            }
+            fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
+                <$sink>::reject(self, origin, reason)
+            }
+            fn next_row(&mut self, origin: Origin) {
+                <$sink>::next_row(self, origin);
+            }
+            fn end_of_partition(&mut self, at: PartitionId) {
+                <$sink>::end_of_partition(self, at.source, at.partition);
+            }
+            fn rewind(&mut self, at: PartitionId, offset: i64) {
+                <$sink>::rewind(self, at.source, at.partition, offset);
+            }
+        }
+    };
+}
+
+record_sink!(Engine);
+record_sink!(LocalShard);

@@ -1,0 +1,344 @@
+//! Open panes of vector views: the vector part of a shard.
+//!
+//! Of a model with vector views, exactly the events that the collector counts are counted here as vectors,
+//! in the panes that seal with the collector's. Vector streams are of whole versions: segments would
+//! multiply cells that are sparse already, so a version with segments has its vector views under segment
+//! `*`, like a roll-up. Predictions that wait for their outcomes are counted when they are mature
+//! ([`VectorCounts::mature`]).
+//!
+//! Caps: each pane of a view has at most so many cells, and at most so many versions have any. Events
+//! that find no cell are counted, and their windows are `undecided(capacity)`. A version that was one too
+//! many gets cells when another one is gone.
+//!
+//! Cost: of a shard without vector views, one comparison per event; of a model without in a shard that has
+//! some, a look-up by slot; else k² additions and a search among the cells, or a hash and a comparison.
+
+use super::activity::Activity;
+use super::delta::Delta;
+use super::snapshot::{VectorViewState, VersionState};
+use super::vectors::{VersionName as Name, blank, vectors};
+use crate::collect::{Event, MaturedVector, Origin, ROLL_UP, VectorPanes, rank};
+use crate::judge::{ModelPlan, Plan, StreamId};
+use crate::stats::view::{Checked, Outcome, View};
+use crate::window::{PaneState, VectorEvent};
+
+/// Open panes of all vector views. See the module.
+#[derive(Debug, Clone, Default)]
+pub struct VectorCounts {
+    /// Some model has vector views.
+    wanted: bool,
+    versions: Vec<Version>,
+    /// Where the versions of the collector's slots are.
+    places: Vec<Place>,
+}
+
+/// Where the version of a slot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Place {
+    #[default]
+    Unknown,
+    /// Its model has no vector view.
+    Nowhere,
+    At(usize),
+}
+
+/// The open panes of one version.
+#[derive(Debug, Clone)]
+struct Version {
+    model: usize,
+    name: String,
+    version: String,
+    segmented: bool,
+    newest_ms: i64,
+    seen: bool,
+    seen_ms: Option<i64>,
+    views: Vec<OpenView>,
+}
+
+/// The open panes of one view.
+#[derive(Debug, Clone)]
+struct OpenView {
+    view: View,
+    panes: VectorPanes,
+}
+
+impl Version {
+    fn new(plan: &ModelPlan, model: usize, name: Name<'_>, cells_max: usize) -> Version {
+        let open = |view: View| {
+            let blank = blank(plan, view, cells_max)?;
+            let panes = VectorPanes::new(blank, plan.ladder.pane_ms);
+            Some(OpenView { view, panes })
+        };
+        Version {
+            model,
+            name: name.model.to_owned(),
+            version: name.version.to_owned(),
+            segmented: name.segmented,
+            newest_ms: i64::MIN,
+            seen: true,
+            seen_ms: None,
+            views: vectors(plan).filter_map(open).collect(),
+        }
+    }
+
+    fn is(&self, name: Name<'_>) -> bool {
+        self.name == name.model && self.version == name.version
+    }
+
+    /// Whether it has cells at all.
+    fn has_cells(&self) -> bool {
+        self.views.iter().any(|v| v.panes.has_room())
+    }
+
+    fn stream(&self, view: View) -> StreamId {
+        StreamId {
+            model: self.name.clone(),
+            version: self.version.clone(),
+            segment: if self.segmented { ROLL_UP } else { "" }.to_owned(),
+            view,
+        }
+    }
+}
+
+impl VectorCounts {
+    /// Without versions.
+    pub fn new(plan: &Plan) -> VectorCounts {
+        VectorCounts {
+            wanted: plan.models.iter().any(|m| vectors(m).next().is_some()),
+            ..VectorCounts::default()
+        }
+    }
+
+    /// Whether some model has vector views.
+    #[inline]
+    pub fn wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Takes an event that the collector has counted in the stream of a slot; `at` is where it came from, and
+    /// which row of its record it is. Answers how many views had no cell for it.
+    #[cold]
+    pub fn observe(
+        &mut self,
+        plan: &Plan,
+        slot: usize,
+        at: (Origin, u32),
+        event: &Event<'_>,
+    ) -> u64 {
+        let Some(version) = self.version(plan, slot, Name::of_event(event)) else {
+            return 0;
+        };
+        let Some(class) = event.outcome.map(Outcome::class) else {
+            return 0;
+        };
+        let Ok(Checked::Vector { entries, sum }) = Checked::new(event.prediction) else {
+            return 0;
+        };
+        version.seen = true;
+        version.newest_ms = version.newest_ms.max(event.time_ms);
+        let of = &plan.models[version.model];
+        let rank = if of.samples() {
+            rank(of.judge.kernel.seed, at.0, at.1, event)
+        } else {
+            0
+        };
+        let seen = VectorEvent {
+            entries,
+            sum,
+            class,
+            rank,
+            weight: event.weight,
+        };
+        let views = version.views.iter_mut();
+        refused(views.map(|v| v.panes.observe(event.time_ms, seen)))
+    }
+
+    /// Takes note of a prediction that waits for its outcome.
+    #[cold]
+    pub fn expect(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
+        if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
+            version.seen = true;
+            version.newest_ms = version.newest_ms.max(event.time_ms);
+        }
+    }
+
+    /// Counts a mature prediction; answers how many views had no cell for it.
+    pub fn mature(&mut self, plan: &Plan, r: &MaturedVector<'_>) -> u64 {
+        let Some(version) = self.version(plan, r.slot, Name::of_key(r.key)) else {
+            return 0;
+        };
+        version.newest_ms = version.newest_ms.max(r.time_ms);
+        let views = version.views.iter_mut();
+        refused(views.map(|v| v.panes.mature(r.time_ms, r.vector, r.class, r.implied)))
+    }
+
+    /// Counts an event that came too late for its pane.
+    #[cold]
+    pub fn miss(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
+        if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
+            version.seen = true;
+            version.views.iter_mut().for_each(|v| v.panes.miss());
+        }
+    }
+
+    /// Takes out all panes of `model` that begin before `line_ms`.
+    pub fn take_panes(&mut self, model: usize, line_ms: i64, deltas: &mut Vec<Delta>) {
+        for version in self.versions.iter_mut().filter(|v| v.model == model) {
+            for at in 0..version.views.len() {
+                let stream = version.stream(version.views[at].view);
+                while let Some(pane) = version.views[at].panes.seal(line_ms) {
+                    deltas.push(Delta::Vector {
+                        stream: stream.clone(),
+                        newest_ms: version.newest_ms,
+                        pane: PaneState::from(&pane),
+                    });
+                }
+            }
+        }
+    }
+
+    /// The version of what is in a slot, begun if need be.
+    fn version(&mut self, plan: &Plan, slot: usize, name: Name<'_>) -> Option<&mut Version> {
+        if slot >= self.places.len() {
+            self.places.resize(slot + 1, Place::Unknown);
+        }
+        if self.places[slot] == Place::Unknown {
+            let known = self.versions.iter().position(|v| v.is(name));
+            let place = known.or_else(|| self.begin(plan, name));
+            self.places[slot] = place.map_or(Place::Nowhere, Place::At);
+        }
+        match self.places[slot] {
+            Place::At(index) => self.versions.get_mut(index),
+            Place::Unknown | Place::Nowhere => None,
+        }
+    }
+
+    fn begin(&mut self, plan: &Plan, name: Name<'_>) -> Option<usize> {
+        let model = plan.serves(name.model)?;
+        vectors(&plan.models[model]).next()?;
+        let room = self.with_cells() < plan.caps.vector_versions_max;
+        let cells_max = if room { plan.caps.vector_cells_max } else { 0 };
+        let version = Version::new(&plan.models[model], model, name, cells_max);
+        self.versions.push(version);
+        Some(self.versions.len() - 1)
+    }
+
+    fn with_cells(&self) -> usize {
+        self.versions.iter().filter(|v| v.has_cells()).count()
+    }
+
+    /// A slot of the collector is vacant, or another stream's from now on.
+    pub fn forget(&mut self, slot: usize) {
+        if let Some(place) = self.places.get_mut(slot) {
+            *place = Place::Unknown;
+        }
+    }
+
+    /// Takes the time: lets versions go that had no event for long. `waits` says whether predictions of a
+    /// version, by model and version name, wait for outcomes.
+    pub fn tick(&mut self, plan: &Plan, now_ms: i64, waits: impl Fn(&str, &str) -> bool) {
+        let before = self.versions.len();
+        self.versions.retain_mut(|v| {
+            if std::mem::take(&mut v.seen) || v.seen_ms.is_none() {
+                v.seen_ms = Some(now_ms);
+            }
+            let quiet_ms = now_ms.saturating_sub(v.seen_ms.unwrap_or(now_ms));
+            quiet_ms < plan.caps.expire_after_ms || waits(&v.name, &v.version)
+        });
+        if self.versions.len() < before {
+            self.places.clear();
+            self.admit(plan);
+        }
+    }
+
+    /// Gives cells to versions that began when there were none.
+    fn admit(&mut self, plan: &Plan) {
+        let most = plan.caps.vector_versions_max;
+        let room = most.saturating_sub(self.with_cells());
+        let without = self.versions.iter_mut().filter(|v| !v.has_cells());
+        for view in without.take(room).flat_map(|v| &mut v.views) {
+            view.panes.cap(plan.caps.vector_cells_max);
+        }
+    }
+
+    /// What each version has seen.
+    pub fn activity(&self) -> impl Iterator<Item = Activity<Name<'_>>> {
+        self.versions.iter().map(|v| Activity {
+            of: Name {
+                model: &v.name,
+                version: &v.version,
+                segmented: v.segmented,
+            },
+            newest_ms: v.newest_ms,
+            seen: v.seen,
+            seen_ms: v.seen_ms,
+            pending: 0,
+            begins: v.seen,
+        })
+    }
+
+    /// Open panes.
+    pub fn panes(&self) -> usize {
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        views.map(|v| v.panes.len()).sum()
+    }
+
+    /// For a snapshot; windows are kept elsewhere.
+    pub fn state(&self) -> Vec<VersionState> {
+        let view = |v: &OpenView| VectorViewState {
+            view: v.view.to_string(),
+            open: v.panes.state(),
+            ..VectorViewState::default()
+        };
+        let version = |v: &Version| VersionState {
+            model: v.model as u32,
+            name: v.name.clone(),
+            version: v.version.clone(),
+            segmented: v.segmented,
+            newest_ms: v.newest_ms,
+            seen_ms: v.seen_ms,
+            cells: v.has_cells(),
+            views: v.views.iter().map(view).collect(),
+        };
+        self.versions.iter().map(version).collect()
+    }
+
+    /// Puts back a version of a snapshot whose model is `model` of the plan; `None` where its sums are of
+    /// another shape.
+    pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
+        let cells_max = if state.cells {
+            plan.caps.vector_cells_max
+        } else {
+            0
+        };
+        let name = Name {
+            model: &state.name,
+            version: &state.version,
+            segmented: state.segmented,
+        };
+        let mut version = Version::new(&plan.models[model], model, name, cells_max);
+        (version.newest_ms, version.seen) = (state.newest_ms, false);
+        version.seen_ms = state.seen_ms;
+        // A view that is no longer configured is let go.
+        for ours in &mut version.views {
+            if let Some(theirs) = state.view(ours.view) {
+                ours.panes.restore(theirs.open.clone()).ok()?;
+            }
+        }
+        if !version.views.is_empty() {
+            self.versions.push(version);
+        }
+        Some(())
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        views.map(|v| v.panes.bytes()).sum::<usize>() + self.places.capacity() * size_of::<Place>()
+    }
+}
+
+/// How many views had no cell.
+fn refused(took: impl Iterator<Item = bool>) -> u64 {
+    took.map(|took| u64::from(!took)).sum()
+}
