@@ -75,7 +75,7 @@ impl Verdict {
         }
     }
 
-    /// What it says to an alert.
+    /// The condition that it puts to an alert.
     pub fn condition(self) -> Condition {
         match self {
             Verdict::Calibrated => Condition::Good,

@@ -43,7 +43,7 @@ use super::file::Fault;
 use super::laid::Laid;
 use super::snapshot::Snapshot;
 use crate::alert::Alert;
-use crate::judge::{DetectorState, Memory, StreamId};
+use crate::judge::{DetectorState, StreamId, WindowVerdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -79,7 +79,7 @@ pub struct MemoryState {
     /// The stream.
     pub stream: StreamId,
     /// One for each window.
-    pub windows: Vec<Memory>,
+    pub windows: Vec<WindowVerdict>,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// The alert of the stream.

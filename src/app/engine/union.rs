@@ -397,7 +397,7 @@ impl Engine {
         let mine = judges.filter(|j| serves(&j.report().id));
         let remembered = |j: &Judge| Remembered {
             stream: j.report().id.clone(),
-            windows: j.memories(),
+            windows: j.verdicts(),
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
             told: None,
@@ -432,7 +432,7 @@ impl Engine {
             for (judge, latest) in self.judges[slot].iter_mut().zip(latest) {
                 let Some(latest) = latest else { continue };
                 // Of another ladder, they say nothing about these windows.
-                let _ = judge.remember(&latest.windows, latest.alert, options);
+                let _ = judge.restore_verdicts(&latest.windows, latest.alert, options);
                 if let Ok(Some(other)) = judge.restore_detector(latest.detector, options) {
                     keep(&mut self.ledger, &other);
                 }
@@ -441,7 +441,7 @@ impl Engine {
         for (judge, options) in self.vectors.judges_mut(&self.plan) {
             let mine = all.iter().filter(|m| m.stream == judge.report().id);
             if let Some(latest) = mine.cloned().reduce(later) {
-                let _ = judge.remember(&latest.windows, latest.alert, options);
+                let _ = judge.restore_verdicts(&latest.windows, latest.alert, options);
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.tell_families(model));
