@@ -69,7 +69,7 @@ fn known(snapshot: &Snapshot) -> Known {
         version
             .views
             .iter_mut()
-            .for_each(|v| v.judge.memories.clear());
+            .for_each(|v| v.judge.verdicts.clear());
         (version.name.clone(), version)
     });
     let subjects = snapshot.streams.iter().cloned().map(|mut subject| {

@@ -870,7 +870,7 @@ fn partitions_that_move_with_what_waits_in_them_sum_up_to_the_stream_that_was_ne
         for view in VECTORS {
             let [ours, theirs] = [union, &expected].map(|e| windows(e, view)[1].clone());
             assert_eq!((ours.end_ms, ours.n), (theirs.end_ms, theirs.n), "{view}");
-            assert!(ours.numbers == theirs.numbers && ours.verdict == theirs.verdict);
+            assert!(ours.cells() == theirs.cells() && ours.verdict == theirs.verdict);
             assert_eq!(unblocked(&ours), unblocked(&theirs));
         }
         assert!(group.all[0].counters().total().revised > 0);

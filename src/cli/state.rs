@@ -267,7 +267,7 @@ fn held_lines(loaded: &Loaded, lines: &mut Vec<String>) {
 /// The verdict of each window, view by view.
 fn verdicts(stream: &StreamState) -> Vec<String> {
     let of = |judge: &crate::judge::JudgeState| {
-        let each = judge.memories.iter();
+        let each = judge.verdicts.iter();
         let each = each.map(|m| format!("{} (n {})", m.verdict, m.n));
         each.collect::<Vec<String>>().join(", ")
     };

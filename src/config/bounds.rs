@@ -7,7 +7,7 @@
 //! ```text
 //! windows by time    Σ (width / slide + 1) · m · 16 B       packed
 //! windows by count   Σ last · 80 B                          at worst each event a pane of its own
-//! mending            16 KiB a window                       maps of two fits, where miscalibrated
+//! recalibration            16 KiB a window                       maps of two fits, where miscalibrated
 //! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
 //! ```
 //!

@@ -10,7 +10,7 @@ use super::diagram;
 use super::path::{encode, encode_id};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
-use crate::judge::{DetectorReport, Mending, Numbers, StreamReport, Verdict, WindowReport};
+use crate::judge::{DetectorReport, Numbers, Recalibration, StreamReport, Verdict, WindowReport};
 use crate::report::recalibration;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
@@ -180,11 +180,14 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
                 escape(&sentence(window.verdict, e)),
                 fewer(window, e)
             );
-            let advised = window.mending.as_deref().and_then(Mending::advised);
+            let advised = window
+                .recalibration
+                .as_deref()
+                .and_then(Recalibration::advised);
             body.push_str(&diagram::svg(&e.reliability, advised.map(|(map, _)| map)));
             figures(e, body);
             body.push_str("</div>");
-            mending(path, window, body);
+            recalibration(path, window, body);
         }
         other => {
             let words = match other {
@@ -208,15 +211,15 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
 }
 
 /// What would mend a miscalibrated window.
-fn mending(path: &str, window: &WindowReport, body: &mut String) {
-    let Some(mending) = window.mending.as_deref() else {
+fn recalibration(path: &str, window: &WindowReport, body: &mut String) {
+    let Some(recalibration) = window.recalibration.as_deref() else {
         return;
     };
-    let words = match &mending.judged {
+    let words = match &recalibration.judged {
         Some(j) => recalibration::words(&j.judgement, &j.fitted.fits),
         None => format!(
             "maps were fitted to the window until {} UTC and are judged on the next that begins there",
-            clock(mending.fitted.end_ms)
+            clock(recalibration.fitted.end_ms)
         ),
     };
     let name = encode(&window.window);
@@ -225,7 +228,7 @@ fn mending(path: &str, window: &WindowReport, body: &mut String) {
         "<p class=words>To mend it: {}. <a href=\"/api/v1/streams/{path}/recalibration?window={name}\">maps</a>",
         escape(&words)
     );
-    if mending.advised().is_some() {
+    if recalibration.advised().is_some() {
         let _ = write!(
             body,
             ", <a href=\"/api/v1/streams/{path}/recalibration?window={name}&amp;format=csv\">table</a>; the line in the diagram is the map"

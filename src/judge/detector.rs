@@ -13,9 +13,9 @@
 //! Predictions whose outcome never came are not seen at all, unless the join implies one.
 //!
 //! Always: its state is a function of the panes sealed under one budget and tolerance; under others the sums
-//! staked mean something else, so a snapshot made under others lets it begin anew, with what was staked kept in the
-//! ledger. The bounds of the sequences and the evidence are worked out when told ([`Detector::report`]), not
-//! at each pane. Cost: 24 kB and about 0.1 ms a pane for each stream, and 2 MB of bets for each model.
+//! staked mean something else, so after a snapshot made under others it starts over, and what was staked stays in
+//! the ledger. The bounds of the sequences and the evidence are computed when they are reported
+//! ([`Detector::report`]), not at each pane. Cost: 24 kB and about 0.1 ms a pane for each stream, and 2 MB of bets for each model.
 
 use crate::stats::axis::Grid;
 use crate::stats::sequential::watch::Alarm;

@@ -1,6 +1,6 @@
 //! What a detector says: evidence, alarm, confidence sequences; in words.
 //!
-//! Always: a function of the detector's state, so a restart tells the same.
+//! Always: a function of the detector's state, so a restart reports the same.
 
 use super::detector::{Detector, Missed};
 use crate::stats::direction::Direction;
@@ -45,7 +45,7 @@ impl Detector {
         let detector = self;
         let (watch, rules) = (&detector.watch, &detector.rules);
         let alarm = watch.alarm().cloned();
-        // Right after an alarm all begins anew: what it rested on is told.
+        // After an alarm everything starts over: report what the alarm rested on.
         let evidence = watch.evidence();
         let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()))?;
         Some(DetectorReport {

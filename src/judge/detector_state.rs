@@ -1,10 +1,11 @@
 //! A detector in a snapshot.
 //!
-//! Floats travel as they are, so a detector that is put back goes on with the same bits. Signs that are
-//! even, as those of cells that hold no events stay, are left out. What follows from other fields (the direction of an
+//! Floats are stored as they are, so a restored detector continues with the same bits. Signs that are even, as
+//! those of cells without events stay, are left out. What follows from other fields (the direction of an
 //! alarm) is not stored.
 //!
-//! A state carries the *terms* under which it was made; under others it is left, and its owner begins anew.
+//! A state carries the *terms* under which it was made. Under other terms it is dropped, and the detector starts
+//! over.
 
 use super::detector::{Detector, Missed};
 use crate::stats::sequential::detector::{Component, Parts, Place};

@@ -21,12 +21,12 @@
 //! Cost: a merge of the window's panes at each slide, and the evaluation of the total.
 
 use super::alarm;
-use super::book::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
-use super::mending::{Mending, Standing};
 use super::numbers::Numbers;
+use super::recalibration::{JudgedWindow, Recalibration};
+use super::report::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::Alert;
@@ -43,7 +43,7 @@ mod state;
 
 use alerts::Before;
 
-pub use state::{JudgeState, Memory};
+pub use state::{JudgeState, WindowVerdict};
 
 /// The judge of one stream. See the module.
 #[derive(Debug, Clone)]
@@ -315,7 +315,7 @@ impl Judge {
             return;
         }
         let report = &self.report.windows[index];
-        let window = Standing {
+        let window = JudgedWindow {
             start_ms: report.start_ms,
             end_ms: report.end_ms,
             n: report.n,
@@ -326,8 +326,9 @@ impl Judge {
             PaneSums::Vector(_) => Err(PackError::Corrupt),
         };
         // Sums that overflow are reported by the verdict.
-        let next = Mending::step(report.mending.as_ref(), window, options, total).unwrap_or(None);
-        self.report.windows[index].mending = next;
+        let next = Recalibration::step(report.recalibration.as_ref(), window, options, total)
+            .unwrap_or(None);
+        self.report.windows[index].recalibration = next;
     }
 
     /// Evaluates a window as it stands. Its total is taken once, and only where it is needed.
@@ -339,7 +340,7 @@ impl Judge {
     ) -> Result<Judged, PackError> {
         let unlabelled = self.windows.unlabelled(index, end_ms);
         let undecided = self.undecided(index, end_ms, &unlabelled, options);
-        let covered = !unlabelled.is_empty() && !options.is_silent();
+        let covered = !unlabelled.is_empty();
         if let Some(why) = undecided {
             let total = covered.then(|| self.windows.total(index, end_ms).ok());
             let coverage = total.flatten().and_then(|t| Coverage::of(&t, &unlabelled));
@@ -432,7 +433,7 @@ impl Judge {
         let evaluation = |r: &WindowReport| {
             r.numbers.as_ref().map_or(0, Numbers::bytes)
                 + size_of::<WindowReport>()
-                + r.mending.as_ref().map_or(0, |m| m.bytes())
+                + r.recalibration.as_ref().map_or(0, |m| m.bytes())
                 + r.window.len()
         };
         size_of::<Judge>()

@@ -8,15 +8,14 @@
 //! | [`plan`], [`stream`] | what is monitored, and the names of its streams |
 //! | [`judge`](mod@judge), [`numbers`], [`verdict`] | windows, their evaluation, and what follows from it |
 //! | [`coverage`] | how many outcomes a verdict rests on |
-//! | [`book`] | the reports and changes that leave |
+//! | [`report`] | the reports and changes that leave |
 //! | [`alarm`], [`sentence`] | the alert of a stream, and changes in words |
 //! | [`detector`], [`ledger`] | alarms with a guarantee, and their budget |
 //! | [`family`] | class views adjusted for each other |
 //! | [`comparison`] | versions against each other |
-//! | [`mending`] | recalibration maps |
+//! | [`recalibration`] | recalibration maps |
 
 pub mod alarm;
-pub mod book;
 pub mod comparison;
 pub mod coverage;
 pub mod detector;
@@ -26,14 +25,14 @@ pub mod family;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
 pub mod ledger;
-pub mod mending;
 pub mod numbers;
 pub mod plan;
+pub mod recalibration;
+pub mod report;
 pub mod sentence;
 pub mod stream;
 pub mod verdict;
 
-pub use book::{Change, DetectorStep, Evidence, Facts, Family, Step, StreamReport, WindowReport};
 pub use comparison::{
     CompareOptions, ComparisonId, ComparisonReport, ComparisonState, Comparisons,
 };
@@ -41,10 +40,11 @@ pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
-pub use judge::{Judge, JudgeState, Memory, Stopwatch, pane_of, seed};
+pub use judge::{Judge, JudgeState, Stopwatch, WindowVerdict, pane_of, seed};
 pub use ledger::{AccountReport, Ledger, LedgerState};
-pub use mending::{Mending, MendingState};
 pub use numbers::{Numbers, p_value};
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};
+pub use recalibration::{Recalibration, RecalibrationState};
+pub use report::{Change, DetectorStep, Evidence, Facts, Family, Step, StreamReport, WindowReport};
 pub use stream::StreamId;
 pub use verdict::{JudgeOptions, Undecided, Verdict};

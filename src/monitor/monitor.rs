@@ -834,7 +834,7 @@ impl Monitor {
         let wanted = judges.filter(|j| of(&j.report().id));
         let verdicts = wanted.map(|j| VerdictState {
             stream: j.report().id.clone(),
-            windows: j.memories(),
+            windows: j.verdicts(),
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
             told: None,
@@ -866,7 +866,7 @@ impl Monitor {
             for (judge, known) in stream.judges.iter_mut().zip(known) {
                 let Some(known) = known else { continue };
                 // Of another ladder, they say nothing about these windows.
-                let _ = judge.remember(&known.windows, known.alert, options);
+                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
                 let other = judge.restore_detector(known.detector, options);
                 if let Ok(Some(other)) = other {
                     stakes::keep(&mut self.ledger, &other);
@@ -875,7 +875,7 @@ impl Monitor {
         }
         for (judge, options) in self.vectors.judges_with(&self.plan) {
             if let Some(known) = latest(&judge.report().id) {
-                let _ = judge.remember(&known.windows, known.alert, options);
+                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));

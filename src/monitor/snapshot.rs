@@ -22,7 +22,7 @@ use crate::alert::Alert;
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Key, PairingState, PaneDelta, Partitions, VectorPanesState};
 use crate::judge::{
-    ComparisonState, DetectorState, JudgeState, LedgerState, Memory, ModelPlan, StreamId,
+    ComparisonState, DetectorState, JudgeState, LedgerState, ModelPlan, StreamId, WindowVerdict,
 };
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::view::View;
@@ -206,7 +206,7 @@ pub struct VerdictState {
     /// The stream.
     pub stream: StreamId,
     /// One for each window.
-    pub windows: Vec<Memory>,
+    pub windows: Vec<WindowVerdict>,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// The alert of the stream.
@@ -224,7 +224,8 @@ impl VerdictState {
         } else {
             self.alert
         };
-        let later_of = |(a, b): (Memory, Memory)| if b.end_ms > a.end_ms { b } else { a };
+        let later_of =
+            |(a, b): (WindowVerdict, WindowVerdict)| if b.end_ms > a.end_ms { b } else { a };
         let windows = if self.windows.len() == other.windows.len() {
             let both = self.windows.into_iter().zip(other.windows);
             both.map(later_of).collect()

@@ -18,7 +18,7 @@
 //! orphan: whoever has it now ends it.
 
 use super::notice::{Notice, Status};
-use crate::alert::{Book, Severity};
+use crate::alert::{Severity, Silences};
 use std::collections::BTreeMap;
 
 /// How long an alert that was told may not be seen firing before it is told to have ended. Longer than reading on from a
@@ -59,7 +59,7 @@ impl Desk {
     }
 
     /// Whether the notice has to be told; `was` is filled in. It is to be followed by [`Desk::told`] once it is on its way.
-    pub fn admits(&self, notice: &mut Notice, book: &Book, now_ms: i64) -> bool {
+    pub fn admits(&self, notice: &mut Notice, book: &Silences, now_ms: i64) -> bool {
         let last = self.told.get(&notice.fingerprint);
         if notice.status == Status::Resolved {
             return last.is_some_and(|l| l.firing && l.since_ms <= notice.since_ms);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     /// Tells what has to be told; answers for each whether it was.
-    fn tell(desk: &mut Desk, notices: &[Notice], book: &Book) -> Vec<bool> {
+    fn tell(desk: &mut Desk, notices: &[Notice], book: &Silences) -> Vec<bool> {
         let mut answers = Vec::new();
         for notice in notices {
             let mut notice = notice.clone();
@@ -218,7 +218,7 @@ mod tests {
             notice(Firing, 40, 40, Warn),
         ];
         let mut desk = Desk::default();
-        let book = Book::default();
+        let book = Silences::default();
         assert_eq!(tell(&mut desk, &story, &book), [true; 5]);
         for from in 0..story.len() {
             for to in from..=story.len() {
@@ -238,11 +238,11 @@ mod tests {
 
     #[test]
     fn a_silence_keeps_back_what_fires_and_not_what_ends() {
-        let mut book = Book::default();
+        let mut book = Silences::default();
         let matcher = "model=*".parse().expect("a matcher");
         let silence = book.draft(vec![matcher], (0, 100), "ann", "");
         let mut desk = Desk::default();
-        let none = Book::default();
+        let none = Silences::default();
         let begun = notice(Firing, 10, 10, Warn);
         assert_eq!(tell(&mut desk, std::slice::from_ref(&begun), &none), [true]);
         book.enter(silence.expect("sound"));
@@ -288,7 +288,11 @@ mod tests {
         desk.seen(&begun.fingerprint, 5_000);
         assert!(desk.left(&begun.fingerprint) && !desk.left(&begun.fingerprint));
         assert!(desk.orphans(5_000 + 10 * ORPHAN_MS).is_empty());
-        let again = tell(&mut desk, std::slice::from_ref(&begun), &Book::default());
+        let again = tell(
+            &mut desk,
+            std::slice::from_ref(&begun),
+            &Silences::default(),
+        );
         assert_eq!(again, [false]);
         assert!(desk.back(&begun.fingerprint) && !desk.back(&begun.fingerprint));
         let far = 5_000 + 20 * ORPHAN_MS;

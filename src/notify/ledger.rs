@@ -20,7 +20,7 @@
 //! `done` is not synced: one that a power failure takes means one notice twice, with the same `key`.
 
 use super::notice::{Notice, Status};
-use crate::alert::{Ack, Book, Silence};
+use crate::alert::{Ack, Silence, Silences};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -103,7 +103,7 @@ pub struct Carried {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Silences and acknowledgements.
-    pub book: Book,
+    pub book: Silences,
     /// Notices that some sink has still to take, the oldest first, each with those sinks.
     pub open: VecDeque<(Notice, Vec<String>)>,
     /// The last notice of each alert.

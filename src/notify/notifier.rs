@@ -12,7 +12,7 @@ use super::notice::{Links, Notice, Status};
 use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receiver::{Carrier, Receiver};
 use super::sink::{Counts, Sink, Worker, lock};
-use crate::alert::{Ack, Book, BookError, Matcher, Severity, Silence};
+use crate::alert::{Ack, Matcher, Severity, Silence, SilenceError, Silences};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -44,7 +44,7 @@ pub struct SinkCounts {
 struct Shared {
     ledger: Arc<Mutex<Ledger>>,
     /// The ledger's book, to be read without waiting for a disk.
-    book: RwLock<Arc<Book>>,
+    book: RwLock<Arc<Silences>>,
     sinks: RwLock<Vec<Arc<Sink>>>,
     /// Their threads, and those of sinks that are gone and still tell something.
     threads: Mutex<Vec<(Arc<Sink>, JoinHandle<()>)>>,
@@ -61,7 +61,7 @@ impl Shared {
         *self.book.write().unwrap_or_else(PoisonError::into_inner) = book;
     }
 
-    fn book(&self) -> Arc<Book> {
+    fn book(&self) -> Arc<Silences> {
         Arc::clone(&self.book.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -198,7 +198,7 @@ pub struct Notifier {
     told: BTreeMap<String, (Notice, BTreeSet<String>)>,
     /// It changed since it was last given out, with this book.
     changed: bool,
-    carried_of: Option<Arc<Book>>,
+    carried_of: Option<Arc<Silences>>,
     letters: Option<SyncSender<Letter>>,
     shared: Arc<Shared>,
     /// Of what the sinks are made.
@@ -325,7 +325,7 @@ impl Notifier {
     }
 
     /// Silences and acknowledgements.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<Silences> {
         self.shared.book()
     }
 
@@ -607,7 +607,7 @@ pub struct Clerk {
 
 impl Clerk {
     /// Silences and acknowledgements.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<Silences> {
         self.shared.book()
     }
 
@@ -621,7 +621,7 @@ impl Clerk {
     ) -> Result<Silence, String> {
         let mut ledger = lock(&self.shared.ledger);
         let draft = ledger.state().book.draft(matchers, span_ms, by, note);
-        let silence = draft.map_err(|e: BookError| e.to_string())?;
+        let silence = draft.map_err(|e: SilenceError| e.to_string())?;
         self.enter(&mut ledger, &Entry::Silenced(silence.clone()))?;
         Ok(silence)
     }

@@ -1,17 +1,17 @@
-//! The mending of a window as JSON and in words.
+//! The recalibration of a window as JSON and in words.
 
-use crate::judge::mending::{Fitted, Judged, Mending};
+use crate::judge::recalibration::{Fitted, Judged, Recalibration};
 use crate::stats::recalibration::advice::{EACH_MIN, ERRORS_MIN, ISOTONIC_MIN};
 use crate::stats::recalibration::{Advice, Fits, Gain, Judgement, Map, Measures, Method};
 use serde_json::{Map as Object, Value, json};
 
 /// Everything known: the advice with its trial, and the maps that await theirs.
-pub fn json(mending: &Mending) -> Value {
-    let judged = mending.judged.as_deref();
+pub fn json(recalibration: &Recalibration) -> Value {
+    let judged = recalibration.judged.as_deref();
     json!({
         "advice": advice(judged.map(|j| (&j.judgement, &j.fitted.fits))),
         "judged": judged.map(trial),
-        "awaiting_trial": fitted(&mending.fitted),
+        "awaiting_trial": fitted(&recalibration.fitted),
     })
 }
 

@@ -1,10 +1,11 @@
-//! A change of an alert that can be recomputed: everything that it rested on, and everything that came of it.
+//! A change of an alert that can be recomputed: everything it rested on, and everything that followed.
 //!
-//! Kept are the packed sums of each window that was judged at that moment, the options and seeds with which it was, the detector before the
-//! pane that it took and that pane, the alert before, and its hold times; and beside them the evaluations, the detector's report and
-//! the alert after, as they were told. [`Record::recompute`] makes the second from the first and compares the texts, in
-//! which every double is the shortest decimal that reads back as the same bits: equal texts are equal bits. Windows that were judged earlier
-//! have no sums here; their verdicts are taken as they stand, and listed as such.
+//! A record keeps the sums of each window that was judged at that moment, with options and seeds; the
+//! detector before the pane that it took, and that pane; the alert before, and its hold times. Beside them
+//! it keeps the results: the evaluations, the detector's report and the alert after. [`Record::recompute`]
+//! computes the results again and compares the texts, in which every double is the shortest decimal that
+//! reads back as the same bits: equal texts are equal bits. Windows that were judged earlier have no sums
+//! here; their verdicts are taken as they are, and listed as such.
 //!
 //! Size: 10 to 100 kB for each window that was judged, by the cells that are occupied.
 
@@ -50,7 +51,7 @@ struct Window {
     /// Of a vector view, its sums.
     #[serde(default)]
     vector: Option<VectorWindow>,
-    /// The evaluation as it is told.
+    /// The evaluation as it was reported.
     evaluation: Option<Value>,
     /// Whether the interval of one without sums lay above the tolerance.
     large: bool,
@@ -143,7 +144,7 @@ pub struct Record {
     format: u32,
     /// Version of the program.
     program: String,
-    /// The change, as notices know it.
+    /// Key of the change in notifications.
     pub key: String,
     /// The alert.
     pub fingerprint: String,
@@ -216,7 +217,7 @@ impl Record {
             fingerprint,
             stream: id.clone(),
             at_ms: change.at_ms,
-            sentence: told(change, facts),
+            sentence: sentence_of(change, facts),
             from,
             to,
             condition: evidence.condition,
@@ -311,7 +312,7 @@ impl Record {
         self.compared(&part, window, again, checked)
     }
 
-    /// Compares a window's evaluation and verdict with what was told.
+    /// Compares a window's evaluation and verdict with what was reported.
     fn compared(
         &self,
         part: &str,
@@ -319,10 +320,10 @@ impl Record {
         again: Option<Numbers>,
         checked: &mut Checked,
     ) -> Option<(Verdict, bool)> {
-        let told = window.evaluation.as_ref();
-        let same = told
+        let reported = window.evaluation.as_ref();
+        let same = reported
             .zip(again.as_ref())
-            .is_some_and(|(told, again)| same_text(told, &evaluation::numbers_json(again)));
+            .is_some_and(|(reported, again)| same_text(reported, &evaluation::numbers_json(again)));
         checked.compare(&format!("{part}: evaluation"), same);
         let found = again.map(|e| (e.verdict(self.tolerance), e.above_tolerance()));
         let verdict = found.map(|(verdict, _)| verdict);
@@ -370,7 +371,7 @@ impl Checked {
 }
 
 /// The change with the numbers of the window that speaks.
-fn told(change: &Change, facts: &Facts) -> String {
+fn sentence_of(change: &Change, facts: &Facts) -> String {
     let window = &facts.window;
     let why = sentence::because(window);
     format!("{}; over {}: {why}", change.sentence, window.window)

@@ -31,7 +31,7 @@ use super::process;
 use super::published::{EVALUATION_BUCKETS, ParcelFacts, Published, Role};
 use crate::alert::{AlertState, Severity};
 use crate::collect::{Reason, Refusal, SourceCounters};
-use crate::judge::{Mending, StreamReport, Verdict, WindowReport};
+use crate::judge::{Recalibration, StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -263,15 +263,15 @@ fn draft(report: &StreamReport, window: &WindowReport, cells: bool) -> Draft {
     if let Some(evaluation) = window.kernel() {
         kernel_calibration(evaluation, &mut draft);
     }
-    if let (false, Some(mending)) = (undecided, &window.mending) {
-        recalibration(mending, &mut draft);
+    if let (false, Some(found)) = (undecided, &window.recalibration) {
+        recalibration_rows(found, &mut draft);
     }
     draft
 }
 
 /// What the advised map brought, where one is advised.
-fn recalibration(mending: &Mending, draft: &mut Draft) {
-    let Some((map, judged)) = mending.advised() else {
+fn recalibration_rows(found: &Recalibration, draft: &mut Draft) {
+    let Some((map, judged)) = found.advised() else {
         return;
     };
     let method = map.method();

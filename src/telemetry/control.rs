@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::alert::{Ack, Book, Matcher, Silence};
+use crate::alert::{Ack, Matcher, Silence, Silences};
 
 /// What became of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub enum Told {
 }
 
 type Act = Box<dyn Fn() -> Reloaded + Send + Sync>;
-type Read = Box<dyn Fn() -> Arc<Book> + Send + Sync>;
+type Read = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
 type Ask = Box<dyn Fn(Asked) -> Told + Send + Sync>;
 
 /// The acts. See the module.
@@ -91,12 +91,12 @@ impl Control {
     }
 
     /// Says how to read silences and acknowledgements. Only the first says so.
-    pub fn on_book(&self, read: impl Fn() -> Arc<Book> + Send + Sync + 'static) {
+    pub fn on_book(&self, read: impl Fn() -> Arc<Silences> + Send + Sync + 'static) {
         let _ = self.book.set(Box::new(read));
     }
 
     /// Silences and acknowledgements; none where nobody said how.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<Silences> {
         self.book.get().map(|read| read()).unwrap_or_default()
     }
 

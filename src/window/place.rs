@@ -1,21 +1,20 @@
-//! Panes that come to a window after their time: what the sums of many partitions need when partitions
-//! join and leave.
+//! Late panes: merging the panes of a partition that joined or fell behind.
 //!
-//! Windows over several partitions gather what each has sealed. A partition that comes from elsewhere
+//! Windows over several partitions gather what each has sealed. A partition that comes from another process
 //! brings whole windows, and one that is behind the others seals panes that the windows have passed. Both
-//! are merged here into the panes that hold their stretch of event time, exactly, since sums are integers;
-//! what no window will need again is left out. A window shows them at its next slide.
+//! are merged here into the panes that hold their stretch of event time, exactly, since sums are integers.
+//! Panes that no window will need again are left out. A window shows them at its next slide.
 //!
-//! Where a window stands is told by the line, up to which everything was sealed:
+//! The line, up to which everything was sealed, says how far a window has come:
 //!
 //! ```text
 //!            slide      slide      slide      line
-//! 1h    ├──────────┼──────────┼──────────┼──────┤         panes …, and what is gathered behind the last
+//! 1h    ├──────────┼──────────┼──────────┼──────┤         panes …, and what is gathered after the last
 //! 24h   ├────────────────────────────────┤                a pane has come as far as the narrower
 //!                                                         window has ended its slide
 //! ```
 //!
-//! Windows by count keep no slides: there the pane whose stretch holds the begin of the new one takes it.
+//! Windows by count have no slides: the pane whose stretch holds the begin of the new one takes it.
 
 use super::pack::PackError;
 use super::pane::{EmptySums, Pane};
@@ -84,7 +83,7 @@ impl Windows {
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(line_ms, slide_ms);
         if ours >= under_way {
-            return ring.gather(Some(pane), empty);
+            return ring.gather(pane.clone(), empty);
         }
         if ours < under_way + ahead - width_ms {
             return Ok(());

@@ -95,7 +95,7 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
-        // Flaps are damped where people are told, in the alert of the stream.
+        // Flaps are damped in the alert of the stream, which notifications are sent for.
         let holds = Holds {
             flap_within_ms: 0,
             ..options.holds()

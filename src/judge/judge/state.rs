@@ -6,14 +6,14 @@
 use super::{Detector, Judge, JudgeOptions, Judged, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
-use crate::judge::mending::MendingState;
+use crate::judge::recalibration::RecalibrationState;
 use crate::window::{PackError, RingState};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What is kept of a window besides its panes and what can be computed from them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
+pub struct WindowVerdict {
     /// The alert.
     pub alert: Alert,
     /// Begin of the window at its last judgement.
@@ -32,11 +32,11 @@ pub struct JudgeState {
     /// Panes of each window.
     pub rings: Vec<RingState>,
     /// Verdict and alert of each window.
-    pub memories: Vec<Memory>,
+    pub verdicts: Vec<WindowVerdict>,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// Recalibration maps of each window.
-    pub mendings: Vec<Option<MendingState>>,
+    pub recalibrations: Vec<Option<RecalibrationState>>,
     /// The alert of the stream.
     pub alert: Alert,
 }
@@ -44,12 +44,13 @@ pub struct JudgeState {
 impl Judge {
     /// Its state, for a snapshot.
     pub fn state(&self) -> JudgeState {
-        let mending = |r: &WindowReport| r.mending.as_deref().map(MendingState::of);
+        let recalibration =
+            |r: &WindowReport| r.recalibration.as_deref().map(RecalibrationState::of);
         JudgeState {
             rings: self.windows.state(),
-            memories: self.memories(),
+            verdicts: self.verdicts(),
             detector: self.detector().map(Detector::state),
-            mendings: self.report.windows.iter().map(mending).collect(),
+            recalibrations: self.report.windows.iter().map(recalibration).collect(),
             alert: self.alert(),
         }
     }
@@ -62,22 +63,22 @@ impl Judge {
         options: &JudgeOptions,
     ) -> Result<Option<DetectorState>, PackError> {
         self.windows.restore(state.rings)?;
-        self.remember(&state.memories, state.alert, options)?;
-        if state.mendings.len() != self.report.windows.len() {
+        self.restore_verdicts(&state.verdicts, state.alert, options)?;
+        if state.recalibrations.len() != self.report.windows.len() {
             return Err(PackError::Corrupt);
         }
-        for (report, state) in self.report.windows.iter_mut().zip(&state.mendings) {
-            report.mending = match state {
+        for (report, state) in self.report.windows.iter_mut().zip(&state.recalibrations) {
+            report.recalibration = match state {
                 None => None,
-                Some(state) => Some(Arc::new(state.mending().ok_or(PackError::Corrupt)?)),
+                Some(state) => Some(Arc::new(state.recalibration().ok_or(PackError::Corrupt)?)),
             };
         }
         self.restore_detector(state.detector, options)
     }
 
     /// Verdict and alert of each window.
-    pub fn memories(&self) -> Vec<Memory> {
-        let memory = |(alert, report): (&Alert, &WindowReport)| Memory {
+    pub fn verdicts(&self) -> Vec<WindowVerdict> {
+        let known = |(alert, report): (&Alert, &WindowReport)| WindowVerdict {
             alert: *alert,
             start_ms: report.start_ms,
             end_ms: report.end_ms,
@@ -85,7 +86,7 @@ impl Judge {
             verdict: report.verdict,
         };
         let windows = self.alerts.iter().zip(&self.report.windows);
-        windows.map(memory).collect()
+        windows.map(known).collect()
     }
 
     /// The alert of the stream.
@@ -94,34 +95,34 @@ impl Judge {
     }
 
     /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are held here.
-    pub fn remember(
+    pub fn restore_verdicts(
         &mut self,
-        memories: &[Memory],
+        verdicts: &[WindowVerdict],
         alert: Alert,
         options: &JudgeOptions,
     ) -> Result<(), PackError> {
-        if memories.len() != self.alerts.len() {
+        if verdicts.len() != self.alerts.len() {
             return Err(PackError::Corrupt);
         }
-        for (index, memory) in memories.iter().enumerate() {
-            let end_ms = memory.end_ms;
-            let decided = !matches!(memory.verdict, Verdict::Undecided(_));
+        for (index, known) in verdicts.iter().enumerate() {
+            let end_ms = known.end_ms;
+            let decided = !matches!(known.verdict, Verdict::Undecided(_));
             let judged = match self.evaluate(index, end_ms, options) {
                 Err(error) if decided => return Err(error),
                 Err(_) => Judged::undecided(Undecided::Capacity),
                 Ok(judged) => judged,
             };
-            self.alerts[index] = memory.alert;
+            self.alerts[index] = known.alert;
             let report = &mut self.report.windows[index];
-            report.start_ms = memory.start_ms;
+            report.start_ms = known.start_ms;
             report.end_ms = end_ms;
             report.since_ms = self.windows.since_ms(index, end_ms);
             report.evaluated_at_ms = end_ms;
-            report.n = memory.n;
+            report.n = known.n;
             report.coverage = judged.coverage;
-            report.verdict = memory.verdict;
-            report.alert = memory.alert.state;
-            report.alert_since_ms = memory.alert.since_ms;
+            report.verdict = known.verdict;
+            report.alert = known.alert.state;
+            report.alert_since_ms = known.alert.since_ms;
             report.numbers = judged.numbers.filter(|_| decided);
         }
         self.report.alert = alert;

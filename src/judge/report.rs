@@ -1,10 +1,10 @@
-//! What a stream's judge has to say: one report per window, and the changes from one to the next.
+//! What a judge reports: one report per window of a stream, and the changes from one to the next.
 
 use super::coverage::Coverage;
 use super::detector_report::DetectorReport;
 use super::detector_state::DetectorState;
-use super::mending::Mending;
 use super::numbers::Numbers;
+use super::recalibration::Recalibration;
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::{Alert, AlertState, Condition};
@@ -29,7 +29,7 @@ pub struct WindowReport {
     pub since_ms: i64,
     /// Number of events.
     pub n: u64,
-    /// How many predictions have an outcome; `None` where none was missing.
+    /// How many predictions have an outcome; `None` if none was missing.
     pub coverage: Option<Box<Coverage>>,
     /// The verdict.
     pub verdict: Verdict,
@@ -43,12 +43,12 @@ pub struct WindowReport {
     pub family: Option<Family>,
     /// Event time of the judgement: the end of the newest pane in it.
     pub evaluated_at_ms: i64,
-    /// What would mend it; `None` unless it was miscalibrated since it was last calibrated.
-    pub mending: Option<Arc<Mending>>,
+    /// Its recalibration; `None` unless it was miscalibrated since it was last calibrated.
+    pub recalibration: Option<Arc<Recalibration>>,
 }
 
 impl WindowReport {
-    /// Of a window that was never judged.
+    /// The report of a window that was never judged.
     pub fn blank(name: &str) -> WindowReport {
         WindowReport {
             window: name.to_owned(),
@@ -63,7 +63,7 @@ impl WindowReport {
             numbers: None,
             family: None,
             evaluated_at_ms: 0,
-            mending: None,
+            recalibration: None,
         }
     }
 
@@ -140,7 +140,7 @@ pub enum Step {
         /// After.
         to: AlertState,
     },
-    /// The alert of the stream, which people are told of.
+    /// The alert of the stream, which notifications are sent for.
     Stream {
         /// Before.
         from: Alert,
@@ -158,16 +158,16 @@ pub struct Facts {
     pub window: WindowReport,
     /// What the detector said.
     pub detector: Option<Arc<DetectorReport>>,
-    /// All on which it rested, for a record.
+    /// Everything it rested on, for a record.
     pub evidence: Option<Box<Evidence>>,
 }
 
-/// All on which a change of an alert rested.
+/// Everything a change of an alert rested on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evidence {
     /// The alert before.
     pub from: Alert,
-    /// What was said to it.
+    /// The condition that was put to it.
     pub condition: Condition,
     /// The stream's report, with the alert after the change.
     pub report: StreamReport,
@@ -207,6 +207,6 @@ pub struct Change {
     pub step: Step,
     /// The change in words, with its numbers.
     pub sentence: String,
-    /// What was known, where people may have to be told.
+    /// What was known, if a notification may be needed.
     pub facts: Option<Arc<Facts>>,
 }

@@ -1,23 +1,24 @@
-//! What would mend a miscalibrated window, and what it was shown to bring.
+//! Recalibration of a window: maps that are fitted to a miscalibrated window, and judged on a later one.
 //!
 //! ```text
 //! miscalibrated   maps are fitted to the window's total and kept
 //! … slides …
 //! miscalibrated   the first window that begins where the fitted one ended: the kept maps are judged on
-//!                 its total; what is found is kept, and maps of this window take the place of the fitted
-//! calibrated      all is forgotten: what is served now needs no mending, or was mended
+//!                 its total; the result is kept, and maps of this window replace the fitted ones
+//! calibrated      everything is dropped: the served scores need no map, or one is applied already
 //! ```
 //!
-//! So maps are fitted and judged once a width and not once a slide, a window shares no event with that on
-//! which its maps are judged, and no pane is kept for it: between the two only the parameters are
-//! held (at most 6 KiB and a little a fit, two fits a window). An undecided window changes nothing. A fit is made anew before its trial
-//! when the events of its window have doubled since, as they do while a stream is young.
+//! So maps are fitted and judged once per width, not once per slide. A window shares no event with the
+//! window on which its maps are judged. No pane is kept for this: between the two only the parameters are
+//! retained (at most 6 KiB per fit, two fits per window). An undecided window changes nothing. A fit is
+//! repeated before its trial if the number of events of its window has doubled since, as happens while a
+//! stream is young.
 //!
-//! Where negatives are down-sampled the cells hold scores carried to another scale, on which no scorer could
-//! apply a map: then there is none.
+//! Where negatives are down-sampled the cells hold scores on another scale, to which no scorer could apply
+//! a map: then there is none.
 //!
-//! The mending is a function of the sealed panes, like the verdict, and travels with snapshots. Outcomes that
-//! are revised later do not change what was fitted or judged before.
+//! The recalibration is a function of the sealed panes, like the verdict, and travels with snapshots.
+//! Outcomes that are revised later do not change what was fitted or judged before.
 
 use super::verdict::{JudgeOptions, Verdict};
 use crate::stats::evaluation::Sampling;
@@ -51,18 +52,18 @@ pub struct Judged {
     pub judgement: Judgement,
 }
 
-/// What is known of the mending of one window. See the module.
+/// The recalibration of one window. See the module.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mending {
-    /// Maps that await their trial.
+pub struct Recalibration {
+    /// Maps that wait for their trial.
     pub fitted: Arc<Fitted>,
     /// The last trial.
     pub judged: Option<Arc<Judged>>,
 }
 
-/// A window as it stands.
+/// A window with its verdict.
 #[derive(Debug, Clone, Copy)]
-pub struct Standing {
+pub struct JudgedWindow {
     /// Begin.
     pub start_ms: i64,
     /// End.
@@ -73,14 +74,14 @@ pub struct Standing {
     pub verdict: Verdict,
 }
 
-impl Mending {
-    /// The mending after a judgement; `total` is asked for only where maps are fitted or judged.
+impl Recalibration {
+    /// The recalibration after a judgement; `total` is called only where maps are fitted or judged.
     pub fn step<E>(
-        before: Option<&Arc<Mending>>,
-        window: Standing,
+        before: Option<&Arc<Recalibration>>,
+        window: JudgedWindow,
         options: &JudgeOptions,
         total: impl FnOnce() -> Result<Sums, E>,
-    ) -> Result<Option<Arc<Mending>>, E> {
+    ) -> Result<Option<Arc<Recalibration>>, E> {
         match window.verdict {
             Verdict::Calibrated => return Ok(None),
             Verdict::Undecided(_) => return Ok(before.cloned()),
@@ -118,7 +119,7 @@ impl Mending {
             end_ms: window.end_ms,
             fits: Fits::of(&points),
         });
-        Ok(Some(Arc::new(Mending { fitted, judged })))
+        Ok(Some(Arc::new(Recalibration { fitted, judged })))
     }
 
     /// The map that is advised, and the trial that says so.
@@ -132,7 +133,7 @@ impl Mending {
     pub fn bytes(&self) -> usize {
         let judged = self.judged.as_ref();
         let judged = judged.map_or(0, |j| size_of::<Judged>() + fitted_bytes(&j.fitted));
-        size_of::<Mending>() + fitted_bytes(&self.fitted) + judged
+        size_of::<Recalibration>() + fitted_bytes(&self.fitted) + judged
     }
 }
 
@@ -140,9 +141,9 @@ fn fitted_bytes(f: &Fitted) -> usize {
     size_of::<Fitted>() + f.fits.bytes()
 }
 
-/// A mending for a snapshot: numbers as their bits, so that any form of it gives them back exactly.
+/// A recalibration in a snapshot: numbers as their bits, so that every format gives them back exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MendingState {
+pub struct RecalibrationState {
     fitted: FittedState,
     judged: Option<JudgedState>,
 }
@@ -209,23 +210,23 @@ impl FittedState {
     }
 }
 
-impl MendingState {
-    /// The state of a mending.
-    pub fn of(m: &Mending) -> MendingState {
+impl RecalibrationState {
+    /// The state of a recalibration.
+    pub fn of(m: &Recalibration) -> RecalibrationState {
         let judged = |j: &Arc<Judged>| JudgedState {
             fitted: FittedState::of(&j.fitted),
             start_ms: j.start_ms,
             end_ms: j.end_ms,
             numbers: to_bits(&j.judgement.numbers()),
         };
-        MendingState {
+        RecalibrationState {
             fitted: FittedState::of(&m.fitted),
             judged: m.judged.as_ref().map(judged),
         }
     }
 
-    /// The mending again; `None` where the state is none.
-    pub fn mending(&self) -> Option<Mending> {
+    /// The recalibration again; `None` where the state is none.
+    pub fn recalibration(&self) -> Option<Recalibration> {
         let judged = |j: &JudgedState| {
             Some(Arc::new(Judged {
                 fitted: Arc::new(j.fitted.fitted()?),
@@ -234,7 +235,7 @@ impl MendingState {
                 judgement: Judgement::of_numbers(&of_bits(&j.numbers))?,
             }))
         };
-        Some(Mending {
+        Some(Recalibration {
             fitted: Arc::new(self.fitted.fitted()?),
             judged: match &self.judged {
                 None => None,
@@ -266,8 +267,8 @@ mod tests {
         Ok(sums)
     }
 
-    fn window(start_ms: i64, verdict: Verdict) -> Standing {
-        Standing {
+    fn window(start_ms: i64, verdict: Verdict) -> JudgedWindow {
+        JudgedWindow {
             start_ms,
             end_ms: start_ms + 60,
             n: 5000,
@@ -275,8 +276,11 @@ mod tests {
         }
     }
 
-    fn step(before: Option<&Arc<Mending>>, window: Standing) -> Option<Arc<Mending>> {
-        Mending::step(before, window, &JudgeOptions::default(), || total(5000)).unwrap()
+    fn step(
+        before: Option<&Arc<Recalibration>>,
+        window: JudgedWindow,
+    ) -> Option<Arc<Recalibration>> {
+        Recalibration::step(before, window, &JudgeOptions::default(), || total(5000)).unwrap()
     }
 
     #[test]
@@ -286,7 +290,7 @@ mod tests {
         let kept = first.as_ref().unwrap();
         assert_eq!((kept.fitted.end_ms, kept.judged.is_none()), (60, true));
         // Slides between change nothing, and ask for no total.
-        let between = Mending::step(
+        let between = Recalibration::step(
             Some(kept),
             window(50, bad),
             &JudgeOptions::default(),
@@ -311,9 +315,9 @@ mod tests {
     }
 
     #[test]
-    fn a_fit_is_made_anew_when_its_window_has_doubled() {
+    fn a_fit_is_repeated_when_its_window_has_doubled() {
         let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
-        let grown = Standing {
+        let grown = JudgedWindow {
             n: 10_000,
             ..window(10, Verdict::Miscalibrated)
         };
@@ -326,11 +330,11 @@ mod tests {
     fn a_mending_is_the_same_after_a_snapshot() {
         let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
         let next = step(Some(&first), window(60, Verdict::Miscalibrated)).unwrap();
-        for mending in [first, next] {
-            let state = MendingState::of(&mending);
+        for recalibration in [first, next] {
+            let state = RecalibrationState::of(&recalibration);
             let text = serde_json::to_string(&state).unwrap();
-            let back: MendingState = serde_json::from_str(&text).unwrap();
-            assert_eq!(back.mending().as_ref(), Some(&*mending));
+            let back: RecalibrationState = serde_json::from_str(&text).unwrap();
+            assert_eq!(back.recalibration().as_ref(), Some(&*recalibration));
         }
     }
 }
