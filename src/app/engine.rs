@@ -21,8 +21,8 @@ use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
     AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector,
-    DetectorOptions, DetectorState, Judge, JudgeOptions, Ledger, Memory, Stopwatch, StreamId,
-    StreamReport, WindowReport, pane_of,
+    DetectorOptions, DetectorState, Judge, JudgeOptions, Ledger, Stopwatch, StreamId, StreamReport,
+    WindowReport, WindowVerdict, pane_of,
 };
 use crate::stats::multiclass::ranked::depth;
 use crate::stats::sequential::Odds;

@@ -252,6 +252,7 @@ mod tests {
     use super::*;
     use crate::stats::axis::Axis;
     use crate::stats::fixed::Score;
+    use crate::stats::sums::Cell;
     use proptest::prelude::*;
 
     fn sums(grid: Grid, events: impl IntoIterator<Item = (f64, bool)>) -> Sums {

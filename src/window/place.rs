@@ -83,7 +83,7 @@ impl Windows {
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(line_ms, slide_ms);
         if ours >= under_way {
-            return ring.gather(Some(pane), empty);
+            return ring.gather(pane.clone(), empty);
         }
         if ours < under_way + ahead - width_ms {
             return Ok(());

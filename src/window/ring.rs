@@ -180,7 +180,9 @@ impl Windows {
                     }
                 }
                 Width::Time { width_ms, slide_ms } => {
-                    ring.gather(input.as_ref(), &self.empty)?;
+                    if let Some(pane) = input {
+                        ring.gather(pane, &self.empty)?;
+                    }
                     if all || end_ms.rem_euclid(slide_ms) == 0 {
                         whole[i] = ring.complete(begin(end_ms, width_ms, slide_ms));
                     }
@@ -338,19 +340,13 @@ impl Ring {
         panes.find(|p| p.holds(time_ms))
     }
 
-    pub(super) fn gather(
-        &mut self,
-        pane: Option<&Pane>,
-        empty: &EmptySums,
-    ) -> Result<(), PackError> {
-        match (&mut self.gathering, pane) {
-            (_, None) => Ok(()),
-            (Some(gathered), Some(pane)) => gathered.merge(pane, empty),
-            (gathering @ None, Some(pane)) => {
-                *gathering = Some(pane.clone());
-                Ok(())
-            }
+    /// Adds a pane to the slide under way.
+    pub(super) fn gather(&mut self, pane: Pane, empty: &EmptySums) -> Result<(), PackError> {
+        match &mut self.gathering {
+            Some(gathered) => gathered.merge(&pane, empty)?,
+            None => self.gathering = Some(pane),
         }
+        Ok(())
     }
 
     /// Lets go of what a window by count no longer needs, and folds what is too many panes.

@@ -14,7 +14,7 @@ use trueline::collect::{Disposition, PairCounts, Reason, Refusal};
 use trueline::judge::recalibration::JudgedWindow;
 use trueline::judge::{
     AccountReport, ComparisonId, ComparisonReport, Coverage, CoverageCell, Detector,
-    DetectorOptions, DetectorReport, JudgeOptions, Recalibration, StreamId, StreamReport,
+    DetectorOptions, DetectorReport, JudgeOptions, Numbers, Recalibration, StreamId, StreamReport,
     Undecided, Verdict, WindowReport,
 };
 use trueline::stats::axis::{Axis, Grid};
@@ -206,9 +206,7 @@ pub fn window(
         verdict,
         alert,
         alert_since_ms: (alert != AlertState::Inactive).then_some(end_ms),
-        evaluation: evaluation.map(Arc::new),
-        vector: None,
-        kernel: None,
+        numbers: evaluation.map(|e| Numbers::Scores(Arc::new(e))),
         family: None,
         evaluated_at_ms: end_ms,
         recalibration: (verdict == Verdict::Miscalibrated).then(mended),
@@ -249,7 +247,7 @@ fn kernel() -> WindowEvaluation {
 /// Publishes a stream of whole vectors.
 pub fn publish_vectors(published: &Published) {
     let whole = WindowReport {
-        kernel: Some(Arc::new(kernel())),
+        numbers: Some(Numbers::Kernel(Arc::new(kernel()))),
         recalibration: None,
         ..window("5m", Verdict::Miscalibrated, AlertState::Firing, None)
     };

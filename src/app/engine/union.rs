@@ -472,7 +472,7 @@ fn later(a: Remembered, b: Remembered) -> Remembered {
         true => b.alert,
         false => a.alert,
     };
-    let later_of = |(a, b): (Memory, Memory)| if b.end_ms > a.end_ms { b } else { a };
+    let later_of = |(a, b): (WindowVerdict, WindowVerdict)| if b.end_ms > a.end_ms { b } else { a };
     let windows = match a.windows.len() == b.windows.len() {
         true => a.windows.into_iter().zip(b.windows).map(later_of).collect(),
         false => a.windows,
