@@ -269,23 +269,10 @@ pub fn brief(window: &WindowReport) -> Value {
     entry
 }
 
+/// The occupied cells of the reliability diagram.
 fn cells(e: &Evaluation) -> Value {
-    let cells = e.reliability.iter().filter(|cell| cell.n > 0);
-    cells
-        .map(|cell| {
-            json!({
-                "low": cell.low,
-                "high": cell.high,
-                "n": cell.n,
-                "mean_score": cell.mean_score,
-                "event_rate": cell.event_rate,
-                "rate_low": cell.rate_low,
-                "rate_high": cell.rate_high,
-                "null_low": cell.null_low,
-                "null_high": cell.null_high,
-            })
-        })
-        .collect()
+    let occupied = e.reliability.iter().filter(|cell| cell.n > 0);
+    evaluation::reliability(occupied)
 }
 
 /// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.

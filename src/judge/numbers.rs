@@ -105,6 +105,15 @@ impl Numbers {
         }
     }
 
+    /// Whether 0 is in the interval, as it always is where the lower end of the kernel test is 0.
+    pub fn contains_zero(&self) -> bool {
+        match self {
+            Numbers::Scores(e) => e.interval.contains_zero,
+            Numbers::Cells(e) => e.interval.contains_zero,
+            Numbers::Kernel(e) => e.lower <= 0.0,
+        }
+    }
+
     /// Confidence of the interval.
     pub fn confidence(&self) -> f64 {
         match self {

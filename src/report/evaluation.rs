@@ -184,8 +184,8 @@ fn path(p: &Path) -> Value {
     json!({"statistic": p.statistic, "p_value": p.p_value})
 }
 
-/// The cells of the reliability diagram.
-pub fn reliability(cells: &[ReliabilityCell]) -> Value {
+/// Cells of the reliability diagram.
+pub fn reliability<'a>(cells: impl IntoIterator<Item = &'a ReliabilityCell>) -> Value {
     let cell = |c: &ReliabilityCell| {
         json!({
             "low": c.low,
@@ -199,7 +199,7 @@ pub fn reliability(cells: &[ReliabilityCell]) -> Value {
             "null_high": c.null_high,
         })
     };
-    Value::Array(cells.iter().map(cell).collect())
+    cells.into_iter().map(cell).collect()
 }
 
 /// The numbers of a window, by the kind of its view.
