@@ -7,6 +7,7 @@
 //! | 0 | [`stats`] | scores, cells, estimators, tests; pure mathematics |
 //! | 1 | [`window`], [`alert`] | event time, panes, window lengths; the life of an alert |
 //! | 2 | [`collect`], [`judge`] | records to pane sums; pane sums to verdicts |
+//! | 3 | [`report`] | what was found, as JSON, text and records |
 //! | 3 | [`store`] | snapshots on disk |
 //! | 3 | [`telemetry`], [`http`] | published state, metrics, logs; the pages that show them |
 //! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
@@ -28,6 +29,7 @@ pub mod kafka;
 pub mod monitor;
 pub mod notify;
 pub mod registry;
+pub mod report;
 pub mod reproduce;
 pub mod store;
 pub mod telemetry;

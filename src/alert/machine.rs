@@ -208,7 +208,7 @@ impl Alert {
         match (state, condition) {
             (AlertState::Inactive | AlertState::Resolved, _) => Severity::Warn,
             (_, Condition::Bad(Severity::Page)) => Severity::Page,
-            // Nobody was told of a pending one: it is as bad as it is now.
+            // No notification was sent for a pending one: it is as bad as it is now.
             (AlertState::Pending, _) => Severity::Warn,
             (AlertState::Firing, _) if self.state != AlertState::Firing => Severity::Warn,
             (AlertState::Firing, Condition::Bad(Severity::Warn))

@@ -1,12 +1,12 @@
-//! Floor 1: alerts as such, free of what raised them and of who is told.
+//! Floor 1: alerts as such, without what raised them or who is notified.
 //!
 //! [`machine`] is the life of an alert, one total function; [`matcher`] says which alerts are meant, by
-//! their labels; [`book`] is what people said about alerts: silences and acknowledgements.
+//! their labels; [`silences`] holds silences and acknowledgements.
 
-pub mod book;
 pub mod machine;
 pub mod matcher;
+pub mod silences;
 
-pub use book::{Ack, Book, BookError, Silence};
 pub use machine::{Alert, AlertState, Condition, Holds, RESOLVED_MS, Severity};
 pub use matcher::{Labels, Matcher};
+pub use silences::{Ack, Silence, SilenceError, Silences};

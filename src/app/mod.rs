@@ -34,7 +34,6 @@ mod restore;
 mod run;
 mod setup;
 mod stop;
-pub mod table;
 
 pub use error::AppError;
 pub use reload::Reloader;

@@ -9,11 +9,11 @@ use super::exit::{self, Exit};
 use super::service::Service;
 use crate::app::clock;
 use crate::app::outputs::alerts::topic_sink;
-use crate::app::table::{Cell, Paint, lines};
 use crate::http::client;
 use crate::notify::SinkOptions;
 use crate::notify::notification::Notification;
 use crate::notify::notifier::{links, try_once};
+use crate::report::table::{Cell, Paint, lines};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -14,9 +14,9 @@ use crate::app::replay::Input;
 use crate::app::replay::Progress;
 use crate::app::replay::backtest::{self, PolicyOutcome, Signal, Span};
 use crate::app::replay::topics::Range;
-use crate::app::table::{self, Cell, Paint};
 use crate::config::Config;
 use crate::kafka::Watermarks;
+use crate::report::table::{self, Cell, Paint};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::table::p;
+use crate::report::text::p;
 use crate::stats::multiclass::{Classwise, Evaluation};
 
 /// A vector view: verdict, interval, levels.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::table;
+use crate::report::text;
 use crate::stats::distance::Distances;
 
 /// One line a measure, ending in a newline.
@@ -18,7 +18,7 @@ pub fn render(d: &Distances) -> String {
     let k = &d.laplace;
     let p = k
         .p_value
-        .map_or(String::new(), |p| format!(", p = {}", table::p(p)));
+        .map_or(String::new(), |p| format!(", p = {}", text::p(p)));
     let upper = d
         .upper
         .map_or(String::new(), |u| format!(", upper distance {u:.5}"));

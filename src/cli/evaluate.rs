@@ -6,8 +6,8 @@ mod input;
 pub use args::Args;
 
 use super::exit::{Exit, print};
-use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate, table};
-use crate::judge::{self, report};
+use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate};
+use crate::report::{self, text};
 use crate::stats::comparison::intervals::{self, Compared};
 use crate::stats::evaluation::{Evaluation, Sampling, evaluate_scores, evaluate_weighted};
 use crate::stats::fixed::Score;
@@ -89,9 +89,9 @@ fn report_scores(
     };
     let compared = compared(args, &e, sample);
     let text = if args.json {
-        let mut all = report::json(&e);
+        let mut all = report::evaluation::json(&e);
         if let Some(c) = &compared {
-            all["intervals"] = judge::intervals::json(c);
+            all["intervals"] = report::intervals::json(c);
         }
         if let Some(recalibrated) = &recalibrated {
             all["recalibration"] = recalibrate::json(recalibrated);
@@ -105,7 +105,7 @@ fn report_scores(
         let compared = compared
             .as_ref()
             .map_or(String::new(), intervals_text::render);
-        recalibrated + &table::render(&e) + &distances + &compared
+        recalibrated + &text::render(&e) + &distances + &compared
     };
     print(&text);
     args.exit(miscalibrated(&e))
@@ -174,7 +174,7 @@ fn run_other(args: &Args, sample: &FileSample) -> Exit {
         return Exit::Data;
     };
     let text = if args.json {
-        format!("{:#}\n", judge::offline::json(&outcome))
+        format!("{:#}\n", report::offline::json(&outcome))
     } else {
         offline::render(&outcome)
     };
@@ -200,7 +200,7 @@ fn run_cells(args: &Args, events: &Events) -> Exit {
         return Exit::Data;
     };
     let text = if args.json {
-        format!("{:#}\n", judge::classes::json(&e))
+        format!("{:#}\n", report::vectors::json(&e))
     } else {
         classes::render(&e)
     };
@@ -216,7 +216,7 @@ fn run_classes(args: &Args, sample: &Vectors) -> Exit {
     let text = if args.json {
         format!(
             "{:#}\n",
-            judge::classes::classwise(&c, sample.len(), args.alpha)
+            report::vectors::classwise(&c, sample.len(), args.alpha)
         )
     } else {
         classes::classwise(&c, args.alpha)
@@ -240,7 +240,7 @@ fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
         return Exit::Data;
     };
     let text = if args.json {
-        format!("{:#}\n", judge::kernel::json(&e))
+        format!("{:#}\n", report::kernel::json(&e))
     } else {
         kernel::render(&e)
     };

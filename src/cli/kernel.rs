@@ -1,6 +1,6 @@
 //! The kernel test of vectors as text.
 
-use super::table::p;
+use crate::report::text::p;
 use crate::stats::kernel::{Evaluation, PValues};
 
 /// The verdict in one line, then an estimator a line.

@@ -33,7 +33,6 @@ mod run;
 mod service;
 mod state;
 mod state_topic;
-mod table;
 mod tap;
 mod top;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::table::p;
+use crate::report::text::p;
 use crate::stats::offline::{Detail, Outcome, Splitting};
 
 /// The verdict in one line, then what was found.

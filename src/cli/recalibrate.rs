@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use super::exit::Exit;
-use crate::judge::recalibration as words;
+use crate::report::recalibration as words;
 use crate::stats::evaluation::Options;
 use crate::stats::recalibration::{Cut, Fits, Judgement, Measures, Method, Point, table};
 use serde_json::{Value, json};

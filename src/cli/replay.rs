@@ -9,14 +9,15 @@ use super::exit::{self, Exit};
 use super::progress::ProgressMeter;
 use super::range;
 use crate::app::AppError;
-use crate::monitor::Engine;
 use crate::app::replay::Tally;
 use crate::app::replay::{self, Input};
-use crate::app::table::{self, Cell};
 use crate::config::Config;
 use crate::config::value::Outside;
-use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
+use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport};
 use crate::kafka::Watermarks;
+use crate::monitor::Engine;
+use crate::report::table::{self, Cell};
+use crate::report::{comparison, evaluation};
 
 /// The configuration without `--config`. The broker is never contacted.
 const DEFAULTS: &str = r#"
@@ -169,7 +170,7 @@ fn report_json(report: &StreamReport) -> serde_json::Value {
         serde_json::json!({
             "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
             "verdict": w.verdict.to_string(), "alert": w.alert.as_str(),
-            "evaluation": w.scores().map(report::json),
+            "evaluation": w.scores().map(evaluation::json),
         })
     };
     serde_json::json!({

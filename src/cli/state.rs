@@ -12,8 +12,8 @@ use super::state_topic;
 use crate::app::outputs::snapshots::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
-use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::monitor::snapshot::StreamState;
+use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::{Loaded, transfer};
 
 const EXAMPLES: &str = "\
@@ -268,8 +268,8 @@ fn content_lines(loaded: &Loaded, lines: &mut Vec<String>) {
 
 /// The verdict of each window, view by view.
 fn verdicts(stream: &StreamState) -> Vec<String> {
-    let of = |judge: &crate::monitor::snapshot::JudgeState| {
-        let each = judge.memories.iter();
+    let of = |judge: &crate::judge::JudgeState| {
+        let each = judge.verdicts.iter();
         let each = each.map(|m| format!("{} (n {})", m.verdict, m.n));
         each.collect::<Vec<String>>().join(", ")
     };

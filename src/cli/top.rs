@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::exit::{self, Exit};
 use super::service::Service;
 use crate::app::clock;
-use crate::app::table::{Cell, Paint, lines};
 use crate::http::client;
+use crate::report::table::{Cell, Paint, lines};
 
 const EXAMPLES: &str = "\
 Examples:

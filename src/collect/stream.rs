@@ -18,8 +18,8 @@ use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
-use serde::{Deserialize, Serialize};
 use crate::window::{PackError, Packed, Unlabelled};
+use serde::{Deserialize, Serialize};
 
 /// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
@@ -54,7 +54,7 @@ pub struct PaneDelta {
     /// Events that came too late since the delta before.
     pub late: u64,
     /// Sums for each view, in the order of the model's.
-    #[serde(with = "super::hex::views")]
+    #[serde(with = "crate::window::hex::views")]
     pub views: Vec<Packed>,
     /// Predictions whose outcome never came, for each view.
     pub unlabelled: Vec<Unlabelled>,
@@ -310,9 +310,7 @@ impl Stream {
         let pane = |p: &OpenPane| match &p.body {
             Body::Hot(batched) => batched.bytes(),
             Body::Packed(all) => all.iter().map(Packed::bytes).sum(),
-            Body::Weighted(all) => {
-                all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum()
-            }
+            Body::Weighted(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()

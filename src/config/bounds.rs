@@ -7,14 +7,14 @@
 //! ```text
 //! windows by time    Σ (width / slide + 1) · m · 16 B       packed
 //! windows by count   Σ last · 80 B                          at worst each event a pane of its own
-//! mending            16 KiB a window                       maps of two fits, where miscalibrated
+//! recalibration            16 KiB a window                       maps of two fits, where miscalibrated
 //! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
 //! ```
 //!
 //! A pane of a vector view keeps at most so many cells as `vector_cells_max` says, or its view has; each takes up to
 //! 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes for k coordinates, where events are weighted with 16·(2 + 4k + k² + k(k+1)/2) + 112 for the
-//! second. Its windows by time hold panes of a slide as above, and
-//! of each there is one a version, for at most `vector_versions_max` versions. A pane of a kernel view keeps, of each event of its
+//! second. Its windows by time hold panes of a slide as above, those by count at most 64 panes, and
+//! of each window there is one a version, for at most `vector_versions_max` versions. A pane of a kernel view keeps, of each event of its
 //! sample, 8 bytes a class and 64 around them, and 32 a class for each random feature.
 //!
 //! A detector takes 32 kB a stream, and its bets 496 B a cell, up to 4096 cells, once for each model.
@@ -48,6 +48,7 @@ use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
 use crate::window::Width;
+use crate::window::ring::COUNT_PANES_MAX;
 
 use super::Config;
 
@@ -176,7 +177,7 @@ fn version_bytes(model: &ModelPlan, cells_max: usize) -> u64 {
     let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + 2;
     let held = model.ladder.windows.iter().map(|w| match w.width {
         Width::Time { width_ms, slide_ms } => (width_ms / slide_ms.max(1)).unsigned_abs() + 1,
-        Width::Count { .. } => 0,
+        Width::Count { last } => last.min(COUNT_PANES_MAX as u64),
     });
     let panes = held.fold(open, u64::saturating_add);
     let pane = |view: &View| {

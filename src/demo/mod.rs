@@ -15,11 +15,11 @@ use std::time::Duration;
 use rdkafka::mocking::MockCluster;
 use tokio::time::sleep;
 
-use crate::app::table::{self, Cell, Paint};
 use crate::app::{App, AppError, Setup, Stop, clock};
 use crate::config::Config;
 use crate::config::value::Outside;
 use crate::judge::StreamReport;
+use crate::report::table::{self, Cell, Paint};
 use crate::telemetry::Published;
 
 pub mod config;

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::api::{brief, rfc3339};
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, ok};
-use crate::alert::{Ack, AlertState, Book, Matcher, Severity, Silence};
+use crate::alert::{Ack, AlertState, Matcher, Severity, Silence, Silences};
 use crate::judge::{StreamReport, alarm};
 use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
@@ -40,7 +40,7 @@ pub fn list(published: &Published, all: bool) -> Value {
     json!({ "count": alerts.len(), "alerts": alerts })
 }
 
-fn alert(report: &StreamReport, book: &Book, now_ms: i64) -> Value {
+fn alert(report: &StreamReport, book: &Silences, now_ms: i64) -> Value {
     let (id, alert) = (&report.id, &report.alert);
     let fingerprint = id.fingerprint();
     let silence = book.silence_of(&id.labels(alert.severity), now_ms);

@@ -45,7 +45,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         Route::Comparison(model) => compared(model.as_deref(), published),
         Route::Stream(parts) => stream(&parts, published),
         Route::Reliability(parts) => reliability(&parts, query, published),
-        Route::Recalibration(parts) => mending(&parts, query, published),
+        Route::Recalibration(parts) => recalibration(&parts, query, published),
         Route::Page(parts) => {
             match path::find(&parts, published).and_then(|id| published.report(&id)) {
                 Some(report) => html(page::stream(
@@ -208,7 +208,7 @@ fn no_window(report: &StreamReport, window: Option<&str>) -> Answer {
 }
 
 /// What would mend a stream, as JSON or as a table for download.
-fn mending(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
+fn recalibration(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
     let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
         return no_stream(parts);
     };

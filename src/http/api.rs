@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use crate::judge::{
-    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport, classes,
-    comparison, detector_report, kernel, p_value, report,
+    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport, p_value,
 };
+use crate::report::{comparison, detector, evaluation, kernel, vectors};
 use crate::stats::evaluation::Evaluation;
 use crate::stats::view::View;
 use crate::telemetry::Published;
@@ -97,15 +97,15 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
     entry["detector"] = report
         .detector
         .as_deref()
-        .map_or(Value::Null, detector_report::json);
+        .map_or(Value::Null, detector::json);
     entry["windows"] = report
         .windows
         .iter()
         .map(|window| {
             let mut entry = window_facts(window);
-            entry["evaluation"] = window.scores().map_or(Value::Null, report::json);
+            entry["evaluation"] = window.scores().map_or(Value::Null, evaluation::json);
             if let Some(e) = window.cells() {
-                entry["vector"] = classes::json(e);
+                entry["vector"] = vectors::json(e);
             }
             if let Some(e) = window.kernel() {
                 entry["kernel"] = kernel::window_json(e);
@@ -269,23 +269,10 @@ pub fn brief(window: &WindowReport) -> Value {
     entry
 }
 
+/// The occupied cells of the reliability diagram.
 fn cells(e: &Evaluation) -> Value {
-    let cells = e.reliability.iter().filter(|cell| cell.n > 0);
-    cells
-        .map(|cell| {
-            json!({
-                "low": cell.low,
-                "high": cell.high,
-                "n": cell.n,
-                "mean_score": cell.mean_score,
-                "event_rate": cell.event_rate,
-                "rate_low": cell.rate_low,
-                "rate_high": cell.rate_high,
-                "null_low": cell.null_low,
-                "null_high": cell.null_high,
-            })
-        })
-        .collect()
+    let occupied = e.reliability.iter().filter(|cell| cell.n > 0);
+    evaluation::reliability(occupied)
 }
 
 /// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.

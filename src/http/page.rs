@@ -10,9 +10,8 @@ use super::path::{encode, encode_id};
 use super::text::{clock, escape, number, or_none, significance, thousands};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
-use crate::judge::{
-    DetectorReport, Mending, Numbers, StreamReport, Verdict, WindowReport, recalibration,
-};
+use crate::judge::{DetectorReport, Numbers, Recalibration, StreamReport, Verdict, WindowReport};
+use crate::report::recalibration;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -181,7 +180,10 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
                 escape(&sentence(window.verdict, e)),
                 events_left(window, e)
             );
-            let advised = window.mending.as_deref().and_then(Mending::advised);
+            let advised = window
+                .recalibration
+                .as_deref()
+                .and_then(Recalibration::advised);
             body.push_str(&diagram::svg(&e.reliability, advised.map(|(map, _)| map)));
             figures(e, body);
             body.push_str("</div>");
@@ -210,14 +212,14 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
 
 /// Recalibration maps for a miscalibrated window.
 fn recalibration_maps(path: &str, window: &WindowReport, body: &mut String) {
-    let Some(mending) = window.mending.as_deref() else {
+    let Some(recalibration) = window.recalibration.as_deref() else {
         return;
     };
-    let words = match &mending.judged {
+    let words = match &recalibration.judged {
         Some(j) => recalibration::words(&j.judgement, &j.fitted.fits),
         None => format!(
             "maps were fitted to the window that ends at {} UTC and will be evaluated on the next window",
-            clock(mending.fitted.end_ms)
+            clock(recalibration.fitted.end_ms)
         ),
     };
     let name = encode(&window.window);
@@ -226,7 +228,7 @@ fn recalibration_maps(path: &str, window: &WindowReport, body: &mut String) {
         "<p class=words>Recalibration: {}. <a href=\"/api/v1/streams/{path}/recalibration?window={name}\">maps</a>",
         escape(&words)
     );
-    if mending.advised().is_some() {
+    if recalibration.advised().is_some() {
         let _ = write!(
             body,
             ", <a href=\"/api/v1/streams/{path}/recalibration?window={name}&amp;format=csv\">table</a>; the line in the diagram is the map"

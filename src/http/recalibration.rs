@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::api::{absent, identity, window_facts};
-use crate::judge::{StreamReport, WindowReport, recalibration};
+use crate::judge::{StreamReport, WindowReport};
+use crate::report::recalibration;
 use crate::stats::recalibration::{Map, Method, table};
 
 /// Why there is no table.
@@ -17,12 +18,12 @@ pub enum NoTable {
     Map,
 }
 
-/// The mending of one window, or of each; `None` if there is no window of that name.
+/// The recalibration of one window, or of each; `None` if there is no window of that name.
 pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
     let one = |w: &WindowReport| {
         let mut entry = window_facts(w);
-        let mending = w.mending.as_deref();
-        entry["recalibration"] = mending.map_or(Value::Null, recalibration::json);
+        let recalibration = w.recalibration.as_deref();
+        entry["recalibration"] = recalibration.map_or(Value::Null, recalibration::json);
         entry
     };
     let windows: Vec<Value> = asked(report, window).map(one).collect();
@@ -64,12 +65,12 @@ pub fn csv(
 }
 
 fn chosen(w: &WindowReport, method: Option<Method>) -> Option<&Map> {
-    let mending = w.mending.as_deref()?;
+    let recalibration = w.recalibration.as_deref()?;
     match method {
-        None => mending.advised().map(|(map, _)| map),
+        None => recalibration.advised().map(|(map, _)| map),
         Some(method) => {
-            let judged = mending.judged.as_ref().map(|j| &j.fitted);
-            judged.unwrap_or(&mending.fitted).fits.map(method)
+            let judged = recalibration.judged.as_ref().map(|j| &j.fitted);
+            judged.unwrap_or(&recalibration.fitted).fits.map(method)
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The alert of a stream: what its windows and its detector say, taken together.
+//! The alert of a stream: what its windows and its detector say together.
 //!
 //! A window has a verdict, a stream has an alert. Windows are tested again and again, so that one of many is
 //! rejected by chance now and then; the detector bounds its false alarms over all time, but says less
@@ -12,20 +12,21 @@
 //! | no | no, and one is decided or there is a detector | good |
 //! | - | no window is decided, no detector has seen a pane | unknown |
 //!
-//! Where data stopped the condition is unknown, whatever was said before.
+//! If data stop, the condition is unknown, whatever it was before.
 //!
-//! The conditions drive the machine of [`crate::alert::machine`]. What leaves is a change of its state or severity, with the
-//! [`Facts`] of that moment: reports go on, and whoever is told later should be told what was known then.
+//! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity leaves
+//! with the [`Facts`] of that moment: reports change, and a notification that is sent later should say
+//! what was known at the change.
 
-use super::book::{Evidence, Facts, StreamReport, WindowReport};
 use super::numbers::Numbers;
+use super::report::{Evidence, Facts, StreamReport, WindowReport};
 use super::stream::StreamId;
 use super::verdict::Verdict;
 use crate::alert::{Alert, AlertState, Condition, Labels, Severity};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What the report says to the alert of its stream.
+/// The condition that a report puts to the alert of its stream.
 pub fn condition(report: &StreamReport) -> Condition {
     let windows = &report.windows;
     let bad = windows.iter().any(|w| w.verdict == Verdict::Miscalibrated);
@@ -35,8 +36,8 @@ pub fn condition(report: &StreamReport) -> Condition {
     of_parts(detector, bad, windows.iter().any(large), decided)
 }
 
-/// The table of the module: whether the detector alarms (if there is one), whether a window is miscalibrated, whether the interval of one
-/// lies above the tolerance, whether any is decided.
+/// The table of the module, from whether the detector alarms (if there is one), a window is miscalibrated,
+/// the interval of one lies above the tolerance, and any window is decided.
 pub fn of_parts(detector: Option<bool>, bad: bool, large: bool, decided: bool) -> Condition {
     match (detector, bad) {
         (Some(true), _) if large => Condition::Bad(Severity::Page),
@@ -62,8 +63,8 @@ pub fn speaker(report: &StreamReport) -> Option<usize> {
     windows.max_by(|a, b| order(a.1, b.1)).map(|(i, _)| i)
 }
 
-/// Whether people may have to be told: it began or stopped firing, or fires with another severity.
-pub fn tells(from: &Alert, to: &Alert) -> bool {
+/// Whether a change may need a notification: firing began or stopped, or its severity changed.
+pub fn notifies(from: &Alert, to: &Alert) -> bool {
     let fires = |a: &Alert| a.state == AlertState::Firing;
     fires(from) != fires(to) || (fires(to) && from.severity != to.severity)
 }
@@ -104,7 +105,7 @@ pub fn sentence(id: &StreamId, from: &Alert, to: &Alert) -> String {
 }
 
 impl StreamId {
-    /// What the alert of the stream is known by: 16 hexadecimal digits, the same for ever and everywhere.
+    /// Identifies the alert of the stream: 16 hexadecimal digits, the same in every process and version.
     pub fn fingerprint(&self) -> String {
         let view = self.view.to_string();
         let parts = [&self.model, &self.version, &self.segment, &view];

@@ -5,7 +5,7 @@
 //! there is no verdict.
 
 use crate::stats::levels::Level;
-use crate::window::{COVERAGE_CELLS, Unlabelled};
+use crate::window::{COVERAGE_CELLS, Total, Unlabelled};
 
 /// Predictions of one cell of the score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,21 +32,21 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Of a window with these finest cells and these unlabelled predictions; `None` where outcomes do
-    /// not come apart, or none was missing. A cell of the sums counts where its mean score lies.
-    pub fn of(finest: &Level, unlabelled: &Unlabelled) -> Option<Coverage> {
-        let cells = finest.occupied.iter();
-        Coverage::of_cells(cells.map(|c| (c.z / c.n, c.count as u64)), unlabelled)
-    }
-
-    /// The same of cells that are given by their mean score and number of events.
-    pub fn of_cells(
-        counted: impl Iterator<Item = (f64, u64)>,
-        unlabelled: &Unlabelled,
-    ) -> Option<Coverage> {
+    /// The coverage of a window with these sums and these unlabelled predictions; `None` where no outcome
+    /// was missing. A cell of the sums counts where its mean score lies, that of vectors where their
+    /// largest probability lies.
+    pub fn of(total: &Total, unlabelled: &Unlabelled) -> Option<Coverage> {
         if unlabelled.is_empty() {
             return None;
         }
+        let counted = match total {
+            Total::Scores(sums) => {
+                let finest = Level::from_sums(sums);
+                let cells = finest.occupied.iter();
+                cells.map(|c| (c.z / c.n, c.count as u64)).collect()
+            }
+            Total::Vector(sums) => sums.tops(),
+        };
         let (dropped, implied) = (unlabelled.dropped(), unlabelled.implied());
         let mut cells = [CoverageCell::default(); COVERAGE_CELLS];
         for (mean, count) in counted {

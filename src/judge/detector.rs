@@ -13,12 +13,10 @@
 //! Predictions whose outcome never came are not seen at all, unless the join implies one.
 //!
 //! Always: its state is a function of the panes sealed under one budget and tolerance; under others the sums
-//! staked mean something else, so a snapshot made under others lets it begin anew, with what was staked kept in the
-//! ledger. The bounds of the sequences and the evidence are worked out when told ([`Detector::report`]), not
-//! at each pane. Cost: 24 kB and about 0.1 ms a pane for each stream, and 2 MB of bets for each model.
+//! staked mean something else, so after a snapshot made under others it starts over, and what was staked stays in
+//! the ledger. The bounds of the sequences and the evidence are computed when they are reported
+//! ([`Detector::report`]), not at each pane. Cost: 24 kB and about 0.1 ms a pane for each stream, and 2 MB of bets for each model.
 
-use super::detector_report::DetectorReport;
-use super::detector_state::DetectorState;
 use crate::stats::axis::Grid;
 use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
@@ -137,16 +135,6 @@ impl Detector {
     /// Says whether its fleet calls it, at a moment.
     pub fn call(&mut self, called: bool, at_ms: i64) {
         self.called_ms = called.then(|| self.called_ms.unwrap_or(at_ms));
-    }
-
-    /// What it says; `None` before the first pane.
-    pub fn report(&self) -> Option<DetectorReport> {
-        DetectorReport::of(self)
-    }
-
-    /// Its state, for a snapshot.
-    pub fn state(&self) -> DetectorState {
-        DetectorState::of(self)
     }
 
     /// What it is asked for.

@@ -1,13 +1,12 @@
-//! What a detector says: evidence, alarm, confidence sequences; in words and as JSON.
+//! What a detector says: evidence, alarm, confidence sequences; in words.
 //!
-//! Always: a function of the detector's state, so a restart tells the same.
+//! Always: a function of the detector's state, so a restart reports the same.
 
 use super::detector::{Detector, Missed};
 use crate::stats::direction::Direction;
 use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
 use crate::stats::sequential::sequences::Bounds;
 use crate::stats::sequential::stream::Alarm;
-use serde_json::{Value, json};
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,12 +39,13 @@ pub struct DetectorReport {
     pub at_ms: i64,
 }
 
-impl DetectorReport {
-    /// What `detector` says; `None` before its first pane.
-    pub(super) fn of(detector: &Detector) -> Option<DetectorReport> {
+impl Detector {
+    /// What it says; `None` before its first pane.
+    pub fn report(&self) -> Option<DetectorReport> {
+        let detector = self;
         let (watch, rules) = (&detector.watch, &detector.rules);
         let alarm = watch.alarm().cloned();
-        // Right after an alarm all begins anew: what it rested on is told.
+        // After an alarm everything starts over: report what the alarm rested on.
         let evidence = watch.evidence();
         let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()))?;
         Some(DetectorReport {
@@ -131,63 +131,4 @@ fn span(ms: f64) -> String {
     let fits = units.into_iter().find(|(_, size)| seconds >= 2.0 * size);
     let (unit, size) = fits.unwrap_or(("seconds", 1.0));
     format!("{:.0} {unit}", seconds / size)
-}
-
-/// The report as JSON. Logarithms are natural; shares sum to 1; times in milliseconds.
-pub fn json(r: &DetectorReport) -> Value {
-    let bounds = &r.bounds;
-    let bins = bounds.bins.iter().map(|b| {
-        json!({
-            "low": b.low, "high": b.high, "n": b.n,
-            "mean_residual_lower": b.lower, "mean_residual_upper": b.upper,
-        })
-    });
-    json!({
-        "promise": r.promise,
-        "account": r.account,
-        "share": r.share,
-        "at_ms": r.at_ms,
-        "log_threshold": r.log_threshold,
-        "evidence": evidence_json(&r.evidence),
-        "alarm": r.alarm.as_ref().map(|a| json!({
-            "at_ms": a.at_ms,
-            "since_ms": a.since_ms,
-            "onset_ms": a.onset_ms.round() as i64,
-            "times": a.times,
-            "delay_events": a.delay_events,
-            "evidence": evidence_json(&a.evidence),
-        })),
-        "called_ms": r.called_ms,
-        "alarms": r.alarms,
-        "expected_false_alarms_max": r.expected_false_alarms,
-        "outcomes_missed": { "added": r.missed.added, "revised": r.missed.revised },
-        "always_valid": {
-            "confidence": r.confidence,
-            "n": bounds.n,
-            "mean_residual_lower": bounds.mean.0,
-            "mean_residual_upper": bounds.mean.1,
-            "ece_l2_lower": bounds.ece2_lower.sqrt(),
-            "bins": bins.collect::<Vec<_>>(),
-        },
-    })
-}
-
-fn evidence_json(e: &Evidence) -> Value {
-    let shares = &e.shares;
-    let cells = e.cells.iter();
-    let cells = cells.map(|c| json!({ "low": c.low, "high": c.high, "lean": c.lean }));
-    json!({
-        "log": e.log_worth,
-        "direction": e.direction.as_str(),
-        "words": kind(e),
-        "onset_ms": e.onset.ms.round() as i64,
-        "shares": {
-            "intercept_up": shares.intercept_up,
-            "intercept_down": shares.intercept_down,
-            "slope_up": shares.slope_up,
-            "slope_down": shares.slope_down,
-            "cells": shares.cells(),
-        },
-        "cells": cells.collect::<Vec<_>>(),
-    })
 }

@@ -1,10 +1,11 @@
 //! A detector in a snapshot.
 //!
-//! Floats travel as they are, so a detector that is put back goes on with the same bits. Signs that are
-//! even, as those of cells that hold no events stay, are left out. What follows from other fields (the direction of an
+//! Floats are stored as they are, so a restored detector continues with the same bits. Signs that are even, as
+//! those of cells without events stay, are left out. What follows from other fields (the direction of an
 //! alarm) is not stored.
 //!
-//! A state carries the *terms* under which it was made; under others it is left, and its owner begins anew.
+//! A state carries the *terms* under which it was made. Under other terms it is dropped, and the detector starts
+//! over.
 
 use super::detector::{Detector, Missed};
 use crate::stats::sequential::detector::{Component, Parts, Place};
@@ -63,9 +64,10 @@ struct AlarmState {
     onset: (f64, f64),
 }
 
-impl DetectorState {
-    /// That of `detector`.
-    pub fn of(detector: &Detector) -> DetectorState {
+impl Detector {
+    /// Its state, for a snapshot.
+    pub fn state(&self) -> DetectorState {
+        let detector = self;
         let parts = detector.watch.parts();
         let worth = |x: f64| (x != f64::NEG_INFINITY).then_some(x);
         let component = |c: &Component| (worth(c.log_worth), c.onset.event, c.onset.ms);
@@ -94,7 +96,9 @@ impl DetectorState {
             alarm: parts.alarm.as_ref().map(AlarmState::from),
         }
     }
+}
 
+impl DetectorState {
     fn parts(&self) -> Option<StreamDetectorParts> {
         let component = |&(log_worth, event, ms): &(Option<f64>, f64, f64)| Component {
             log_worth: log_worth.unwrap_or(f64::NEG_INFINITY),

@@ -1,32 +1,22 @@
-//! Every class against the rest, with one error for all of them.
+//! Every class against the rest, with one error rate for all classes.
 //!
-//! A subject with several `class:k` views has a test for each, and one of K calibrated classes is rejected more often than
-//! α. Holm's step-down (1979) keeps the chance of any false rejection at α whatever the dependence between classes: the
-//! adjusted p-value of a class is at most α only if the family's error allows it. The smallest adjusted p-value tests all
-//! classes at once. A class without a p-value (undecided) is no part of the family; `classes` says how many are.
+//! A stream with several `class:k` views has a test for each class. One of K calibrated classes is rejected
+//! more often than α, so the p-values are adjusted by Holm's step-down (1979), which keeps the chance of any
+//! false rejection at α whatever the dependence between classes. The smallest adjusted p-value tests all
+//! classes at once. A class without a p-value (undecided) is not part of the family; `classes` says how
+//! many are.
 //!
-//! Verdicts and alerts stay those of each stream alone; the adjusted p-value stands beside them. It is recomputed whenever
-//! windows of the model are judged, from p-values of one end of window, and withdrawn with them.
+//! Verdicts and alerts stay those of each class alone; the adjusted p-value stands beside them. It is
+//! recomputed whenever windows of the model are judged, from p-values of one end of window, and withdrawn
+//! with them.
 
 use super::judge::Judge;
+use super::report::Family;
 use crate::stats::multiclass::classwise::adjust;
 use crate::stats::view::View;
 
-/// A class's part in its family.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Family {
-    /// Classes that are tested together.
-    pub classes: u32,
-    /// p-value of the class, adjusted for all of them.
-    pub adjusted_p_value: f64,
-    /// Smallest adjusted p-value: that of the hypothesis that all classes are calibrated.
-    pub p_value: f64,
-    /// The class is rejected at α of the whole family.
-    pub reject: bool,
-}
-
-/// Tells the class views among the judges of one subject what they are together, window by window.
-pub fn tell(judges: &mut [Judge], alpha: f64) {
+/// Adjusts the class views among the judges of one stream for each other, window by window.
+pub fn adjust_all(judges: &mut [Judge], alpha: f64) {
     let is_class = |j: &Judge| matches!(j.report().id.view, View::Class(_));
     let classes: Vec<usize> = (0..judges.len())
         .filter(|i| is_class(&judges[*i]))
@@ -49,7 +39,7 @@ pub fn tell(judges: &mut [Judge], alpha: f64) {
                 p_value: smallest,
                 reject: adjusted <= alpha,
             };
-            judges[i].join_family(window, family);
+            judges[i].set_family(window, family);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The judge of one stream: windows, verdicts, alerts.
 //!
 //! It takes sealed panes in order of time, and at every slide of a window takes the window's total,
-//! evaluates it, and moves the window's alert. The judge knows event time only; the clock enters in one
-//! place, [`Judge::withdraw`], when no event has come for too long: then values are taken back rather
-//! than frozen.
+//! evaluates it, and moves the window's alert. Streams of scores and of vectors are judged alike; only
+//! the evaluation differs ([`Numbers::of`]), and streams of scores may have a detector. The judge knows
+//! event time only; the clock enters in one place, [`Judge::withdraw`], when no event has come for too
+//! long: then values are withdrawn rather than frozen.
 //!
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or restart
 //! that seals the same panes gives the same report, to the last bit of each p-value; the seed of a
@@ -11,79 +12,55 @@
 //!
 //! A window is judged at its slides. Until its first slide ends (up to four hours for a day) it is judged
 //! as that fills, each time the window that it gathers from slides; its report says since when it has
-//! data. After a restart each window is evaluated over the panes that it still holds, which for slides
-//! under an hour is one slide less than was judged: the evaluation says its own n. Bounds, n, verdict and
-//! alert stay as they were judged, and the next slide makes all of it whole.
+//! data. After a restart each window is evaluated over the panes that it still holds, which for scores and
+//! slides under an hour is one slide less than was judged: the evaluation says its own n. Bounds, n,
+//! verdict and alert stay as they were judged, and the next slide makes all of it whole.
+//!
+//! A window in which an event found no room is `undecided(capacity)`: what is left would be a biased sample.
+//!
+//! Cost: a merge of the window's panes at each slide, and the evaluation of the total.
 
 use super::alarm;
-use super::book::{Change, DetectorStep, Evidence, Step, StreamReport, WindowReport};
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
-use super::detector_state::DetectorState;
-use super::family::Family;
-use super::mending::{Mending, MendingState, Standing};
 use super::numbers::Numbers;
-use super::sentence::{alert_sentence, verdict_sentence};
+use super::recalibration::{JudgedWindow, Recalibration};
+use super::report::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
 use super::stream::StreamId;
 use super::verdict::{JudgeOptions, Undecided, Verdict};
-use crate::alert::{Alert, Condition, Holds};
+use crate::alert::Alert;
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
-use crate::stats::evaluation::evaluate;
-use crate::stats::levels::Level;
 use crate::stats::sequential::Outcome;
-use crate::stats::sums::Sums;
-use crate::window::{Correction, Ladder, PackError, Packed, Pane, Ring, Windows};
-use serde::{Deserialize, Serialize};
+use crate::window::{
+    Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
+};
 use std::sync::Arc;
 
-/// What a judge remembers of a window besides its panes and what can be computed from them.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Memory {
-    /// The alert.
-    pub alert: Alert,
-    /// Begin of the window at its last judgement.
-    pub start_ms: i64,
-    /// End of the window at its last judgement.
-    pub end_ms: i64,
-    /// Its number of events.
-    pub n: u64,
-    /// The verdict.
-    pub verdict: Verdict,
-}
+mod alerts;
+mod state;
 
-/// See the module.
+use alerts::Before;
+
+pub use state::{JudgeState, WindowVerdict};
+
+/// The judge of one stream. See the module.
 #[derive(Debug, Clone)]
 pub struct Judge {
     windows: Windows,
     alerts: Vec<Alert>,
     report: StreamReport,
+    /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
+    /// Watches a stream of scores.
     detector: Option<Box<Detector>>,
     /// Whether the report says what the detector would say now.
-    told: bool,
+    detector_reported: bool,
     evaluations: u64,
     stopwatch: Option<Stopwatch>,
     /// Time that evaluations took since it was last asked for, by the stopwatch.
     nanos: Vec<u64>,
-}
-
-/// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
-struct Before<'p> {
-    detector: Box<Detector>,
-    pane: &'p Pane,
-}
-
-impl Before<'_> {
-    fn step(&self) -> DetectorStep {
-        DetectorStep {
-            before: self.detector.state(),
-            share: self.detector.share(),
-            pane: self.pane.packed.clone(),
-            span_ms: (self.pane.start_ms, self.pane.end_ms),
-        }
-    }
 }
 
 /// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take. Nothing
@@ -91,10 +68,15 @@ impl Before<'_> {
 pub type Stopwatch = fn() -> u64;
 
 impl Judge {
-    /// A judge that has seen nothing.
+    /// A judge of a stream of scores.
     pub fn new(id: StreamId, ladder: &Ladder, grid: Grid) -> Judge {
+        Judge::of_sums(id, ladder, grid, PaneSums::Scores(grid))
+    }
+
+    /// A judge of a stream whose panes are of this kind.
+    pub fn of_sums(id: StreamId, ladder: &Ladder, grid: Grid, empty: EmptySums) -> Judge {
         Judge {
-            windows: Windows::new(ladder, grid),
+            windows: Windows::new(ladder, empty),
             alerts: vec![Alert::default(); ladder.windows.len()],
             report: StreamReport {
                 id,
@@ -110,7 +92,7 @@ impl Judge {
             },
             grid,
             detector: None,
-            told: true,
+            detector_reported: true,
             evaluations: 0,
             stopwatch: None,
             nanos: Vec::new(),
@@ -158,9 +140,20 @@ impl Judge {
     pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
         if let Some(detector) = &mut self.detector {
             detector.miss(c);
-            self.told = false;
+            self.detector_reported = false;
         }
         self.windows.correct(c)
+    }
+
+    /// Takes a late outcome of a vector; the windows that hold it show it at their next slide. Answers whether
+    /// there was room for it.
+    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
+        self.windows.revise(r)
+    }
+
+    /// Changes how many cells of vectors there is room for in panes that begin here from now on.
+    pub fn cap(&mut self, cells_max: usize) {
+        self.windows.cap(cells_max);
     }
 
     /// Takes a base pane that begins before `line_ms`, up to which all was sealed; the windows that hold it
@@ -170,15 +163,15 @@ impl Judge {
     }
 
     /// Takes all panes of another judge of the stream, over other partitions, up to `line_ms` at most.
-    pub fn absorb(&mut self, rings: &[Ring], line_ms: i64) -> Result<(), PackError> {
-        self.windows.absorb(rings, line_ms)
+    pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
+        self.windows.absorb(theirs, line_ms)
     }
 
     /// Whether time alone can change a window: one by time holds panes, or its last judgement does not
     /// know yet that it is empty.
     pub fn moves(&self) -> bool {
-        let told = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
-        self.windows.moves() || self.report.windows.iter().enumerate().any(told)
+        let had = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
+        self.windows.moves() || self.report.windows.iter().enumerate().any(had)
     }
 
     /// Takes the base pane that ends at `end_ms`, if any event fell into it, and judges every window
@@ -190,7 +183,7 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
-        let before = self.detect(pane, changes);
+        let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
@@ -198,76 +191,31 @@ impl Judge {
             }
         }
         // Before panes leave on which the judgements rest.
-        self.sound(
-            end_ms,
-            alarm::condition(&self.report),
-            options,
-            before,
-            changes,
-        );
+        let condition = alarm::condition(&self.report);
+        self.step_alert(end_ms, condition, options, before, changes);
         self.windows.trim(end_ms);
     }
 
-    /// Steps the alert of the stream.
-    fn sound(
-        &mut self,
-        at_ms: i64,
-        condition: Condition,
-        options: &JudgeOptions,
-        before: Option<Before<'_>>,
-        changes: &mut Vec<Change>,
-    ) {
-        let from = self.report.alert;
-        let to = from.step(condition, at_ms, &options.holds());
-        self.report.alert = to;
-        if from.state == to.state && from.severity == to.severity {
-            return;
-        }
-        self.tell();
-        let sums = self.report.windows.iter().enumerate().map(|(i, w)| {
-            let total = self.windows.total(i, w.end_ms).ok();
-            let now = w.numbers.is_some() && w.evaluated_at_ms == at_ms;
-            total.filter(|_| now).map(|sums| Packed::new(&sums))
-        });
-        let evidence = Evidence {
-            from,
-            condition,
-            sums: sums.collect(),
-            vectors: Vec::new(),
-            report: self.report.clone(),
-            options: options.clone(),
-            grid: self.grid,
-            step: before.map(|b| b.step()),
-        };
-        let speaker = alarm::speaker(&self.report).and_then(|i| self.report.windows.get(i));
-        changes.push(Change {
-            stream: self.report.id.clone(),
-            window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
-            at_ms,
-            step: Step::Stream { from, to },
-            sentence: alarm::sentence(&self.report.id, &from, &to),
-            facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
-        });
-    }
-
     /// Shows the pane to the detector; answers what it was before.
-    fn detect<'p>(
+    fn step_detector<'p>(
         &mut self,
         pane: Option<&'p Pane>,
         changes: &mut Vec<Change>,
     ) -> Option<Before<'p>> {
         let (detector, pane) = (self.detector.as_mut()?, pane?);
-        // A pane that does not unpack is told by the windows that take it.
-        let sums = pane.packed.unpack(self.grid).ok()?;
+        // The windows that take the pane report one that does not unpack.
+        let packed = pane.sums.scores()?;
+        let sums = packed.unpack(self.grid).ok()?;
         let before = Before {
             detector: detector.clone(),
-            pane,
+            pane: packed,
+            span_ms: (pane.start_ms, pane.end_ms),
         };
-        let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
-        self.told = false;
-        // The report is made when it is read; what an alert depends on is told at once.
+        let outcome = detector.observe(&sums, before.span_ms);
+        self.detector_reported = false;
+        // The report is made when it is read, but at once where an alert depends on it.
         if outcome != Outcome::Quiet || self.report.detector.is_none() {
-            self.tell();
+            self.report_detector();
         }
         if outcome != Outcome::Quiet
             && let Some(report) = self.report.detector.as_deref()
@@ -287,10 +235,10 @@ impl Judge {
     }
 
     /// Puts into the report what the detector says now; done before reports are read, not at each pane.
-    pub fn tell(&mut self) {
-        if let (false, Some(detector)) = (self.told, &self.detector) {
+    pub fn report_detector(&mut self) {
+        if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
             self.report.detector = detector.report().map(Arc::new);
-            self.told = true;
+            self.detector_reported = true;
         }
     }
 
@@ -300,7 +248,7 @@ impl Judge {
             && detector.called_ms().is_some() != called
         {
             detector.call(called, at_ms);
-            self.told = false;
+            self.detector_reported = false;
         }
     }
 
@@ -321,31 +269,8 @@ impl Judge {
             }
             self.judge(index, end_ms, sealed, options, changes);
         }
-        self.sound(
-            end_ms,
-            alarm::condition(&self.report),
-            options,
-            None,
-            changes,
-        );
-    }
-
-    /// No event came for too long: all windows become undecided and their values are withdrawn.
-    pub fn withdraw(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
-        for index in 0..self.alerts.len() {
-            let verdict = Verdict::Undecided(Undecided::Stale);
-            self.publish(index, now_ms, verdict, None, options, changes);
-        }
-        self.sound(now_ms, Condition::Unknown, options, None, changes);
-    }
-
-    /// The stream is let go: an alert that fires ends.
-    pub fn leave(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
-        let at_once = JudgeOptions {
-            keep_firing_ms: 0,
-            ..options.clone()
-        };
-        self.sound(now_ms, Condition::Unknown, &at_once, None, changes);
+        let condition = alarm::condition(&self.report);
+        self.step_alert(end_ms, condition, options, None, changes);
     }
 
     fn judge(
@@ -357,148 +282,130 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) {
         let begun = self.stopwatch.map(|now| now());
-        let (verdict, numbers) = match sealed.and_then(|()| self.weigh(index, end_ms, options)) {
-            Ok(weighed) => weighed,
-            Err(_) => (Verdict::Undecided(Undecided::Capacity), None),
-        };
-        let coverage = match options.is_silent() {
-            true => None,
-            false => self.coverage(index, end_ms).map(Box::new),
+        let judged = match sealed.and_then(|()| self.evaluate(index, end_ms, options)) {
+            Ok(judged) => judged,
+            Err(_) => Judged::undecided(Undecided::Capacity),
         };
         let report = &mut self.report.windows[index];
         report.start_ms = self.windows.start_ms(index, end_ms);
         report.end_ms = end_ms;
         report.since_ms = self.windows.since_ms(index, end_ms);
         report.n = self.windows.n(index, end_ms);
-        report.coverage = coverage;
+        report.coverage = judged.coverage;
         report.evaluated_at_ms = end_ms;
-        self.evaluations += u64::from(numbers.is_some());
-        if let (Some(now), Some(begun), true) = (self.stopwatch, begun, numbers.is_some()) {
+        let evaluated = judged.numbers.is_some();
+        self.evaluations += u64::from(evaluated);
+        if let (Some(now), Some(begun), true) = (self.stopwatch, begun, evaluated) {
             self.nanos.push(now().saturating_sub(begun));
         }
-        self.mend(index, verdict, options);
-        self.publish(index, end_ms, verdict, numbers, options, changes);
+        self.refit(index, judged.verdict, options);
+        self.publish(
+            index,
+            end_ms,
+            judged.verdict,
+            judged.numbers,
+            options,
+            changes,
+        );
     }
 
-    /// Takes the mending on, from the window that was just judged.
-    fn mend(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
+    /// Fits and judges recalibration maps of scores, from the window that was just judged.
+    fn refit(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
+        if self.report.id.view.is_vector() {
+            return;
+        }
         let report = &self.report.windows[index];
-        let window = Standing {
+        let window = JudgedWindow {
             start_ms: report.start_ms,
             end_ms: report.end_ms,
             n: report.n,
             verdict,
         };
-        let total = || self.windows.total(index, window.end_ms);
-        // Sums at the end of their range have been told by the verdict.
-        let next = Mending::step(report.mending.as_ref(), window, options, total).unwrap_or(None);
-        self.report.windows[index].mending = next;
+        let total = || match self.windows.total(index, window.end_ms)? {
+            PaneSums::Scores(sums) => Ok(sums),
+            PaneSums::Vector(_) => Err(PackError::Corrupt),
+        };
+        // Sums that overflow are reported by the verdict.
+        let next = Recalibration::step(report.recalibration.as_ref(), window, options, total)
+            .unwrap_or(None);
+        self.report.windows[index].recalibration = next;
     }
 
-    fn coverage(&self, index: usize, end_ms: i64) -> Option<Coverage> {
-        let unlabelled = self.windows.unlabelled(index, end_ms);
-        if unlabelled.is_empty() {
-            return None;
-        }
-        let total = self.windows.total(index, end_ms).ok()?;
-        Coverage::of(&Level::from_sums(&total), &unlabelled)
-    }
-
-    /// The verdict on a window as it stands.
-    fn weigh(
+    /// Evaluates a window as it stands. Its total is taken once, and only where it is needed.
+    fn evaluate(
         &self,
         index: usize,
         end_ms: i64,
         options: &JudgeOptions,
-    ) -> Result<(Verdict, Option<Numbers>), PackError> {
-        let undecided = |why| Ok((Verdict::Undecided(why), None));
-        let n = self.windows.n(index, end_ms);
-        let dropped = self.windows.unlabelled(index, end_ms).dropped();
-        let due = n + dropped.iter().sum::<u64>();
-        if due >= options.min_events && (n as f64) < options.coverage_min * due as f64 {
-            return undecided(Undecided::Coverage);
+    ) -> Result<Judged, PackError> {
+        let unlabelled = self.windows.unlabelled(index, end_ms);
+        let undecided = self.undecided(index, end_ms, &unlabelled, options);
+        let covered = !unlabelled.is_empty();
+        if let Some(why) = undecided {
+            let total = covered.then(|| self.windows.total(index, end_ms).ok());
+            let coverage = total.flatten().and_then(|t| Coverage::of(&t, &unlabelled));
+            return Ok(Judged {
+                coverage: coverage.map(Box::new),
+                ..Judged::undecided(why)
+            });
         }
-        if n < options.min_events.max(1) {
-            return undecided(Undecided::TooFew);
-        }
-        if self.windows.late(index, end_ms) > n {
-            return undecided(Undecided::Late);
+        let total = self.windows.total(index, end_ms)?;
+        let coverage = Coverage::of(&total, &unlabelled).map(Box::new);
+        if total.refused() > 0 {
+            return Ok(Judged {
+                coverage,
+                ..Judged::undecided(Undecided::Capacity)
+            });
         }
         let mut wanted = options.evaluation.clone();
         wanted.tolerance = options.tolerance;
         let window = &self.report.windows[index].window;
-        wanted.tcal.seed = seed(
-            &self.report.id,
-            window,
-            end_ms,
-            options.evaluation.tcal.seed,
-        );
-        match evaluate(&self.windows.total(index, end_ms)?, &wanted) {
-            None => undecided(Undecided::TooFew),
-            // Weights say less than their number.
-            Some(e) if (e.weights).is_some_and(|w| w.effective < options.min_events as f64) => {
-                undecided(Undecided::TooFew)
-            }
-            Some(e) => {
-                let numbers = Numbers::Scores(Arc::new(e));
-                Ok((numbers.verdict(options.tolerance), Some(numbers)))
-            }
-        }
+        wanted.tcal.seed = seed(&self.report.id, window, end_ms, wanted.tcal.seed);
+        // Weights say less than their number.
+        let enough = |e: &Numbers| {
+            e.effective_n()
+                .is_none_or(|n| n >= options.min_events as f64)
+        };
+        let numbers = Numbers::of(&total, &wanted).filter(enough);
+        let too_few = Verdict::Undecided(Undecided::TooFew);
+        Ok(Judged {
+            verdict: (numbers.as_ref()).map_or(too_few, |n| n.verdict(options.tolerance)),
+            numbers,
+            coverage,
+        })
     }
 
-    fn publish(
-        &mut self,
+    /// Why nothing can be said of a window, without a look at its sums.
+    fn undecided(
+        &self,
         index: usize,
-        at_ms: i64,
-        verdict: Verdict,
-        numbers: Option<Numbers>,
+        end_ms: i64,
+        unlabelled: &Unlabelled,
         options: &JudgeOptions,
-        changes: &mut Vec<Change>,
-    ) {
-        // Flaps are damped where people are told, in the alert of the stream.
-        let holds = Holds {
-            flap_within_ms: 0,
-            ..options.holds()
-        };
-        let before = self.alerts[index];
-        let alert = before.step(verdict.condition(), at_ms, &holds);
-        self.alerts[index] = alert;
-        let report = &mut self.report.windows[index];
-        let from = std::mem::replace(&mut report.verdict, verdict);
-        report.numbers = numbers;
-        report.family = None;
-        report.alert = alert.state;
-        report.alert_since_ms = alert.since_ms;
-        let mut tell = |step, sentence| {
-            changes.push(Change {
-                stream: self.report.id.clone(),
-                window: report.window.clone(),
-                at_ms,
-                step,
-                sentence,
-                facts: None,
-            });
-        };
-        if from != verdict {
-            let sentence = verdict_sentence(&self.report.id, report, from);
-            tell(Step::Verdict { from, to: verdict }, sentence);
+    ) -> Option<Undecided> {
+        if self.windows.refused(index, end_ms) > 0 {
+            return Some(Undecided::Capacity);
         }
-        if before.state != alert.state {
-            let (from, to) = (before.state, alert.state);
-            let sentence = alert_sentence(&self.report.id, report, from);
-            tell(Step::Alert { from, to }, sentence);
+        let n = self.windows.n(index, end_ms);
+        let due = n + unlabelled.dropped().iter().sum::<u64>();
+        if due >= options.min_events && (n as f64) < options.coverage_min * due as f64 {
+            return Some(Undecided::Coverage);
         }
+        if n < options.min_events.max(1) {
+            return Some(Undecided::TooFew);
+        }
+        (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
     }
 
     /// The sums of the panes that window `index` holds, with its report; less than the report's where a
     /// pane was dropped after the judgement.
-    pub fn total(&self, index: usize) -> Result<(&WindowReport, Sums), PackError> {
+    pub fn total(&self, index: usize) -> Result<(&WindowReport, Total), PackError> {
         let report = &self.report.windows[index];
         Ok((report, self.windows.total(index, report.end_ms)?))
     }
 
-    /// Tells what a window of this class is among all classes.
-    pub fn join_family(&mut self, index: usize, family: Family) {
+    /// Says what a class is among all classes in one window.
+    pub fn set_family(&mut self, index: usize, family: Family) {
         if let Some(report) = self.report.windows.get_mut(index) {
             report.family = Some(family);
         }
@@ -509,119 +416,14 @@ impl Judge {
         std::mem::take(&mut self.evaluations)
     }
 
-    /// The panes, for a snapshot.
-    pub fn rings(&self) -> &[Ring] {
-        self.windows.rings()
-    }
-
-    /// What is remembered beside the panes, for a snapshot.
-    pub fn memories(&self) -> Vec<Memory> {
-        let memory = |(alert, report): (&Alert, &WindowReport)| Memory {
-            alert: *alert,
-            start_ms: report.start_ms,
-            end_ms: report.end_ms,
-            n: report.n,
-            verdict: report.verdict,
-        };
-        self.alerts
-            .iter()
-            .zip(&self.report.windows)
-            .map(memory)
-            .collect()
-    }
-
-    /// The alert of the stream, for a snapshot.
-    pub fn alert(&self) -> Alert {
-        self.report.alert
-    }
-
-    /// Puts back the alert of a snapshot.
-    pub fn restore_alert(&mut self, alert: Alert) {
-        self.report.alert = alert;
+    /// Its windows.
+    pub fn windows(&self) -> &Windows {
+        &self.windows
     }
 
     /// The detector.
     pub fn detector(&self) -> Option<&Detector> {
         self.detector.as_deref()
-    }
-
-    /// Puts back the detector of a snapshot.
-    pub fn restore_detector(&mut self, state: &DetectorState) -> Result<(), PackError> {
-        if let Some(detector) = &mut self.detector {
-            detector.restore(state).map_err(|_| PackError::Corrupt)?;
-            self.told = false;
-            self.tell();
-        }
-        Ok(())
-    }
-
-    /// What would mend each window, for a snapshot.
-    pub fn mendings(&self) -> Vec<Option<MendingState>> {
-        let windows = self.report.windows.iter();
-        let state = |r: &WindowReport| r.mending.as_deref().map(MendingState::of);
-        windows.map(state).collect()
-    }
-
-    /// Puts back what would mend each window.
-    pub fn restore_mendings(&mut self, states: &[Option<MendingState>]) -> Result<(), PackError> {
-        if states.len() != self.report.windows.len() {
-            return Err(PackError::Corrupt);
-        }
-        for (report, state) in self.report.windows.iter_mut().zip(states) {
-            report.mending = match state {
-                None => None,
-                Some(state) => Some(Arc::new(state.mending().ok_or(PackError::Corrupt)?)),
-            };
-        }
-        Ok(())
-    }
-
-    /// Puts back a snapshot. Evaluations are not stored but made again over the panes that are held, whose
-    /// begin and number the report and the evaluation say; all else is as it was judged.
-    pub fn restore(
-        &mut self,
-        rings: Vec<Ring>,
-        memories: &[Memory],
-        options: &JudgeOptions,
-    ) -> Result<(), PackError> {
-        self.windows.restore(rings)?;
-        self.remember(memories, options)
-    }
-
-    /// Takes over what another judge of the stream remembers, over the panes that are held here.
-    pub fn remember(
-        &mut self,
-        memories: &[Memory],
-        options: &JudgeOptions,
-    ) -> Result<(), PackError> {
-        if memories.len() != self.alerts.len() {
-            return Err(PackError::Corrupt);
-        }
-        for (index, memory) in memories.iter().enumerate() {
-            let end_ms = memory.end_ms;
-            let numbers = match memory.verdict {
-                Verdict::Undecided(_) => None,
-                _ => self.weigh(index, end_ms, options)?.1,
-            };
-            let since_ms = self.windows.since_ms(index, end_ms);
-            let coverage = match options.is_silent() {
-                true => None,
-                false => self.coverage(index, end_ms),
-            };
-            self.alerts[index] = memory.alert;
-            let report = &mut self.report.windows[index];
-            report.end_ms = end_ms;
-            report.evaluated_at_ms = end_ms;
-            report.n = memory.n;
-            report.coverage = coverage.map(Box::new);
-            report.since_ms = since_ms;
-            report.start_ms = memory.start_ms;
-            report.verdict = memory.verdict;
-            report.alert = memory.alert.state;
-            report.alert_since_ms = memory.alert.since_ms;
-            report.numbers = numbers;
-        }
-        Ok(())
     }
 
     /// Heap bytes held.
@@ -631,7 +433,7 @@ impl Judge {
         let evaluation = |r: &WindowReport| {
             r.numbers.as_ref().map_or(0, Numbers::bytes)
                 + size_of::<WindowReport>()
-                + r.mending.as_ref().map_or(0, |m| m.bytes())
+                + r.recalibration.as_ref().map_or(0, |m| m.bytes())
                 + r.window.len()
         };
         size_of::<Judge>()
@@ -655,13 +457,31 @@ pub fn seed(id: &StreamId, window: &str, end_ms: i64, base: u64) -> u64 {
         })
 }
 
+/// What came of the evaluation of a window.
+struct Judged {
+    verdict: Verdict,
+    /// `None` while undecided.
+    numbers: Option<Numbers>,
+    coverage: Option<Box<Coverage>>,
+}
+
+impl Judged {
+    fn undecided(why: Undecided) -> Judged {
+        Judged {
+            verdict: Verdict::Undecided(why),
+            numbers: None,
+            coverage: None,
+        }
+    }
+}
+
 /// The pane of one view, from what the collector sealed.
 pub fn pane_of(delta: &PaneDelta, view: usize) -> Pane {
     Pane {
         start_ms: delta.start_ms,
         end_ms: delta.end_ms,
         late: delta.late,
-        packed: delta.views[view].clone(),
+        sums: PaneSums::Scores(delta.views[view].clone()),
         unlabelled: delta.unlabelled[view].clone(),
     }
 }

@@ -32,8 +32,8 @@
 //! since a called stream has 1/k ≤ M/A ([`crate::stats::sequential::multiple_testing`]). So a fault of the whole fleet is seen
 //! sooner than in each stream. Calls are shown and raise no alarm: their number is not bounded by the budget.
 //!
-//! What is staked is never taken back: of streams that were let go or began anew under other terms it stays in the account. An
-//! account begins anew when its budget changes. Each process has a ledger of its own; where several share the
+//! What is staked is never taken back: it stays in the account when a stream is let go or starts over under other
+//! terms. An account starts over when its budget changes. Each process has a ledger of its own; where several share the
 //! partitions, each keeps the budget for its own streams.
 //!
 //! [`crate::stats::sequential`] proves both bounds.
@@ -199,7 +199,7 @@ impl Ledger {
         number
     }
 
-    /// A stream that begins anew under other terms: it keeps its number, but under `ever` pays with a new one.
+    /// A stream that starts over under other terms: it keeps its number, but under `ever` pays with a new one.
     pub fn renew(&mut self, model: usize, number: u64) -> u64 {
         if !self.is_ever(model) {
             return number;

@@ -1,9 +1,10 @@
 //! The numbers of one window: what the test of its view found.
 
 use super::verdict::Verdict;
-use crate::stats::evaluation::Evaluation;
-use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::evaluation::{Evaluation, Options, evaluate};
+use crate::stats::kernel::{self, window::WindowEvaluation};
 use crate::stats::multiclass;
+use crate::window::{Total, ViewSums};
 use std::sync::Arc;
 
 /// What a window was evaluated to. Cloning shares it.
@@ -18,6 +19,23 @@ pub enum Numbers {
 }
 
 impl Numbers {
+    /// The numbers of the sums of a window; `None` where there are too few events for any.
+    pub fn of(total: &Total, options: &Options) -> Option<Numbers> {
+        let sums = match total {
+            Total::Scores(sums) => {
+                return evaluate(sums, options).map(|e| Numbers::Scores(Arc::new(e)));
+            }
+            Total::Vector(sums) => &**sums,
+        };
+        let (alpha, confidence) = (options.tcal.alpha, options.confidence);
+        match sums {
+            ViewSums::Cells(sums) => multiclass::evaluate_sums(sums, alpha, confidence)
+                .map(|e| Numbers::Cells(Arc::new(e))),
+            ViewSums::Kernel(sums) => kernel::window::evaluate(sums, alpha, confidence)
+                .map(|e| Numbers::Kernel(Arc::new(e))),
+        }
+    }
+
     /// Those of single scores.
     pub fn scores(&self) -> Option<&Evaluation> {
         match self {
@@ -84,6 +102,15 @@ impl Numbers {
             Numbers::Scores(e) => Some(e.interval.upper),
             Numbers::Cells(e) => Some(e.interval.upper),
             Numbers::Kernel(_) => None,
+        }
+    }
+
+    /// Whether 0 is in the interval, as it always is where the lower end of the kernel test is 0.
+    pub fn contains_zero(&self) -> bool {
+        match self {
+            Numbers::Scores(e) => e.interval.contains_zero,
+            Numbers::Cells(e) => e.interval.contains_zero,
+            Numbers::Kernel(e) => e.lower <= 0.0,
         }
     }
 

@@ -76,7 +76,7 @@ pub struct Plan {
     pub models: Vec<ModelPlan>,
     /// Bounds.
     pub caps: Caps,
-    /// Sources whose outcomes come apart from their predictions.
+    /// Sources whose outcomes arrive separately from their predictions.
     pub joins: Vec<JoinPlan>,
 }
 

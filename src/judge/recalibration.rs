@@ -1,173 +1,340 @@
-//! The mending of a window as JSON and in words.
+//! Recalibration of a window: maps that are fitted to a miscalibrated window, and judged on a later one.
+//!
+//! ```text
+//! miscalibrated   maps are fitted to the window's total and kept
+//! … slides …
+//! miscalibrated   the first window that begins where the fitted one ended: the kept maps are judged on
+//!                 its total; the result is kept, and maps of this window replace the fitted ones
+//! calibrated      everything is dropped: the served scores need no map, or one is applied already
+//! ```
+//!
+//! So maps are fitted and judged once per width, not once per slide. A window shares no event with the
+//! window on which its maps are judged. No pane is kept for this: between the two only the parameters are
+//! retained (at most 6 KiB per fit, two fits per window). An undecided window changes nothing. A fit is
+//! repeated before its trial if the number of events of its window has doubled since, as happens while a
+//! stream is young.
+//!
+//! Where negatives are down-sampled the cells hold scores on another scale, to which no scorer could apply
+//! a map: then there is none.
+//!
+//! The recalibration is a function of the sealed panes, like the verdict, and travels with snapshots.
+//! Outcomes that are revised later do not change what was fitted or judged before.
 
-use super::mending::{Fitted, Judged, Mending};
-use crate::stats::recalibration::advice::{EACH_MIN, ERRORS_MIN, ISOTONIC_MIN};
-use crate::stats::recalibration::{Advice, Fits, Gain, Judgement, Map, Measures, Method};
-use serde_json::{Map as Object, Value, json};
+use super::verdict::{JudgeOptions, Verdict};
+use crate::stats::evaluation::Sampling;
+use crate::stats::levels::Level;
+use crate::stats::recalibration::{Cut, Fits, Judgement, Map, Method, Point, Unfit};
+use crate::stats::sums::Sums;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// Everything known: the advice with its trial, and the maps that await theirs.
-pub fn json(mending: &Mending) -> Value {
-    let judged = mending.judged.as_deref();
-    json!({
-        "advice": advice(judged.map(|j| (&j.judgement, &j.fitted.fits))),
-        "judged": judged.map(trial),
-        "awaiting_trial": fitted(&mending.fitted),
-    })
+/// Maps fitted to one window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fitted {
+    /// Begin of the window.
+    pub start_ms: i64,
+    /// Its end.
+    pub end_ms: i64,
+    /// The maps.
+    pub fits: Fits,
 }
 
-/// Which map to apply, or why none, by its name and in words; before a trial it is `await_trial`.
-pub fn advice(judged: Option<(&Judgement, &Fits)>) -> Value {
-    let Some((judgement, fits)) = judged else {
-        return json!({
-            "apply": Value::Null, "reason": "await_trial",
-            "words": "no map has been judged yet; maps are judged on the first window that begins where theirs ended",
+/// Maps of one window, judged on a later one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The maps.
+    pub fitted: Arc<Fitted>,
+    /// Begin of the window they were judged on.
+    pub start_ms: i64,
+    /// Its end.
+    pub end_ms: i64,
+    /// What they brought there.
+    pub judgement: Judgement,
+}
+
+/// The recalibration of one window. See the module.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalibration {
+    /// Maps that wait for their trial.
+    pub fitted: Arc<Fitted>,
+    /// The last trial.
+    pub judged: Option<Arc<Judged>>,
+}
+
+/// A window with its verdict.
+#[derive(Debug, Clone, Copy)]
+pub struct JudgedWindow {
+    /// Begin.
+    pub start_ms: i64,
+    /// End.
+    pub end_ms: i64,
+    /// Number of events.
+    pub n: u64,
+    /// The verdict on it.
+    pub verdict: Verdict,
+}
+
+impl Recalibration {
+    /// The recalibration after a judgement; `total` is called only where maps are fitted or judged.
+    pub fn step<E>(
+        before: Option<&Arc<Recalibration>>,
+        window: JudgedWindow,
+        options: &JudgeOptions,
+        total: impl FnOnce() -> Result<Sums, E>,
+    ) -> Result<Option<Arc<Recalibration>>, E> {
+        match window.verdict {
+            Verdict::Calibrated => return Ok(None),
+            Verdict::Undecided(_) => return Ok(before.cloned()),
+            Verdict::Miscalibrated => {}
+        }
+        if options.evaluation.sampling != Sampling::default() {
+            return Ok(None);
+        }
+        let follows = before.is_some_and(|b| window.start_ms >= b.fitted.end_ms);
+        let grown = before.is_some_and(|b| window.n >= b.fitted.fits.n.saturating_mul(2));
+        if before.is_some() && !follows && !grown {
+            return Ok(before.cloned());
+        }
+        let sums = total()?;
+        // The standard errors of a trial know no weights.
+        if sums.grid().is_weighted() {
+            return Ok(None);
+        }
+        let points = Point::of_cells(&Level::from_sums(&sums));
+        let mut judged = before.and_then(|b| b.judged.clone());
+        if let Some(before) = before.filter(|_| follows) {
+            let (cut, wanted) = (Cut::Grid(sums.grid()), &options.evaluation);
+            let found = Judgement::of(&before.fitted.fits, &points, &cut, wanted);
+            judged = found.map(|judgement| {
+                Arc::new(Judged {
+                    fitted: before.fitted.clone(),
+                    start_ms: window.start_ms,
+                    end_ms: window.end_ms,
+                    judgement,
+                })
+            });
+        }
+        let fitted = Arc::new(Fitted {
+            start_ms: window.start_ms,
+            end_ms: window.end_ms,
+            fits: Fits::of(&points),
         });
-    };
-    let found = judgement.advice;
-    json!({
-        "apply": found.method().map(Method::as_str),
-        "reason": if found.method().is_some() { "gain" } else { found.as_str() },
-        "words": words(judgement, fits),
-    })
-}
+        Ok(Some(Arc::new(Recalibration { fitted, judged })))
+    }
 
-/// The advice as a sentence, with the numbers that it rests on.
-pub fn words(judgement: &Judgement, fits: &Fits) -> String {
-    let few = |n: u64, positives: u64| {
-        let (least, which) = if positives * 2 <= n {
-            (positives, "positive")
-        } else {
-            (n - positives, "negative")
-        };
-        format!("{least} {which} outcomes, under the {EACH_MIN} that are asked for")
-    };
-    match judgement.advice {
-        Advice::Apply(method) => apply(method, judgement),
-        Advice::TooFewToFit => {
-            format!(
-                "no map is advised: it would rest on {}",
-                few(fits.n, fits.positives)
-            )
-        }
-        Advice::TooFewToJudge => {
-            let few = few(judgement.n, judgement.positives);
-            format!("no map is advised: the following window has only {few}")
-        }
-        Advice::Unfitted => {
-            let why = fits.maps.iter().find_map(|m| m.as_ref().err());
-            format!(
-                "no map is advised: none could be fitted{}; an isotonic one needs {ISOTONIC_MIN} events",
-                why.map_or(String::new(), |why| format!(" ({})", why.words()))
-            )
-        }
-        Advice::NoGain => format!(
-            "no map is advised: on the {} following events none lowered log loss by more than {ERRORS_MIN} standard errors",
-            judgement.n
-        ),
+    /// The map that is advised, and the trial that says so.
+    pub fn advised(&self) -> Option<(&Map, &Judged)> {
+        let judged = self.judged.as_deref()?;
+        let method = judged.judgement.advice.method()?;
+        Some((judged.fitted.fits.map(method)?, judged))
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let judged = self.judged.as_ref();
+        let judged = judged.map_or(0, |j| size_of::<Judged>() + fitted_bytes(&j.fitted));
+        size_of::<Recalibration>() + fitted_bytes(&self.fitted) + judged
     }
 }
 
-fn apply(method: Method, judgement: &Judgement) -> String {
-    let name = method.as_str();
-    let Some(t) = judgement.trial(method) else {
-        return format!("apply the {name} map");
-    };
-    let best = Method::ALL
-        .into_iter()
-        .filter_map(|m| Some((m, judgement.trial(m)?.log_loss.mean)));
-    let best = best.max_by(|a, b| a.1.total_cmp(&b.1)).map(|b| b.0);
-    let why = if best == Some(method) {
-        "no other map brought more"
-    } else {
-        "no freer map brought more by above an error"
-    };
-    format!(
-        "apply the {name} map: on the {} following events it lowered log loss by {:.5} (standard error {:.5}), from {:.4} to {:.4}, and the l2-ECE from {:.4} to {:.4}; {why}",
-        judgement.n,
-        t.log_loss.mean,
-        t.log_loss.standard_error,
-        judgement.unmended.log_loss,
-        t.mended.log_loss,
-        judgement.unmended.ece_l2(),
-        t.mended.ece_l2(),
-    )
+fn fitted_bytes(f: &Fitted) -> usize {
+    size_of::<Fitted>() + f.fits.bytes()
 }
 
-fn trial(j: &Judged) -> Value {
-    let mut all =
-        json!({ "fitted": fitted(&j.fitted), "on": {"start_ms": j.start_ms, "end_ms": j.end_ms} });
-    for (key, value) in judgement(&j.judgement) {
-        all["on"][key] = value;
-    }
-    all
+/// A recalibration in a snapshot: numbers as their bits, so that every format gives them back exactly.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecalibrationState {
+    fitted: FittedState,
+    judged: Option<JudgedState>,
 }
 
-/// What the maps brought: the scores as they are, and mended by each.
-pub fn judgement(j: &Judgement) -> Object<String, Value> {
-    let mended: Object<String, Value> = Method::ALL
-        .into_iter()
-        .filter_map(|m| {
-            let t = j.trial(m)?;
-            let mut entry = measures(&t.mended);
-            entry["log_loss_gain"] = gain(&t.log_loss);
-            entry["brier_gain"] = gain(&t.brier);
-            Some((m.as_str().to_owned(), entry))
-        })
-        .collect();
-    let mut all = Object::new();
-    all.insert("n".into(), json!(j.n));
-    all.insert("positives".into(), json!(j.positives));
-    all.insert("unmended".into(), measures(&j.unmended));
-    all.insert("mended".into(), Value::Object(mended));
-    all
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct FittedState {
+    start_ms: i64,
+    end_ms: i64,
+    n: u64,
+    positives: u64,
+    /// For each method its parameters, or why it has none.
+    maps: Vec<Result<Vec<u64>, String>>,
 }
 
-fn gain(g: &Gain) -> Value {
-    json!({ "mean": g.mean, "standard_error": g.standard_error })
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct JudgedState {
+    fitted: FittedState,
+    start_ms: i64,
+    end_ms: i64,
+    numbers: Vec<u64>,
 }
 
-fn measures(m: &Measures) -> Value {
-    json!({
-        "log_loss": m.log_loss, "brier": m.brier, "ece_l1": m.ece_l1,
-        "ece_l2": { "estimate_squared": m.ece_l2_squared, "lower": m.lower, "upper": m.upper },
-        "tcal_p_value": m.p_value,
-    })
+fn to_bits(numbers: &[f64]) -> Vec<u64> {
+    numbers.iter().map(|x| x.to_bits()).collect()
 }
 
-fn fitted(f: &Fitted) -> Value {
-    let mut all = fits(&f.fits);
-    all["start_ms"] = json!(f.start_ms);
-    all["end_ms"] = json!(f.end_ms);
-    all
+fn of_bits(bits: &[u64]) -> Vec<f64> {
+    bits.iter().map(|&b| f64::from_bits(b)).collect()
 }
 
-/// The maps of one window with their parameters, or why there is none.
-pub fn fits(f: &Fits) -> Value {
-    let map = |method: Method| {
-        let map = match &f.maps[method as usize] {
-            Ok(map) => parameters(map),
-            Err(why) => json!({ "unfit": why.as_str(), "words": why.words() }),
+impl FittedState {
+    fn of(f: &Fitted) -> FittedState {
+        let map = |m: &Result<Map, Unfit>| match m {
+            Ok(map) => Ok(to_bits(&map.numbers())),
+            Err(why) => Err(why.as_str().to_owned()),
         };
-        (method.as_str().to_owned(), map)
-    };
-    let maps: Object<String, Value> = Method::ALL.into_iter().map(map).collect();
-    json!({ "n": f.n, "positives": f.positives, "maps": maps })
-}
+        FittedState {
+            start_ms: f.start_ms,
+            end_ms: f.end_ms,
+            n: f.fits.n,
+            positives: f.fits.positives,
+            maps: f.fits.maps.iter().map(map).collect(),
+        }
+    }
 
-/// Parameters of a map; an isotonic one is straight between its points.
-pub fn parameters(map: &Map) -> Value {
-    match map {
-        Map::Logistic(m) => json!({ "intercept": m.intercept, "slope": m.slope }),
-        Map::Beta(m) => json!({ "a": m.a, "b": m.b, "c": m.c }),
-        Map::Isotonic(m) => {
-            let mut points: Vec<[f64; 2]> = Vec::new();
-            for b in &m.blocks {
-                points.push([b.low, b.rate]);
-                if b.high > b.low {
-                    points.push([b.high, b.rate]);
-                }
+    fn fitted(&self) -> Option<Fitted> {
+        let map = |method: Method| match self.maps.get(method as usize)? {
+            Ok(bits) => Map::of_numbers(method, &of_bits(bits)).map(Ok),
+            Err(name) => {
+                let why = Unfit::ALL.into_iter().find(|why| why.as_str() == name);
+                why.map(Err)
             }
-            json!({ "blocks": m.blocks.len(), "points": points })
+        };
+        let [logistic, beta, isotonic] = Method::ALL.map(map);
+        Some(Fitted {
+            start_ms: self.start_ms,
+            end_ms: self.end_ms,
+            fits: Fits {
+                n: self.n,
+                positives: self.positives,
+                maps: [logistic?, beta?, isotonic?],
+            },
+        })
+    }
+}
+
+impl RecalibrationState {
+    /// The state of a recalibration.
+    pub fn of(m: &Recalibration) -> RecalibrationState {
+        let judged = |j: &Arc<Judged>| JudgedState {
+            fitted: FittedState::of(&j.fitted),
+            start_ms: j.start_ms,
+            end_ms: j.end_ms,
+            numbers: to_bits(&j.judgement.numbers()),
+        };
+        RecalibrationState {
+            fitted: FittedState::of(&m.fitted),
+            judged: m.judged.as_ref().map(judged),
+        }
+    }
+
+    /// The recalibration again; `None` where the state is none.
+    pub fn recalibration(&self) -> Option<Recalibration> {
+        let judged = |j: &JudgedState| {
+            Some(Arc::new(Judged {
+                fitted: Arc::new(j.fitted.fitted()?),
+                start_ms: j.start_ms,
+                end_ms: j.end_ms,
+                judgement: Judgement::of_numbers(&of_bits(&j.numbers))?,
+            }))
+        };
+        Some(Recalibration {
+            fitted: Arc::new(self.fitted.fitted()?),
+            judged: match &self.judged {
+                None => None,
+                Some(state) => Some(judged(state)?),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Undecided;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::fixed::Score;
+
+    /// Scores spread evenly whose true rate is z².
+    fn total(n: u32) -> Result<Sums, ()> {
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 8));
+        let mut owed = 0.0;
+        for i in 0..n {
+            let z = f64::from(i * 7919 % 1000) / 1000.0;
+            owed += z * z;
+            let y = owed >= 1.0;
+            owed -= f64::from(u8::from(y));
+            let score = Score::new(z).map_err(|_| ())?;
+            sums.observe(score, y).map_err(|_| ())?;
+        }
+        Ok(sums)
+    }
+
+    fn window(start_ms: i64, verdict: Verdict) -> JudgedWindow {
+        JudgedWindow {
+            start_ms,
+            end_ms: start_ms + 60,
+            n: 5000,
+            verdict,
+        }
+    }
+
+    fn step(
+        before: Option<&Arc<Recalibration>>,
+        window: JudgedWindow,
+    ) -> Option<Arc<Recalibration>> {
+        Recalibration::step(before, window, &JudgeOptions::default(), || total(5000)).unwrap()
+    }
+
+    #[test]
+    fn maps_are_judged_on_the_first_window_that_shares_nothing_with_theirs() {
+        let bad = Verdict::Miscalibrated;
+        let first = step(None, window(0, bad));
+        let kept = first.as_ref().unwrap();
+        assert_eq!((kept.fitted.end_ms, kept.judged.is_none()), (60, true));
+        // Slides between change nothing, and ask for no total.
+        let between = Recalibration::step(
+            Some(kept),
+            window(50, bad),
+            &JudgeOptions::default(),
+            || Err("asked"),
+        );
+        assert_eq!(between, Ok(first.clone()));
+        let next = step(Some(kept), window(60, bad)).unwrap();
+        assert_eq!((next.fitted.start_ms, next.fitted.end_ms), (60, 120));
+        let (map, judged) = next.advised().unwrap();
+        assert_eq!((judged.fitted.end_ms, judged.start_ms), (60, 60));
+        assert!((map.rate(0.5) - 0.25).abs() < 0.05, "{map:?}");
+        assert!(judged.judgement.unmended.ece_l2() > 0.1);
+    }
+
+    #[test]
+    fn a_calibrated_window_forgets_and_an_undecided_one_keeps() {
+        let first = step(None, window(0, Verdict::Miscalibrated));
+        let undecided = Verdict::Undecided(Undecided::TooFew);
+        assert_eq!(step(first.as_ref(), window(60, undecided)), first);
+        assert_eq!(step(first.as_ref(), window(60, Verdict::Calibrated)), None);
+        assert_eq!(step(None, window(0, undecided)), None);
+    }
+
+    #[test]
+    fn a_fit_is_repeated_when_its_window_has_doubled() {
+        let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
+        let grown = JudgedWindow {
+            n: 10_000,
+            ..window(10, Verdict::Miscalibrated)
+        };
+        let again = step(Some(&first), grown).unwrap();
+        assert_eq!(again.fitted.end_ms, 70);
+        assert!(again.judged.is_none());
+    }
+
+    #[test]
+    fn a_mending_is_the_same_after_a_snapshot() {
+        let first = step(None, window(0, Verdict::Miscalibrated)).unwrap();
+        let next = step(Some(&first), window(60, Verdict::Miscalibrated)).unwrap();
+        for recalibration in [first, next] {
+            let state = RecalibrationState::of(&recalibration);
+            let text = serde_json::to_string(&state).unwrap();
+            let back: RecalibrationState = serde_json::from_str(&text).unwrap();
+            assert_eq!(back.recalibration().as_ref(), Some(&*recalibration));
         }
     }
 }

@@ -1,252 +1,212 @@
-//! An evaluation as JSON, the same for `trueline evaluate --json` and the HTTP API.
-//!
-//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change. The
-//! rest says more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
-//! squared, everything else is on the scale of probabilities. What is undefined is null.
+//! What a judge reports: one report per window of a stream, and the changes from one to the next.
 
+use super::coverage::Coverage;
+use super::detector_report::DetectorReport;
+use super::detector_state::DetectorState;
 use super::numbers::Numbers;
-use crate::stats::evaluation::{
-    Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
-    Sharing, WITHHELD, Weights,
-};
-use serde_json::{Map, Value, json};
+use super::recalibration::Recalibration;
+use super::stream::StreamId;
+use super::verdict::{JudgeOptions, Undecided, Verdict};
+use crate::alert::{Alert, AlertState, Condition};
+use crate::stats::axis::Grid;
+use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::multiclass;
+use crate::window::{Packed, PaneSums};
+use std::sync::Arc;
 
-/// The whole evaluation.
-pub fn json(e: &Evaluation) -> Value {
-    let mut all = contract(e);
-    all.append(&mut further(e));
-    Value::Object(all)
+/// The latest judgement of one window of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WindowReport {
+    /// Name of the window.
+    pub window: String,
+    /// Event time at which the window begins.
+    pub start_ms: i64,
+    /// Event time at which it ends, exclusive.
+    pub end_ms: i64,
+    /// Begin of the oldest pane in it: later than `start_ms` while the stream is younger than the window,
+    /// or was silent when it began.
+    pub since_ms: i64,
+    /// Number of events.
+    pub n: u64,
+    /// How many predictions have an outcome; `None` if none was missing.
+    pub coverage: Option<Box<Coverage>>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// State of the window's alert.
+    pub alert: AlertState,
+    /// When that state began.
+    pub alert_since_ms: Option<i64>,
+    /// All numbers; `None` while undecided.
+    pub numbers: Option<Numbers>,
+    /// What it is among the other classes; of class views only, while decided.
+    pub family: Option<Family>,
+    /// Event time of the judgement: the end of the newest pane in it.
+    pub evaluated_at_ms: i64,
+    /// Its recalibration; `None` unless it was miscalibrated since it was last calibrated.
+    pub recalibration: Option<Arc<Recalibration>>,
 }
 
-/// The keys that scripts rely on.
-fn contract(e: &Evaluation) -> Map<String, Value> {
-    object([
-        ("n", json!(e.n)),
-        ("ece_l1", json!(e.ece_l1)),
-        ("tcal", tcal(e)),
-        ("interval", interval(&e.interval)),
-        (
-            "discrete",
-            e.discrete.as_ref().map_or(Value::Null, discrete),
-        ),
-        ("reject", json!(e.reject)),
-        ("brier", json!(e.brier.score)),
-        ("log_loss", json!(e.log_loss)),
-        ("spiegelhalter_z", json!(e.spiegelhalter.map(|s| s.z))),
-        ("cox_score", json!(e.cox.map(|c| c.score))),
-    ])
-}
+impl WindowReport {
+    /// The report of a window that was never judged.
+    pub fn blank(name: &str) -> WindowReport {
+        WindowReport {
+            window: name.to_owned(),
+            start_ms: 0,
+            end_ms: 0,
+            since_ms: 0,
+            n: 0,
+            coverage: None,
+            verdict: Verdict::Undecided(Undecided::TooFew),
+            alert: AlertState::Inactive,
+            alert_since_ms: None,
+            numbers: None,
+            family: None,
+            evaluated_at_ms: 0,
+            recalibration: None,
+        }
+    }
 
-fn further(e: &Evaluation) -> Map<String, Value> {
-    let brier = json!({
-        "score": e.brier.score,
-        "reliability": e.brier.reliability,
-        "resolution": e.brier.resolution,
-        "uncertainty": e.brier.uncertainty,
-    });
-    let in_the_large = json!({
-        "mean_residual": e.in_the_large.mean_residual,
-        "z": e.in_the_large.z,
-        "p_value": e.in_the_large.p_value,
-    });
-    let cox = e.cox.map(|c| {
-        json!({
-            "score": c.score,
-            "p_value": c.p_value,
-            "intercept": c.fit.map(|f| f.intercept),
-            "slope": c.fit.map(|f| f.slope),
-        })
-    });
-    let tolerance = json!({
-        "tolerance": e.tolerance.tolerance,
-        "exceeded": e.tolerance.exceeded,
-        "theorem_exceeded": e.tolerance.theorem_exceeded,
-    });
-    object([
-        ("positives", json!(e.positives)),
-        ("mean_score", json!(e.mean_score)),
-        ("event_rate", json!(e.event_rate)),
-        ("direction", json!(e.direction.as_str())),
-        ("direction_words", json!(e.direction.words())),
-        ("tolerance", tolerance),
-        ("detectable_ece_l2", json!(e.detectable_ece_l2)),
-        (
-            "mce",
-            json!(e.mce.map(|m| json!({"value": m.value, "n": m.n}))),
-        ),
-        ("brier_decomposition", brier),
-        ("in_the_large", in_the_large),
-        (
-            "spiegelhalter",
-            json!(
-                e.spiegelhalter
-                    .map(|s| json!({"z": s.z, "p_value": s.p_value}))
-            ),
-        ),
-        ("cox", json!(cox)),
-        ("ks", path(&e.ks)),
-        ("kuiper", path(&e.kuiper)),
-        ("reliability", reliability(&e.reliability)),
-        (
-            "distances",
-            (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
-        ),
-        ("sampling", e.sampled.as_ref().map_or(Value::Null, sampled)),
-        ("weights", e.weights.as_ref().map_or(Value::Null, weights)),
-    ])
-}
+    /// The numbers of single scores; none while undecided.
+    pub fn scores(&self) -> Option<&Evaluation> {
+        self.numbers.as_ref()?.scores()
+    }
 
-fn tcal(e: &Evaluation) -> Value {
-    let (t, o) = (&e.tcal, &e.tcal_options);
-    let (critical, replicates) = match o.critical {
-        Critical::Theorem => ("theorem", None),
-        Critical::MonteCarlo { replicates } => ("monte_carlo", Some(replicates)),
-        Critical::Moments => ("moments", None),
-    };
-    let sharing = match o.sharing {
-        Sharing::Bonferroni => "bonferroni",
-        Sharing::Joint => "joint",
-    };
-    let method = match (o.critical, o.sharing) {
-        (Critical::MonteCarlo { .. }, Sharing::Bonferroni) => "paper".to_owned(),
-        (Critical::Moments, Sharing::Joint) => "default".to_owned(),
-        _ => format!("{critical}_{sharing}"),
-    };
-    json!({
-        "method": method,
-        "reject": t.reject,
-        "p_value": t.p_value,
-        "scales": t.scales,
-        "levels": t.levels.iter().map(level).collect::<Vec<_>>(),
-        "rejecting_level": t.rejecting_level,
-        "borderline": t.borderline,
-        "alpha": o.alpha,
-        "critical": critical,
-        "replicates": replicates,
-        "sharing": sharing,
-        "seed": o.seed,
-    })
-}
+    /// The numbers of vectors by cells; none while undecided.
+    pub fn cells(&self) -> Option<&multiclass::Evaluation> {
+        self.numbers.as_ref()?.cells()
+    }
 
-fn weights(w: &Weights) -> Value {
-    let why = WITHHELD.map(|(what, why)| (what.to_owned(), json!(why)));
-    json!({
-        "sum": w.sum,
-        "effective_n": w.effective,
-        "withheld": Map::from_iter(why),
-    })
-}
+    /// The numbers of the kernel test; none while undecided.
+    pub fn kernel(&self) -> Option<&WindowEvaluation> {
+        self.numbers.as_ref()?.kernel()
+    }
 
-fn sampled(s: &Sampled) -> Value {
-    json!({
-        "negatives_kept": s.sampling.kept(),
-        "negatives_trained": s.sampling.trained(),
-        "odds_factor": s.sampling.factor(),
-        "whole_event_rate": s.whole_event_rate,
-    })
-}
-
-fn level(l: &LevelResult) -> Value {
-    json!({
-        "cells": l.cells,
-        "plug_in": l.plug_in,
-        "debiased": l.debiased,
-        "p_value": l.p_value,
-        "null_sd": l.null_sd,
-        "reject": l.reject,
-        "worst_cell": l.worst_cell,
-    })
-}
-
-fn interval(i: &Interval) -> Value {
-    json!({
-        "cells": i.cells,
-        "confidence": i.confidence,
-        "estimate_squared": i.estimate_squared,
-        "sigma1_squared": i.sigma1_squared,
-        "lower": i.lower,
-        "upper": i.upper,
-        "contains_zero": i.contains_zero,
-        "median_count": i.median_count,
-    })
-}
-
-fn discrete(d: &DiscreteTest) -> Value {
-    json!({
-        "distinct": d.distinct,
-        "reject": d.reject,
-        "p_value": d.p_value,
-        "worst_score": d.worst_score,
-    })
-}
-
-fn path(p: &Path) -> Value {
-    json!({"statistic": p.statistic, "p_value": p.p_value})
-}
-
-/// The cells of the reliability diagram.
-pub fn reliability(cells: &[ReliabilityCell]) -> Value {
-    let cell = |c: &ReliabilityCell| {
-        json!({
-            "low": c.low,
-            "high": c.high,
-            "n": c.n,
-            "mean_score": c.mean_score,
-            "event_rate": c.event_rate,
-            "rate_low": c.rate_low,
-            "rate_high": c.rate_high,
-            "null_low": c.null_low,
-            "null_high": c.null_high,
-        })
-    };
-    Value::Array(cells.iter().map(cell).collect())
-}
-
-/// The numbers of a window, by the kind of its view.
-pub fn numbers_json(numbers: &Numbers) -> Value {
-    match numbers {
-        Numbers::Scores(e) => json(e),
-        Numbers::Cells(e) => super::classes::json(e),
-        Numbers::Kernel(e) => super::kernel::window_json(e),
+    /// Lower end of its interval, or 0.
+    pub fn lower(&self) -> f64 {
+        self.numbers.as_ref().map_or(0.0, Numbers::lower)
     }
 }
 
-fn object<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
-    entries
-        .into_iter()
-        .map(|(k, v)| (k.to_owned(), v))
-        .collect()
+/// A class's part in its family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Family {
+    /// Classes that are tested together.
+    pub classes: u32,
+    /// p-value of the class, adjusted for all of them.
+    pub adjusted_p_value: f64,
+    /// Smallest adjusted p-value: that of the hypothesis that all classes are calibrated.
+    pub p_value: f64,
+    /// The class is rejected at α of the whole family.
+    pub reject: bool,
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stats::evaluation::{Options, evaluate_scores};
+/// The latest judgements of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamReport {
+    /// The stream.
+    pub id: StreamId,
+    /// Newest event time.
+    pub last_event_ms: i64,
+    /// Event time at which the oldest predictions that wait for outcomes are mature.
+    pub due_ms: Option<i64>,
+    /// What the detector says; `None` where none is asked for, or before its first pane.
+    pub detector: Option<Arc<DetectorReport>>,
+    /// The alert of the stream.
+    pub alert: Alert,
+    /// One report for each window of the ladder, in its order.
+    pub windows: Vec<WindowReport>,
+}
 
-    #[test]
-    fn the_report_has_every_key_of_the_contract_and_null_for_the_undefined() {
-        let sample = [(0.5, true), (0.5, false), (0.5, true)];
-        let report = evaluate_scores(&sample, &Options::default()).map(|e| json(&e));
-        let report = report.unwrap_or_default();
-        for key in [
-            "n",
-            "ece_l1",
-            "tcal",
-            "interval",
-            "discrete",
-            "reject",
-            "brier",
-            "log_loss",
-            "spiegelhalter_z",
-            "cox_score",
-        ] {
-            assert!(report.get(key).is_some(), "{key} is missing");
-        }
-        for key in ["method", "reject", "p_value", "scales", "levels"] {
-            assert!(report["tcal"].get(key).is_some(), "tcal.{key} is missing");
-        }
-        assert_eq!(report["n"], 3);
-        assert_eq!(report["spiegelhalter_z"], Value::Null);
-        assert_eq!(report["tcal"]["method"], "default");
-    }
+/// What changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// The verdict of a window.
+    Verdict {
+        /// Before.
+        from: Verdict,
+        /// After.
+        to: Verdict,
+    },
+    /// The detector raised an alarm, or it is over.
+    Detector {
+        /// Whether it was raised.
+        alarm: bool,
+    },
+    /// The state of the window's alert: its verdict, held.
+    Alert {
+        /// Before.
+        from: AlertState,
+        /// After.
+        to: AlertState,
+    },
+    /// The alert of the stream, which notifications are sent for.
+    Stream {
+        /// Before.
+        from: Alert,
+        /// After.
+        to: Alert,
+    },
+}
+
+/// What was known of a stream when its alert changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Facts {
+    /// The alert after the change.
+    pub alert: Alert,
+    /// The window that speaks for the stream.
+    pub window: WindowReport,
+    /// What the detector said.
+    pub detector: Option<Arc<DetectorReport>>,
+    /// Everything it rested on, for a record.
+    pub evidence: Option<Box<Evidence>>,
+}
+
+/// Everything a change of an alert rested on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evidence {
+    /// The alert before.
+    pub from: Alert,
+    /// The condition that was put to it.
+    pub condition: Condition,
+    /// The stream's report, with the alert after the change.
+    pub report: StreamReport,
+    /// The sums of its windows; `None` for those that are undecided or were judged before.
+    pub sums: Vec<Option<PaneSums>>,
+    /// How windows were judged.
+    pub options: JudgeOptions,
+    /// Cells.
+    pub grid: Grid,
+    /// The detector before the pane that it took last, and that pane, where it took one now.
+    pub step: Option<DetectorStep>,
+}
+
+/// One step of a detector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetectorStep {
+    /// Its state before.
+    pub before: DetectorState,
+    /// What it stakes of what the budget hands out.
+    pub share: f64,
+    /// The pane.
+    pub pane: Packed,
+    /// Its begin and end.
+    pub span_ms: (i64, i64),
+}
+
+/// A change of a window's verdict or alert, of the detector, or of the stream's alert.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    /// The stream.
+    pub stream: StreamId,
+    /// Name of the window; `detector` for the stream's detector, and for its alert the one that speaks for it.
+    pub window: String,
+    /// When: event time for judgements, the clock's for staleness.
+    pub at_ms: i64,
+    /// What changed.
+    pub step: Step,
+    /// The change in words, with its numbers.
+    pub sentence: String,
+    /// What was known, if a notification may be needed.
+    pub facts: Option<Arc<Facts>>,
 }

@@ -1,7 +1,7 @@
 //! Changes in words, with the numbers that make them believable.
 
-use super::book::WindowReport;
 use super::numbers::{Numbers, p_value};
+use super::report::WindowReport;
 use super::stream::StreamId;
 use super::verdict::{Undecided, Verdict};
 use crate::alert::AlertState;
@@ -50,7 +50,7 @@ pub fn because(report: &WindowReport) -> String {
 fn score_numbers(verdict: Verdict, e: &Evaluation) -> String {
     let said = match verdict {
         Verdict::Miscalibrated => format!("{}; ", e.direction.words()),
-        // The rejection is told, lest a p-value of 0.001 seem to be overlooked.
+        // Say so, or a p-value of 0.001 seems to be overlooked.
         _ if e.reject => "significant but within the tolerance; ".to_owned(),
         _ => String::new(),
     };

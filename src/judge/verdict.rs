@@ -75,7 +75,7 @@ impl Verdict {
         }
     }
 
-    /// What it says to an alert.
+    /// The condition that it puts to an alert.
     pub fn condition(self) -> Condition {
         match self {
             Verdict::Calibrated => Condition::Good,
@@ -122,23 +122,6 @@ pub struct JudgeOptions {
 }
 
 impl JudgeOptions {
-    /// Options under which windows are kept and nothing is ever judged or withdrawn: for the part of a
-    /// stream that another judge sums up with other parts.
-    pub fn silent(&self) -> JudgeOptions {
-        JudgeOptions {
-            min_events: u64::MAX,
-            stale_after_ms: i64::MAX,
-            detector: None,
-            compare: None,
-            ..self.clone()
-        }
-    }
-
-    /// Whether they are [`silent`](JudgeOptions::silent).
-    pub fn is_silent(&self) -> bool {
-        self.min_events == u64::MAX
-    }
-
     /// Hold times of alerts.
     pub fn holds(&self) -> Holds {
         Holds {

@@ -4,11 +4,10 @@
 //! the deltas of one shard that had read all their partitions, to the bit. It is the only form in which
 //! sums travel: within a process, and between processes as part of a partition's checkpoint.
 
-use crate::collect::{Key, LateVector, PaneDelta, hex};
+use crate::collect::{Key, LateVector, PaneDelta};
 use crate::judge::StreamId;
 use crate::stats::axis::Grid;
-use crate::window::sparse::SparsePane;
-use crate::window::{Correction, PackError, Packed};
+use crate::window::{Correction, PackError, Packed, PaneState, hex};
 use serde::{Deserialize, Serialize};
 
 /// One change of sealed sums. See the module.
@@ -39,7 +38,7 @@ pub enum Delta {
         /// Newest event time of the version.
         newest_ms: i64,
         /// The sums.
-        pane: SparsePane,
+        pane: PaneState,
     },
     /// A late outcome, for the vector views of a version.
     Late {
@@ -112,7 +111,7 @@ impl Delta {
         let sums = match self {
             Delta::Pane { pane, .. } => pane.views.iter().map(Packed::bytes).sum(),
             Delta::Correction { views, .. } => views.iter().map(PackedCorrection::bytes).sum(),
-            Delta::Vector { pane, .. } => pane.held.bytes(),
+            Delta::Vector { pane, .. } => pane.bytes(),
             Delta::Late { late, .. } => late.bytes(),
         };
         sums + 128

@@ -14,7 +14,7 @@ use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
-use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillError, SpillBackend};
+use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };
@@ -336,7 +336,7 @@ impl Engine {
     ) -> Result<Engine, RestoreError> {
         let fit = Fit::new(&plan, &s)?;
         let shard = Shard::restore(plan.clone(), &s, &fit, segment, spills)?;
-        let monitor = Monitor::restore(plan, &s, &fit, false)?;
+        let monitor = Monitor::restore(plan, &s, &fit)?;
         let mut dropped = monitor.dropped().to_vec();
         dropped.extend_from_slice(shard.dropped());
         Ok(Engine {

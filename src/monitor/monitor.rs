@@ -24,13 +24,12 @@ use super::delta::Delta;
 use super::pending::PendingPanes;
 use super::restore::{Fit, RestoreError};
 use super::retained::PartitionWindows;
-use super::snapshot::{JudgeState, ModelState, Snapshot, StreamState, VerdictState};
+use super::snapshot::{ModelState, Snapshot, StreamState, VerdictState};
 use super::stakes;
-use super::vectors::{VersionName, Vectors, scalars};
-use crate::collect::{Counters, Key, Named, Names, Part, PaneDelta, ROLL_UP, Slots};
+use super::vectors::{Vectors, VersionName, scalars};
+use crate::collect::{Counters, Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
-use crate::judge::vector::VectorJudge;
 use crate::judge::{
     AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, DetectorState,
     Judge, JudgeOptions, Ledger, ModelPlan, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
@@ -39,7 +38,7 @@ use crate::judge::{
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::stats::view::View;
-use crate::window::{Correction, PackError, Ring};
+use crate::window::{Correction, PackError, Total};
 use std::sync::Arc;
 
 /// One stream, with a judge for each of its views.
@@ -175,7 +174,7 @@ impl Monitor {
             }
         }
         for a in versions {
-            self.vectors.observe(&self.plan, &a, &self.sealed_until_ms);
+            self.vectors.observe(&self.plan, &a);
         }
     }
 
@@ -210,8 +209,8 @@ impl Monitor {
                 fits.map(|()| 0)
             }
             Delta::Late { key, late } => {
-                let (name, line_ms) = (VersionName::of_key(&key), &self.sealed_until_ms);
-                Some(self.vectors.revise(&self.plan, name, &late, line_ms))
+                let name = VersionName::of_key(&key);
+                Some(self.vectors.revise(&self.plan, name, &late))
             }
         }
     }
@@ -274,7 +273,7 @@ impl Monitor {
             self.seal(slot, from_ms, line_ms);
         }
         self.vectors
-            .seal(&self.plan, model, line_ms, &mut self.changes);
+            .seal(&self.plan, model, (from_ms, line_ms), &mut self.changes);
         self.sealed_until_ms[model] = from_ms.max(line_ms);
         self.unsettled[model] = true;
     }
@@ -334,7 +333,7 @@ impl Monitor {
         }
         let alpha = plan.judge.evaluation.tcal.alpha;
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
-            family::tell(&mut stream.judges, alpha);
+            family::adjust_all(&mut stream.judges, alpha);
         }
     }
 
@@ -383,8 +382,8 @@ impl Monitor {
             return;
         };
         if let Some(due_ms) = due_ms {
-            let (name, line_ms) = (VersionName::of_key(&stream.key), &self.sealed_until_ms);
-            self.vectors.await_until(&self.plan, name, due_ms, line_ms);
+            let name = VersionName::of_key(&stream.key);
+            self.vectors.await_until(&self.plan, name, due_ms);
         }
         let options = &self.plan.models[model].judge;
         for judge in &mut stream.judges {
@@ -449,7 +448,7 @@ impl Monitor {
     /// What happened since the last call or tick.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        judges.for_each(Judge::tell);
+        judges.for_each(Judge::report_detector);
         std::mem::take(&mut self.changes)
     }
 
@@ -467,8 +466,7 @@ impl Monitor {
     /// The roll-up over a stream, where it should have one and has not.
     fn make_rollup(&mut self, model: usize, key: &Key) {
         let rollup = Key::new(key.model(), key.version(), ROLL_UP);
-        if self.plan.models[model].segmenting.rollup
-            && self.streams.find(&rollup.names()).is_none()
+        if self.plan.models[model].segmenting.rollup && self.streams.find(&rollup.names()).is_none()
         {
             self.streams.insert(Stream::new(model, rollup));
         }
@@ -562,16 +560,20 @@ impl Monitor {
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.judges().map(Judge::report).chain(self.vectors.reports())
+        self.judges()
+            .map(Judge::report)
+            .chain(self.vectors.reports())
     }
 
-    /// The sums of the panes that every window of every stream holds, with its report; less than the
+    /// The sums of the panes that every window of every stream of scores holds, with its report; less than the
     /// report's where a pane was dropped after the judgement.
     pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
         self.judges().flat_map(|judge| {
             let id = &judge.report().id;
-            let totals = (0..judge.report().windows.len()).filter_map(|i| judge.total(i).ok());
-            totals.map(move |(report, sums)| (id, report, sums))
+            (0..judge.report().windows.len()).filter_map(move |i| match judge.total(i) {
+                Ok((report, Total::Scores(sums))) => Some((id, report, sums)),
+                _ => None,
+            })
         })
     }
 
@@ -646,8 +648,7 @@ impl Monitor {
         let views = |s: &Stream| scalars(&self.plan.models[s.model]).count();
         let streams = self.streams.iter();
         let pending: usize = streams.map(|(_, s)| s.pending.len() * views(s)).sum();
-        let rings = self.judges().flat_map(Judge::rings);
-        let sealed = rings.map(|r| r.panes.len() + usize::from(r.gathering.is_some()));
+        let sealed = self.judges().map(|j| j.windows().panes());
         pending + sealed.sum::<usize>() + self.vectors.panes()
     }
 
@@ -692,20 +693,15 @@ impl Monitor {
             });
             let state = &mut snapshot.streams[at];
             state.pending = stream.pending.state();
-            state.judges = stream.judges.iter().map(JudgeState::of).collect();
+            state.judges = stream.judges.iter().map(Judge::state).collect();
         }
         self.vectors.save_to(&mut snapshot.vectors);
         snapshot.ledger = self.ledger.state(&self.plan.models);
         self.add_counts_to(&mut snapshot.counters);
     }
 
-    /// A monitor that resumes from a snapshot; `alone` where no shard has the open panes of vector views.
-    pub fn restore(
-        plan: Plan,
-        s: &Snapshot,
-        fit: &Fit,
-        alone: bool,
-    ) -> Result<Monitor, RestoreError> {
+    /// A monitor that resumes from a snapshot.
+    pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<Monitor, RestoreError> {
         let mut monitor = Monitor::new(plan);
         monitor.dropped.clone_from(&fit.dropped);
         for (model, line_ms) in fit.sealed_until_ms(s) {
@@ -725,7 +721,7 @@ impl Monitor {
             let Some(model) = fit.model_of_version(&monitor.plan, state) else {
                 continue;
             };
-            let restored = monitor.vectors.restore(&monitor.plan, model, state, alone);
+            let restored = monitor.vectors.restore(&monitor.plan, model, state);
             if restored.is_none() {
                 monitor.dropped.push(state.of_another_shape());
             }
@@ -733,7 +729,8 @@ impl Monitor {
         let streams = monitor.streams.iter();
         let keys: Vec<_> = streams.map(|(_, s)| (s.model, s.key.clone())).collect();
         // Roll-ups that the plan wants and the snapshot had not begin now.
-        keys.iter().for_each(|(model, key)| monitor.make_rollup(*model, key));
+        keys.iter()
+            .for_each(|(model, key)| monitor.make_rollup(*model, key));
         (0..monitor.plan.models.len()).for_each(|model| monitor.adjust_families(model));
         Ok(monitor)
     }
@@ -756,7 +753,7 @@ impl Monitor {
                 return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
             }
             for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
-                let other = restore_judge(judge, state, &plan.judge).map_err(corrupt)?;
+                let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
                 if let Some(other) = other {
                     stakes::keep(&mut self.ledger, &other);
                 }
@@ -770,7 +767,11 @@ impl Monitor {
     /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.
     /// It stands at the furthest line of all and judges from the next slides on; until then it shows what
     /// was judged last.
-    pub fn rebuild(old: &Monitor, parts: &[Contribution<'_>], verdicts: &[VerdictState]) -> Monitor {
+    pub fn rebuild(
+        old: &Monitor,
+        parts: &[Contribution<'_>],
+        verdicts: &[VerdictState],
+    ) -> Monitor {
         let mut monitor = Monitor::new(old.plan.clone());
         let models = &monitor.plan.models;
         monitor.ledger.restore(models, &old.ledger.state(models));
@@ -779,7 +780,11 @@ impl Monitor {
         }
         monitor.sealed_until_ms.clone_from(&old.sealed_until_ms);
         for part in parts {
-            for (ours, theirs) in monitor.sealed_until_ms.iter_mut().zip(&part.sealed_until_ms) {
+            for (ours, theirs) in monitor
+                .sealed_until_ms
+                .iter_mut()
+                .zip(&part.sealed_until_ms)
+            {
                 *ours = (*ours).max(*theirs);
             }
         }
@@ -807,14 +812,13 @@ impl Monitor {
                 let line_ms = self.sealed_until_ms[stream.model];
                 for (judge, windows) in stream.judges.iter_mut().zip(windows) {
                     // Sums that do not fit stay out, as above.
-                    let _ = judge.absorb(windows.rings(), line_ms);
+                    let _ = judge.absorb(windows, line_ms);
                 }
             }
         }
         for a in &part.versions {
             let begins = Activity { begins: true, ..*a };
-            self.vectors
-                .observe(&self.plan, &begins, &self.sealed_until_ms);
+            self.vectors.observe(&self.plan, &begins);
         }
         for windows in part.windows.versions() {
             self.vectors
@@ -826,23 +830,16 @@ impl Monitor {
     pub fn verdicts(&self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
         // A roll-up goes with any of its segments.
         let of = |id: &StreamId| of(&id.model, &id.version);
-        let scalar = self.judges().filter(|j| of(&j.report().id));
-        let scalar = scalar.map(|j: &Judge| VerdictState {
+        let judges = self.judges().chain(self.vectors.judges());
+        let wanted = judges.filter(|j| of(&j.report().id));
+        let verdicts = wanted.map(|j| VerdictState {
             stream: j.report().id.clone(),
-            windows: j.memories(),
+            windows: j.verdicts(),
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
             told: None,
         });
-        let vector = self.vectors.judges().filter(|j| of(&j.report().id));
-        let vector = vector.map(|j: &VectorJudge| VerdictState {
-            stream: j.report().id.clone(),
-            windows: j.memories(),
-            detector: None,
-            alert: j.alert(),
-            told: None,
-        });
-        scalar.chain(vector).collect()
+        verdicts.collect()
     }
 
     /// Takes over verdicts, alerts and detectors for the streams that there are; the later ones where two
@@ -869,9 +866,8 @@ impl Monitor {
             for (judge, known) in stream.judges.iter_mut().zip(known) {
                 let Some(known) = known else { continue };
                 // Of another ladder, they say nothing about these windows.
-                let _ = judge.remember(&known.windows, options);
-                judge.restore_alert(known.alert);
-                let other = stakes::restore_detector(judge, known.detector, options);
+                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
+                let other = judge.restore_detector(known.detector, options);
                 if let Ok(Some(other)) = other {
                     stakes::keep(&mut self.ledger, &other);
                 }
@@ -879,7 +875,7 @@ impl Monitor {
         }
         for (judge, options) in self.vectors.judges_with(&self.plan) {
             if let Some(known) = latest(&judge.report().id) {
-                let _ = judge.remember(known.windows, known.alert, options);
+                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
@@ -951,18 +947,4 @@ fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key, number: u64
         judge
     };
     scalars(plan).map(judge).collect()
-}
-
-/// Puts back a judge; returns the state of its detector if it was made under other terms, or none is asked
-/// for.
-fn restore_judge(
-    judge: &mut Judge,
-    state: &JudgeState,
-    options: &JudgeOptions,
-) -> Result<Option<DetectorState>, PackError> {
-    let rings: Result<Vec<Ring>, _> = state.rings.iter().cloned().map(TryInto::try_into).collect();
-    judge.restore(rings?, &state.memories, options)?;
-    judge.restore_mendings(&state.mendings)?;
-    judge.restore_alert(state.alert);
-    stakes::restore_detector(judge, state.detector.clone(), options)
 }

@@ -9,12 +9,12 @@
 use super::delta::Delta;
 use super::pending::PendingPanes;
 use super::restore::{Fit, RestoreError};
-use super::snapshot::{JudgeState, RingState, Snapshot, StreamState, VersionState};
+use super::snapshot::{Snapshot, StreamState, VersionState};
 use super::vector_windows::VersionWindows;
 use super::vectors::{VersionName, scalars};
 use crate::collect::{Key, Named, Slots};
-use crate::judge::{Plan, pane_of};
-use crate::window::{PackError, Windows};
+use crate::judge::{JudgeState, Plan, pane_of};
+use crate::window::{EmptySums, PackError, Windows};
 
 /// The windows of one stream, by view.
 #[derive(Debug, Clone)]
@@ -116,7 +116,7 @@ impl PartitionWindows {
             model,
             pending: PendingPanes::default(),
             windows: scalars(plan)
-                .map(|_| Windows::new(&plan.ladder, plan.grid))
+                .map(|_| Windows::new(&plan.ladder, EmptySums::Scores(plan.grid)))
                 .collect(),
         }
     }
@@ -138,7 +138,7 @@ impl PartitionWindows {
             stream.advance(from_ms, line_ms, pane_ms);
         }
         for version in self.versions.iter_mut().filter(|v| v.model() == model) {
-            version.pass(line_ms);
+            version.advance(from_ms, line_ms, pane_ms);
         }
         self.sealed_until_ms[model] = from_ms.max(line_ms);
     }
@@ -176,8 +176,7 @@ impl PartitionWindows {
     /// Panes held, over all windows.
     pub fn panes(&self) -> usize {
         let windows = self.streams.iter().flat_map(|(_, s)| &s.windows);
-        let rings = windows.flat_map(Windows::rings);
-        let panes = rings.map(|r| r.panes.len() + usize::from(r.gathering.is_some()));
+        let panes = windows.map(Windows::panes);
         let vectors = self.versions.iter().map(VersionWindows::panes);
         panes.sum::<usize>() + vectors.sum::<usize>()
     }
@@ -242,9 +241,7 @@ impl PartitionWindows {
             return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
         }
         for (windows, state) in stream.windows.iter_mut().zip(&s.judges) {
-            let rings = state.rings.iter().cloned().map(TryInto::try_into);
-            let rings: Result<_, PackError> = rings.collect();
-            rings.and_then(|rings| windows.restore(rings)).map_err(corrupt)?;
+            windows.restore(state.rings.clone()).map_err(corrupt)?;
         }
         self.streams.insert(stream);
         Ok(())
@@ -254,7 +251,7 @@ impl PartitionWindows {
         let Some(mut version) = VersionWindows::new(&self.plan, state.name()) else {
             return Some(());
         };
-        version.restore(state)?;
+        version.restore(state).ok()?;
         self.versions.push(version);
         Some(())
     }
@@ -287,7 +284,7 @@ impl Retained {
 
 fn judge_state(windows: &Windows) -> JudgeState {
     JudgeState {
-        rings: windows.rings().iter().map(RingState::from).collect(),
+        rings: windows.state(),
         ..JudgeState::default()
     }
 }

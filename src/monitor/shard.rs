@@ -21,7 +21,7 @@ use super::restore::{Fit, RestoreError, SegmentOf};
 use super::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
 use super::vector_counts::VectorCounts;
 use super::vectors::{VersionName, scalars};
-use crate::collect::join::{JoinPlan, JoinState, JournalDelta, SpillError, SpillBackend};
+use crate::collect::join::{JoinPlan, JoinState, JournalDelta, SpillBackend, SpillError};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Key, Label, ModelShape, Origin, Pair,
     PairCounts, PairShape, PartitionState, Reason, Stream,
@@ -475,7 +475,9 @@ impl Shard {
         let mut counters = s.counters.clone();
         counters.streams_dropped += fit.streams_dropped;
         let lines = fit.sealed_until_ms(s);
-        shard.collector.restore(s.partitions.clone(), counters, &lines);
+        shard
+            .collector
+            .restore(s.partitions.clone(), counters, &lines);
         for stream in &s.streams {
             if let (Some(model), Some(slot)) = (fit.model_of(&shard.plan, stream), stream.slot) {
                 shard.restore_stream(model, slot as usize, stream)?;

@@ -29,7 +29,7 @@ use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::PartitionWindows;
 use super::shard::{Batch, Shard};
 use super::snapshot::{Snapshot, VerdictState};
-use crate::collect::join::{JournalDelta, SpillError, SpillBackend};
+use crate::collect::join::{JournalDelta, SpillBackend, SpillError};
 use crate::collect::{
     Counters, Disposition, Event, Key, Label, Origin, Pair, PairCounts, PartitionState, Reason,
     SourceCounters,
@@ -489,7 +489,12 @@ impl Shards {
         let live: Vec<Vec<i64>> = live.collect();
         let models = self.plan.models.len();
         if live.is_empty() {
-            fold(all().map(Shard::sealed_until_ms), models, i64::MIN, i64::max)
+            fold(
+                all().map(Shard::sealed_until_ms),
+                models,
+                i64::MIN,
+                i64::max,
+            )
         } else {
             fold(live.into_iter(), models, i64::MAX, i64::min)
         }
@@ -555,7 +560,10 @@ impl Shards {
         if let Some(monitor) = &self.monitor {
             monitor.add_counts_to(&mut counters);
         }
-        let dropped = self.shards.iter().map(|s| s.shard.counters().streams_dropped);
+        let dropped = self
+            .shards
+            .iter()
+            .map(|s| s.shard.counters().streams_dropped);
         counters.streams_dropped += dropped.sum::<u64>();
         counters
     }
@@ -565,7 +573,10 @@ impl Shards {
         if self.monitor.is_none() {
             return Vec::new();
         }
-        comparisons(&self.plan, self.shards.iter().map(|s| s.shard.comparisons()))
+        comparisons(
+            &self.plan,
+            self.shards.iter().map(|s| s.shard.comparisons()),
+        )
     }
 
     /// Where rows of pairs went in this process, by name of the model's plan, with how many wait now.
@@ -675,7 +686,10 @@ pub(super) fn advance(monitor: &mut Monitor, lines: &[i64]) {
 }
 
 /// By model, when the oldest prediction of any shard is mature.
-pub(super) fn earliest(all: impl Iterator<Item = Vec<Option<i64>>>, models: usize) -> Vec<Option<i64>> {
+pub(super) fn earliest(
+    all: impl Iterator<Item = Vec<Option<i64>>>,
+    models: usize,
+) -> Vec<Option<i64>> {
     all.fold(vec![None; models], |all, one| {
         let earlier = |(a, b): (Option<i64>, Option<i64>)| a.into_iter().chain(b).min();
         all.into_iter().zip(one).map(earlier).collect()

@@ -20,14 +20,13 @@ use super::delta_log::LogPosition;
 use super::vectors::{VersionName, scalars};
 use crate::alert::Alert;
 use crate::collect::join::JoinState;
-use crate::collect::{Counters, Key, PairingState, PaneDelta, Partitions};
-use crate::judge::vector::VectorState;
+use crate::collect::{Counters, Key, PairingState, PaneDelta, Partitions, VectorPanesState};
 use crate::judge::{
-    ComparisonState, Detector, DetectorState, Judge, LedgerState, Memory, MendingState, ModelPlan,
-    StreamId,
+    ComparisonState, DetectorState, JudgeState, LedgerState, ModelPlan, StreamId, WindowVerdict,
 };
 use crate::stats::axis::{Axis, Grid};
-use crate::window::{Ladder, PackError, Packed, Pane, Ring, Unlabelled};
+use crate::stats::view::View;
+use crate::window::Ladder;
 use serde::{Deserialize, Serialize};
 
 /// Everything that is needed to continue as if nothing had stopped.
@@ -167,9 +166,29 @@ impl VersionState {
         VersionState {
             name: self.name.clone(),
             version: self.version.clone(),
-            judges: Vec::new(),
+            views: Vec::new(),
             ..*self
         }
+    }
+
+    /// The state of one view, begun if need be.
+    pub fn view_mut(&mut self, view: View) -> &mut VectorViewState {
+        let view = view.to_string();
+        let known = self.views.iter().position(|v| v.view == view);
+        let at = known.unwrap_or_else(|| {
+            self.views.push(VectorViewState {
+                view,
+                ..VectorViewState::default()
+            });
+            self.views.len() - 1
+        });
+        &mut self.views[at]
+    }
+
+    /// The state of one view.
+    pub fn view(&self, view: View) -> Option<&VectorViewState> {
+        let view = view.to_string();
+        self.views.iter().find(|v| v.view == view)
     }
 
     /// Says that it was dropped.
@@ -187,7 +206,7 @@ pub struct VerdictState {
     /// The stream.
     pub stream: StreamId,
     /// One for each window.
-    pub windows: Vec<Memory>,
+    pub windows: Vec<WindowVerdict>,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// The alert of the stream.
@@ -205,7 +224,8 @@ impl VerdictState {
         } else {
             self.alert
         };
-        let later_of = |(a, b): (Memory, Memory)| if b.end_ms > a.end_ms { b } else { a };
+        let later_of =
+            |(a, b): (WindowVerdict, WindowVerdict)| if b.end_ms > a.end_ms { b } else { a };
         let windows = if self.windows.len() == other.windows.len() {
             let both = self.windows.into_iter().zip(other.windows);
             both.map(later_of).collect()
@@ -284,7 +304,7 @@ pub struct StreamState {
     /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no shard counts.
     pub slot: Option<u32>,
     /// Open panes: begin, and packed sums for each view.
-    #[serde(with = "crate::collect::hex::panes")]
+    #[serde(with = "crate::window::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
     /// Sealed panes that wait until all shards have passed them.
     pub pending: Vec<PaneDelta>,
@@ -309,108 +329,21 @@ pub struct VersionState {
     pub seen_ms: Option<i64>,
     /// Whether there were cells for it.
     pub cells: bool,
-    /// Judges with their views, printed.
-    pub judges: Vec<(String, VectorState)>,
+    /// Its vector views.
+    pub views: Vec<VectorViewState>,
 }
 
-/// The windows of one stream.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct JudgeState {
-    /// Panes of each window.
-    pub rings: Vec<RingState>,
-    /// Verdict and alert of each window.
-    pub memories: Vec<Memory>,
-    /// The detector, where one watches.
-    pub detector: Option<DetectorState>,
-    /// What would mend each window.
-    pub mendings: Vec<Option<MendingState>>,
-    /// The alert of the stream.
-    pub alert: Alert,
-}
-
-/// Panes of one window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RingState {
-    /// Whole panes, oldest first.
-    pub panes: Vec<PaneState>,
-    /// The pane that is being gathered.
-    pub gathering: Option<PaneState>,
-}
-
-/// A sealed pane.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PaneState {
-    /// Begin.
-    pub start_ms: i64,
-    /// End, exclusive.
-    pub end_ms: i64,
-    /// Late events that go with it.
-    pub late: u64,
-    /// Packed sums.
-    #[serde(with = "crate::collect::hex")]
-    pub sums: Vec<u8>,
-    /// Predictions whose outcome never came.
-    pub unlabelled: Unlabelled,
-}
-
-impl From<&Pane> for PaneState {
-    fn from(p: &Pane) -> PaneState {
-        PaneState {
-            start_ms: p.start_ms,
-            end_ms: p.end_ms,
-            late: p.late,
-            sums: p.packed.as_bytes().to_vec(),
-            unlabelled: p.unlabelled.clone(),
-        }
-    }
-}
-
-impl TryFrom<PaneState> for Pane {
-    type Error = PackError;
-
-    fn try_from(p: PaneState) -> Result<Pane, PackError> {
-        Ok(Pane {
-            start_ms: p.start_ms,
-            end_ms: p.end_ms,
-            late: p.late,
-            packed: Packed::from_bytes(&p.sums)?,
-            unlabelled: p.unlabelled,
-        })
-    }
-}
-
-impl JudgeState {
-    /// Of a judge.
-    pub fn of(j: &Judge) -> JudgeState {
-        JudgeState {
-            rings: j.rings().iter().map(RingState::from).collect(),
-            memories: j.memories(),
-            detector: j.detector().map(Detector::state),
-            mendings: j.mendings(),
-            alert: j.alert(),
-        }
-    }
-}
-
-impl From<&Ring> for RingState {
-    fn from(r: &Ring) -> RingState {
-        RingState {
-            panes: r.panes.iter().map(PaneState::from).collect(),
-            gathering: r.gathering.as_ref().map(PaneState::from),
-        }
-    }
-}
-
-impl TryFrom<RingState> for Ring {
-    type Error = PackError;
-
-    fn try_from(r: RingState) -> Result<Ring, PackError> {
-        let panes: Result<_, _> = r.panes.into_iter().map(Pane::try_from).collect();
-        Ok(Ring {
-            panes: panes?,
-            gathering: r.gathering.map(Pane::try_from).transpose()?,
-        })
-    }
+/// A vector view of a version.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VectorViewState {
+    /// The view, printed.
+    pub view: String,
+    /// Open panes of the shard.
+    pub open: VectorPanesState,
+    /// Sealed panes that wait until all shards have passed them.
+    pub pending: VectorPanesState,
+    /// Windows and judgements.
+    pub judge: JudgeState,
 }
 
 #[cfg(test)]

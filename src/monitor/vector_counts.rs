@@ -15,17 +15,12 @@
 
 use super::activity::Activity;
 use super::delta::Delta;
-use super::snapshot::VersionState;
-use super::vectors::{VersionName as Name, shape, vectors};
-use crate::collect::{Event, Origin, ROLL_UP, MaturedVector, rank};
-use crate::alert::Alert;
-use crate::judge::vector::VectorState;
+use super::snapshot::{VectorViewState, VersionState};
+use super::vectors::{VersionName as Name, blank, vectors};
+use crate::collect::{Event, MaturedVector, Origin, ROLL_UP, VectorPanes, rank};
 use crate::judge::{ModelPlan, Plan, StreamId};
 use crate::stats::view::{Checked, Outcome, View};
-use crate::window::Unlabelled;
-use crate::window::held::{Seen, RetainedVector};
-use crate::window::sparse::{SparsePane, SparseState, VectorPane};
-use std::collections::BTreeMap;
+use crate::window::{PaneState, VectorEvent};
 
 /// Open panes of all vector views. See the module.
 #[derive(Debug, Clone, Default)]
@@ -57,23 +52,23 @@ struct Version {
     newest_ms: i64,
     seen: bool,
     seen_ms: Option<i64>,
-    views: Vec<OpenPanes>,
+    views: Vec<OpenView>,
 }
 
 /// The open panes of one view.
 #[derive(Debug, Clone)]
-struct OpenPanes {
+struct OpenView {
     view: View,
-    blank: VectorPane,
-    pane_ms: i64,
-    open: BTreeMap<i64, VectorPane>,
-    /// Events that came too late since the last pane was sealed; they count in the next.
-    late: u64,
+    panes: VectorPanes,
 }
 
 impl Version {
     fn new(plan: &ModelPlan, model: usize, name: Name<'_>, cells_max: usize) -> Version {
-        let open = |view: View| OpenPanes::new(plan, view, cells_max);
+        let open = |view: View| {
+            let blank = blank(plan, view, cells_max)?;
+            let panes = VectorPanes::new(blank, plan.ladder.pane_ms);
+            Some(OpenView { view, panes })
+        };
         Version {
             model,
             name: name.model.to_owned(),
@@ -92,7 +87,7 @@ impl Version {
 
     /// Whether it has cells at all.
     fn has_cells(&self) -> bool {
-        self.views.iter().any(|v| v.blank.sums.has_room())
+        self.views.iter().any(|v| v.panes.has_room())
     }
 
     fn stream(&self, view: View) -> StreamId {
@@ -102,48 +97,6 @@ impl Version {
             segment: if self.segmented { ROLL_UP } else { "" }.to_owned(),
             view,
         }
-    }
-}
-
-impl OpenPanes {
-    fn new(plan: &ModelPlan, view: View, cells_max: usize) -> Option<OpenPanes> {
-        let mut sums = shape(plan, view, cells_max)?.blank()?;
-        sums.cap(cells_max);
-        Some(OpenPanes {
-            view,
-            blank: VectorPane {
-                sums,
-                unlabelled: Unlabelled::default(),
-            },
-            pane_ms: plan.ladder.pane_ms,
-            open: BTreeMap::new(),
-            late: 0,
-        })
-    }
-
-    fn at(&mut self, time_ms: i64) -> &mut VectorPane {
-        let start_ms = time_ms - time_ms.rem_euclid(self.pane_ms);
-        let blank = &self.blank;
-        self.open.entry(start_ms).or_insert_with(|| blank.clone())
-    }
-
-    fn mature(&mut self, r: &MaturedVector<'_>) -> bool {
-        let waited: RetainedVector<'_> = r.vector;
-        let pane = self.at(r.time_ms);
-        if r.class.is_none() || r.implied {
-            pane.unlabelled.count(waited.top(), r.implied);
-        }
-        let observed = r.class.map(|c| pane.sums.observe_retained(waited, c));
-        observed.unwrap_or(true)
-    }
-
-    /// Seals the oldest pane if it begins before `line_ms`.
-    fn seal(&mut self, line_ms: i64) -> Option<SparsePane> {
-        let entry = self.open.first_entry().filter(|e| *e.key() < line_ms)?;
-        let (start_ms, mut pane) = entry.remove_entry();
-        pane.sums.add_late(std::mem::take(&mut self.late));
-        pane.sums.close();
-        Some(pane.state(start_ms))
     }
 }
 
@@ -189,7 +142,7 @@ impl VectorCounts {
         } else {
             0
         };
-        let seen = Seen {
+        let seen = VectorEvent {
             entries,
             sum,
             class,
@@ -197,7 +150,7 @@ impl VectorCounts {
             weight: event.weight,
         };
         let views = version.views.iter_mut();
-        refused(views.map(|v| v.at(event.time_ms).sums.observe(seen)))
+        refused(views.map(|v| v.panes.observe(event.time_ms, seen)))
     }
 
     /// Takes note of a prediction that waits for its outcome.
@@ -215,7 +168,8 @@ impl VectorCounts {
             return 0;
         };
         version.newest_ms = version.newest_ms.max(r.time_ms);
-        refused(version.views.iter_mut().map(|v| v.mature(r)))
+        let views = version.views.iter_mut();
+        refused(views.map(|v| v.panes.mature(r.time_ms, r.vector, r.class, r.implied)))
     }
 
     /// Counts an event that came too late for its pane.
@@ -223,7 +177,7 @@ impl VectorCounts {
     pub fn miss(&mut self, plan: &Plan, slot: usize, event: &Event<'_>) {
         if let Some(version) = self.version(plan, slot, Name::of_event(event)) {
             version.seen = true;
-            version.views.iter_mut().for_each(|v| v.late += 1);
+            version.views.iter_mut().for_each(|v| v.panes.miss());
         }
     }
 
@@ -232,11 +186,11 @@ impl VectorCounts {
         for version in self.versions.iter_mut().filter(|v| v.model == model) {
             for at in 0..version.views.len() {
                 let stream = version.stream(version.views[at].view);
-                while let Some(pane) = version.views[at].seal(line_ms) {
+                while let Some(pane) = version.views[at].panes.seal(line_ms) {
                     deltas.push(Delta::Vector {
                         stream: stream.clone(),
                         newest_ms: version.newest_ms,
-                        pane,
+                        pane: PaneState::from(&pane),
                     });
                 }
             }
@@ -303,7 +257,7 @@ impl VectorCounts {
         let room = most.saturating_sub(self.with_cells());
         let without = self.versions.iter_mut().filter(|v| !v.has_cells());
         for view in without.take(room).flat_map(|v| &mut v.views) {
-            view.blank.sums.cap(plan.caps.vector_cells_max);
+            view.panes.cap(plan.caps.vector_cells_max);
         }
     }
 
@@ -326,22 +280,15 @@ impl VectorCounts {
     /// Open panes.
     pub fn panes(&self) -> usize {
         let views = self.versions.iter().flat_map(|v| &v.views);
-        views.map(|v| v.open.len()).sum()
+        views.map(|v| v.panes.len()).sum()
     }
 
     /// For a snapshot; windows are kept elsewhere.
     pub fn state(&self) -> Vec<VersionState> {
-        let view = |v: &OpenPanes| {
-            let state = VectorState {
-                windows: SparseState {
-                    open: v.open.iter().map(|(start, p)| p.state(*start)).collect(),
-                    late: v.late,
-                    slots: Vec::new(),
-                },
-                memories: Vec::new(),
-                alert: Alert::default(),
-            };
-            (v.view.to_string(), state)
+        let view = |v: &OpenView| VectorViewState {
+            view: v.view.to_string(),
+            open: v.panes.state(),
+            ..VectorViewState::default()
         };
         let version = |v: &Version| VersionState {
             model: v.model as u32,
@@ -351,7 +298,7 @@ impl VectorCounts {
             newest_ms: v.newest_ms,
             seen_ms: v.seen_ms,
             cells: v.has_cells(),
-            judges: v.views.iter().map(view).collect(),
+            views: v.views.iter().map(view).collect(),
         };
         self.versions.iter().map(version).collect()
     }
@@ -372,16 +319,10 @@ impl VectorCounts {
         let mut version = Version::new(&plan.models[model], model, name, cells_max);
         (version.newest_ms, version.seen) = (state.newest_ms, false);
         version.seen_ms = state.seen_ms;
-        for (view, theirs) in &state.judges {
-            let mut views = version.views.iter_mut();
-            // A view that is no longer asked for is let go.
-            let Some(ours) = views.find(|v| v.view.to_string() == *view) else {
-                continue;
-            };
-            ours.late = theirs.windows.late;
-            for pane in &theirs.windows.open {
-                let sums = pane.clone().pane(&ours.blank.sums)?;
-                ours.open.insert(pane.start_ms, sums);
+        // A view that is no longer configured is let go.
+        for ours in &mut version.views {
+            if let Some(theirs) = state.view(ours.view) {
+                ours.panes.restore(theirs.open.clone()).ok()?;
             }
         }
         if !version.views.is_empty() {
@@ -393,11 +334,7 @@ impl VectorCounts {
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         let views = self.versions.iter().flat_map(|v| &v.views);
-        let panes = views.flat_map(|v| v.open.values());
-        let each = |p: &VectorPane| {
-            size_of::<VectorPane>() + p.sums.bytes() + p.unlabelled.bytes()
-        };
-        panes.map(each).sum::<usize>() + self.places.capacity() * size_of::<Place>()
+        views.map(|v| v.panes.bytes()).sum::<usize>() + self.places.capacity() * size_of::<Place>()
     }
 }
 

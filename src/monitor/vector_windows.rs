@@ -1,13 +1,11 @@
 //! The windows of one version's vector views, where partitions move. See [`super::retained`].
 
 use super::snapshot::VersionState;
-use super::vectors::{VersionName, revised, shape, vectors};
-use crate::collect::LateVector;
+use super::vectors::{VersionName, blank, revision, vectors};
+use crate::collect::{LateVector, VectorPanes};
 use crate::judge::Plan;
-use crate::judge::vector::VectorState;
 use crate::stats::view::View;
-use crate::window::held::Held;
-use crate::window::sparse::{SparsePane, SparseWindows};
+use crate::window::{EmptySums, PackError, PaneState, Revision, Windows};
 
 /// The windows of one version. See the module.
 #[derive(Debug, Clone)]
@@ -22,9 +20,25 @@ pub struct VersionWindows {
 #[derive(Debug, Clone)]
 struct ViewWindows {
     view: View,
-    /// What a pane without events holds.
-    blank: Held,
-    windows: SparseWindows,
+    /// Sealed panes that the windows have not passed.
+    pending: VectorPanes,
+    windows: Windows,
+}
+
+impl ViewWindows {
+    fn revise(&mut self, r: &Revision<'_>) -> bool {
+        let pending = self.pending.revise(r);
+        pending.unwrap_or_else(|| self.windows.revise(r))
+    }
+
+    fn apply(&mut self, pane: &PaneState, sealed_until_ms: i64) -> Result<(), PackError> {
+        let pane = self.pending.unpack(pane.clone())?;
+        if pane.start_ms >= sealed_until_ms {
+            self.pending.merge(&pane);
+            return Ok(());
+        }
+        self.windows.place(&pane, sealed_until_ms)
+    }
 }
 
 impl VersionWindows {
@@ -33,11 +47,11 @@ impl VersionWindows {
         let model = plan.serves(name.model)?;
         let of = &plan.models[model];
         let windows = |view: View| {
-            let shape = shape(of, view, plan.caps.vector_cells_max)?;
+            let blank = blank(of, view, plan.caps.vector_cells_max)?;
             Some(ViewWindows {
                 view,
-                blank: shape.blank()?,
-                windows: SparseWindows::new(shape, &of.ladder)?,
+                pending: VectorPanes::new(blank.clone(), of.ladder.pane_ms),
+                windows: Windows::new(&of.ladder, EmptySums::Vector(blank)),
             })
         };
         let views: Vec<ViewWindows> = vectors(of).filter_map(windows).collect();
@@ -70,69 +84,78 @@ impl VersionWindows {
     }
 
     /// Takes a sealed pane of a view.
-    pub fn apply(&mut self, view: View, pane: &SparsePane, sealed_until_ms: i64) {
-        if let Some(ours) = self.views.iter_mut().find(|v| v.view == view)
-            && let Some(sums) = pane.clone().pane(&ours.blank)
-        {
-            ours.windows.pour(pane.start_ms, &sums, sealed_until_ms);
+    pub fn apply(&mut self, view: View, pane: &PaneState, sealed_until_ms: i64) {
+        if let Some(ours) = self.views.iter_mut().find(|v| v.view == view) {
+            // A pane of another shape stays out.
+            let _ = ours.apply(pane, sealed_until_ms);
         }
     }
 
     /// Takes a late outcome; answers for how many views there was no cell.
     pub fn revise(&mut self, late: &LateVector) -> u64 {
-        let revised = revised(late);
-        let took = self.views.iter_mut().map(|v| v.windows.revise(&revised));
+        let revision = revision(late);
+        let took = self.views.iter_mut().map(|v| v.revise(&revision));
         took.map(|took| u64::from(!took)).sum()
     }
 
-    /// Moves the windows up to the line.
-    pub fn pass(&mut self, line_ms: i64) {
-        self.views.iter_mut().for_each(|v| v.windows.pass(line_ms));
+    /// Walks the panes up to the line, as the windows of scores do.
+    pub fn advance(&mut self, from_ms: i64, line_ms: i64, pane_ms: i64) {
+        let mut at_ms = from_ms;
+        while at_ms < line_ms {
+            if !self.views.iter().any(|v| v.windows.moves()) {
+                let oldest = self.views.iter().filter_map(|v| v.pending.oldest_ms());
+                match oldest.min() {
+                    Some(oldest) if oldest < line_ms => at_ms = at_ms.max(oldest),
+                    _ => break,
+                }
+            }
+            let end_ms = at_ms + pane_ms;
+            for view in &mut self.views {
+                let pane = view.pending.seal(end_ms);
+                let _ = view.windows.seal(pane.as_ref(), end_ms);
+                view.windows.trim(end_ms);
+            }
+            at_ms = end_ms;
+        }
     }
 
     /// The windows of each view.
-    pub fn views(&self) -> impl Iterator<Item = (View, &SparseWindows)> {
+    pub fn views(&self) -> impl Iterator<Item = (View, &Windows)> {
         self.views.iter().map(|v| (v.view, &v.windows))
     }
 
     /// Panes held.
     pub fn panes(&self) -> usize {
-        self.views.iter().map(|v| v.windows.panes()).sum()
+        let panes = |v: &ViewWindows| v.pending.len() + v.windows.panes();
+        self.views.iter().map(panes).sum()
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        self.views.iter().map(|v| v.windows.bytes()).sum()
+        let bytes = |v: &ViewWindows| v.pending.bytes() + v.windows.bytes();
+        self.views.iter().map(bytes).sum()
     }
 
     /// Adds the windows to the snapshot of the shard, which has the open panes.
     pub fn save_to(&self, state: &mut VersionState) {
-        for (view, theirs) in &mut state.judges {
-            let mut views = self.views.iter();
-            if let Some(ours) = views.find(|v| v.view.to_string() == *view) {
-                theirs.windows.slots = ours.windows.state().slots;
-            }
+        for ours in &self.views {
+            let theirs = state.view_mut(ours.view);
+            theirs.pending = ours.pending.state();
+            theirs.judge.rings = ours.windows.state();
         }
     }
 
-    /// Puts back the windows of a snapshot; `None` where they are of another shape.
-    pub fn restore(&mut self, state: &VersionState) -> Option<()> {
-        for (view, theirs) in &state.judges {
-            let mut views = self.views.iter_mut();
-            if let Some(ours) = views.find(|v| v.view.to_string() == *view)
-                && !theirs.windows.slots.is_empty()
-            {
-                ours.windows.restore(without_open(theirs).windows)?;
+    /// Restores the windows of a snapshot; an error where they are of another shape.
+    pub fn restore(&mut self, state: &VersionState) -> Result<(), PackError> {
+        for ours in &mut self.views {
+            let Some(theirs) = state.view(ours.view) else {
+                continue;
+            };
+            ours.pending.restore(theirs.pending.clone())?;
+            if !theirs.judge.rings.is_empty() {
+                ours.windows.restore(theirs.judge.rings.clone())?;
             }
         }
-        Some(())
+        Ok(())
     }
-}
-
-/// The windows of a view without the open panes, which are the shard's.
-pub fn without_open(state: &VectorState) -> VectorState {
-    let mut state = state.clone();
-    state.windows.open.clear();
-    state.windows.late = 0;
-    state
 }

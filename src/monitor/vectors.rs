@@ -1,19 +1,20 @@
 //! The vector views of the models, as the second stage has them: windows, verdicts and alerts of versions.
 //!
-//! Sealed panes come as deltas of [`VectorCounts`](super::vector_counts::VectorCounts), and wait in the
-//! windows until all shards have passed them. Streams are of whole versions: a version with segments has its
+//! Sealed panes come as deltas of [`VectorCounts`](super::vector_counts::VectorCounts), and wait until all
+//! shards have passed them; windows and judges are those of scores. Streams are of whole versions: a version with segments has its
 //! vector views under segment `*`. Caps hold for each shard, and for the monitor.
 
 use super::activity::Activity;
 use super::snapshot::VersionState;
-use super::vector_windows::{VersionWindows, without_open};
-use crate::collect::{Event, Key, LateVector, ROLL_UP};
-use crate::judge::vector::VectorJudge;
-use crate::judge::{Change, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport};
+use super::vector_windows::VersionWindows;
+use crate::collect::{Event, Key, LateVector, ROLL_UP, VectorPanes};
+use crate::judge::{
+    Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport,
+};
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::View;
-use crate::window::held::HeldShape;
-use crate::window::sparse::{Revised, SparsePane};
+use crate::window::{EmptySums, PackError, PaneState, Revision, ViewShape, ViewSums};
+use std::sync::Arc;
 
 /// All vector streams of a monitor.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +35,15 @@ struct Version {
     seen_ms: Option<i64>,
     /// When the oldest of its predictions that wait are mature, since the last tick.
     due_ms: Option<i64>,
-    judges: Vec<VectorJudge>,
+    views: Vec<VectorView>,
+}
+
+/// One vector view of a version.
+#[derive(Debug, Clone)]
+struct VectorView {
+    /// Sealed panes that not all shards have passed.
+    pending: VectorPanes,
+    judge: Judge,
 }
 
 /// What a version is called.
@@ -82,19 +91,24 @@ impl<'a> VersionName<'a> {
     }
 }
 
-/// The shape under which a model keeps a vector view; `None` of a scalar one.
-pub fn shape(plan: &ModelPlan, view: View, cells_max: usize) -> Option<HeldShape> {
+/// A pane of a vector view without events, with room for so many cells; `None` of a scalar view.
+pub fn blank(plan: &ModelPlan, view: View, cells_max: usize) -> Option<Arc<ViewSums>> {
     let classes = plan.classes.len();
-    if view == View::Kernel {
-        let keeping = plan.judge.kernel;
-        return Some(HeldShape::Kernel { classes, keeping });
-    }
-    Some(HeldShape::Cells(Shape {
-        view: view.cells()?,
-        classes,
-        cells_max,
-        weighted: plan.grid.is_weighted(),
-    }))
+    let shape = match view {
+        View::Kernel => ViewShape::Kernel {
+            classes,
+            keeping: plan.judge.kernel,
+        },
+        _ => ViewShape::Cells(Shape {
+            view: view.cells()?,
+            classes,
+            cells_max,
+            weighted: plan.grid.is_weighted(),
+        }),
+    };
+    let mut blank = shape.blank()?;
+    blank.cap(cells_max);
+    Some(Arc::new(blank))
 }
 
 /// The vector views of a model.
@@ -108,8 +122,8 @@ pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
 }
 
 /// What a late outcome changes.
-pub fn revised(late: &LateVector) -> Revised<'_> {
-    Revised {
+pub fn revision(late: &LateVector) -> Revision<'_> {
+    Revision {
         time_ms: late.time_ms,
         vector: late.vector(),
         before: late.before,
@@ -118,20 +132,42 @@ pub fn revised(late: &LateVector) -> Revised<'_> {
     }
 }
 
-fn judges(plan: &ModelPlan, name: VersionName<'_>, cells_max: usize) -> Vec<VectorJudge> {
-    let judge = |view: &View| {
+fn views(plan: &ModelPlan, name: VersionName<'_>, cells_max: usize) -> Vec<VectorView> {
+    let vector = |view: View| {
         let id = StreamId {
             model: name.model.to_owned(),
             version: name.version.to_owned(),
             segment: if name.segmented { ROLL_UP } else { "" }.to_owned(),
-            view: *view,
+            view,
         };
-        let shape = shape(plan, *view, cells_max)?;
-        let mut judge = VectorJudge::new(id, shape, &plan.ladder, plan.grid)?;
-        judge.cap(cells_max);
-        Some(judge)
+        let blank = blank(plan, view, cells_max)?;
+        let empty = EmptySums::Vector(blank.clone());
+        Some(VectorView {
+            pending: VectorPanes::new(blank, plan.ladder.pane_ms),
+            judge: Judge::of_sums(id, &plan.ladder, plan.grid, empty),
+        })
     };
-    plan.views.iter().filter_map(judge).collect()
+    vectors(plan).filter_map(vector).collect()
+}
+
+impl VectorView {
+    fn view(&self) -> View {
+        self.judge.report().id.view
+    }
+
+    fn apply(&mut self, pane: &PaneState, sealed_until_ms: i64) -> Result<(), PackError> {
+        let pane = self.pending.unpack(pane.clone())?;
+        if pane.start_ms >= sealed_until_ms {
+            self.pending.merge(&pane);
+            return Ok(());
+        }
+        self.judge.place(&pane, sealed_until_ms)
+    }
+
+    fn revise(&mut self, r: &Revision<'_>) -> bool {
+        let pending = self.pending.revise(r);
+        pending.unwrap_or_else(|| self.judge.revise(r))
+    }
 }
 
 impl Version {
@@ -145,7 +181,7 @@ impl Version {
             seen: true,
             seen_ms: None,
             due_ms: None,
-            judges: judges(&plan.models[model], name, cells_max),
+            views: views(&plan.models[model], name, cells_max),
         }
     }
 
@@ -159,14 +195,35 @@ impl Version {
 
     /// Whether it has cells at all.
     fn has_cells(&self) -> bool {
-        self.judges.iter().any(VectorJudge::has_room)
+        self.views.iter().any(|v| v.pending.has_room())
     }
 
     /// Takes the newest event time.
     fn see(&mut self, newest_ms: i64) {
         self.newest_ms = self.newest_ms.max(newest_ms);
-        let newest_ms = self.newest_ms;
-        self.judges.iter_mut().for_each(|j| j.seen(newest_ms));
+        for view in &mut self.views {
+            view.judge.seen(self.newest_ms);
+        }
+    }
+
+    /// Walks the panes from `from_ms` to the line, as those of scores are walked.
+    fn seal(&mut self, plan: &ModelPlan, from_ms: i64, line_ms: i64, changes: &mut Vec<Change>) {
+        let mut at_ms = from_ms;
+        while at_ms < line_ms {
+            if !self.views.iter().any(|v| v.judge.moves()) {
+                let oldest = self.views.iter().filter_map(|v| v.pending.oldest_ms());
+                match oldest.min() {
+                    Some(oldest) if oldest < line_ms => at_ms = at_ms.max(oldest),
+                    _ => break,
+                }
+            }
+            let end_ms = at_ms + plan.ladder.pane_ms;
+            for view in &mut self.views {
+                let pane = view.pending.seal(end_ms);
+                view.judge.seal(pane.as_ref(), end_ms, &plan.judge, changes);
+            }
+            at_ms = end_ms;
+        }
     }
 }
 
@@ -178,43 +235,33 @@ impl Vectors {
         plan: &Plan,
         stream: &StreamId,
         newest_ms: i64,
-        pane: &SparsePane,
+        pane: &PaneState,
         line_ms: &[i64],
     ) -> Option<()> {
-        let at = self.find_or_begin(plan, VersionName::of_stream(stream), line_ms)?;
+        let at = self.find_or_begin(plan, VersionName::of_stream(stream))?;
         let version = &mut self.versions[at];
-        let of = &plan.models[version.model];
-        let blank = shape(of, stream.view, plan.caps.vector_cells_max)?.blank()?;
-        let sums = pane.clone().pane(&blank)?;
+        let line_ms = line_ms[version.model];
+        let view = version.views.iter_mut().find(|v| v.view() == stream.view)?;
+        view.apply(pane, line_ms).ok()?;
         version.seen = true;
         version.see(newest_ms);
-        let line_ms = line_ms[version.model];
-        let mut judges = version.judges.iter_mut();
-        let judge = judges.find(|j| j.report().id.view == stream.view)?;
-        judge.windows_mut().pour(pane.start_ms, &sums, line_ms);
         Some(())
     }
 
     /// Takes a late outcome; answers for how many views there was no cell.
-    pub fn revise(
-        &mut self,
-        plan: &Plan,
-        name: VersionName<'_>,
-        late: &LateVector,
-        line_ms: &[i64],
-    ) -> u64 {
-        let Some(at) = self.find_or_begin(plan, name, line_ms) else {
+    pub fn revise(&mut self, plan: &Plan, name: VersionName<'_>, late: &LateVector) -> u64 {
+        let Some(at) = self.find_or_begin(plan, name) else {
             return 0;
         };
-        let revised = revised(late);
-        let judges = self.versions[at].judges.iter_mut();
-        judges.map(|j| u64::from(!j.revise(&revised))).sum()
+        let revision = revision(late);
+        let views = self.versions[at].views.iter_mut();
+        views.map(|v| u64::from(!v.revise(&revision))).sum()
     }
 
     /// Takes what a shard says of a version.
-    pub fn observe(&mut self, plan: &Plan, a: &Activity<VersionName<'_>>, line_ms: &[i64]) {
+    pub fn observe(&mut self, plan: &Plan, a: &Activity<VersionName<'_>>) {
         let at = match self.find(a.of) {
-            None if a.begins => self.find_or_begin(plan, a.of, line_ms),
+            None if a.begins => self.find_or_begin(plan, a.of),
             known => known,
         };
         if let Some(at) = at {
@@ -226,14 +273,8 @@ impl Vectors {
     }
 
     /// Takes when the oldest predictions of a stream that wait are mature, before the next tick.
-    pub fn await_until(
-        &mut self,
-        plan: &Plan,
-        name: VersionName<'_>,
-        due_ms: i64,
-        line_ms: &[i64],
-    ) {
-        if let Some(at) = self.find_or_begin(plan, name, line_ms) {
+    pub fn await_until(&mut self, plan: &Plan, name: VersionName<'_>, due_ms: i64) {
+        if let Some(at) = self.find_or_begin(plan, name) {
             let due = &mut self.versions[at].due_ms;
             *due = Some(due.map_or(due_ms, |due| due.min(due_ms)));
         }
@@ -241,15 +282,15 @@ impl Vectors {
 
     /// Adds the windows of a version of one partition, which are no further than `line_ms`.
     pub fn absorb(&mut self, plan: &Plan, theirs: &VersionWindows, line_ms: &[i64]) {
-        let Some(at) = self.find_or_begin(plan, theirs.name(), line_ms) else {
+        let Some(at) = self.find_or_begin(plan, theirs.name()) else {
             return;
         };
         let version = &mut self.versions[at];
         let line_ms = line_ms[version.model];
         for (view, windows) in theirs.views() {
-            let mut judges = version.judges.iter_mut();
-            if let Some(judge) = judges.find(|j| j.report().id.view == view) {
-                judge.windows_mut().absorb(windows, line_ms);
+            if let Some(ours) = version.views.iter_mut().find(|v| v.view() == view) {
+                // Sums of another shape stay out.
+                let _ = ours.judge.absorb(windows, line_ms);
             }
         }
     }
@@ -258,13 +299,8 @@ impl Vectors {
         self.versions.iter().position(|v| v.name().is(name))
     }
 
-    /// The version of a name, begun if need be: its first window ends after the line.
-    fn find_or_begin(
-        &mut self,
-        plan: &Plan,
-        name: VersionName<'_>,
-        line_ms: &[i64],
-    ) -> Option<usize> {
+    /// The version of a name, begun if need be.
+    fn find_or_begin(&mut self, plan: &Plan, name: VersionName<'_>) -> Option<usize> {
         if let Some(at) = self.find(name) {
             return Some(at);
         }
@@ -273,33 +309,32 @@ impl Vectors {
         let room = self.with_cells() < plan.caps.vector_versions_max;
         let cells_max = if room { plan.caps.vector_cells_max } else { 0 };
         let mut version = Version::new(plan, model, name, cells_max);
-        for judge in &mut version.judges {
-            judge.time_by(self.stopwatch);
-            if line_ms[model] > i64::MIN {
-                judge.windows_mut().stand_at(line_ms[model]);
-            }
+        for view in &mut version.views {
+            view.judge.time_by(self.stopwatch);
         }
         self.versions.push(version);
         Some(self.versions.len() - 1)
     }
 
     /// All judges.
-    pub fn judges(&self) -> impl Iterator<Item = &VectorJudge> {
-        self.versions.iter().flat_map(|v| &v.judges)
+    pub fn judges(&self) -> impl Iterator<Item = &Judge> {
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        views.map(|v| &v.judge)
     }
 
-    fn judges_mut(&mut self) -> impl Iterator<Item = &mut VectorJudge> {
-        self.versions.iter_mut().flat_map(|v| &mut v.judges)
+    fn judges_mut(&mut self) -> impl Iterator<Item = &mut Judge> {
+        let views = self.versions.iter_mut().flat_map(|v| &mut v.views);
+        views.map(|v| &mut v.judge)
     }
 
     /// All judges with how they judge.
     pub fn judges_with<'p>(
         &mut self,
         plan: &'p Plan,
-    ) -> impl Iterator<Item = (&mut VectorJudge, &'p JudgeOptions)> {
+    ) -> impl Iterator<Item = (&mut Judge, &'p JudgeOptions)> {
         self.versions.iter_mut().flat_map(|v| {
             let options = &plan.models[v.model].judge;
-            v.judges.iter_mut().map(move |j| (j, options))
+            v.views.iter_mut().map(move |v| (&mut v.judge, options))
         })
     }
 
@@ -307,25 +342,26 @@ impl Vectors {
         self.versions.iter().filter(|v| v.has_cells()).count()
     }
 
-    /// Seals all panes of a model before the line.
-    pub fn seal(&mut self, plan: &Plan, model: usize, line_ms: i64, changes: &mut Vec<Change>) {
-        let options = &plan.models[model].judge;
-        for judge in self.of(model) {
-            judge.seal(line_ms, options, changes);
+    /// Seals and judges the panes of a model from `from_ms` to the line.
+    pub fn seal(
+        &mut self,
+        plan: &Plan,
+        model: usize,
+        (from_ms, line_ms): (i64, i64),
+        changes: &mut Vec<Change>,
+    ) {
+        for version in self.versions.iter_mut().filter(|v| v.model == model) {
+            version.seal(&plan.models[model], from_ms, line_ms, changes);
         }
     }
 
     /// The input has ended at the line.
     pub fn finish(&mut self, plan: &Plan, model: usize, line_ms: i64, changes: &mut Vec<Change>) {
         let options = &plan.models[model].judge;
-        for judge in self.of(model) {
-            judge.finish(line_ms, options, changes);
+        let mine = self.versions.iter_mut().filter(|v| v.model == model);
+        for view in mine.flat_map(|v| &mut v.views) {
+            view.judge.finish(line_ms, options, changes);
         }
-    }
-
-    fn of(&mut self, model: usize) -> impl Iterator<Item = &mut VectorJudge> {
-        let mine = self.versions.iter_mut().filter(move |v| v.model == model);
-        mine.flat_map(|v| v.judges.iter_mut())
     }
 
     /// Takes the time: withdraws what is stale, lets go of what expired.
@@ -339,7 +375,7 @@ impl Vectors {
             let options = &plan.models[v.model].judge;
             let due_ms = v.due_ms.take();
             let expired = quiet_ms >= plan.caps.expire_after_ms && due_ms.is_none();
-            for judge in &mut v.judges {
+            for judge in v.views.iter_mut().map(|v| &mut v.judge) {
                 judge.awaits(due_ms);
                 if expired {
                     judge.leave(now_ms, options, changes);
@@ -359,14 +395,15 @@ impl Vectors {
         let most = plan.caps.vector_versions_max;
         let room = most.saturating_sub(self.with_cells());
         let without = self.versions.iter_mut().filter(|v| !v.has_cells());
-        for judge in without.take(room).flat_map(|v| &mut v.judges) {
-            judge.cap(plan.caps.vector_cells_max);
+        for view in without.take(room).flat_map(|v| &mut v.views) {
+            view.pending.cap(plan.caps.vector_cells_max);
+            view.judge.cap(plan.caps.vector_cells_max);
         }
     }
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.judges().map(VectorJudge::report)
+        self.judges().map(Judge::report)
     }
 
     /// Times every evaluation from now on.
@@ -382,12 +419,15 @@ impl Vectors {
 
     /// Panes held.
     pub fn panes(&self) -> usize {
-        self.judges().map(VectorJudge::panes).sum()
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        views
+            .map(|v| v.pending.len() + v.judge.windows().panes())
+            .sum()
     }
 
     /// Windows evaluated since the last call.
     pub fn take_evaluations(&mut self) -> u64 {
-        self.judges_mut().map(VectorJudge::take_evaluations).sum()
+        self.judges_mut().map(Judge::take_evaluations).sum()
     }
 
     /// Adds windows, verdicts and alerts to the snapshot of a shard, if there is one.
@@ -403,59 +443,42 @@ impl Vectors {
                     newest_ms: v.newest_ms,
                     seen_ms: v.seen_ms,
                     cells: v.has_cells(),
-                    judges: Vec::new(),
+                    views: Vec::new(),
                 });
                 states.len() - 1
             });
-            let theirs = &mut states[at].judges;
-            for judge in &v.judges {
-                let (view, mut state) = (judge.report().id.view.to_string(), judge.state());
-                match theirs.iter_mut().find(|(of, _)| *of == view) {
-                    None => theirs.push((view, state)),
-                    Some((_, open)) => {
-                        // Panes that are still open are the shard's.
-                        state.windows.open.append(&mut open.windows.open);
-                        state.windows.late += open.windows.late;
-                        *open = state;
-                    }
-                }
+            for ours in &v.views {
+                let theirs = states[at].view_mut(ours.view());
+                theirs.pending = ours.pending.state();
+                theirs.judge = ours.judge.state();
             }
         }
     }
 
-    /// Puts back a version of a snapshot whose model is `model` of the plan; `None` where its sums are of
-    /// another shape. Open panes are taken where no shard has them.
-    pub fn restore(
-        &mut self,
-        plan: &Plan,
-        model: usize,
-        state: &VersionState,
-        alone: bool,
-    ) -> Option<()> {
+    /// Restores a version of a snapshot whose model is `model` of the plan; `None` where its sums are of
+    /// another shape.
+    pub fn restore(&mut self, plan: &Plan, model: usize, state: &VersionState) -> Option<()> {
         let cells_max = if state.cells {
             plan.caps.vector_cells_max
         } else {
             0
         };
         let mut version = Version::new(plan, model, state.name(), cells_max);
-        for (view, theirs) in &state.judges {
-            // A view that is no longer asked for is let go.
-            let same = |j: &&mut VectorJudge| j.report().id.view.to_string() == *view;
-            let Some(judge) = version.judges.iter_mut().find(same) else {
+        // A view that is no longer configured is let go.
+        for ours in &mut version.views {
+            ours.judge.seen(state.newest_ms);
+            let Some(theirs) = state.view(ours.view()) else {
                 continue;
             };
-            judge.seen(state.newest_ms);
-            if !theirs.windows.slots.is_empty() {
-                let theirs = match alone {
-                    true => theirs.clone(),
-                    false => without_open(theirs),
-                };
-                judge.restore(theirs, &plan.models[model].judge)?;
+            ours.pending.restore(theirs.pending.clone()).ok()?;
+            if !theirs.judge.rings.is_empty() {
+                let options = &plan.models[model].judge;
+                ours.judge.restore(theirs.judge.clone(), options).ok()?;
             }
         }
         (version.newest_ms, version.seen) = (state.newest_ms, false);
         version.seen_ms = state.seen_ms;
-        if !version.judges.is_empty() {
+        if !version.views.is_empty() {
             self.versions.push(version);
         }
         Some(())
@@ -463,6 +486,7 @@ impl Vectors {
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        self.judges().map(VectorJudge::bytes).sum()
+        let views = self.versions.iter().flat_map(|v| &v.views);
+        views.map(|v| v.pending.bytes() + v.judge.bytes()).sum()
     }
 }

@@ -2,7 +2,7 @@
 
 use super::dispatch::Dispatcher;
 use super::journal::{AlertJournal, Entry, lock};
-use crate::alert::{Ack, Book, BookError, Matcher, Silence};
+use crate::alert::{Ack, Silences, BookError, Matcher, Silence};
 use std::sync::Arc;
 
 /// Changes silences and acknowledgements. Each change is on disk when its call returns.
@@ -11,7 +11,7 @@ pub struct AlertControl(pub(super) Arc<Dispatcher>);
 
 impl AlertControl {
     /// Silences and acknowledgements.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<Silences> {
         self.0.book()
     }
 

@@ -20,7 +20,7 @@
 //! [released](Deduplicator::release) with its partition is not an orphan; its new owner resolves it.
 
 use super::notification::{Notification, Status};
-use crate::alert::{Book, Severity};
+use crate::alert::{Silences, Severity};
 use std::collections::BTreeMap;
 
 /// How long a notified alert may go unseen before it is resolved as an orphan. Longer than it takes to
@@ -62,7 +62,7 @@ impl Deduplicator {
 
     /// Whether the notification must be sent; fills in `was`. Call [`Deduplicator::record`] once it is
     /// queued.
-    pub fn admits(&self, notification: &mut Notification, book: &Book, now_ms: i64) -> bool {
+    pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
         let last = self.last.get(&notification.fingerprint);
         if notification.status == Status::Resolved {
             return last.is_some_and(|l| l.firing && l.since_ms <= notification.since_ms);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// Sends what must be sent; returns for each notification whether it was.
-    fn send(dedup: &mut Deduplicator, notifications: &[Notification], book: &Book) -> Vec<bool> {
+    fn send(dedup: &mut Deduplicator, notifications: &[Notification], book: &Silences) -> Vec<bool> {
         let mut answers = Vec::new();
         for notification in notifications {
             let mut notification = notification.clone();
@@ -221,7 +221,7 @@ mod tests {
             notification(Firing, 40, 40, Warn),
         ];
         let mut dedup = Deduplicator::default();
-        let book = Book::default();
+        let book = Silences::default();
         assert_eq!(send(&mut dedup, &story, &book), [true; 5]);
         for from in 0..story.len() {
             for to in from..=story.len() {
@@ -241,11 +241,11 @@ mod tests {
 
     #[test]
     fn a_silence_suppresses_firing_notifications_and_not_resolutions() {
-        let mut book = Book::default();
+        let mut book = Silences::default();
         let matcher = "model=*".parse().expect("a matcher");
         let silence = book.draft(vec![matcher], (0, 100), "ann", "");
         let mut dedup = Deduplicator::default();
-        let none = Book::default();
+        let none = Silences::default();
         let begun = notification(Firing, 10, 10, Warn);
         assert_eq!(
             send(&mut dedup, std::slice::from_ref(&begun), &none),
@@ -297,7 +297,7 @@ mod tests {
         dedup.saw_firing(&begun.fingerprint, 5_000);
         assert!(dedup.release(&begun.fingerprint) && !dedup.release(&begun.fingerprint));
         assert!(dedup.orphans(5_000 + 10 * ORPHAN_MS).is_empty());
-        let again = send(&mut dedup, std::slice::from_ref(&begun), &Book::default());
+        let again = send(&mut dedup, std::slice::from_ref(&begun), &Silences::default());
         assert_eq!(again, [false]);
         assert!(dedup.reacquire(&begun.fingerprint) && !dedup.reacquire(&begun.fingerprint));
         let far = 5_000 + 20 * ORPHAN_MS;

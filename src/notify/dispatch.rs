@@ -9,7 +9,7 @@ use super::notification::Notification;
 use super::options::{NotifyOptions, SinkOptions};
 use super::receiver::{Receiver, TopicSink};
 use super::sink::{Sink, Worker};
-use crate::alert::Book;
+use crate::alert::Silences;
 use crate::telemetry::facts::SinkFacts;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Receiver as Inbox;
@@ -70,7 +70,7 @@ impl NewSink {
 pub(super) struct Dispatcher {
     pub(super) journal: Arc<Mutex<AlertJournal>>,
     /// A copy of the journal's book, which can be read without waiting for the disk.
-    book: RwLock<Arc<Book>>,
+    book: RwLock<Arc<Silences>>,
     sinks: RwLock<Vec<Arc<Sink>>>,
     /// Threads of the sinks, and of removed sinks that still send.
     threads: Mutex<Vec<(Arc<Sink>, JoinHandle<()>)>>,
@@ -105,7 +105,7 @@ impl Dispatcher {
     }
 
     /// Silences and acknowledgements.
-    pub(super) fn book(&self) -> Arc<Book> {
+    pub(super) fn book(&self) -> Arc<Silences> {
         Arc::clone(&self.book.read().unwrap_or_else(PoisonError::into_inner))
     }
 

@@ -26,7 +26,7 @@
 //! `key`.
 
 use super::notification::{Notification, Status};
-use crate::alert::{Ack, Book, Silence};
+use crate::alert::{Ack, Silences, Silence};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -109,7 +109,7 @@ pub struct TransferredAlert {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Silences and acknowledgements.
-    pub book: Book,
+    pub book: Silences,
     /// Undelivered notifications, oldest first, each with the sinks that still need it.
     pub undelivered: VecDeque<(Notification, Vec<String>)>,
     /// The last notification of each alert.

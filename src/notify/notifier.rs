@@ -11,7 +11,7 @@ use super::journal::{AlertJournal, Entry, TransferredAlert};
 use super::notification::{Links, Notification, Status};
 use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receiver::Receiver;
-use crate::alert::{Book, Severity};
+use crate::alert::{Silences, Severity};
 use crate::telemetry::facts::SinkFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -52,7 +52,7 @@ pub struct Notifier {
     firing: BTreeMap<String, (Notification, BTreeSet<String>)>,
     /// `firing` changed since the last [`Notifier::transfers`], which used `transfers_book`.
     changed: bool,
-    transfers_book: Option<Arc<Book>>,
+    transfers_book: Option<Arc<Silences>>,
     commands: Option<SyncSender<Command>>,
     dispatcher: Arc<Dispatcher>,
     /// Options of the current sinks.
@@ -158,7 +158,7 @@ impl Notifier {
     }
 
     /// Silences and acknowledgements.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<Silences> {
         self.dispatcher.book()
     }
 

@@ -18,11 +18,11 @@
 use super::file::{Loaded, load_with_journals, save};
 use super::format::{StoreError, VERSION, at};
 use super::journal;
-use crate::collect::hex::Bytes;
-use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState, VersionState};
 use crate::collect::join::{JoinState, JournalDelta};
 use crate::collect::{Counters, Partitions};
 use crate::judge::LedgerState;
+use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState, VersionState};
+use crate::window::hex::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;

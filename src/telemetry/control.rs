@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::alert::{Ack, Book, Matcher, Silence};
+use crate::alert::{Ack, Matcher, Silence, Silences};
 
 /// Result of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum AlertResponse {
 }
 
 type Reload = Box<dyn Fn() -> Reloaded + Send + Sync>;
-type ReadBook = Box<dyn Fn() -> Arc<Book> + Send + Sync>;
+type ReadBook = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
 type HandleAlert = Box<dyn Fn(AlertRequest) -> AlertResponse + Send + Sync>;
 
 /// The registered functions. Each can be registered once; later registrations are ignored.
@@ -92,12 +92,12 @@ impl Control {
     }
 
     /// Registers the source of silences and acknowledgements.
-    pub fn on_book(&self, read: impl Fn() -> Arc<Book> + Send + Sync + 'static) {
+    pub fn on_book(&self, read: impl Fn() -> Arc<Silences> + Send + Sync + 'static) {
         let _ = self.book.set(Box::new(read));
     }
 
     /// Silences and acknowledgements; empty if nothing is registered.
-    pub fn book(&self) -> Arc<Book> {
+    pub fn book(&self) -> Arc<Silences> {
         self.book.get().map(|read| read()).unwrap_or_default()
     }
 

@@ -1,21 +1,29 @@
 //! Floor 1: event time. Which panes there are, and what each window keeps of them.
 //!
-//! [`width`] says what windows a stream has and how they are cut; [`pack`] keeps a sealed pane in few
-//! [`bits`] (of weighted events in more: [`weighted`]), and beside it how many predictions had no outcome
-//! ([`unlabelled`]); [`ring`] holds the panes of all windows of a stream, and [`place`] puts panes into them that
-//! come after their time. [`sparse`] has the windows of vector views, whose panes are [`held`].
+//! | file | noun |
+//! |---|---|
+//! | [`width`] | which windows a stream has, and how they are cut into panes |
+//! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |
+//! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted` |
+//! | [`view_sums`] | sums of vectors |
+//! | [`unlabelled`] | predictions that had no outcome |
+//! | [`ring`] | the panes of all windows of one stream |
+//! | [`place`] | panes that come after their time |
 
 pub mod bits;
-pub mod held;
+pub mod hex;
 pub mod pack;
+pub mod pane;
 pub mod place;
 pub mod ring;
-pub mod sparse;
 pub mod unlabelled;
+pub mod view_sums;
 mod weighted;
 pub mod width;
 
 pub use pack::{PackError, Packed};
-pub use ring::{Correction, Pane, Ring, Windows};
+pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
+pub use ring::{Ring, RingState, Windows};
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
+pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};
 pub use width::{Ladder, LadderError, Width, WindowSpec};

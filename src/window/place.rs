@@ -1,55 +1,58 @@
-//! Panes that come to a window after their time: what the sums of many partitions need when partitions
-//! join and leave.
+//! Late panes: merging the panes of a partition that joined or fell behind.
 //!
-//! Windows over several partitions gather what each has sealed. A partition that comes from elsewhere
+//! Windows over several partitions gather what each has sealed. A partition that comes from another process
 //! brings whole windows, and one that is behind the others seals panes that the windows have passed. Both
-//! are merged here into the panes that hold their stretch of event time, exactly, since sums are integers;
-//! what no window will need again is left out. A window shows them at its next slide.
+//! are merged here into the panes that hold their stretch of event time, exactly, since sums are integers.
+//! Panes that no window will need again are left out. A window shows them at its next slide.
 //!
-//! Where a window stands is told by the line, up to which everything was sealed:
+//! The line, up to which everything was sealed, says how far a window has come:
 //!
 //! ```text
 //!            slide      slide      slide      line
-//! 1h    ├──────────┼──────────┼──────────┼──────┤         panes …, and what is gathered behind the last
+//! 1h    ├──────────┼──────────┼──────────┼──────┤         panes …, and what is gathered after the last
 //! 24h   ├────────────────────────────────┤                a pane has come as far as the narrower
 //!                                                         window has ended its slide
 //! ```
 //!
-//! Windows by count keep no slides: there the pane whose stretch holds the begin of the new one takes it.
+//! Windows by count have no slides: the pane whose stretch holds the begin of the new one takes it.
 
 use super::pack::PackError;
-use super::ring::{Pane, RETAIN_SLIDE_MS, Ring, Windows, settle_count};
+use super::pane::{EmptySums, Pane};
+use super::ring::Windows;
 use super::width::Width;
-use crate::stats::axis::Grid;
 use std::collections::VecDeque;
 
 impl Windows {
     /// Merges a base pane that begins before `line_ms` into every window that it would have reached by
     /// now, had it come in its turn.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+        let pane = self.empty().admit(pane)?;
         for index in 0..self.len() {
             if self.reached(index, pane.start_ms, line_ms) {
-                self.put(index, pane, line_ms)?;
+                self.put(index, &pane, line_ms)?;
             }
         }
         Ok(())
     }
 
     /// Merges all panes of windows of the same ladder that stand at or before `line_ms`.
-    pub fn absorb(&mut self, theirs: &[Ring], line_ms: i64) -> Result<(), PackError> {
+    pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
         if theirs.len() != self.len() {
             return Err(PackError::Corrupt);
         }
+        let theirs = theirs.rings();
         for (index, ring) in theirs.iter().enumerate() {
-            for pane in ring.panes.iter().chain(&ring.gathering) {
-                self.put(index, pane, line_ms)?;
+            for pane in ring.all() {
+                let pane = self.empty().admit(pane)?;
+                self.put(index, &pane, line_ms)?;
             }
             // What they still gather in a narrower window has reached this one where we are further.
             let (mut below, mut narrower) = (index, self.feed_of(index));
             while let Some(from) = narrower {
                 let gathering = theirs[from].gathering.as_ref();
                 if let Some(pane) = gathering.filter(|p| self.reached(below, p.start_ms, line_ms)) {
-                    self.put(index, pane, line_ms)?;
+                    let pane = self.empty().admit(pane)?;
+                    self.put(index, &pane, line_ms)?;
                 }
                 (below, narrower) = (from, self.feed_of(from));
             }
@@ -67,47 +70,38 @@ impl Windows {
     }
 
     fn put(&mut self, index: usize, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
-        let (width, grid) = (self.width_of(index), self.grid());
-        let ring = self.ring_mut(index);
-        let (width_ms, slide_ms) = match width {
+        let (width_ms, slide_ms) = match self.width_of(index) {
             Width::Time { width_ms, slide_ms } => (width_ms, slide_ms),
             Width::Count { last } => {
-                let holds = |p: &Pane| (p.start_ms..p.end_ms).contains(&pane.start_ms);
-                merge(&mut ring.panes, pane, grid, holds)?;
-                return settle_count(ring, last, grid);
+                let (ring, empty) = self.ring_mut(index);
+                merge(&mut ring.panes, pane, empty, |p| p.holds(pane.start_ms))?;
+                return ring.settle_count(last, empty);
             }
         };
+        let ahead = if self.retains(slide_ms) { 0 } else { slide_ms };
+        let (ring, empty) = self.ring_mut(index);
         let ours = floor(pane.start_ms, slide_ms);
         let under_way = floor(line_ms, slide_ms);
         if ours >= under_way {
-            ring.gathering = Some(match ring.gathering.take() {
-                None => pane.clone(),
-                Some(held) => held.merged(pane, grid)?,
-            });
-            return Ok(());
+            return ring.gather(pane.clone(), empty);
         }
-        let ahead = if slide_ms < RETAIN_SLIDE_MS {
-            slide_ms
-        } else {
-            0
-        };
         if ours < under_way + ahead - width_ms {
             return Ok(());
         }
         let same = |p: &Pane| floor(p.start_ms, slide_ms) == ours;
-        merge(&mut ring.panes, pane, grid, same)
+        merge(&mut ring.panes, pane, empty, same)
     }
 }
 
-/// Merges into the pane of which `same` is true, or puts a new one in its place in time.
+/// Merges into the pane for which `same` is true, or puts a new one in its place in time.
 fn merge(
     panes: &mut VecDeque<Pane>,
     pane: &Pane,
-    grid: Grid,
+    empty: &EmptySums,
     same: impl Fn(&Pane) -> bool,
 ) -> Result<(), PackError> {
     match panes.iter().position(same) {
-        Some(at) => panes[at] = panes[at].merged(pane, grid)?,
+        Some(at) => panes[at].merge(pane, empty)?,
         None => {
             let at = panes.partition_point(|p| p.start_ms < pane.start_ms);
             panes.insert(at, pane.clone());
@@ -123,11 +117,11 @@ fn floor(time_ms: i64, slide_ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::axis::Axis;
+    use crate::stats::axis::{Axis, Grid};
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
     use crate::stats::sums::Sums;
-    use crate::window::{Ladder, Packed, Unlabelled, WindowSpec};
+    use crate::window::{Ladder, Packed, PaneSums, Total, Unlabelled, WindowSpec};
 
     const BASE: i64 = 10;
     const END: i64 = 4_000;
@@ -160,7 +154,7 @@ mod tests {
                 start_ms,
                 end_ms: start_ms + BASE,
                 late: u64::from(rng.uniform() < 0.1),
-                packed: Packed::new(&sums),
+                sums: PaneSums::Scores(Packed::new(&sums)),
                 unlabelled: Unlabelled::default(),
             })
         };
@@ -168,7 +162,7 @@ mod tests {
     }
 
     fn sealed(panes: &[Option<Pane>]) -> Windows {
-        let mut windows = Windows::new(&ladder(), grid());
+        let mut windows = Windows::new(&ladder(), PaneSums::Scores(grid()));
         for (i, pane) in (1..).zip(panes) {
             windows.seal(pane.as_ref(), i * BASE).expect("sound");
             windows.trim(i * BASE);
@@ -176,7 +170,7 @@ mod tests {
         windows
     }
 
-    fn totals(windows: &Windows, end_ms: i64) -> Vec<(u64, u64, Sums)> {
+    fn totals(windows: &Windows, end_ms: i64) -> Vec<(u64, u64, Total)> {
         let one = |i: usize| {
             let sums = windows.total(i, end_ms).expect("sound");
             (windows.n(i, end_ms), windows.late(i, end_ms), sums)
@@ -189,7 +183,11 @@ mod tests {
     fn windows_of_partitions_at_different_lines_sum_up_to_those_of_all_at_the_next_slides() {
         let parts: Vec<_> = (1..4).map(panes).collect();
         let both = |a: &Option<Pane>, b: &Option<Pane>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.merged(b, grid()).expect("sound")),
+            (Some(a), Some(b)) => {
+                let mut both = a.clone();
+                both.merge(b, &PaneSums::Scores(grid())).expect("sound");
+                Some(both)
+            }
             (a, b) => a.clone().or(b.clone()),
         };
         let all = parts.iter().skip(1).fold(parts[0].clone(), |all, part| {
@@ -202,10 +200,10 @@ mod tests {
         ] {
             let newest = *lines.iter().max().expect("three");
             let line_ms = newest * BASE;
-            let mut ours = Windows::new(&ladder(), grid());
+            let mut ours = Windows::new(&ladder(), PaneSums::Scores(grid()));
             for (part, line) in parts.iter().zip(lines) {
                 let lane = sealed(&part[..line as usize]);
-                ours.absorb(lane.rings(), line_ms).expect("sound");
+                ours.absorb(&lane, line_ms).expect("sound");
             }
             // Those that are behind go on, and come too late for the slides that were passed.
             for (part, line) in parts.iter().zip(lines) {

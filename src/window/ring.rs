@@ -21,13 +21,13 @@
 //! A window that ends within one of its slides has its first slide under way: what it has gathered is
 //! then part of it. So a day need not wait four hours for its first verdict.
 
-use super::pack::{PackError, Packed};
+use super::pack::PackError;
+use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
-use crate::stats::algebra::{Merge, Retract};
-use crate::stats::axis::Grid;
-use crate::stats::sums::Sums;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Most panes of a window by count.
 pub const COUNT_PANES_MAX: usize = 64;
@@ -38,77 +38,6 @@ pub const COUNT_PANES_MAX: usize = 64;
 /// evaluated over the panes that it still holds.
 pub const RETAIN_SLIDE_MS: i64 = 3_600_000;
 
-/// Sealed sums of a stretch of event time.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pane {
-    /// Begin.
-    pub start_ms: i64,
-    /// End, exclusive.
-    pub end_ms: i64,
-    /// Events that came too late between the sealing of the pane before and of this one.
-    pub late: u64,
-    /// The sums.
-    pub packed: Packed,
-    /// Predictions whose outcome never came.
-    pub unlabelled: Unlabelled,
-}
-
-/// What late outcomes change in a pane that was sealed: the same events leave and come back with other
-/// outcomes, or come for the first time.
-#[derive(Debug, Clone)]
-pub struct Correction {
-    /// Begin of the base pane.
-    pub start_ms: i64,
-    /// What is taken out.
-    pub minus: Sums,
-    /// What is put in.
-    pub plus: Sums,
-    /// Scores whose outcome has come, and whether one had been implied.
-    pub labelled: Vec<(f64, bool)>,
-}
-
-impl Pane {
-    /// Both together, over the stretch that holds both.
-    pub(super) fn merged(&self, other: &Pane, grid: Grid) -> Result<Pane, PackError> {
-        let mut sums = self.packed.unpack(grid)?;
-        other.packed.merge_into(&mut sums)?;
-        let mut unlabelled = self.unlabelled.clone();
-        unlabelled.merge(&other.unlabelled);
-        Ok(Pane {
-            start_ms: self.start_ms.min(other.start_ms),
-            end_ms: self.end_ms.max(other.end_ms),
-            late: self.late.saturating_add(other.late),
-            packed: Packed::new(&sums),
-            unlabelled,
-        })
-    }
-
-    fn correct(&mut self, c: &Correction, grid: Grid) -> Result<(), PackError> {
-        let mut sums = self.packed.unpack(grid)?;
-        c.apply(&mut sums)?;
-        self.packed = Packed::new(&sums);
-        c.uncount(&mut self.unlabelled);
-        Ok(())
-    }
-}
-
-impl Correction {
-    /// Changes the sums of the pane.
-    pub fn apply(&self, sums: &mut Sums) -> Result<(), PackError> {
-        // What was never there cannot be taken out; the pane is then another's.
-        // It is put in first: an event that changed twice is in both.
-        sums.merge(&self.plus).map_err(|_| PackError::Corrupt)?;
-        sums.retract(&self.minus).map_err(|_| PackError::Corrupt)
-    }
-
-    /// Takes those whose outcome has come from those that had none.
-    pub fn uncount(&self, unlabelled: &mut Unlabelled) {
-        for &(z, implied) in &self.labelled {
-            unlabelled.uncount(z, implied);
-        }
-    }
-}
-
 /// Panes of one window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ring {
@@ -118,10 +47,20 @@ pub struct Ring {
     pub gathering: Option<Pane>,
 }
 
+/// The panes of one window in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RingState {
+    /// Whole panes, oldest first.
+    pub panes: Vec<PaneState>,
+    /// The pane that is being gathered.
+    pub gathering: Option<PaneState>,
+}
+
 /// All windows of one stream, in the order of the ladder.
 #[derive(Debug, Clone)]
 pub struct Windows {
-    grid: Grid,
+    /// Of which kind the panes are.
+    empty: EmptySums,
     widths: Vec<Width>,
     /// For each window the narrower one it gathers from; `None`: from base panes.
     feeds: Vec<Option<usize>>,
@@ -129,38 +68,53 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows without panes.
-    pub fn new(ladder: &Ladder, grid: Grid) -> Windows {
+    /// Windows without panes, for sums of one kind.
+    pub fn new(ladder: &Ladder, empty: EmptySums) -> Windows {
         let widths: Vec<Width> = ladder.windows.iter().map(|w| w.width).collect();
         Windows {
-            grid,
+            empty,
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
             rings: vec![Ring::default(); widths.len()],
             widths,
         }
     }
 
-    /// Puts back the rings of a snapshot: as many as there are windows, panes of the same grid.
-    pub fn restore(&mut self, rings: Vec<Ring>) -> Result<(), PackError> {
-        if rings.len() != self.rings.len() {
+    /// The panes, for a snapshot.
+    pub fn state(&self) -> Vec<RingState> {
+        let ring = |r: &Ring| RingState {
+            panes: r.panes.iter().map(PaneState::from).collect(),
+            gathering: r.gathering.as_ref().map(PaneState::from),
+        };
+        self.rings.iter().map(ring).collect()
+    }
+
+    /// Puts back the panes of a snapshot: of as many windows, and of the same kind of sums.
+    pub fn restore(&mut self, states: Vec<RingState>) -> Result<(), PackError> {
+        if states.len() != self.rings.len() {
             return Err(PackError::Corrupt);
         }
-        for pane in rings
-            .iter()
-            .flat_map(|r| r.panes.iter().chain(&r.gathering))
-        {
-            pane.packed.unpack(self.grid)?;
+        for (ring, state) in self.rings.iter_mut().zip(states) {
+            let panes = state.panes.into_iter().map(|p| p.restore(&self.empty));
+            ring.panes = panes.collect::<Result<_, _>>()?;
+            let gathering = state.gathering.map(|p| p.restore(&self.empty));
+            ring.gathering = gathering.transpose()?;
         }
-        self.rings = rings;
         Ok(())
+    }
+
+    /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
+    pub fn cap(&mut self, cells_max: usize) {
+        if let PaneSums::Vector(blank) = &mut self.empty {
+            Arc::make_mut(blank).cap(cells_max);
+        }
     }
 
     pub(super) fn len(&self) -> usize {
         self.rings.len()
     }
 
-    pub(super) fn grid(&self) -> Grid {
-        self.grid
+    pub(super) fn empty(&self) -> &EmptySums {
+        &self.empty
     }
 
     pub(super) fn width_of(&self, index: usize) -> Width {
@@ -171,11 +125,17 @@ impl Windows {
         self.feeds[index]
     }
 
-    pub(super) fn ring_mut(&mut self, index: usize) -> &mut Ring {
-        &mut self.rings[index]
+    /// The panes of one window, to be changed, with the kind of sums that they hold.
+    pub(super) fn ring_mut(&mut self, index: usize) -> (&mut Ring, &EmptySums) {
+        (&mut self.rings[index], &self.empty)
     }
 
-    /// The panes, for a snapshot.
+    /// Whether the pane that leaves a window next is kept after a judgement. See [`RETAIN_SLIDE_MS`].
+    pub(super) fn retains(&self, slide_ms: i64) -> bool {
+        slide_ms >= RETAIN_SLIDE_MS || self.empty.vector().is_some()
+    }
+
+    /// The panes of each window.
     pub fn rings(&self) -> &[Ring] {
         &self.rings
     }
@@ -215,11 +175,14 @@ impl Windows {
             match self.widths[i] {
                 Width::Count { last } => {
                     if let Some(pane) = input {
-                        push_count(ring, pane, last, self.grid)?;
+                        ring.panes.push_back(pane);
+                        ring.settle_count(last, &self.empty)?;
                     }
                 }
                 Width::Time { width_ms, slide_ms } => {
-                    ring.gather(input, self.grid)?;
+                    if let Some(pane) = input {
+                        ring.gather(pane, &self.empty)?;
+                    }
                     if all || end_ms.rem_euclid(slide_ms) == 0 {
                         whole[i] = ring.complete(begin(end_ms, width_ms, slide_ms));
                     }
@@ -232,12 +195,12 @@ impl Windows {
     /// After the judgements at `end_ms`, drops the panes that the next totals will not need. See
     /// [`RETAIN_SLIDE_MS`].
     pub fn trim(&mut self, end_ms: i64) {
-        for (ring, width) in self.rings.iter_mut().zip(&self.widths) {
-            if let Width::Time { width_ms, slide_ms } = *width
-                && slide_ms < RETAIN_SLIDE_MS
+        for index in 0..self.rings.len() {
+            if let Width::Time { width_ms, slide_ms } = self.widths[index]
+                && !self.retains(slide_ms)
                 && end_ms.rem_euclid(slide_ms) == 0
             {
-                ring.evict(end_ms + slide_ms - width_ms);
+                self.rings[index].evict(end_ms + slide_ms - width_ms);
             }
         }
     }
@@ -266,13 +229,27 @@ impl Windows {
 
     /// Corrects the panes that hold the base pane of `c`, in every window.
     pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
+        let PaneSums::Scores(grid) = self.empty else {
+            return Err(PackError::Corrupt);
+        };
         for ring in &mut self.rings {
-            let mut panes = ring.panes.iter_mut().chain(&mut ring.gathering);
-            if let Some(pane) = panes.find(|p| (p.start_ms..p.end_ms).contains(&c.start_ms)) {
-                pane.correct(c, self.grid)?;
+            if let Some(pane) = ring.pane_at(c.start_ms) {
+                pane.correct(c, grid)?;
             }
         }
         Ok(())
+    }
+
+    /// Takes a late outcome into the pane that holds its vector, in every window; answers whether there was
+    /// room for it in all of them.
+    pub fn revise(&mut self, r: &Revision<'_>) -> bool {
+        let mut took = true;
+        for ring in &mut self.rings {
+            if let Some(pane) = ring.pane_at(r.time_ms) {
+                took &= pane.revise(r);
+            }
+        }
+        took
     }
 
     /// Predictions without outcome in the window that ends at `end_ms`.
@@ -287,7 +264,7 @@ impl Windows {
     /// Number of events in the slide under way, as far as it has been gathered.
     pub fn gathered(&self, index: usize) -> u64 {
         let gathering = self.rings[index].gathering.as_ref();
-        gathering.map_or(0, |p| p.packed.n())
+        gathering.map_or(0, |p| p.sums.n())
     }
 
     /// The panes of the window that ends at `end_ms`.
@@ -299,7 +276,12 @@ impl Windows {
 
     /// Number of events in the window that ends at `end_ms`.
     pub fn n(&self, index: usize, end_ms: i64) -> u64 {
-        self.held(index, end_ms).map(|p| p.packed.n()).sum()
+        self.held(index, end_ms).map(|p| p.sums.n()).sum()
+    }
+
+    /// Events in the window that ends at `end_ms` that found no room.
+    pub fn refused(&self, index: usize, end_ms: i64) -> u64 {
+        self.held(index, end_ms).map(|p| p.sums.refused()).sum()
     }
 
     /// Events that came too late, over the panes of the window.
@@ -325,30 +307,65 @@ impl Windows {
     }
 
     /// The merge of the window's panes.
-    pub fn total(&self, index: usize, end_ms: i64) -> Result<Sums, PackError> {
-        let mut sums = Sums::new(self.grid);
+    pub fn total(&self, index: usize, end_ms: i64) -> Result<Total, PackError> {
+        let mut total = self.empty.total();
         for pane in self.held(index, end_ms) {
-            pane.packed.merge_into(&mut sums)?;
+            total.add(&pane.sums)?;
         }
-        Ok(sums)
+        Ok(total)
+    }
+
+    /// Panes held. One that two windows share counts for each.
+    pub fn panes(&self) -> usize {
+        self.rings.iter().map(|r| r.all().count()).sum()
     }
 
     /// Heap bytes held. Panes that windows share are counted for each.
     pub fn bytes(&self) -> usize {
-        let pane = |p: &Pane| size_of::<Pane>() + p.packed.bytes() + p.unlabelled.bytes();
-        let ring = |r: &Ring| r.panes.iter().chain(&r.gathering).map(pane).sum::<usize>();
+        let ring = |r: &Ring| r.all().map(Pane::bytes).sum::<usize>();
         self.rings.iter().map(ring).sum::<usize>()
             + self.rings.len() * (size_of::<Ring>() + size_of::<Width>() + 16)
     }
 }
 
 impl Ring {
-    fn gather(&mut self, pane: Option<Pane>, grid: Grid) -> Result<(), PackError> {
-        let Some(pane) = pane else { return Ok(()) };
-        self.gathering = Some(match self.gathering.take() {
-            None => pane,
-            Some(older) => older.merged(&pane, grid)?,
-        });
+    /// All panes, that which is being gathered last.
+    pub fn all(&self) -> impl Iterator<Item = &Pane> {
+        self.panes.iter().chain(&self.gathering)
+    }
+
+    /// The pane that holds a moment.
+    fn pane_at(&mut self, time_ms: i64) -> Option<&mut Pane> {
+        let mut panes = self.panes.iter_mut().chain(&mut self.gathering);
+        panes.find(|p| p.holds(time_ms))
+    }
+
+    /// Adds a pane to the slide under way.
+    pub(super) fn gather(&mut self, pane: Pane, empty: &EmptySums) -> Result<(), PackError> {
+        match &mut self.gathering {
+            Some(gathered) => gathered.merge(&pane, empty)?,
+            None => self.gathering = Some(pane),
+        }
+        Ok(())
+    }
+
+    /// Lets go of what a window by count no longer needs, and folds what is too many panes.
+    pub(super) fn settle_count(&mut self, last: u64, empty: &EmptySums) -> Result<(), PackError> {
+        let panes = &mut self.panes;
+        let mut n: u64 = panes.iter().map(|p| p.sums.n()).sum();
+        while let Some(oldest) = panes.front()
+            && n - oldest.sums.n() >= last
+        {
+            n -= oldest.sums.n();
+            panes.pop_front();
+        }
+        if panes.len() > COUNT_PANES_MAX {
+            let both = |i: &usize| panes[*i].sums.n() + panes[*i + 1].sums.n();
+            let at = (0..panes.len() - 1).min_by_key(both).unwrap_or(0);
+            if let Some(next) = panes.remove(at + 1) {
+                panes[at].merge(&next, empty)?;
+            }
+        }
         Ok(())
     }
 
@@ -386,29 +403,4 @@ fn feed(widths: &[Width], i: usize) -> Option<usize> {
     (0..i)
         .rev()
         .find(|&j| slide(&widths[j]).is_some_and(|other| mine % other == 0 && other < mine))
-}
-
-fn push_count(ring: &mut Ring, pane: Pane, last: u64, grid: Grid) -> Result<(), PackError> {
-    ring.panes.push_back(pane);
-    settle_count(ring, last, grid)
-}
-
-/// Lets go of what a window by count no longer needs, and folds what is too many panes.
-pub(super) fn settle_count(ring: &mut Ring, last: u64, grid: Grid) -> Result<(), PackError> {
-    let panes = &mut ring.panes;
-    let mut n: u64 = panes.iter().map(|p| p.packed.n()).sum();
-    while let Some(oldest) = panes.front()
-        && n - oldest.packed.n() >= last
-    {
-        n -= oldest.packed.n();
-        panes.pop_front();
-    }
-    if panes.len() > COUNT_PANES_MAX {
-        let both = |i: &usize| panes[*i].packed.n() + panes[*i + 1].packed.n();
-        let at = (0..panes.len() - 1).min_by_key(both).unwrap_or(0);
-        let folded = panes[at].merged(&panes[at + 1], grid)?;
-        panes[at] = folded;
-        panes.remove(at + 1);
-    }
-    Ok(())
 }

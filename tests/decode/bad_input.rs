@@ -8,10 +8,10 @@
 use std::fs;
 use std::path::Path;
 
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Disposition, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder, IdField, PredictionField};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::View;
 use trueline::telemetry::facts::SourceFacts;

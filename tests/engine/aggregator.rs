@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan};
 use trueline::app::berth::Berth;
-use trueline::monitor::{Engine, Plan};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::app::panel::Panel;
 use trueline::judge::Change;
+use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
 use trueline::store::checkpoint::PartitionCheckpoint;
 use trueline::store::laid::Mark;

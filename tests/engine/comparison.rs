@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::support::outside::Server;
 use trueline::app::berth::Berth;
-use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{Caps, CompareOptions, ComparisonReport, JudgeOptions};
+use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;

@@ -1,9 +1,10 @@
 //! The detector in the engine: alarm, report, all-clear, snapshot, and that late outcomes never reach it.
 
 use std::fmt::Write;
-use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::collect::{Event, Origin, Segmenting};
-use trueline::judge::{Caps, Change, DetectorOptions, JudgeOptions, Step, detector_report};
+use trueline::judge::{Caps, Change, DetectorOptions, JudgeOptions, Step};
+use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
+use trueline::report::detector;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;
@@ -96,7 +97,7 @@ fn a_change_is_told_with_its_kind_and_its_time_and_is_clear_after_it_is_mended()
     let told = report.detector.as_deref().unwrap();
     let alarm = told.alarm.as_ref().unwrap();
     assert_eq!(alarm.evidence.direction, Direction::OverConfident);
-    let json = detector_report::json(told);
+    let json = detector::json(told);
     assert_eq!(json["alarm"]["evidence"]["direction"], "over_confident");
     assert!(json["always_valid"]["ece_l2_lower"].is_number());
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan};
 use trueline::app::berth::Berth;
-use trueline::monitor::{Engine, Remembered, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
+use trueline::monitor::{Engine, Remembered, Snapshot};
 use trueline::stats::rng::Rng;
 
 const PROCESSES: usize = 3;

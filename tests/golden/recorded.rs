@@ -10,13 +10,13 @@ use std::path::Path;
 
 use crate::support::partitions;
 use serde_json::Value;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{
     Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport, WindowReport,
     classes, detector_report, kernel, report,
 };
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};

@@ -20,12 +20,12 @@ use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use serde_json::Value;
-use trueline::monitor::{Engine, Plan};
 use trueline::collect::{Event, Origin};
 use trueline::config::Config;
 use trueline::config::value::Outside;
-use trueline::judge::record::Record;
+use trueline::monitor::{Engine, Plan};
 use trueline::notify::webhook::signature;
+use trueline::report::record::Record;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

@@ -13,8 +13,8 @@ use crate::support::late::{close, of_environment, records, spilling};
 use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use trueline::collect::SourceCounters;
-use trueline::stats::rng::Rng;
 use trueline::monitor::snapshot::StreamState;
+use trueline::stats::rng::Rng;
 
 const PARTITIONS: i32 = 4;
 

@@ -17,13 +17,13 @@ use crate::support::service::{LIMIT, Service};
 use crate::support::wait_for;
 use serde_json::Value;
 use trueline::collect::SourceCounters;
+use trueline::monitor::snapshot::{Snapshot, StreamState, VersionState};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
 use trueline::store::checkpoint::{PartitionCheckpoint, prefix};
 use trueline::store::reader::CheckpointReader;
-use trueline::monitor::snapshot::{PaneState, Snapshot, StreamState, VersionState};
-use trueline::window::Packed;
+use trueline::window::{Packed, PaneState, SumsState};
 
 const PARTITIONS: i32 = 12;
 const SLIDE: i64 = 600_000;
@@ -64,13 +64,10 @@ fn known(snapshot: &Snapshot) -> Known {
         version.seen_ms = None;
         version.model = 0;
         // Partitions do not judge; what waits at the moment is told by ticks.
-        for (_, judge) in &mut version.judges {
-            judge.memories.clear();
-            // Where nothing was sealed, up to where depends on which topic was read first.
-            let slots = judge.windows.slots.iter_mut();
-            let empty = slots.filter(|slot| slot.panes.is_empty());
-            empty.for_each(|slot| slot.judged_ms = None);
-        }
+        version
+            .views
+            .iter_mut()
+            .for_each(|v| v.judge.verdicts.clear());
         (version.name.clone(), version)
     });
     let subjects = snapshot.streams.iter().cloned().map(|mut subject| {
@@ -105,10 +102,13 @@ fn hold(held: &mut Held, snapshot: &Snapshot) {
                 let PaneState {
                     start_ms,
                     late,
-                    sums,
+                    sums: SumsState::Scores(sums),
                     unlabelled,
                     ..
-                } = pane;
+                } = pane
+                else {
+                    panic!("sums of scores")
+                };
                 let slide = start_ms - start_ms.rem_euclid(SLIDE);
                 let entry = held.entry((subject.name.clone(), window, slide));
                 let (all, lates, open) = entry.or_insert_with(|| (Sums::new(grid), 0, vec![0; 32]));
@@ -280,7 +280,7 @@ impl<'b> Stage<'b> {
             }
             assert_eq!(ours.3.len(), if self.views() > 1 { 4 } else { 0 });
             for (model, state) in &ours.3 {
-                assert_eq!(state.judges.len(), 2);
+                assert_eq!(state.views.len(), 2);
                 let what = format!("vector views of {model} in partition {partition}");
                 assert_same(&what, state, &theirs.3[model]);
             }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use crate::support::outside::Server;
 use serde_json::Value;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::demo::draws::Draws;
-use trueline::judge::{JudgeOptions, Mending, StreamReport, Verdict};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
+use trueline::judge::{JudgeOptions, Recalibration, StreamReport, Verdict};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;
@@ -74,18 +74,18 @@ fn report(engine: &Engine) -> StreamReport {
     engine.reports().next().unwrap().clone()
 }
 
-fn mending(engine: &Engine) -> Option<Arc<Mending>> {
-    report(engine).windows[0].mending.clone()
+fn recalibration(engine: &Engine) -> Option<Arc<Recalibration>> {
+    report(engine).windows[0].recalibration.clone()
 }
 
 #[test]
 fn a_map_is_fitted_at_once_and_judged_on_the_following_window() {
     let mut engine = started();
     feed(&mut engine, 0..61, squared);
-    let first = mending(&engine).unwrap();
+    let first = recalibration(&engine).unwrap();
     assert!(first.judged.is_none());
     feed(&mut engine, 61..131, squared);
-    let found = mending(&engine).unwrap();
+    let found = recalibration(&engine).unwrap();
     let (map, judged) = found.advised().unwrap();
     assert_eq!(judged.start_ms, judged.fitted.end_ms);
     let off = (1..100).map(|i| f64::from(i) / 100.0);
@@ -100,11 +100,11 @@ fn a_map_is_fitted_at_once_and_judged_on_the_following_window() {
 fn a_model_that_is_mended_is_asked_for_nothing_more() {
     let mut engine = started();
     feed(&mut engine, 0..131, squared);
-    assert!(mending(&engine).is_some());
+    assert!(recalibration(&engine).is_some());
     feed(&mut engine, 131..261, |z| z);
     let report = report(&engine);
     assert_eq!(report.windows[0].verdict, Verdict::Calibrated);
-    assert!(report.windows[0].mending.is_none());
+    assert!(report.windows[0].recalibration.is_none());
 }
 
 #[test]
@@ -112,15 +112,15 @@ fn a_restart_between_fit_and_trial_changes_no_bit_of_either() {
     let mut whole = started();
     feed(&mut whole, 0..95, squared);
     let mut again = Engine::restore(plan(), whole.snapshot()).unwrap();
-    assert_eq!(mending(&again), mending(&whole));
+    assert_eq!(recalibration(&again), recalibration(&whole));
     again.assign(0, 0);
     for engine in [&mut whole, &mut again] {
         feed(engine, 95..161, squared);
     }
-    assert!(mending(&whole).unwrap().judged.is_some());
-    assert_eq!(mending(&again), mending(&whole));
+    assert!(recalibration(&whole).unwrap().judged.is_some());
+    assert_eq!(recalibration(&again), recalibration(&whole));
     let third = Engine::restore(plan(), again.snapshot()).unwrap();
-    assert_eq!(mending(&third), mending(&whole));
+    assert_eq!(recalibration(&third), recalibration(&whole));
 }
 
 #[test]

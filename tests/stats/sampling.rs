@@ -5,10 +5,10 @@
 
 use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{DiscreteMode, Options, Sampling, evaluate_scores};
 use trueline::stats::rng::Rng;

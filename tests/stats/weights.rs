@@ -4,11 +4,12 @@
 use crate::level;
 use crate::support::bars::{Bar, count, data_sets};
 use std::collections::BTreeMap;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
-use trueline::judge::{JudgeOptions, report};
+use trueline::judge::JudgeOptions;
+use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::report::evaluation;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{
     DiscreteMode, Evaluation, Options, Weights, evaluate, evaluate_scores, evaluate_weighted,
@@ -293,7 +294,7 @@ fn a_window_says_what_the_file_of_its_events_says() {
             file.weights.unwrap().effective,
         );
         assert_eq!((live.n, live.positives), (file.n, file.positives));
-        let json = report::json(&live);
+        let json = evaluation::json(&live);
         assert_eq!(
             json["weights"]["effective_n"],
             live.weights.unwrap().effective

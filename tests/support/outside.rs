@@ -11,11 +11,11 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::{Alert, AlertState, Severity};
 use trueline::collect::{Disposition, PairCounts, Reason, Refusal};
-use trueline::judge::mending::Standing;
+use trueline::judge::recalibration::JudgedWindow;
 use trueline::judge::{
     AccountReport, ComparisonId, ComparisonReport, Coverage, CoverageCell, Detector,
-    DetectorOptions, DetectorReport, JudgeOptions, Mending, Numbers, StreamId, StreamReport, Undecided,
-    Verdict, WindowReport,
+    DetectorOptions, DetectorReport, JudgeOptions, Numbers, Recalibration, StreamId, StreamReport,
+    Undecided, Verdict, WindowReport,
 };
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{Evaluation, Options, evaluate};
@@ -209,22 +209,22 @@ pub fn window(
         numbers: evaluation.map(|e| Numbers::Scores(Arc::new(e))),
         family: None,
         evaluated_at_ms: end_ms,
-        mending: (verdict == Verdict::Miscalibrated).then(mended),
+        recalibration: (verdict == Verdict::Miscalibrated).then(mended),
     }
 }
 
 /// Maps of one miscalibrated window, judged on the next.
-fn mended() -> Arc<Mending> {
+fn mended() -> Arc<Recalibration> {
     let end_ms = now_ms() / 1000 * 1000 - 1000;
-    let step = |before: Option<&Arc<Mending>>, start_ms: i64| {
-        let window = Standing {
+    let step = |before: Option<&Arc<Recalibration>>, start_ms: i64| {
+        let window = JudgedWindow {
             start_ms,
             end_ms: start_ms + 300_000,
             n: 10_000,
             verdict: Verdict::Miscalibrated,
         };
         let total = || Ok::<Sums, ()>(sums(10_000, |u| u, over_confident));
-        let stepped = Mending::step(before, window, &JudgeOptions::default(), total);
+        let stepped = Recalibration::step(before, window, &JudgeOptions::default(), total);
         stepped.unwrap().unwrap()
     };
     let first = step(None, end_ms - 600_000);
@@ -248,7 +248,7 @@ fn kernel() -> WindowEvaluation {
 pub fn publish_vectors(published: &Published) {
     let whole = WindowReport {
         numbers: Some(Numbers::Kernel(Arc::new(kernel()))),
-        mending: None,
+        recalibration: None,
         ..window("5m", Verdict::Miscalibrated, AlertState::Firing, None)
     };
     publish(published, id("whole", "1", "", View::Kernel), vec![whole]);

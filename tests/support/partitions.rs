@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
-use trueline::judge::vector::VectorState;
+use trueline::monitor::snapshot::VectorViewState;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::window::KernelOptions;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
-use trueline::window::sparse::SparseSlot;
+use trueline::window::RingState;
 use trueline::window::{Ladder, WindowSpec};
 
 /// Event time of the first records.
@@ -125,14 +125,14 @@ pub fn judged(engine: &Engine) -> BTreeMap<String, String> {
         })
     });
     let panes = engine.snapshot().vectors.into_iter().flat_map(|v| {
-        let slots = |(view, j): (String, VectorState)| {
-            let slots = j.windows.slots.into_iter().enumerate();
-            let slot = move |(i, s): (usize, SparseSlot)| {
-                (format!("{view} panes {i}"), format!("{:?}", s.panes))
+        let panes = |v: VectorViewState| {
+            let rings = v.judge.rings.into_iter().enumerate();
+            let panes = move |(i, r): (usize, RingState)| {
+                (format!("{} panes {i}", v.view), format!("{:?}", r.panes))
             };
-            slots.map(slot).collect::<Vec<_>>()
+            rings.map(panes).collect::<Vec<_>>()
         };
-        v.judges.into_iter().flat_map(slots).collect::<Vec<_>>()
+        v.views.into_iter().flat_map(panes).collect::<Vec<_>>()
     });
     total.chain(vectors).chain(panes).collect()
 }

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use trueline::app::berth::Berth;
-use trueline::monitor::{Engine, Remembered, Snapshot};
 use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{
     JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated, SpillBackend, SpillEntries,
@@ -12,14 +11,14 @@ use trueline::collect::join::{
 };
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, Undecided, Verdict, WindowReport};
+use trueline::monitor::{Engine, Remembered, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::kernel::window::{KernelOptions, WindowEvaluation};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
-use trueline::window::held::HeldState;
-use trueline::window::sparse::{SparsePane, SparseState};
 use trueline::window::{Ladder, WindowSpec};
+use trueline::window::{PaneState, RingState, SumsState, ViewSumsState};
 
 const MINUTE: i64 = 60_000;
 const START_MS: i64 = 1_760_000_400_000 / 600_000 * 600_000;
@@ -293,19 +292,20 @@ fn whole(rows: &[Row]) -> Engine {
 }
 
 /// All panes of all vector windows, but for predictions without outcome.
-fn panes(engine: &Engine) -> Vec<(String, SparseState)> {
+fn panes(engine: &Engine) -> Vec<(String, Vec<RingState>)> {
     let mut all = Vec::new();
     for version in engine.snapshot().vectors {
-        for (view, judge) in version.judges {
-            let mut windows = judge.windows;
-            let slots = windows.slots.iter_mut().flat_map(|s| &mut s.panes);
-            slots.for_each(|p| p.unlabelled = Default::default());
-            all.push((view, windows));
+        for view in version.views {
+            let mut rings = view.judge.rings;
+            for pane in rings.iter_mut().flat_map(|r| &mut r.panes) {
+                pane.unlabelled = Default::default();
+            }
+            all.push((view.view, rings));
         }
     }
     assert!(
         all.iter()
-            .any(|(_, w)| w.slots.iter().any(|s| !s.panes.is_empty()))
+            .any(|(_, rings)| rings.iter().any(|r| !r.panes.is_empty()))
     );
     all
 }
@@ -315,10 +315,10 @@ type Seen = (i64, u64, String);
 
 /// The panes of the wide window, where late outcomes may have revised them: all but linear and block sums, which are of outcomes at
 /// maturity.
-fn wide(all: Vec<(String, SparseState)>) -> Vec<(String, Vec<Seen>)> {
-    let pane = |p: &SparsePane| {
-        let held = match &p.held {
-            HeldState::Kernel(kernel) => {
+fn wide(all: Vec<(String, Vec<RingState>)>) -> Vec<(String, Vec<Seen>)> {
+    let pane = |p: &PaneState| {
+        let held = match &p.sums {
+            SumsState::Vector(ViewSumsState::Kernel(kernel)) => {
                 let mut parts = kernel.clone().parts();
                 (parts.blocks, parts.outdated) = Default::default();
                 format!("{parts:?}")
@@ -327,8 +327,8 @@ fn wide(all: Vec<(String, SparseState)>) -> Vec<(String, Vec<Seen>)> {
         };
         (p.start_ms, p.late, held)
     };
-    let slot = |(view, w): (String, SparseState)| {
-        let panes = w.slots[1].panes.iter().map(pane);
+    let slot = |(view, rings): (String, Vec<RingState>)| {
+        let panes = rings[1].panes.iter().map(pane);
         (view, panes.collect())
     };
     all.into_iter().map(slot).collect()
@@ -495,8 +495,8 @@ fn late_outcomes_revise_every_pane_that_holds_their_prediction_exactly() {
         assert!(kernel.blocks_outdated > 200 && kernel.blocks.len() == 2);
         assert!(feed.engine.counters().total().revised > 200);
         for version in feed.engine.snapshot().vectors {
-            for (_, judge) in version.judges {
-                for pane in &judge.windows.slots[1].panes {
+            for view in version.views {
+                for pane in &view.judge.rings[1].panes {
                     let open: u64 = pane.unlabelled.dropped().iter().sum();
                     let implied: u64 = pane.unlabelled.implied().iter().sum();
                     assert_eq!(open + implied, 0);
@@ -869,7 +869,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
         for view in VECTORS {
             let [ours, theirs] = [union, &expected].map(|e| windows(e, view)[1].clone());
             assert_eq!((ours.end_ms, ours.n), (theirs.end_ms, theirs.n), "{view}");
-            assert!(ours.numbers == theirs.numbers && ours.verdict == theirs.verdict);
+            assert!(ours.cells() == theirs.cells() && ours.verdict == theirs.verdict);
             assert_eq!(unblocked(&ours), unblocked(&theirs));
         }
         assert!(group.all[0].counters().total().revised > 0);

@@ -3,15 +3,15 @@
 //! kept is said.
 
 use crate::support::golden::published;
-use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
-use trueline::judge::record::Record;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::monitor::Engine;
+use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::kernel::features::Features;

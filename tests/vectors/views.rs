@@ -3,15 +3,15 @@
 
 use crate::support::golden::published;
 use std::path::Path;
-use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
 use trueline::config::value::Outside;
-use trueline::judge::record::Record;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::monitor::Engine;
+use trueline::report::record::Record;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::conditional::draw;
@@ -129,6 +129,15 @@ fn report(engine: &Engine, view: View) -> StreamReport {
 
 /// What is said of the events from `from_ms` on, offline.
 fn offline(rows: &[Row], from_ms: i64, view: VectorView) -> multiclass::Evaluation {
+    offline_between(rows, (from_ms, i64::MAX), view)
+}
+
+/// What is said of the events between two moments, offline.
+fn offline_between(
+    rows: &[Row],
+    (from_ms, to_ms): (i64, i64),
+    view: VectorView,
+) -> multiclass::Evaluation {
     let shape = Shape {
         view,
         classes: 4,
@@ -136,7 +145,10 @@ fn offline(rows: &[Row], from_ms: i64, view: VectorView) -> multiclass::Evaluati
         weighted: false,
     };
     let mut sums = VectorSums::new(shape).unwrap();
-    for row in rows.iter().filter(|r| r.time_ms >= from_ms) {
+    for row in rows
+        .iter()
+        .filter(|r| (from_ms..to_ms).contains(&r.time_ms))
+    {
         assert!(sums.observe(&row.p, 1.0, row.y, None));
     }
     multiclass::evaluate_sums(&sums, 0.05, 0.9).unwrap()
@@ -169,7 +181,7 @@ fn a_vector_window_equals_its_events_evaluated_offline() {
     for (view, vector) in VIEWS {
         let (a, b) = (report(&whole, view), report(&shuffled, view));
         // A window by count has no vector view; segments are together.
-        assert_eq!((a.windows.len(), a.id.segment.as_str()), (1, "*"));
+        assert_eq!((a.windows.len(), a.id.segment.as_str()), (2, "*"));
         let (a, b) = (&a.windows[0], &b.windows[0]);
         assert_eq!(a, b);
         let want = offline(&rows, a.start_ms, vector);
@@ -253,6 +265,60 @@ fn windows_move_on_and_calibrated_ones_are_called_so_until_data_stop() {
     // And a week of it lets the stream go.
     tight.tick(START_MS + SPAN_MS + 8 * 86_400_000);
     assert_eq!(tight.reports().count(), 0);
+}
+
+#[test]
+fn a_wide_window_of_vectors_is_judged_while_its_first_slide_fills() {
+    let windows = vec![
+        WindowSpec::time("6m", 360_000),
+        WindowSpec::time("24h", 86_400_000),
+    ];
+    let plan = plan_of(4, &[View::TopLabel, View::TopK(2), View::Full], windows, 0);
+    let rows = rows(3000, 0.4, 5);
+    let engine = feed(plan.clone(), &rows);
+    let restored = Engine::restore(plan, engine.snapshot()).unwrap();
+    let scores = report(&engine, View::TopLabel).windows[1].clone();
+    for (view, vector) in VIEWS {
+        let wide = report(&engine, view).windows[1].clone();
+        // The first slide of four hours ends three hours after the last event.
+        assert!(wide.end_ms < START_MS + SPAN_MS && wide.end_ms % 60_000 == 0);
+        assert_eq!(wide.end_ms, scores.end_ms);
+        assert_eq!((wide.since_ms, wide.n), (START_MS, 2700));
+        let want = offline_between(&rows, (START_MS, wide.end_ms), vector);
+        assert_eq!(wide.cells(), Some(&want));
+        assert_eq!(wide.verdict, Verdict::Miscalibrated);
+        assert_eq!(report(&restored, view).windows[1], wide);
+    }
+}
+
+#[test]
+fn a_window_by_count_of_vectors_says_what_its_newest_panes_say_offline() {
+    let mut plan = plan();
+    plan.models[0].ladder.lateness_ms = 0;
+    let rows = rows(3000, 0.4, 5);
+    let mut engine = Engine::new(plan.clone());
+    let mut judged = 0;
+    for (offset, row) in rows.iter().enumerate() {
+        take(&mut engine, offset, row);
+        if offset % 500 == 499 {
+            engine = Engine::restore(plan.clone(), engine.snapshot()).unwrap();
+        }
+        for (view, vector) in VIEWS {
+            let last = report(&engine, view).windows[1].clone();
+            assert_eq!(last.window, "last:500");
+            // Panes of 300 events: the newest two hold 500.
+            let n = if judged < 2 { last.n } else { 600 };
+            if last.end_ms <= START_MS + 60_000 * judged || last.n != n {
+                continue;
+            }
+            if view == View::Full {
+                judged = (last.end_ms - START_MS) / 60_000;
+            }
+            let want = offline_between(&rows, (last.since_ms, last.end_ms), vector);
+            assert_eq!((last.cells(), last.n), (Some(&want), want.n as u64));
+        }
+    }
+    assert_eq!(judged, 9);
 }
 
 #[test]

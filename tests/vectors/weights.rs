@@ -5,11 +5,12 @@
 
 use crate::support::bars::{count, data_sets};
 use std::collections::BTreeMap;
-use trueline::monitor::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
-use trueline::judge::record::Record;
-use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict, classes};
+use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict};
+use trueline::monitor::Engine;
+use trueline::report::record::Record;
+use trueline::report::vectors;
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
@@ -22,7 +23,7 @@ use trueline::stats::multiclass::{
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::stats::weight::Weight;
-use trueline::window::held::HeldState;
+use trueline::window::SumsState;
 use trueline::window::{Ladder, WindowSpec};
 
 /// Events of some classes with weights.
@@ -333,7 +334,7 @@ fn a_window_says_what_the_file_of_its_events_says() {
             let (x, y) = (a.weights.unwrap(), b.weights.unwrap());
             close("effective", x.effective, y.effective, 1e-12);
             assert!(x.effective < 2500.0);
-            let json = classes::json(&a);
+            let json = vectors::json(&a);
             assert_eq!(json["weights"]["effective_n"], x.effective);
             assert!(json["tcal"]["theorem_reject"].is_null());
         }
@@ -440,13 +441,14 @@ fn observe(engine: &mut Engine, s: &Sample, i: usize, joined: bool) {
 }
 
 /// All that the wide windows of the vector views hold.
-fn held(engine: &mut Engine) -> Vec<(String, Vec<(i64, HeldState)>)> {
+fn held(engine: &mut Engine) -> Vec<(String, Vec<(i64, SumsState)>)> {
     engine.finish();
     let mut all = Vec::new();
     for version in engine.snapshot().vectors {
-        for (view, judge) in version.judges {
-            let panes = judge.windows.slots[1].panes.iter();
-            all.push((view, panes.map(|p| (p.start_ms, p.held.clone())).collect()));
+        for view in version.views {
+            let panes = view.judge.rings[1].panes.iter();
+            let panes = panes.map(|p| (p.start_ms, p.sums.clone()));
+            all.push((view.view, panes.collect()));
         }
     }
     assert_eq!(all.len(), 2);

@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::app::error::AppError;
-use crate::judge::record::Record;
 use crate::judge::{Change, Step};
+use crate::report::record::Record;
 
 /// Name of the folder in the state directory.
 pub const FOLDER: &str = "records";
@@ -136,9 +136,7 @@ impl AuditLog {
 fn bytes_of(change: &Change) -> usize {
     let evidence = change.facts.as_ref().and_then(|f| f.evidence.as_ref());
     let sums = evidence.iter().flat_map(|e| e.sums.iter().flatten());
-    let vectors = evidence.iter().flat_map(|e| e.vectors.iter().flatten());
-    let vectors = vectors.map(|s| s.bytes()).sum::<usize>();
-    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>() + vectors
+    CHANGE_BYTES + sums.map(|s| s.bytes()).sum::<usize>()
 }
 
 fn write(

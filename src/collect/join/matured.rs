@@ -6,7 +6,7 @@ use super::row_layout::RowLayout;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::weight::Weight;
-use crate::window::held::FullVector;
+use crate::window::FullVector;
 
 /// A mature prediction.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use super::super::metrics::Id;
 use super::super::published::Published;
 use super::{Families, detectors, one_if};
 use crate::alert::{AlertState, Severity};
-use crate::judge::{Mending, StreamReport, Verdict, WindowReport};
+use crate::judge::{Recalibration, StreamReport, Verdict, WindowReport};
 use crate::stats::evaluation::{Evaluation, ReliabilityCell};
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -102,15 +102,15 @@ fn window_samples(report: &StreamReport, window: &WindowReport, cells: bool) -> 
     if let Some(evaluation) = window.kernel() {
         kernel_calibration(evaluation, &mut samples);
     }
-    if let (false, Some(mending)) = (undecided, &window.mending) {
-        recalibration(mending, &mut samples);
+    if let (false, Some(found)) = (undecided, &window.recalibration) {
+        recalibration_samples(found, &mut samples);
     }
     samples
 }
 
 /// The gain of the recommended recalibration map, if one is recommended.
-fn recalibration(mending: &Mending, samples: &mut Samples) {
-    let Some((map, judged)) = mending.advised() else {
+fn recalibration_samples(found: &Recalibration, samples: &mut Samples) {
+    let Some((map, judged)) = found.advised() else {
         return;
     };
     let method = map.method();

@@ -1,158 +1,39 @@
-//! A change of an alert that can be recomputed: everything that it rested on, and everything that came of it.
+//! A change of an alert that can be recomputed: everything it rested on, and everything that followed.
 //!
-//! Kept are the packed sums of each window that was judged at that moment, the options and seeds with which it was, the detector before the
-//! pane that it took and that pane, the alert before, and its hold times; and beside them the evaluations, the detector's report and
-//! the alert after, as they were told. [`Record::recompute`] makes the second from the first and compares the texts, in
-//! which every double is the shortest decimal that reads back as the same bits: equal texts are equal bits. Windows that were judged earlier
-//! have no sums here; their verdicts are taken as they stand, and listed as such.
+//! A record keeps the sums of each window that was judged at that moment, with options and seeds; the
+//! detector before the pane that it took, and that pane; the alert before, and its hold times. Beside them
+//! it keeps the results: the evaluations, the detector's report and the alert after. [`Record::recompute`]
+//! computes the results again and compares the texts, in which every double is the shortest decimal that
+//! reads back as the same bits: equal texts are equal bits. Windows that were judged earlier have no sums
+//! here; their verdicts are taken as they are, and listed as such.
 //!
-//! Options are written field by field through serde's remote derive, so a field that is added to them and not here does not compile.
 //! Size: 10 to 100 kB for each window that was judged, by the cells that are occupied.
 
-use super::alarm;
-use super::book::{Change, DetectorStep, Facts, Step, StreamReport, WindowReport};
-use super::detector::{Detector, DetectorOptions};
-use super::detector_report;
-use super::detector_state::DetectorState;
-use super::numbers::Numbers;
-use super::report;
-use super::sentence;
-use super::stream::StreamId;
-use super::vector;
-use super::verdict::{JudgeOptions, Verdict};
+use super::detector;
+use super::evaluation;
 use crate::alert::{Alert, AlertState, Condition, Holds};
-use crate::stats::axis::{Axis, Grid};
-use crate::stats::discrete::DiscreteMode;
-use crate::stats::distance::Extent;
-use crate::stats::evaluation::{NullReach, Options, Sampling, evaluate};
+use crate::judge::alarm;
+use crate::judge::sentence;
+use crate::judge::{
+    Change, Detector, DetectorOptions, DetectorState, DetectorStep, Facts, JudgeOptions, Numbers,
+    Step, StreamId, StreamReport, Verdict, WindowReport,
+};
+use crate::stats::evaluation::Options;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::sequential::Outcome;
 use crate::stats::sums::Sums;
-use crate::stats::tcal::{Critical, Sharing, TCalOptions};
-use crate::window::Packed;
-use crate::window::held::{Held, HeldShape, HeldState};
+use crate::window::{Packed, PaneSums, Total, ViewShape, ViewSums, ViewSumsState, hex};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::fmt::Write;
 use std::sync::Arc;
+
+mod options;
+mod words;
+
+use options::{Cells, OptionsDef};
 
 /// Version of the format.
 pub const FORMAT: u32 = 1;
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Critical", rename_all = "snake_case")]
-enum CriticalDef {
-    Theorem,
-    MonteCarlo { replicates: u32 },
-    Moments,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Sharing", rename_all = "snake_case")]
-enum SharingDef {
-    Bonferroni,
-    Joint,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "NullReach", rename_all = "snake_case")]
-enum NullReachDef {
-    Conditional,
-    Paper { lower_support: f64 },
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "DiscreteMode", rename_all = "snake_case")]
-enum DiscreteModeDef {
-    Auto,
-    On,
-    Off,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Extent", rename_all = "snake_case")]
-enum ExtentDef {
-    Off,
-    Cheap,
-    All,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "TCalOptions")]
-struct TCalOptionsDef {
-    alpha: f64,
-    #[serde(with = "CriticalDef")]
-    critical: Critical,
-    #[serde(with = "SharingDef")]
-    sharing: Sharing,
-    seed: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Options")]
-struct OptionsDef {
-    #[serde(with = "TCalOptionsDef")]
-    tcal: TCalOptions,
-    interval_cells: Option<u64>,
-    confidence: f64,
-    #[serde(with = "NullReachDef")]
-    null_reach: NullReach,
-    tolerance: f64,
-    #[serde(with = "DiscreteModeDef")]
-    discrete: DiscreteMode,
-    reliability_level: u32,
-    #[serde(with = "ExtentDef")]
-    distances: Extent,
-    #[serde(with = "sampling")]
-    sampling: Sampling,
-}
-
-/// Rates of sampling, which a constructor checks.
-mod sampling {
-    use super::Sampling;
-    use serde::de::Error;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(sampling: &Sampling, s: S) -> Result<S::Ok, S::Error> {
-        (sampling.kept(), sampling.trained()).serialize(s)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Sampling, D::Error> {
-        let (kept, trained) = <(f64, f64)>::deserialize(d)?;
-        Sampling::new(kept, trained).map_err(D::Error::custom)
-    }
-}
-
-/// Cells, exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-struct Cells {
-    level: u32,
-    /// Clips of a logit axis; `None` for a linear one.
-    clips: Option<(f64, f64)>,
-}
-
-impl Cells {
-    fn of(grid: Grid) -> Cells {
-        Cells {
-            level: grid.level(),
-            clips: match grid.axis() {
-                Axis::Linear => None,
-                Axis::Logit { low, high } => Some((low, high)),
-            },
-        }
-    }
-
-    /// The grid; `None` where the numbers are none of a grid.
-    fn grid(&self) -> Option<Grid> {
-        let level = (1..=crate::stats::axis::LEVEL_MAX).contains(&self.level);
-        let axis = match self.clips {
-            None => Axis::Linear,
-            Some((low, high)) if 0.0 < low && low < high && high < 1.0 => Axis::Logit { low, high },
-            Some(_) => return None,
-        };
-        level.then(|| Grid::new(axis, self.level))
-    }
-}
 
 /// One window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -170,7 +51,7 @@ struct Window {
     /// Of a vector view, its sums.
     #[serde(default)]
     vector: Option<VectorWindow>,
-    /// The evaluation as it is told.
+    /// The evaluation as it was reported.
     evaluation: Option<Value>,
     /// Whether the interval of one without sums lay above the tolerance.
     large: bool,
@@ -194,35 +75,35 @@ struct VectorWindow {
 const HELD_BYTES_MAX: usize = 1 << 20;
 
 impl VectorWindow {
-    fn of(held: &Held) -> Option<VectorWindow> {
+    fn of(held: &ViewSums) -> Option<VectorWindow> {
         let (classes, cells_max, bytes) = match (held, held.state()) {
-            (Held::Cells(sums), HeldState::Cells { rows, .. }) => {
+            (ViewSums::Cells(sums), ViewSumsState::Cells { rows, .. }) => {
                 let shape = sums.shape();
                 (shape.classes, shape.cells_max, postcard::to_stdvec(&rows))
             }
-            (Held::Kernel(sums), state) if held.bytes() <= HELD_BYTES_MAX => {
+            (ViewSums::Kernel(sums), state) if held.bytes() <= HELD_BYTES_MAX => {
                 (sums.classes(), 0, postcard::to_stdvec(&state))
             }
             _ => return None,
         };
-        let weighted = matches!(held, Held::Cells(sums) if sums.shape().weighted);
+        let weighted = matches!(held, ViewSums::Cells(sums) if sums.shape().weighted);
         Some(VectorWindow {
             classes,
             cells_max,
             weighted,
-            rows: hex(&bytes.ok()?),
+            rows: hex::text(&bytes.ok()?),
         })
     }
 
-    fn held(&self, id: &StreamId) -> Option<Held> {
-        let (classes, bytes) = (self.classes, bytes(&self.rows)?);
+    fn sums(&self, id: &StreamId) -> Option<ViewSums> {
+        let (classes, bytes) = (self.classes, hex::bytes(&self.rows)?);
         let Some(view) = id.view.cells() else {
-            let state: HeldState = postcard::from_bytes(&bytes).ok()?;
-            let HeldState::Kernel(kernel) = &state else {
+            let state: ViewSumsState = postcard::from_bytes(&bytes).ok()?;
+            let ViewSumsState::Kernel(kernel) = &state else {
                 return None;
             };
-            let keeping = kernel.keeping();
-            let blank = HeldShape::Kernel { classes, keeping }.blank()?;
+            let keeping = kernel.options();
+            let blank = ViewShape::Kernel { classes, keeping }.blank()?;
             return blank.restored(state);
         };
         let cells_max = self.cells_max;
@@ -233,8 +114,8 @@ impl VectorWindow {
             weighted: self.weighted,
         };
         let (rows, refused) = (postcard::from_bytes(&bytes).ok()?, 0);
-        let blank = HeldShape::Cells(shape).blank()?;
-        blank.restored(HeldState::Cells { refused, rows })
+        let blank = ViewShape::Cells(shape).blank()?;
+        blank.restored(ViewSumsState::Cells { refused, rows })
     }
 }
 
@@ -263,7 +144,7 @@ pub struct Record {
     format: u32,
     /// Version of the program.
     program: String,
-    /// The change, as notices know it.
+    /// Key of the change in notifications.
     pub key: String,
     /// The alert.
     pub fingerprint: String,
@@ -326,7 +207,6 @@ impl Record {
         let evidence = facts.evidence.as_deref()?;
         let (id, options) = (&change.stream, &evidence.options);
         let windows = evidence.report.windows.iter().enumerate();
-        let kept = |i: usize| (evidence.sums.get(i), evidence.vectors.get(i));
         let mut judged = options.evaluation.clone();
         judged.tolerance = options.tolerance;
         let fingerprint = id.fingerprint();
@@ -337,7 +217,7 @@ impl Record {
             fingerprint,
             stream: id.clone(),
             at_ms: change.at_ms,
-            sentence: told(change, facts),
+            sentence: sentence_of(change, facts),
             from,
             to,
             condition: evidence.condition,
@@ -347,15 +227,8 @@ impl Record {
             tolerance: options.tolerance,
             windows: windows
                 .map(|(i, w)| {
-                    let (sums, vector) = kept(i);
-                    let vector = vector.and_then(Option::as_ref).and_then(VectorWindow::of);
-                    window(
-                        id,
-                        w,
-                        sums.and_then(Option::as_ref),
-                        vector,
-                        judged.tcal.seed,
-                    )
+                    let sums = evidence.sums.get(i).and_then(Option::as_ref);
+                    window(id, w, sums, judged.tcal.seed)
                 })
                 .collect(),
             detector: watch(options, &evidence.report, evidence.step.as_ref()),
@@ -413,32 +286,33 @@ impl Record {
     /// Evaluates a window again: its verdict, and whether its interval lies above the tolerance.
     fn window_again(&self, window: &Window, checked: &mut Checked) -> Option<(Verdict, bool)> {
         let part = format!("window {}", window.name);
-        if let Some(vector) = &window.vector {
-            let again = vector.held(&self.stream).and_then(|held| {
-                let o = &self.options;
-                vector::evaluate(&held, o.tcal.alpha, o.confidence)
-            });
-            return self.compared(&part, window, again, checked);
-        }
-        let Some(sums) = &window.sums else {
-            checked.taken.push(part);
-            return None;
+        let total = match (&window.vector, &window.sums) {
+            (Some(vector), _) => {
+                let sums = vector.sums(&self.stream);
+                sums.map(|sums| Total::Vector(Arc::new(sums)))
+            }
+            (None, Some(sums)) => unpacked(sums, &self.cells).map(Total::Scores),
+            (None, None) => {
+                checked.taken.push(part);
+                return None;
+            }
         };
         let mut options = self.options.clone();
         options.tcal.seed = window.seed;
-        let seed = super::judge::seed(
+        let seed = crate::judge::seed(
             &self.stream,
             &window.name,
             window.end_ms,
             self.options.tcal.seed,
         );
-        checked.compare(&format!("{part}: seed"), seed == window.seed);
-        let again = unpacked(sums, &self.cells).and_then(|sums| evaluate(&sums, &options));
-        let again = again.map(|e| Numbers::Scores(Arc::new(e)));
+        if window.vector.is_none() {
+            checked.compare(&format!("{part}: seed"), seed == window.seed);
+        }
+        let again = total.and_then(|total| Numbers::of(&total, &options));
         self.compared(&part, window, again, checked)
     }
 
-    /// Compares a window's evaluation and verdict with what was told.
+    /// Compares a window's evaluation and verdict with what was reported.
     fn compared(
         &self,
         part: &str,
@@ -446,10 +320,10 @@ impl Record {
         again: Option<Numbers>,
         checked: &mut Checked,
     ) -> Option<(Verdict, bool)> {
-        let told = window.evaluation.as_ref();
-        let same = told
+        let reported = window.evaluation.as_ref();
+        let same = reported
             .zip(again.as_ref())
-            .is_some_and(|(told, again)| same_text(told, &report::numbers_json(again)));
+            .is_some_and(|(reported, again)| same_text(reported, &evaluation::numbers_json(again)));
         checked.compare(&format!("{part}: evaluation"), same);
         let found = again.map(|e| (e.verdict(self.tolerance), e.above_tolerance()));
         let verdict = found.map(|(verdict, _)| verdict);
@@ -474,83 +348,16 @@ impl Record {
             let grid = self.cells.grid()?;
             let odds = options.odds(grid);
             let mut detector = Detector::new(odds, options, watch.number, watch.share);
-            let before: DetectorState = postcard::from_bytes(&bytes(before)?).ok()?;
+            let before: DetectorState = postcard::from_bytes(&hex::bytes(before)?).ok()?;
             detector.restore(&before).ok()?;
             let _: Outcome = detector.observe(&unpacked(pane, &self.cells)?, *span_ms);
             detector.report()
         })();
         let same = again.as_ref().is_some_and(|r| {
-            same_text(&watch.report, &detector_report::json(r)) && r.alarm.is_some() == watch.alarm
+            same_text(&watch.report, &detector::json(r)) && r.alarm.is_some() == watch.alarm
         });
         checked.compare("detector", same);
         again.map_or(watch.alarm, |r| r.alarm.is_some())
-    }
-
-    /// What happened, in words and numbers.
-    pub fn words(&self) -> String {
-        let mut out = format!("{}\n", self.sentence);
-        let _ = writeln!(
-            out,
-            "held {} s before it fires, {} s before it ends; flaps so far {}",
-            self.holds.pending_ms / 1000,
-            self.holds.keep_firing_ms / 1000,
-            self.to.flaps
-        );
-        for window in &self.windows {
-            let (name, verdict, n) = (&window.name, window.verdict, window.n);
-            let _ = write!(out, "window {name}: {verdict}, n = {n}");
-            if let Some(e) = &window.evaluation {
-                let interval = &e["interval"];
-                let _ = match e.get("kce") {
-                    Some(kce) => write!(
-                        out,
-                        ", KCE {kce}, at least {} ({} confidence), p = {}",
-                        e["kce_lower"], e["confidence"], e["p_value"]
-                    ),
-                    None => write!(
-                        out,
-                        ", l2-ECE {} to {} ({} confidence), p = {}",
-                        interval["lower"],
-                        interval["upper"],
-                        interval["confidence"],
-                        e["tcal"]["p_value"]
-                    ),
-                };
-                if let Some(direction) = e.get("direction") {
-                    let _ = write!(out, ", {direction}");
-                }
-            }
-            let kept = window.sums.is_some() || window.vector.is_some();
-            if !kept && window.evaluation.is_some() {
-                let _ = write!(out, " (judged earlier)");
-            }
-            out.push('\n');
-        }
-        match &self.detector {
-            Some(w) => {
-                let says = if w.alarm { "alarms" } else { "is quiet" };
-                let evidence = &w.report["evidence"]["log"];
-                let _ = writeln!(
-                    out,
-                    "detector ({}): {says}, log evidence {evidence}, alarm at {}",
-                    w.budget, w.report["log_threshold"]
-                );
-            }
-            None => out.push_str("no detector: no budget is configured\n"),
-        }
-        let _ = writeln!(
-            out,
-            "tolerance {}, alpha {}, seed {}, configuration {}, program {}",
-            self.tolerance,
-            self.options.tcal.alpha,
-            self.options.tcal.seed,
-            self.configuration,
-            self.program
-        );
-        for (topic, partition, offset) in &self.offsets {
-            let _ = writeln!(out, "read up to {topic}/{partition} at {offset}");
-        }
-        out
     }
 }
 
@@ -564,19 +371,13 @@ impl Checked {
 }
 
 /// The change with the numbers of the window that speaks.
-fn told(change: &Change, facts: &Facts) -> String {
+fn sentence_of(change: &Change, facts: &Facts) -> String {
     let window = &facts.window;
     let why = sentence::because(window);
     format!("{}; over {}: {why}", change.sentence, window.window)
 }
 
-fn window(
-    id: &StreamId,
-    w: &WindowReport,
-    sums: Option<&Packed>,
-    vector: Option<VectorWindow>,
-    seed: u64,
-) -> Window {
+fn window(id: &StreamId, w: &WindowReport, sums: Option<&PaneSums>, seed: u64) -> Window {
     Window {
         name: w.window.clone(),
         start_ms: w.start_ms,
@@ -584,11 +385,11 @@ fn window(
         since_ms: w.since_ms,
         n: w.n,
         verdict: w.verdict,
-        seed: super::judge::seed(id, &w.window, w.end_ms, seed),
-        sums: sums.map(|s| hex(s.as_bytes())),
-        vector,
+        seed: crate::judge::seed(id, &w.window, w.end_ms, seed),
+        sums: (sums.and_then(PaneSums::scores)).map(|s| hex::text(s.as_bytes())),
+        vector: (sums.and_then(PaneSums::vector)).and_then(VectorWindow::of),
         large: w.numbers.as_ref().is_some_and(Numbers::above_tolerance),
-        evaluation: w.numbers.as_ref().map(report::numbers_json),
+        evaluation: w.numbers.as_ref().map(evaluation::numbers_json),
     }
 }
 
@@ -608,15 +409,15 @@ fn watch(
         tolerance: options.tolerance,
         step: step.and_then(|s| {
             let before = postcard::to_stdvec(&s.before).ok()?;
-            Some((hex(&before), hex(s.pane.as_bytes()), s.span_ms))
+            Some((hex::text(&before), hex::text(s.pane.as_bytes()), s.span_ms))
         }),
         alarm: report.alarm.is_some(),
-        report: detector_report::json(report),
+        report: detector::json(report),
     })
 }
 
 fn unpacked(text: &str, cells: &Cells) -> Option<Sums> {
-    let packed = Packed::from_bytes(&bytes(text)?).ok()?;
+    let packed = Packed::from_bytes(&hex::bytes(text)?).ok()?;
     packed.unpack(cells.grid()?).ok()
 }
 
@@ -624,24 +425,4 @@ fn unpacked(text: &str, cells: &Cells) -> Option<Sums> {
 fn same_text(a: &Value, b: &Value) -> bool {
     let (a, b) = (a.to_string(), b.to_string());
     a == b
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(out, "{byte:02x}");
-    }
-    out
-}
-
-fn bytes(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    let pair = |p: &[u8]| {
-        let digit = |b: u8| char::from(b).to_digit(16);
-        u8::try_from(digit(p[0])? * 16 + digit(p[1])?).ok()
-    };
-    let whole = digits.len().is_multiple_of(2);
-    whole
-        .then(|| digits.chunks(2).map(pair).collect())
-        .flatten()
 }

@@ -223,7 +223,7 @@ fn bar(c: &ReliabilityCell) -> String {
 }
 
 /// A p-value: three digits, or a power of ten when small.
-pub(super) fn p(x: f64) -> String {
+pub fn p(x: f64) -> String {
     if x < f64::MIN_POSITIVE {
         "0".to_owned()
     } else if x >= 1e-3 {

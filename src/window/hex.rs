@@ -3,7 +3,7 @@
 //! postcard writes a byte string as it writes a list of bytes. JSON gets one hexadecimal text instead of a
 //! list of numbers, which is a quarter as long.
 
-use crate::window::Packed;
+use super::Packed;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt::Write;
@@ -106,7 +106,8 @@ pub mod panes {
     }
 }
 
-fn text(bytes: &[u8]) -> String {
+/// Bytes as hexadecimal digits.
+pub fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
@@ -114,7 +115,8 @@ fn text(bytes: &[u8]) -> String {
     text
 }
 
-fn bytes(text: &str) -> Option<Vec<u8>> {
+/// The bytes of hexadecimal digits; `None` where they are none.
+pub fn bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |b: u8| char::from(b).to_digit(16).map(|d| d as u8);
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
     if !rest.is_empty() {

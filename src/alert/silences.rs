@@ -1,15 +1,15 @@
-//! What people said about alerts: silences and acknowledgements.
+//! Silences and acknowledgements of alerts.
 //!
-//! A silence keeps back what would be told of the alerts that it means, until it expires or is lifted. It
-//! never touches the alert itself, whose state goes on and is shown; and whoever was told that an alert
-//! fires is told that it ended, silence or not, since an alert that nobody may close stays on a pager.
-//! An alert that fires when its silence ends is told then.
+//! A silence suppresses the notifications of the alerts that it matches, until it expires or is lifted. It
+//! does not touch the alert itself, whose state moves and is shown. Anyone who was notified that an alert
+//! fires is notified of its end, silence or not, because an alert that is never closed stays on a pager.
+//! If an alert still fires when its silence ends, the notification is sent then.
 //!
-//! An acknowledgement says who looks after a firing alert. It belongs to that one firing, by the moment at
-//! which it began, and is void once the alert ends.
+//! An acknowledgement says who looks after a firing alert. It belongs to that one firing, identified by the
+//! moment at which it began, and is void once the alert ends.
 //!
-//! Always: ids are never used twice; at most [`SILENCES_MAX`] silences and [`ACKS_MAX`] acknowledgements are
-//! kept, and what is too much is refused, never something dropped. Time is an argument.
+//! Always: ids are never used twice. At most [`SILENCES_MAX`] silences and [`ACKS_MAX`] acknowledgements are
+//! kept; more are refused, and nothing is dropped for them. Time is an argument.
 
 use super::matcher::{Labels, Matcher};
 use serde::{Deserialize, Serialize};
@@ -25,12 +25,12 @@ pub const SILENCE_MS_MAX: i64 = 90 * 86_400_000;
 /// Longest name and note.
 pub const TEXT_BYTES_MAX: usize = 2_000;
 
-/// Alerts that are kept back for a while.
+/// Suppresses notifications for a while.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Silence {
     /// Its number.
     pub id: u64,
-    /// It means the alerts that satisfy all of these; at least one.
+    /// It matches the alerts that satisfy all of these; at least one.
     pub matchers: Vec<Matcher>,
     /// When it was made.
     pub from_ms: i64,
@@ -42,7 +42,7 @@ pub struct Silence {
     pub note: String,
 }
 
-/// Somebody looks after an alert.
+/// Says who looks after an alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
     /// Who.
@@ -57,7 +57,7 @@ pub struct Ack {
 
 /// Why a silence or acknowledgement is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BookError {
+pub enum SilenceError {
     /// It would mean every alert.
     NoMatcher,
     /// It would have expired already.
@@ -70,27 +70,27 @@ pub enum BookError {
     Full,
 }
 
-impl fmt::Display for BookError {
+impl fmt::Display for SilenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            BookError::NoMatcher => {
+            SilenceError::NoMatcher => {
                 "a silence without matcher would keep everything back; write `model=*` if that is meant"
             }
-            BookError::Expired => "the silence would be over already; give it an end in the future",
-            BookError::TooLong => {
+            SilenceError::Expired => "the silence would be over already; give it an end in the future",
+            SilenceError::TooLong => {
                 "a silence lasts at most 90 days; leave the model out of the sink's `match` instead"
             }
-            BookError::BadText => "say who you are, and keep name and note under 2000 bytes",
-            BookError::Full => "there are too many already; lift some",
+            SilenceError::BadText => "say who you are, and keep name and note under 2000 bytes",
+            SilenceError::Full => "there are too many already; lift some",
         })
     }
 }
 
-impl std::error::Error for BookError {}
+impl std::error::Error for SilenceError {}
 
 /// Everything that was said and still holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Book {
+pub struct Silences {
     /// Silences in the order in which they were made.
     pub silences: Vec<Silence>,
     /// Acknowledgements by fingerprint of the alert.
@@ -99,7 +99,7 @@ pub struct Book {
     pub last: u64,
 }
 
-impl Book {
+impl Silences {
     /// A silence as it would be entered, or why it would not.
     pub fn draft(
         &self,
@@ -107,18 +107,18 @@ impl Book {
         (from_ms, until_ms): (i64, i64),
         by: &str,
         note: &str,
-    ) -> Result<Silence, BookError> {
+    ) -> Result<Silence, SilenceError> {
         let alive = self.silences.iter().filter(|s| s.until_ms > from_ms);
         if matchers.is_empty() {
-            return Err(BookError::NoMatcher);
+            return Err(SilenceError::NoMatcher);
         } else if until_ms <= from_ms {
-            return Err(BookError::Expired);
+            return Err(SilenceError::Expired);
         } else if until_ms.saturating_sub(from_ms) > SILENCE_MS_MAX {
-            return Err(BookError::TooLong);
+            return Err(SilenceError::TooLong);
         } else if !sound(by, note) {
-            return Err(BookError::BadText);
+            return Err(SilenceError::BadText);
         } else if alive.count() >= SILENCES_MAX {
-            return Err(BookError::Full);
+            return Err(SilenceError::Full);
         }
         Ok(Silence {
             id: self.last + 1,
@@ -151,10 +151,10 @@ impl Book {
     }
 
     /// Whether an acknowledgement would be taken.
-    pub fn acceptable(&self, ack: &Ack) -> Result<(), BookError> {
+    pub fn acceptable(&self, ack: &Ack) -> Result<(), SilenceError> {
         match (sound(&ack.by, &ack.note), self.acks.len() < ACKS_MAX) {
-            (false, _) => Err(BookError::BadText),
-            (_, false) => Err(BookError::Full),
+            (false, _) => Err(SilenceError::BadText),
+            (_, false) => Err(SilenceError::Full),
             _ => Ok(()),
         }
     }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_silence_holds_until_it_expires_or_is_lifted() {
-        let mut book = Book::default();
+        let mut book = Silences::default();
         let first = book.draft(matcher("model=a"), (10, 20), "ann", "deploy");
         book.enter(first.expect("sound"));
         assert!(book.silence_of(&labels("a"), 19).is_some());
@@ -210,18 +210,24 @@ mod tests {
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        let book = Book::default();
+        let book = Silences::default();
         let draft = |m: Vec<Matcher>, until, by: &str| book.draft(m, (0, until), by, "");
-        assert_eq!(draft(Vec::new(), 5, "a"), Err(BookError::NoMatcher));
-        assert_eq!(draft(matcher("model=a"), 0, "a"), Err(BookError::Expired));
+        assert_eq!(draft(Vec::new(), 5, "a"), Err(SilenceError::NoMatcher));
+        assert_eq!(
+            draft(matcher("model=a"), 0, "a"),
+            Err(SilenceError::Expired)
+        );
         let long = draft(matcher("model=a"), SILENCE_MS_MAX + 1, "a");
-        assert_eq!(long, Err(BookError::TooLong));
-        assert_eq!(draft(matcher("model=a"), 5, " "), Err(BookError::BadText));
+        assert_eq!(long, Err(SilenceError::TooLong));
+        assert_eq!(
+            draft(matcher("model=a"), 5, " "),
+            Err(SilenceError::BadText)
+        );
     }
 
     #[test]
     fn an_acknowledgement_is_of_one_firing() {
-        let mut book = Book::default();
+        let mut book = Silences::default();
         let ack = Ack {
             by: "ann".to_owned(),
             note: "rolling back".to_owned(),
@@ -231,7 +237,7 @@ mod tests {
         assert!(book.acceptable(&ack).is_ok());
         book.acknowledge("f".to_owned(), ack);
         assert!(book.ack_of("f", Some(5)).is_some());
-        assert!(book.ack_of("f", Some(9)).is_none(), "it fired anew");
+        assert!(book.ack_of("f", Some(9)).is_none(), "it fired again");
         book.ended("f");
         assert!(book.ack_of("f", Some(5)).is_none());
     }

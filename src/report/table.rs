@@ -4,10 +4,7 @@
 //! columns stand straight with and without them. Every calibration number stands beside its interval
 //! and its n. What an undecided window does not know is a dash, never a zero.
 
-use crate::judge::{Numbers, Verdict, WindowReport, p_value};
-use crate::stats::evaluation::Evaluation;
-use crate::stats::kernel::window::WindowEvaluation;
-use crate::stats::multiclass;
+use crate::judge::{Numbers, Verdict, WindowReport};
 
 /// The colour of a cell, by the basic codes that every terminal knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,60 +84,38 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
     ];
     match &report.numbers {
         None => cells.extend((0..4).map(|_| Cell::plain("-"))),
-        Some(Numbers::Scores(e)) => cells.extend(numbers(e, report.verdict)),
-        Some(Numbers::Cells(e)) => cells.extend(vector_numbers(e)),
-        Some(Numbers::Kernel(e)) => cells.extend(kernel_numbers(e)),
+        Some(found) => cells.extend(numbers(found, report.verdict)),
     }
     cells
 }
 
-fn numbers(e: &Evaluation, verdict: Verdict) -> [Cell; 4] {
-    // Below zero the estimate says "no larger than chance"; the root of that is zero.
-    let ece = e.interval.estimate_squared.max(0.0).sqrt();
-    // (0, x] and [0, x] differ: the bracket says whether zero is in.
-    let open = if e.interval.contains_zero || e.interval.lower > 0.0 {
-        '['
-    } else {
-        '('
-    };
-    let direction = match verdict {
-        Verdict::Miscalibrated => e.direction.words(),
+/// ECE, interval, p-value and direction of a window. Vectors have no direction, and the kernel test has a
+/// lower end only.
+fn numbers(found: &Numbers, verdict: Verdict) -> [Cell; 4] {
+    let direction = match (verdict, found.scores()) {
+        (Verdict::Miscalibrated, Some(e)) => e.direction.words(),
         _ => "-",
     };
-    [
-        Cell::plain(format!("{ece:.4}")),
-        Cell::plain(format!(
-            "{open}{:.4}, {:.4}]",
-            e.interval.lower, e.interval.upper
-        )),
-        Cell::plain(short(p_value(e))),
-        Cell::plain(direction),
-    ]
-}
-
-/// The same of a vector view, which has no direction.
-fn vector_numbers(e: &multiclass::Evaluation) -> [Cell; 4] {
-    let i = &e.interval;
-    let open = if i.contains_zero || i.lower > 0.0 {
-        '['
-    } else {
-        '('
+    let (error, interval) = match found.kernel() {
+        Some(e) => (format!("KCE {:.4}", e.kce), format!("[{:.4}, -]", e.lower)),
+        None => {
+            // Below zero the estimate says "no larger than chance"; the root of that is zero.
+            let ece = found.ece_squared().unwrap_or(0.0).max(0.0).sqrt();
+            let (lower, upper) = (found.lower(), found.upper().unwrap_or(1.0));
+            // (0, x] and [0, x] differ: the bracket says whether zero is in.
+            let closed = found.contains_zero() || lower > 0.0;
+            let open = if closed { '[' } else { '(' };
+            (
+                format!("{ece:.4}"),
+                format!("{open}{lower:.4}, {upper:.4}]"),
+            )
+        }
     };
     [
-        Cell::plain(format!("{:.4}", i.estimate_squared.max(0.0).sqrt())),
-        Cell::plain(format!("{open}{:.4}, {:.4}]", i.lower, i.upper)),
-        Cell::plain(short(e.tcal.p_value)),
-        Cell::plain("-"),
-    ]
-}
-
-/// The same of a kernel view, which has a lower end only.
-fn kernel_numbers(e: &WindowEvaluation) -> [Cell; 4] {
-    [
-        Cell::plain(format!("KCE {:.4}", e.kce)),
-        Cell::plain(format!("[{:.4}, -]", e.lower)),
-        Cell::plain(e.p_value.map_or("-".to_owned(), short)),
-        Cell::plain("-"),
+        Cell::plain(error),
+        Cell::plain(interval),
+        Cell::plain(found.p_value().map_or("-".to_owned(), short)),
+        Cell::plain(direction),
     ]
 }
 

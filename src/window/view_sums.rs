@@ -1,7 +1,7 @@
-//! What a pane of a vector view holds: sums of cells, or what the kernel test needs.
+//! The sums of a vector view in one pane: cells of vectors, or what the kernel test needs.
 //!
-//! Both keep the same promises, which [`super::sparse`] builds on: a merge is exact and has no order; what was refused and
-//! what came late is counted; a state gives back the same bits.
+//! Both keep the same promises. A merge is exact and has no order. Events that found no room are counted. A
+//! state gives back the same bits.
 
 use crate::stats::algebra::Merge;
 use crate::stats::kernel::features::{BlockSums, FeatureParts};
@@ -11,23 +11,23 @@ use crate::stats::multiclass::{Ranked, VectorSums};
 use crate::stats::weight::Weight;
 use serde::{Deserialize, Serialize};
 
-/// What is kept of which view.
+/// What a view keeps of its events.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum HeldShape {
+pub enum ViewShape {
     /// Sums of cells.
     Cells(Shape),
     /// A sample, and features.
     Kernel {
         /// K.
         classes: usize,
-        /// How.
+        /// Size of the sample, and features.
         keeping: KernelOptions,
     },
 }
 
-/// An event as a vector view takes it.
+/// An event with its outcome, as a vector view takes it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen<'a> {
+pub struct VectorEvent<'a> {
     /// Probabilities of all classes.
     pub entries: &'a [f64],
     /// What they are divided by.
@@ -40,7 +40,7 @@ pub struct Seen<'a> {
     pub weight: Option<Weight>,
 }
 
-/// What vector views know of a prediction that waited for its outcome.
+/// What vector views know of a prediction whose outcome came apart from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RetainedVector<'a> {
     /// Its largest probabilities, for cells.
@@ -51,10 +51,10 @@ pub struct RetainedVector<'a> {
     pub weight: Option<Weight>,
 }
 
-/// A whole vector that waited.
+/// All probabilities of such a prediction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FullVector<'a> {
-    /// As in [`Seen`].
+    /// As in [`VectorEvent`].
     pub rank: u64,
     /// Probabilities of all classes, divided by their sum.
     pub row: &'a [f64],
@@ -71,18 +71,18 @@ impl RetainedVector<'_> {
     }
 }
 
-/// See the module.
+/// The sums. See the module.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Held {
+pub enum ViewSums {
     /// Sums of cells.
     Cells(VectorSums),
     /// A sample, and features.
     Kernel(Box<KernelSums>),
 }
 
-/// What is held, in a snapshot.
+/// The sums of a vector view in a snapshot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum HeldState {
+pub enum ViewSumsState {
     /// Sums of cells.
     Cells {
         /// Events that found no cell.
@@ -94,15 +94,15 @@ pub enum HeldState {
     Kernel(Box<KernelState>),
 }
 
-impl HeldState {
+impl ViewSumsState {
     /// About how many bytes it takes.
     pub fn bytes(&self) -> usize {
         match self {
-            HeldState::Cells { rows, .. } => rows
+            ViewSumsState::Cells { rows, .. } => rows
                 .iter()
                 .map(|(name, sums)| 8 * (name.len() + sums.len()))
                 .sum(),
-            HeldState::Kernel(state) => {
+            ViewSumsState::Kernel(state) => {
                 let sample = state.sample.iter();
                 sample.map(|(.., p)| 12 + 8 * p.len()).sum::<usize>() + 16 * state.waves.len()
             }
@@ -144,42 +144,42 @@ fn whole((high, low): (i64, u64)) -> i128 {
     (i128::from(high) << 64) | i128::from(low)
 }
 
-impl HeldShape {
+impl ViewShape {
     /// Nothing yet; `None` where the shape cannot be kept.
-    pub fn blank(self) -> Option<Held> {
+    pub fn blank(self) -> Option<ViewSums> {
         match self {
-            HeldShape::Cells(shape) => VectorSums::new(shape).map(Held::Cells),
-            HeldShape::Kernel { classes, keeping } => {
+            ViewShape::Cells(shape) => VectorSums::new(shape).map(ViewSums::Cells),
+            ViewShape::Kernel { classes, keeping } => {
                 let sums = KernelSums::new(classes, keeping)?;
-                Some(Held::Kernel(Box::new(sums)))
+                Some(ViewSums::Kernel(Box::new(sums)))
             }
         }
     }
 }
 
-impl Held {
+impl ViewSums {
     /// Adds an event; answers whether it was taken.
-    pub fn observe(&mut self, seen: Seen<'_>) -> bool {
-        let Seen {
+    pub fn observe(&mut self, event: VectorEvent<'_>) -> bool {
+        let VectorEvent {
             entries,
             sum,
             class,
             rank,
             weight,
-        } = seen;
+        } = event;
         match self {
-            Held::Cells(sums) => sums.observe(entries, sum, class, weight),
-            Held::Kernel(sums) => sums.observe(rank, entries, sum, class),
+            ViewSums::Cells(sums) => sums.observe(entries, sum, class, weight),
+            ViewSums::Kernel(sums) => sums.observe(rank, entries, sum, class),
         }
     }
 
-    /// Adds a mature prediction; one of which too little is known, since it came before the view was asked for, is none
-    /// of this view, and left out. Answers whether there was room for it.
+    /// Adds a mature prediction; answers whether there was room for it. A prediction that came before the view was
+    /// configured was not kept whole and is left out.
     pub fn observe_retained(&mut self, vector: RetainedVector<'_>, class: u32) -> bool {
         match (self, vector.whole) {
-            (Held::Cells(sums), _) => sums.observe_ranked(vector.ranked, class, vector.weight),
-            (Held::Kernel(sums), Some(w)) => sums.observe(w.rank, w.row, 1.0, class),
-            (Held::Kernel(_), None) => true,
+            (ViewSums::Cells(sums), _) => sums.observe_ranked(vector.ranked, class, vector.weight),
+            (ViewSums::Kernel(sums), Some(w)) => sums.observe(w.rank, w.row, 1.0, class),
+            (ViewSums::Kernel(_), None) => true,
         }
     }
 
@@ -187,27 +187,28 @@ impl Held {
     /// whether there was room for it.
     pub fn revise(&mut self, vector: RetainedVector<'_>, before: Option<u32>, now: u32) -> bool {
         match (self, vector.whole) {
-            (Held::Cells(sums), _) => sums.revise(vector.ranked, before, now, vector.weight),
-            (Held::Kernel(sums), Some(w)) => sums.revise(w.rank, w.row, before, now),
-            (Held::Kernel(_), None) => true,
+            (ViewSums::Cells(sums), _) => sums.revise(vector.ranked, before, now, vector.weight),
+            (ViewSums::Kernel(sums), Some(w)) => sums.revise(w.rank, w.row, before, now),
+            (ViewSums::Kernel(_), None) => true,
         }
     }
 
-    /// The same as [`Held::merge`] for what is kept: events of cells beyond the cap are refused.
-    pub fn merge_capped(&mut self, other: &Held) {
+    /// [`ViewSums::merge`] for sums that are kept: events of cells beyond the cap are refused.
+    pub fn merge_capped(&mut self, other: &ViewSums) {
         match (self, other) {
-            (Held::Cells(ours), Held::Cells(theirs)) => ours.merge_capped(theirs),
+            (ViewSums::Cells(ours), ViewSums::Cells(theirs)) => ours.merge_capped(theirs),
             (ours, theirs) => ours.merge(theirs),
         }
     }
 
-    /// Adds what other events left, of the same shape.
-    pub fn merge(&mut self, other: &Held) {
+    /// Adds the sums of other events, of the same shape.
+    pub fn merge(&mut self, other: &ViewSums) {
         let merged = match (self, other) {
-            (Held::Cells(ours), Held::Cells(theirs)) => ours.merge(theirs),
-            (Held::Kernel(ours), Held::Kernel(theirs)) => ours.merge(theirs),
+            (ViewSums::Cells(ours), ViewSums::Cells(theirs)) => ours.merge(theirs),
+            (ViewSums::Kernel(ours), ViewSums::Kernel(theirs)) => ours.merge(theirs),
             // Panes of one stream are of one shape.
-            (Held::Cells(_), Held::Kernel(_)) | (Held::Kernel(_), Held::Cells(_)) => Ok(()),
+            (ViewSums::Cells(_), ViewSums::Kernel(_))
+            | (ViewSums::Kernel(_), ViewSums::Cells(_)) => Ok(()),
         };
         // Both count what they cannot add as refused.
         debug_assert_eq!(merged, Ok(()));
@@ -216,91 +217,83 @@ impl Held {
     /// Number of events, without those refused.
     pub fn n(&self) -> u64 {
         match self {
-            Held::Cells(sums) => sums.n(),
-            Held::Kernel(sums) => sums.n(),
+            ViewSums::Cells(sums) => sums.n(),
+            ViewSums::Kernel(sums) => sums.n(),
         }
     }
 
     /// Events that were refused.
     pub fn refused(&self) -> u64 {
         match self {
-            Held::Cells(sums) => sums.refused(),
-            Held::Kernel(sums) => sums.refused(),
-        }
-    }
-
-    /// Events that came too late to be in it.
-    pub fn late(&self) -> u64 {
-        match self {
-            Held::Cells(sums) => sums.late(),
-            Held::Kernel(sums) => sums.late(),
-        }
-    }
-
-    /// Counts events that came too late.
-    pub fn add_late(&mut self, late: u64) {
-        match self {
-            Held::Cells(sums) => sums.add_late(late),
-            Held::Kernel(sums) => sums.add_late(late),
+            ViewSums::Cells(sums) => sums.refused(),
+            ViewSums::Kernel(sums) => sums.refused(),
         }
     }
 
     /// A base pane takes no more events: to be called once, before it is merged with others.
     pub fn close(&mut self) {
         match self {
-            Held::Cells(_) => {}
-            Held::Kernel(sums) => sums.close(),
+            ViewSums::Cells(_) => {}
+            ViewSums::Kernel(sums) => sums.close(),
         }
     }
 
     /// Changes the cap of cells for what is observed from now on; a sample is as large as ever, unless the cap is 0.
     pub fn cap(&mut self, cells_max: usize) {
         match self {
-            Held::Cells(sums) => sums.cap(cells_max),
-            Held::Kernel(sums) => sums.admit(cells_max > 0),
+            ViewSums::Cells(sums) => sums.cap(cells_max),
+            ViewSums::Kernel(sums) => sums.admit(cells_max > 0),
         }
     }
 
     /// Whether any event would be taken.
     pub fn has_room(&self) -> bool {
         match self {
-            Held::Cells(sums) => sums.shape().cells_max > 0,
-            Held::Kernel(sums) => sums.has_room(),
+            ViewSums::Cells(sums) => sums.shape().cells_max > 0,
+            ViewSums::Kernel(sums) => sums.has_room(),
         }
     }
 
-    /// For a snapshot, late events apart.
-    pub fn state(&self) -> HeldState {
+    /// For a snapshot.
+    pub fn state(&self) -> ViewSumsState {
         match self {
-            Held::Cells(sums) => HeldState::Cells {
+            ViewSums::Cells(sums) => ViewSumsState::Cells {
                 refused: sums.refused(),
                 rows: sums.rows(),
             },
-            Held::Kernel(sums) => HeldState::Kernel(Box::new(KernelState::of(sums))),
+            ViewSums::Kernel(sums) => ViewSumsState::Kernel(Box::new(KernelState::of(sums))),
         }
     }
 
-    /// From a state, kept as this is; `None` where it is of another shape.
-    pub fn restored(&self, state: HeldState) -> Option<Held> {
+    /// Sums of the shape of these, from a state; `None` where it is of another shape.
+    pub fn restored(&self, state: ViewSumsState) -> Option<ViewSums> {
         match (self, state) {
-            (Held::Cells(ours), HeldState::Cells { refused, rows }) => {
-                VectorSums::from_rows(ours.shape(), rows, refused).map(Held::Cells)
+            (ViewSums::Cells(ours), ViewSumsState::Cells { refused, rows }) => {
+                VectorSums::from_rows(ours.shape(), rows, refused).map(ViewSums::Cells)
             }
-            (Held::Kernel(ours), HeldState::Kernel(state)) => {
+            (ViewSums::Kernel(ours), ViewSumsState::Kernel(state)) => {
                 let keeping = ours.options();
                 let parts = (state.keeping() == keeping).then(|| state.parts())?;
                 let sums = ours.with_parts(parts)?;
-                Some(Held::Kernel(Box::new(sums)))
+                Some(ViewSums::Kernel(Box::new(sums)))
             }
             _ => None,
+        }
+    }
+
+    /// The mean largest probability of each cell, and its number of events.
+    pub fn tops(&self) -> Vec<(f64, u64)> {
+        match self {
+            ViewSums::Cells(sums) => sums.tops().collect(),
+            ViewSums::Kernel(sums) => sums.tops().collect(),
         }
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         match self {
-            Held::Cells(sums) => sums.bytes(),
-            Held::Kernel(sums) => size_of::<KernelSums>() + sums.bytes(),
+            ViewSums::Cells(sums) => sums.bytes(),
+            ViewSums::Kernel(sums) => size_of::<KernelSums>() + sums.bytes(),
         }
     }
 }

@@ -1,0 +1,197 @@
+//! The open panes of one vector view.
+//!
+//! Accepted events land in open base panes. A pane is sealed when the watermark passes its end, and is then
+//! merged into the windows of the view. Where partitions are counted apart, the sealed panes of each are
+//! merged into an open pane here first.
+//!
+//! Always: what a sealed pane holds depends on the events that were observed before it was sealed, not on
+//! their order. Events that come after that are counted as late in the pane that seals next.
+
+use crate::window::{
+    EmptySums, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision, Unlabelled,
+    VectorEvent, ViewSums,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An open pane.
+#[derive(Debug, Clone)]
+struct OpenPane {
+    sums: ViewSums,
+    /// Late events of the sealed panes that were merged into it.
+    late: u64,
+    unlabelled: Unlabelled,
+}
+
+/// The open panes of a view. See the module.
+#[derive(Debug, Clone)]
+pub struct VectorPanes {
+    /// A pane without events, shared with the windows of the view.
+    blank: Arc<ViewSums>,
+    /// Width of a base pane.
+    pane_ms: i64,
+    open: BTreeMap<i64, OpenPane>,
+    /// Events that came too late since the last pane was sealed.
+    late: u64,
+}
+
+/// The open panes in a snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct VectorPanesState {
+    /// Events that came too late since the last pane was sealed.
+    pub late: u64,
+    /// The panes, oldest first.
+    pub open: Vec<PaneState>,
+}
+
+impl VectorPanes {
+    /// No panes; `blank` is a pane without events.
+    pub fn new(blank: Arc<ViewSums>, pane_ms: i64) -> VectorPanes {
+        VectorPanes {
+            blank,
+            pane_ms,
+            open: BTreeMap::new(),
+            late: 0,
+        }
+    }
+
+    /// Adds an event that is not late; answers whether there was room for it.
+    pub fn observe(&mut self, time_ms: i64, event: VectorEvent<'_>) -> bool {
+        self.pane_at(time_ms).sums.observe(event)
+    }
+
+    /// Adds a mature prediction with its class, if it has one; `implied` where that is not an outcome that
+    /// came. Answers whether there was room for it.
+    pub fn mature(
+        &mut self,
+        time_ms: i64,
+        vector: RetainedVector<'_>,
+        class: Option<u32>,
+        implied: bool,
+    ) -> bool {
+        let pane = self.pane_at(time_ms);
+        if class.is_none() || implied {
+            pane.unlabelled.count(vector.top(), implied);
+        }
+        class.is_none_or(|class| pane.sums.observe_retained(vector, class))
+    }
+
+    /// Takes a late outcome into an open pane; answers whether there was room for it, or `None` where the pane
+    /// of its prediction is not open.
+    pub fn revise(&mut self, r: &Revision<'_>) -> Option<bool> {
+        let pane = self.open.get_mut(&self.start_of(r.time_ms))?;
+        Some(r.apply(&mut pane.sums, &mut pane.unlabelled))
+    }
+
+    /// Counts an event that came too late.
+    pub fn miss(&mut self) {
+        self.late += 1;
+    }
+
+    /// Merges a base pane that another counted into the open pane of its stretch.
+    pub fn merge(&mut self, pane: &Pane) {
+        let Some(sums) = pane.sums.vector() else {
+            return;
+        };
+        let open = self.pane_at(pane.start_ms);
+        open.sums.merge_capped(sums);
+        open.late = open.late.saturating_add(pane.late);
+        open.unlabelled.merge(&pane.unlabelled);
+    }
+
+    /// A pane of this view in its stored form.
+    pub fn unpack(&self, state: PaneState) -> Result<Pane, PackError> {
+        state.restore(&EmptySums::Vector(self.blank.clone()))
+    }
+
+    /// Seals the oldest pane if it begins before `end_ms`.
+    pub fn seal(&mut self, end_ms: i64) -> Option<Pane> {
+        let oldest = self.open.first_entry().filter(|e| *e.key() < end_ms)?;
+        let (start_ms, mut pane) = oldest.remove_entry();
+        pane.sums.close();
+        let late = pane.late.saturating_add(std::mem::take(&mut self.late));
+        Some(self.pane(start_ms, late, pane))
+    }
+
+    fn pane(&self, start_ms: i64, late: u64, pane: OpenPane) -> Pane {
+        Pane {
+            start_ms,
+            end_ms: start_ms + self.pane_ms,
+            late,
+            sums: PaneSums::Vector(Arc::new(pane.sums)),
+            unlabelled: pane.unlabelled,
+        }
+    }
+
+    /// Begin of the oldest open pane.
+    pub fn oldest_ms(&self) -> Option<i64> {
+        self.open.keys().next().copied()
+    }
+
+    /// Changes the cap of cells of panes that open from now on.
+    pub fn cap(&mut self, cells_max: usize) {
+        Arc::make_mut(&mut self.blank).cap(cells_max);
+    }
+
+    /// Whether any event would find room.
+    pub fn has_room(&self) -> bool {
+        self.blank.has_room()
+    }
+
+    /// Number of open panes.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether no pane is open.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// For a snapshot.
+    pub fn state(&self) -> VectorPanesState {
+        let pane = |(start_ms, pane): (&i64, &OpenPane)| {
+            PaneState::from(&self.pane(*start_ms, pane.late, pane.clone()))
+        };
+        VectorPanesState {
+            late: self.late,
+            open: self.open.iter().map(pane).collect(),
+        }
+    }
+
+    /// Puts back a snapshot; an error where it is of another shape.
+    pub fn restore(&mut self, state: VectorPanesState) -> Result<(), PackError> {
+        self.late = state.late;
+        for state in state.open {
+            let pane = self.unpack(state)?;
+            let sums = pane.sums.vector().ok_or(PackError::Corrupt)?.clone();
+            let open = OpenPane {
+                sums,
+                late: pane.late,
+                unlabelled: pane.unlabelled,
+            };
+            self.open.insert(pane.start_ms, open);
+        }
+        Ok(())
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        let pane = |p: &OpenPane| size_of::<OpenPane>() + p.sums.bytes() + p.unlabelled.bytes();
+        self.open.values().map(pane).sum()
+    }
+
+    fn start_of(&self, time_ms: i64) -> i64 {
+        time_ms - time_ms.rem_euclid(self.pane_ms)
+    }
+
+    fn pane_at(&mut self, time_ms: i64) -> &mut OpenPane {
+        let start_ms = self.start_of(time_ms);
+        self.open.entry(start_ms).or_insert_with(|| OpenPane {
+            sums: ViewSums::clone(&self.blank),
+            late: 0,
+            unlabelled: Unlabelled::default(),
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! What a judge does to alerts: of a window at each judgement, and of the stream.
+
+use super::{Change, Detector, DetectorStep, Evidence, Judge, JudgeOptions, Numbers, Step};
+use super::{Undecided, Verdict};
+use crate::alert::{Condition, Holds};
+use crate::judge::alarm;
+use crate::judge::sentence::{alert_sentence, verdict_sentence};
+use crate::window::{Packed, Total};
+
+/// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
+pub(super) struct Before<'p> {
+    pub(super) detector: Box<Detector>,
+    pub(super) pane: &'p Packed,
+    pub(super) span_ms: (i64, i64),
+}
+
+impl Before<'_> {
+    fn step(&self) -> DetectorStep {
+        DetectorStep {
+            before: self.detector.state(),
+            share: self.detector.share(),
+            pane: self.pane.clone(),
+            span_ms: self.span_ms,
+        }
+    }
+}
+
+impl Judge {
+    /// No event came for too long: all windows become undecided and their values are withdrawn.
+    pub fn withdraw(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        for index in 0..self.alerts.len() {
+            let verdict = Verdict::Undecided(Undecided::Stale);
+            self.publish(index, now_ms, verdict, None, options, changes);
+        }
+        self.step_alert(now_ms, Condition::Unknown, options, None, changes);
+    }
+
+    /// The stream is let go: an alert that fires ends.
+    pub fn leave(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+        let at_once = JudgeOptions {
+            keep_firing_ms: 0,
+            ..options.clone()
+        };
+        self.step_alert(now_ms, Condition::Unknown, &at_once, None, changes);
+    }
+
+    /// Steps the alert of the stream.
+    pub(super) fn step_alert(
+        &mut self,
+        at_ms: i64,
+        condition: Condition,
+        options: &JudgeOptions,
+        before: Option<Before<'_>>,
+        changes: &mut Vec<Change>,
+    ) {
+        let from = self.report.alert;
+        let to = from.step(condition, at_ms, &options.holds());
+        self.report.alert = to;
+        if from.state == to.state && from.severity == to.severity {
+            return;
+        }
+        self.report_detector();
+        let sums = self.report.windows.iter().enumerate().map(|(i, w)| {
+            let now = w.numbers.is_some() && w.evaluated_at_ms == at_ms;
+            let total = now.then(|| self.windows.total(i, w.end_ms).ok());
+            total.flatten().map(Total::pack)
+        });
+        let evidence = Evidence {
+            from,
+            condition,
+            sums: sums.collect(),
+            report: self.report.clone(),
+            options: options.clone(),
+            grid: self.grid,
+            step: before.map(|b| b.step()),
+        };
+        let speaker = alarm::speaker(&self.report).and_then(|i| self.report.windows.get(i));
+        changes.push(Change {
+            stream: self.report.id.clone(),
+            window: speaker.map(|w| w.window.clone()).unwrap_or_default(),
+            at_ms,
+            step: Step::Stream { from, to },
+            sentence: alarm::sentence(&self.report.id, &from, &to),
+            facts: alarm::facts(&self.report, to, Some(Box::new(evidence))),
+        });
+    }
+
+    /// Puts a verdict into the report and steps the alert of its window.
+    pub(super) fn publish(
+        &mut self,
+        index: usize,
+        at_ms: i64,
+        verdict: Verdict,
+        numbers: Option<Numbers>,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        // Flaps are damped in the alert of the stream, which notifications are sent for.
+        let holds = Holds {
+            flap_within_ms: 0,
+            ..options.holds()
+        };
+        let before = self.alerts[index];
+        let alert = before.step(verdict.condition(), at_ms, &holds);
+        self.alerts[index] = alert;
+        let report = &mut self.report.windows[index];
+        let from = std::mem::replace(&mut report.verdict, verdict);
+        report.numbers = numbers;
+        report.family = None;
+        report.alert = alert.state;
+        report.alert_since_ms = alert.since_ms;
+        let mut tell = |step, sentence| {
+            changes.push(Change {
+                stream: self.report.id.clone(),
+                window: report.window.clone(),
+                at_ms,
+                step,
+                sentence,
+                facts: None,
+            });
+        };
+        if from != verdict {
+            let sentence = verdict_sentence(&self.report.id, report, from);
+            tell(Step::Verdict { from, to: verdict }, sentence);
+        }
+        if before.state != alert.state {
+            let (from, to) = (before.state, alert.state);
+            let sentence = alert_sentence(&self.report.id, report, from);
+            tell(Step::Alert { from, to }, sentence);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! An evaluation as JSON, the same for `trueline evaluate --json` and the HTTP API.
+//!
+//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change. The
+//! rest says more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
+//! squared, everything else is on the scale of probabilities. What is undefined is null.
+
+use crate::judge::Numbers;
+use crate::stats::evaluation::{
+    Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
+    Sharing, WITHHELD, Weights,
+};
+use serde_json::{Map, Value, json};
+
+/// The whole evaluation.
+pub fn json(e: &Evaluation) -> Value {
+    let mut all = contract(e);
+    all.append(&mut further(e));
+    Value::Object(all)
+}
+
+/// The keys that scripts rely on.
+fn contract(e: &Evaluation) -> Map<String, Value> {
+    object([
+        ("n", json!(e.n)),
+        ("ece_l1", json!(e.ece_l1)),
+        ("tcal", tcal(e)),
+        ("interval", interval(&e.interval)),
+        (
+            "discrete",
+            e.discrete.as_ref().map_or(Value::Null, discrete),
+        ),
+        ("reject", json!(e.reject)),
+        ("brier", json!(e.brier.score)),
+        ("log_loss", json!(e.log_loss)),
+        ("spiegelhalter_z", json!(e.spiegelhalter.map(|s| s.z))),
+        ("cox_score", json!(e.cox.map(|c| c.score))),
+    ])
+}
+
+fn further(e: &Evaluation) -> Map<String, Value> {
+    let brier = json!({
+        "score": e.brier.score,
+        "reliability": e.brier.reliability,
+        "resolution": e.brier.resolution,
+        "uncertainty": e.brier.uncertainty,
+    });
+    let in_the_large = json!({
+        "mean_residual": e.in_the_large.mean_residual,
+        "z": e.in_the_large.z,
+        "p_value": e.in_the_large.p_value,
+    });
+    let cox = e.cox.map(|c| {
+        json!({
+            "score": c.score,
+            "p_value": c.p_value,
+            "intercept": c.fit.map(|f| f.intercept),
+            "slope": c.fit.map(|f| f.slope),
+        })
+    });
+    let tolerance = json!({
+        "tolerance": e.tolerance.tolerance,
+        "exceeded": e.tolerance.exceeded,
+        "theorem_exceeded": e.tolerance.theorem_exceeded,
+    });
+    object([
+        ("positives", json!(e.positives)),
+        ("mean_score", json!(e.mean_score)),
+        ("event_rate", json!(e.event_rate)),
+        ("direction", json!(e.direction.as_str())),
+        ("direction_words", json!(e.direction.words())),
+        ("tolerance", tolerance),
+        ("detectable_ece_l2", json!(e.detectable_ece_l2)),
+        (
+            "mce",
+            json!(e.mce.map(|m| json!({"value": m.value, "n": m.n}))),
+        ),
+        ("brier_decomposition", brier),
+        ("in_the_large", in_the_large),
+        (
+            "spiegelhalter",
+            json!(
+                e.spiegelhalter
+                    .map(|s| json!({"z": s.z, "p_value": s.p_value}))
+            ),
+        ),
+        ("cox", json!(cox)),
+        ("ks", path(&e.ks)),
+        ("kuiper", path(&e.kuiper)),
+        ("reliability", reliability(&e.reliability)),
+        (
+            "distances",
+            (e.distances.as_ref()).map_or(Value::Null, |d| super::distances::json(d, e.n)),
+        ),
+        ("sampling", e.sampled.as_ref().map_or(Value::Null, sampled)),
+        ("weights", e.weights.as_ref().map_or(Value::Null, weights)),
+    ])
+}
+
+fn tcal(e: &Evaluation) -> Value {
+    let (t, o) = (&e.tcal, &e.tcal_options);
+    let (critical, replicates) = match o.critical {
+        Critical::Theorem => ("theorem", None),
+        Critical::MonteCarlo { replicates } => ("monte_carlo", Some(replicates)),
+        Critical::Moments => ("moments", None),
+    };
+    let sharing = match o.sharing {
+        Sharing::Bonferroni => "bonferroni",
+        Sharing::Joint => "joint",
+    };
+    let method = match (o.critical, o.sharing) {
+        (Critical::MonteCarlo { .. }, Sharing::Bonferroni) => "paper".to_owned(),
+        (Critical::Moments, Sharing::Joint) => "default".to_owned(),
+        _ => format!("{critical}_{sharing}"),
+    };
+    json!({
+        "method": method,
+        "reject": t.reject,
+        "p_value": t.p_value,
+        "scales": t.scales,
+        "levels": t.levels.iter().map(level).collect::<Vec<_>>(),
+        "rejecting_level": t.rejecting_level,
+        "borderline": t.borderline,
+        "alpha": o.alpha,
+        "critical": critical,
+        "replicates": replicates,
+        "sharing": sharing,
+        "seed": o.seed,
+    })
+}
+
+fn weights(w: &Weights) -> Value {
+    let why = WITHHELD.map(|(what, why)| (what.to_owned(), json!(why)));
+    json!({
+        "sum": w.sum,
+        "effective_n": w.effective,
+        "withheld": Map::from_iter(why),
+    })
+}
+
+fn sampled(s: &Sampled) -> Value {
+    json!({
+        "negatives_kept": s.sampling.kept(),
+        "negatives_trained": s.sampling.trained(),
+        "odds_factor": s.sampling.factor(),
+        "whole_event_rate": s.whole_event_rate,
+    })
+}
+
+fn level(l: &LevelResult) -> Value {
+    json!({
+        "cells": l.cells,
+        "plug_in": l.plug_in,
+        "debiased": l.debiased,
+        "p_value": l.p_value,
+        "null_sd": l.null_sd,
+        "reject": l.reject,
+        "worst_cell": l.worst_cell,
+    })
+}
+
+fn interval(i: &Interval) -> Value {
+    json!({
+        "cells": i.cells,
+        "confidence": i.confidence,
+        "estimate_squared": i.estimate_squared,
+        "sigma1_squared": i.sigma1_squared,
+        "lower": i.lower,
+        "upper": i.upper,
+        "contains_zero": i.contains_zero,
+        "median_count": i.median_count,
+    })
+}
+
+fn discrete(d: &DiscreteTest) -> Value {
+    json!({
+        "distinct": d.distinct,
+        "reject": d.reject,
+        "p_value": d.p_value,
+        "worst_score": d.worst_score,
+    })
+}
+
+fn path(p: &Path) -> Value {
+    json!({"statistic": p.statistic, "p_value": p.p_value})
+}
+
+/// Cells of the reliability diagram.
+pub fn reliability<'a>(cells: impl IntoIterator<Item = &'a ReliabilityCell>) -> Value {
+    let cell = |c: &ReliabilityCell| {
+        json!({
+            "low": c.low,
+            "high": c.high,
+            "n": c.n,
+            "mean_score": c.mean_score,
+            "event_rate": c.event_rate,
+            "rate_low": c.rate_low,
+            "rate_high": c.rate_high,
+            "null_low": c.null_low,
+            "null_high": c.null_high,
+        })
+    };
+    cells.into_iter().map(cell).collect()
+}
+
+/// The numbers of a window, by the kind of its view.
+pub fn numbers_json(numbers: &Numbers) -> Value {
+    match numbers {
+        Numbers::Scores(e) => json(e),
+        Numbers::Cells(e) => super::vectors::json(e),
+        Numbers::Kernel(e) => super::kernel::window_json(e),
+    }
+}
+
+fn object<const N: usize>(entries: [(&str, Value); N]) -> Map<String, Value> {
+    entries
+        .into_iter()
+        .map(|(k, v)| (k.to_owned(), v))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::evaluation::{Options, evaluate_scores};
+
+    #[test]
+    fn the_report_has_every_key_of_the_contract_and_null_for_the_undefined() {
+        let sample = [(0.5, true), (0.5, false), (0.5, true)];
+        let report = evaluate_scores(&sample, &Options::default()).map(|e| json(&e));
+        let report = report.unwrap_or_default();
+        for key in [
+            "n",
+            "ece_l1",
+            "tcal",
+            "interval",
+            "discrete",
+            "reject",
+            "brier",
+            "log_loss",
+            "spiegelhalter_z",
+            "cox_score",
+        ] {
+            assert!(report.get(key).is_some(), "{key} is missing");
+        }
+        for key in ["method", "reject", "p_value", "scales", "levels"] {
+            assert!(report["tcal"].get(key).is_some(), "tcal.{key} is missing");
+        }
+        assert_eq!(report["n"], 3);
+        assert_eq!(report["spiegelhalter_z"], Value::Null);
+        assert_eq!(report["tcal"]["method"], "default");
+    }
+}

@@ -1,0 +1,26 @@
+//! Floor 3: what the core has found, as JSON, as text and as records.
+//!
+//! The core returns numbers. This room turns them into what programs and people read, the same for the
+//! command line, the HTTP interface and notifications. It imports the core alone.
+//!
+//! | file | shows |
+//! |---|---|
+//! | [`evaluation`], [`text`] | an evaluation of scores, as JSON and as text |
+//! | [`vectors`], [`kernel`] | evaluations of vectors |
+//! | [`distances`], [`intervals`], [`offline`] | what `trueline evaluate` computes besides |
+//! | [`detector`], [`comparison`], [`recalibration`] | the other outputs of a stream |
+//! | [`record`] | a change of an alert that can be recomputed |
+//! | [`table`] | reports as aligned lines |
+
+pub mod comparison;
+pub mod detector;
+pub mod distances;
+pub mod evaluation;
+pub mod intervals;
+pub mod kernel;
+pub mod offline;
+pub mod recalibration;
+pub mod record;
+pub mod table;
+pub mod text;
+pub mod vectors;

@@ -1,0 +1,320 @@
+//! Sealed sums of a stretch of event time, and what late outcomes change in them.
+//!
+//! A pane holds one of two kinds of sums: scores, packed ([`Packed`]), or vectors ([`ViewSums`]). Both add
+//! up exactly and in any order, so windows treat them alike. Cloning a pane shares its sums; a pane that
+//! several windows hold is copied when one of them changes it.
+
+use super::pack::{PackError, Packed};
+use super::unlabelled::Unlabelled;
+use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
+use crate::stats::algebra::{Merge, Retract};
+use crate::stats::axis::Grid;
+use crate::stats::sums::Sums;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The sums of a pane. `S` is the form of those of scores.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PaneSums<S = Packed> {
+    /// Of single scores.
+    Scores(S),
+    /// Of vectors.
+    Vector(Arc<ViewSums>),
+}
+
+/// The sums of a whole window, unpacked.
+pub type Total = PaneSums<Sums>;
+
+/// Sums of no events: says of which kind the panes of a stream are.
+pub type EmptySums = PaneSums<Grid>;
+
+impl<S> PaneSums<S> {
+    /// Those of scores.
+    pub fn scores(&self) -> Option<&S> {
+        match self {
+            PaneSums::Scores(sums) => Some(sums),
+            PaneSums::Vector(_) => None,
+        }
+    }
+
+    /// Those of vectors.
+    pub fn vector(&self) -> Option<&ViewSums> {
+        match self {
+            PaneSums::Scores(_) => None,
+            PaneSums::Vector(sums) => Some(sums),
+        }
+    }
+
+    /// Events that found no room. Sums of scores have room for all.
+    pub fn refused(&self) -> u64 {
+        self.vector().map_or(0, ViewSums::refused)
+    }
+}
+
+impl PaneSums {
+    /// Number of events, without those refused.
+    pub fn n(&self) -> u64 {
+        match self {
+            PaneSums::Scores(packed) => packed.n(),
+            PaneSums::Vector(sums) => sums.n(),
+        }
+    }
+
+    /// Adds the sums of other events. Vectors of cells beyond the cap are refused.
+    fn merge(&mut self, other: &PaneSums, empty: &EmptySums) -> Result<(), PackError> {
+        match (self, other, empty) {
+            (PaneSums::Scores(ours), PaneSums::Scores(theirs), PaneSums::Scores(grid)) => {
+                let mut sums = ours.unpack(*grid)?;
+                theirs.merge_into(&mut sums)?;
+                *ours = Packed::new(&sums);
+                Ok(())
+            }
+            (PaneSums::Vector(ours), PaneSums::Vector(theirs), _) => {
+                Arc::make_mut(ours).merge_capped(theirs);
+                Ok(())
+            }
+            // The panes of one stream are of one kind.
+            _ => Err(PackError::Corrupt),
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        match self {
+            PaneSums::Scores(packed) => packed.bytes(),
+            PaneSums::Vector(sums) => size_of::<ViewSums>() + sums.bytes(),
+        }
+    }
+}
+
+impl Total {
+    /// Adds the sums of a pane. After an error the total is unusable.
+    pub(super) fn add(&mut self, pane: &PaneSums) -> Result<(), PackError> {
+        match (self, pane) {
+            (PaneSums::Scores(sums), PaneSums::Scores(packed)) => packed.merge_into(sums),
+            (PaneSums::Vector(sums), PaneSums::Vector(pane)) => {
+                Arc::make_mut(sums).merge(pane);
+                Ok(())
+            }
+            _ => Err(PackError::Corrupt),
+        }
+    }
+
+    /// The sums as a pane keeps them.
+    pub fn pack(self) -> PaneSums {
+        match self {
+            PaneSums::Scores(sums) => PaneSums::Scores(Packed::new(&sums)),
+            PaneSums::Vector(sums) => PaneSums::Vector(sums),
+        }
+    }
+}
+
+impl EmptySums {
+    /// The total of no panes.
+    pub(super) fn total(&self) -> Total {
+        match self {
+            PaneSums::Scores(grid) => PaneSums::Scores(Sums::new(*grid)),
+            PaneSums::Vector(blank) => PaneSums::Vector(blank.clone()),
+        }
+    }
+
+    /// A pane of another owner, as far as there is room for it here.
+    pub(super) fn admit(&self, pane: &Pane) -> Result<Pane, PackError> {
+        let mut admitted = pane.clone();
+        if let PaneSums::Vector(blank) = self {
+            admitted.sums = PaneSums::Vector(blank.clone());
+            admitted.sums.merge(&pane.sums, self)?;
+        }
+        Ok(admitted)
+    }
+}
+
+/// Sealed sums of a stretch of event time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pane {
+    /// Begin.
+    pub start_ms: i64,
+    /// End, exclusive.
+    pub end_ms: i64,
+    /// Events that came too late between the sealing of the pane before and of this one.
+    pub late: u64,
+    /// The sums.
+    pub sums: PaneSums,
+    /// Predictions whose outcome never came: by score, those of vectors by their largest probability.
+    pub unlabelled: Unlabelled,
+}
+
+/// What late outcomes change in a sealed pane of scores: the same events leave and come back with other
+/// outcomes, or come for the first time.
+#[derive(Debug, Clone)]
+pub struct Correction {
+    /// Begin of the base pane.
+    pub start_ms: i64,
+    /// What is taken out.
+    pub minus: Sums,
+    /// What is put in.
+    pub plus: Sums,
+    /// Scores whose outcome has come, and whether one had been implied.
+    pub labelled: Vec<(f64, bool)>,
+}
+
+/// A late outcome of a vector that was counted, or left out because it had no outcome.
+#[derive(Debug, Clone, Copy)]
+pub struct Revision<'a> {
+    /// Event time of the prediction.
+    pub time_ms: i64,
+    /// Its vector.
+    pub vector: RetainedVector<'a>,
+    /// The class it was counted with.
+    pub before: Option<u32>,
+    /// Whether that one was implied.
+    pub implied: bool,
+    /// The class that happened.
+    pub now: u32,
+}
+
+impl Pane {
+    /// Whether a moment lies in it.
+    pub(super) fn holds(&self, time_ms: i64) -> bool {
+        (self.start_ms..self.end_ms).contains(&time_ms)
+    }
+
+    /// Adds another pane; the stretch then holds both.
+    pub(super) fn merge(&mut self, other: &Pane, empty: &EmptySums) -> Result<(), PackError> {
+        self.sums.merge(&other.sums, empty)?;
+        self.unlabelled.merge(&other.unlabelled);
+        self.start_ms = self.start_ms.min(other.start_ms);
+        self.end_ms = self.end_ms.max(other.end_ms);
+        self.late = self.late.saturating_add(other.late);
+        Ok(())
+    }
+
+    pub(super) fn correct(&mut self, c: &Correction, grid: Grid) -> Result<(), PackError> {
+        let PaneSums::Scores(packed) = &mut self.sums else {
+            return Err(PackError::Corrupt);
+        };
+        let mut sums = packed.unpack(grid)?;
+        c.apply(&mut sums)?;
+        *packed = Packed::new(&sums);
+        c.uncount(&mut self.unlabelled);
+        Ok(())
+    }
+
+    /// Takes a late outcome; answers whether there was room for it.
+    pub(super) fn revise(&mut self, r: &Revision<'_>) -> bool {
+        match &mut self.sums {
+            PaneSums::Scores(_) => false,
+            PaneSums::Vector(sums) => r.apply(Arc::make_mut(sums), &mut self.unlabelled),
+        }
+    }
+
+    /// Heap bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        size_of::<Pane>() + self.sums.bytes() + self.unlabelled.bytes()
+    }
+}
+
+impl Correction {
+    /// Changes the sums of the pane.
+    pub fn apply(&self, sums: &mut Sums) -> Result<(), PackError> {
+        // What was never there cannot be taken out; the pane is then another's.
+        // It is put in first: an event that changed twice is in both.
+        sums.merge(&self.plus).map_err(|_| PackError::Corrupt)?;
+        sums.retract(&self.minus).map_err(|_| PackError::Corrupt)
+    }
+
+    /// Takes those whose outcome has come from those that had none.
+    pub fn uncount(&self, unlabelled: &mut Unlabelled) {
+        for &(z, implied) in &self.labelled {
+            unlabelled.uncount(z, implied);
+        }
+    }
+}
+
+impl Revision<'_> {
+    /// Changes what a pane holds; answers whether there was room for it.
+    pub fn apply(&self, sums: &mut ViewSums, unlabelled: &mut Unlabelled) -> bool {
+        if self.before.is_none() || self.implied {
+            unlabelled.uncount(self.vector.top(), self.implied);
+        }
+        sums.revise(self.vector, self.before, self.now)
+    }
+}
+
+/// A pane in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PaneState {
+    /// Begin.
+    pub start_ms: i64,
+    /// End, exclusive.
+    pub end_ms: i64,
+    /// Late events that go with it.
+    pub late: u64,
+    /// Its sums.
+    pub sums: SumsState,
+    /// Predictions whose outcome never came.
+    pub unlabelled: Unlabelled,
+}
+
+/// The sums of a pane in a snapshot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum SumsState {
+    /// Packed sums of scores.
+    Scores(#[serde(with = "super::hex")] Vec<u8>),
+    /// Sums of vectors.
+    Vector(ViewSumsState),
+}
+
+impl From<&PaneSums> for SumsState {
+    fn from(sums: &PaneSums) -> SumsState {
+        match sums {
+            PaneSums::Scores(packed) => SumsState::Scores(packed.as_bytes().to_vec()),
+            PaneSums::Vector(sums) => SumsState::Vector(sums.state()),
+        }
+    }
+}
+
+impl From<&Pane> for PaneState {
+    fn from(p: &Pane) -> PaneState {
+        PaneState {
+            start_ms: p.start_ms,
+            end_ms: p.end_ms,
+            late: p.late,
+            sums: SumsState::from(&p.sums),
+            unlabelled: p.unlabelled.clone(),
+        }
+    }
+}
+
+impl PaneState {
+    /// The pane; an error where it is not of the kind and shape of `empty`.
+    pub fn restore(self, empty: &EmptySums) -> Result<Pane, PackError> {
+        let sums = match (self.sums, empty) {
+            (SumsState::Scores(bytes), PaneSums::Scores(grid)) => {
+                let packed = Packed::from_bytes(&bytes)?;
+                packed.unpack(*grid)?;
+                PaneSums::Scores(packed)
+            }
+            (SumsState::Vector(state), PaneSums::Vector(blank)) => {
+                let sums = blank.restored(state).ok_or(PackError::Corrupt)?;
+                PaneSums::Vector(Arc::new(sums))
+            }
+            _ => return Err(PackError::Corrupt),
+        };
+        Ok(Pane {
+            start_ms: self.start_ms,
+            end_ms: self.end_ms,
+            late: self.late,
+            sums,
+            unlabelled: self.unlabelled,
+        })
+    }
+
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        match &self.sums {
+            SumsState::Scores(bytes) => bytes.len(),
+            SumsState::Vector(state) => state.bytes(),
+        }
+    }
+}
