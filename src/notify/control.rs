@@ -2,7 +2,7 @@
 
 use super::dispatch::Dispatcher;
 use super::journal::{AlertJournal, Entry, lock};
-use crate::alert::{Ack, Silences, BookError, Matcher, Silence};
+use crate::alert::{Ack, Silences, SilenceError, Matcher, Silence};
 use std::sync::Arc;
 
 /// Changes silences and acknowledgements. Each change is on disk when its call returns.
@@ -25,7 +25,7 @@ impl AlertControl {
     ) -> Result<Silence, String> {
         let mut journal = lock(&self.0.journal);
         let draft = journal.state().book.draft(matchers, span_ms, by, note);
-        let silence = draft.map_err(|e: BookError| e.to_string())?;
+        let silence = draft.map_err(|e: SilenceError| e.to_string())?;
         self.append(&mut journal, &Entry::Silenced(silence.clone()))?;
         Ok(silence)
     }

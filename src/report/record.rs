@@ -102,7 +102,7 @@ impl VectorWindow {
             let ViewSumsState::Kernel(kernel) = &state else {
                 return None;
             };
-            let keeping = kernel.options();
+            let keeping = kernel.keeping();
             let blank = ViewShape::Kernel { classes, keeping }.blank()?;
             return blank.restored(state);
         };
