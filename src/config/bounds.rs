@@ -1,42 +1,45 @@
-//! What a configuration can cost in memory, worked out before it is run.
+//! The memory bound of a configuration, computed before it runs.
 //!
-//! A stream keeps, of each window by time, one sealed and packed pane a slide; of a window by count the
-//! panes that hold its events; and unpacked panes that are still open. With m = 2^level cells, all
-//! occupied:
+//! A stream keeps one sealed and packed pane per slide of each window by time, the panes with the
+//! events of each window by count, and unpacked open panes. With m = 2^level cells, all occupied:
 //!
 //! ```text
 //! windows by time    Σ (width / slide + 1) · m · 16 B       packed
-//! windows by count   Σ last · 80 B                          at worst each event a pane of its own
-//! recalibration            16 KiB a window                       maps of two fits, where miscalibrated
-//! open panes         (lateness / pane + 2) · m · 48 B       one a partition's clock can be in
+//! windows by count   Σ last · 80 B                          worst case: each event in its own pane
+//! recalibration      16 KiB per window                      maps of two fits, if miscalibrated
+//! open panes         (lateness / pane + 2) · m · 48 B       one per clock of a partition
 //! ```
 //!
-//! A pane of a vector view keeps at most so many cells as `vector_cells_max` says, or its view has; each takes up to
-//! 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes for k coordinates, where events are weighted with 16·(2 + 4k + k² + k(k+1)/2) + 112 for the
-//! second. Its windows by time hold panes of a slide as above, those by count at most 64 panes, and
-//! of each window there is one a version, for at most `vector_versions_max` versions. A pane of a kernel view keeps, of each event of its
-//! sample, 8 bytes a class and 64 around them, and 32 a class for each random feature.
+//! A pane of a vector view has at most `vector_cells_max` cells, or as many as its view has. With k
+//! coordinates each takes up to 2·(72 + 4k) + 8·(2 + 2k + k² + k(k+1)/2) bytes; for weighted events
+//! the second term is 16·(2 + 4k + k² + k(k+1)/2) + 112. Its windows by time keep panes per slide
+//! as above, those by count at most 64 panes, once per version, for at most `vector_versions_max`
+//! versions. A pane of a kernel view
+//! keeps, for each event of its sample, 8 bytes per class plus 64, and 32 bytes per class for each
+//! random feature.
 //!
-//! A detector takes 32 kB a stream, and its bets 496 B a cell, up to 4096 cells, once for each model.
+//! A detector takes 32 kB per stream. Its bets take 496 B per cell, up to 4096 cells, once per
+//! model.
 //!
-//! Where outcomes come apart, each of `pending_max` predictions takes [`PENDING_BYTES`] and as much for each
-//! view of single scores above one, [`COORDINATE_BYTES`] for each of the largest probabilities that its vector views
-//! need, k for `top_k:k` and all for `full`, of several views those of the one that needs most, and for two thirds of all and one more
-//! where `kernel` keeps them whole; and each of as many outcomes that wait for theirs [`WAITING_BYTES`]; what happened
-//! since the last snapshot waits for its journal beside that. Where that is more than `pending_memory`,
-//! predictions take that much, what spilling itself takes, and two bytes each for those that spilled; on disk
-//! these take what was measured at the worst while tables are merged.
+//! With separate outcomes, each of `pending_max` predictions takes [`PENDING_BYTES`], and as much
+//! again for each further view of single scores. It also takes [`COORDINATE_BYTES`] for each of the
+//! largest probabilities that its vector views need: k for `top_k:k`, all for `full`, the maximum
+//! of several views, and one more than two thirds of all if `kernel` keeps them whole. Each of as
+//! many waiting outcomes takes [`WAITING_BYTES`]. Changes since the last snapshot wait for its
+//! journal in addition. If that exceeds `pending_memory`, predictions take `pending_memory`, the
+//! memory of spilling itself, and two bytes for each spilled prediction. On disk these take the
+//! measured worst case during a merge of tables.
 //!
-//! Where versions are compared, each of `rows_max` observations that are kept takes [`ROW_BYTES`], and each of
-//! 1000 comparisons 5 kB.
+//! With comparisons of versions, each of `rows_max` retained observations takes [`ROW_BYTES`], and
+//! each of 1000 comparisons 5 kB.
 //!
-//! Where events are weighted, a cell takes 600 bytes open and 288 packed.
+//! For weighted events a cell takes 600 bytes open and 288 packed.
 //!
-//! 16 bytes is above what a packed cell was measured to take (5 to 11 bytes, see the window floor); 48
-//! is the size of an unpacked one where a sixteenth of the cells have more than 2¹⁵ events each, and above that
-//! of others, 32. The bound holds while the partitions of a topic move in step; one
-//! that lags by more than a pane keeps further panes open, up to `open_panes_max`. A stream whose scores
-//! touch few cells costs as much less.
+//! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window floor). 48
+//! bytes are the size of an unpacked one if a sixteenth of the cells have more than 2¹⁵ events
+//! each; the others take 32 bytes. The bound holds while the partitions of a topic advance together.
+//! A partition that lags by more than a pane keeps further panes open, up to `open_panes_max`. A
+//! stream whose scores touch few cells costs proportionally less.
 
 use crate::collect::join::{JoinPlan, full_vector};
 use crate::decode::Format;
@@ -52,55 +55,53 @@ use crate::window::ring::COUNT_PANES_MAX;
 
 use super::Config;
 
-/// A packed cell at most, with room above what was measured.
+/// Largest packed cell, with a margin above the measured size.
 const PACKED_CELL_BYTES: u64 = 16;
 /// An unpacked cell: six integers of eight bytes, or four while it has few events.
 const OPEN_CELL_BYTES: u64 = 48;
 /// An open cell of weighted events: 256 bytes in a tree that is at least half full.
 const WEIGHTED_OPEN_CELL_BYTES: u64 = 600;
-/// A packed one: 18 numbers, in variable bytes at most 282.
+/// A packed cell of weighted events: 18 numbers of variable length, at most 282 bytes.
 const WEIGHTED_PACKED_CELL_BYTES: u64 = 288;
-/// An event of a window by count that is alone in its pane: a packed cell and the pane around it.
+/// An event of a window by count alone in its pane: a packed cell and its pane.
 const LONE_EVENT_BYTES: u64 = 80;
-/// What would mend a window: the isotonic maps of two fits, with all that is said of them.
+/// Recalibration of a window: the isotonic maps of two fits, with their reports.
 const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
-/// Names, reports and bookkeeping of a stream, and the events that wait before its open panes' cells.
+/// Names, reports and bookkeeping of a stream, and the batch of events before its open cells.
 const STREAM_BYTES: u64 = 16 * 1024;
 
-/// A prediction that is held, with one view: a row, its score, its place in the index, with the room that
-/// these grow into.
+/// A retained prediction with one view: a row, its score and its index entry, with room for growth.
 pub const PENDING_BYTES: u64 = 80;
-/// One of the largest probabilities of a prediction that is held, with its class, or three halves of one: 12 bytes, with the room that the
-/// columns grow into, twice over while they are copied.
+/// One of the largest probabilities of a retained prediction, with its class, or three halves of
+/// one: 12 bytes, with room for growth, twice while the columns are copied.
 pub const COORDINATE_BYTES: u64 = 32;
-/// An outcome that waits: in a hash table that may be half empty, and in a queue by time.
+/// A waiting outcome: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
-/// An observation that is kept for other versions: 40 bytes in a list that may be
-/// half empty, and as much as half of them again while it is sorted.
+/// An observation retained for other versions: 40 bytes in a list that may be half empty, and half
+/// as much again while it is sorted.
 pub const ROW_BYTES: u64 = 128;
 /// A comparison of two versions.
 const COMPARISON_BYTES: u64 = 5 * 1024;
-/// What spilling takes in memory besides what is allowed to stay there: batches on their way, blocks and
-/// filters that were read, tables being merged.
+/// Memory of spilling itself: batches in flight, cached blocks and filters, tables being merged.
 const SPILLING_BYTES: u64 = 256 << 20;
-/// Bits in memory of a prediction that has spilled: whether it is still there, and its place in a filter.
+/// Bits in memory of a spilled prediction: whether it still exists, and its filter entry.
 const SPILLED_HERE_BITS: u64 = 16;
-/// Bytes on disk of a prediction that has spilled, with one view, while tables are merged.
+/// Bytes on disk of a spilled prediction with one view, while tables are merged.
 const SPILLED_BYTES: u64 = 400;
-/// And for each view more.
+/// Bytes on disk for each further view.
 const SPILLED_VIEW_BYTES: u64 = 72;
-/// Records of a source that may wait for their schemas before no more is read for it, bytes.
+/// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 32 * 1024;
 
-/// A notice: its numbers, and names and links of usual length.
+/// A notification: its numbers, and names and links of usual length.
 const NOTICE_BYTES: u64 = 1024;
 
 /// The bound, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryBound {
-    /// The dearest stream, bytes.
+    /// The most expensive stream, bytes.
     pub stream_bytes: u64,
     /// Most streams.
     pub streams_max: u64,
@@ -108,11 +109,11 @@ pub struct MemoryBound {
     pub vector_bytes: u64,
     /// Bets of the detectors, one table for each model, bytes.
     pub bets_bytes: u64,
-    /// Predictions and outcomes that wait for each other, and versions that do, bytes.
+    /// Predictions and outcomes that wait for each other, and observations of versions, bytes.
     pub pending_bytes: u64,
-    /// What spills to disk of predictions, bytes.
+    /// Spilled predictions on disk, bytes.
     pub spill_bytes: u64,
-    /// Fetched records that wait, for their turn or for their schemas, and notices that wait for sinks, bytes.
+    /// Fetched records that wait, and notifications in queues, bytes.
     pub queue_bytes: u64,
 }
 
@@ -147,13 +148,14 @@ impl MemoryBound {
             .saturating_add(self.vector_bytes)
     }
 
-    /// All of it, bytes.
+    /// The sum, bytes.
     pub fn total(&self) -> u64 {
         self.state().saturating_add(self.queue_bytes)
     }
 }
 
-/// The vector views of as many versions of the dearest model as have cells, and what streams take without.
+/// The vector views of as many versions of the dearest model as have cells, and what streams take
+/// without.
 fn vector_bytes(config: &Config) -> u64 {
     let caps = &config.plan.caps;
     let each = config.plan.models.iter();
@@ -207,7 +209,7 @@ fn bets_bytes(config: &Config) -> u64 {
     watched.map(|m| Odds::bytes_of(m.grid) as u64).sum()
 }
 
-/// What may wait in all joins, in memory.
+/// Memory of all joins.
 fn pending_bytes(config: &Config) -> u64 {
     let held = |j: &JoinPlan| {
         let most = (j.pending_max as u64).saturating_mul(held_bytes(config));
@@ -228,7 +230,7 @@ fn pending_bytes(config: &Config) -> u64 {
     all.fold(0, u64::saturating_add)
 }
 
-/// What may be on disk of them.
+/// Disk space of all joins.
 fn spill_bytes(config: &Config) -> u64 {
     let spills = |j: &&JoinPlan| {
         let most = (j.pending_max as u64).saturating_mul(held_bytes(config));
@@ -241,7 +243,7 @@ fn spill_bytes(config: &Config) -> u64 {
     all.fold(0, u64::saturating_add)
 }
 
-/// A prediction that is held, in memory.
+/// A retained prediction in memory.
 fn held_bytes(config: &Config) -> u64 {
     views(config) * PENDING_BYTES + coordinates(config) * COORDINATE_BYTES
 }
@@ -268,7 +270,7 @@ fn views(config: &Config) -> u64 {
     views.max().unwrap_or(1).max(1)
 }
 
-/// What may be kept of versions that are compared.
+/// Memory of comparisons of versions.
 fn compared_bytes(config: &Config) -> u64 {
     let models = config.plan.models.iter();
     let compared = models.filter_map(|m| m.judge.compare.as_ref());
@@ -279,7 +281,7 @@ fn compared_bytes(config: &Config) -> u64 {
     most.fold(0, u64::saturating_add)
 }
 
-/// Notices that may wait for sinks, in their queues and in the journal's state.
+/// Notifications in the queues of sinks and in the state of the journal.
 fn notice_bytes(config: &Config) -> u64 {
     let queues = config.notify.sinks.iter().map(|s| s.queue_max as u64);
     queues
@@ -313,7 +315,7 @@ fn stream_bytes(model: &ModelPlan) -> u64 {
     bytes
 }
 
-/// Bytes in the unit that keeps the number short.
+/// Bytes in a readable unit.
 pub fn human(bytes: u64) -> String {
     let mut amount = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {

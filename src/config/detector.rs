@@ -1,22 +1,23 @@
-//! The budgets of false alarms, and how the models divide them.
+//! The false-alarm budgets, and how models share them.
 //!
-//! `[detector] budget` is that of the fleet. A model with a `budget` of its own in `[model.alert]` has an
-//! account of its own beside it; all others divide the fleet's by their weights. A budget of events has a
-//! clock that runs with the events themselves, so there a model's part is its weight over the largest.
+//! `[detector] budget` is the common budget. A model with its own `budget` in `[model.alert]` has a
+//! separate account; all others share the common one by their weights. The clock of a budget of
+//! events is the events themselves, so there the share of a model is its weight divided by the
+//! largest weight.
 
 use super::document::Record;
 use super::problem::Problems;
 use crate::judge::DetectorOptions;
 use crate::stats::sequential::Budget;
 
-/// What a key that holds a budget says.
+/// The budget of a key.
 enum Said {
     Nothing,
     Off,
     Budget(Budget),
 }
 
-/// The detectors of each model, in their order; `None` where there is none.
+/// The detector options of each model, in order; `None` for a model without detectors.
 pub fn detectors(
     fleet: &Record,
     models: &[Record],

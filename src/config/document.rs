@@ -1,9 +1,10 @@
-//! The file as sections of values: every key of the schema present, given or by default.
+//! The file as sections of values: every key of the schema is present, given or by default.
 //!
-//! TOML is parsed into a tree that keeps byte spans, and the tree is walked against the table of
-//! [`super::keys`]. serde's `deny_unknown_fields` would stop at the first fault; the walk notes each
-//! and goes on, with the default standing in for what it could not read, so that later layers can
-//! look for their own faults in the same run. A document with faults never becomes a configuration.
+//! TOML is parsed into a tree with byte spans, and the tree is walked along the table of
+//! [`super::keys`]. serde's `deny_unknown_fields` would stop at the first problem. The walk records
+//! each problem and continues with the default in place of an invalid value, so that later layers
+//! can find their own problems in the same run. A document with problems never becomes a
+//! configuration.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,11 +20,11 @@ use super::value::{Outside, Value, ValueReader, nearest};
 /// The value of one key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The value; [`Value::Absent`] when it is left out and has no default.
+    /// The value; [`Value::Absent`] if it is missing and has no default.
     pub value: Value,
-    /// Where it stands; the section's place when it is a default.
+    /// Its position; that of the section if it is a default.
     pub at: Place,
-    /// Whether the file gives it, soundly or not; for an unsound one the default stands in.
+    /// Whether the file contains it, valid or not. The default replaces an invalid value.
     pub given: bool,
 }
 
@@ -32,7 +33,7 @@ pub struct Entry {
 pub struct Record {
     /// Which section.
     pub section: &'static str,
-    /// Where its header stands; the parent's place when it is left out.
+    /// Position of its header; that of the parent if it is missing.
     pub at: Place,
     /// Its keys; all those of the schema.
     pub entries: BTreeMap<&'static str, Entry>,
@@ -64,7 +65,7 @@ impl Record {
         self.children.get(path).map_or(&[], Vec::as_slice)
     }
 
-    /// Takes over what `other` gives and this one does not, in this section and those inside it.
+    /// Adopts the values that `other` contains and this one does not, recursively.
     pub fn inherit(&mut self, other: &Record) {
         for (key, theirs) in &other.entries {
             if let Some(ours) = self.entries.get_mut(key).filter(|e| !e.given) {
@@ -82,13 +83,13 @@ impl Record {
     }
 }
 
-/// Reads a whole file. What comes back is complete even when there are problems.
+/// Reads a whole file. The result is complete even if there are problems.
 pub fn read(text: &str, outside: &Outside<'_>, problems: &mut Problems<'_>) -> Record {
     let (table, faults) = DeTable::parse_recoverable(text);
     for fault in &faults {
         let at = problems.place(&fault.span().unwrap_or(0..0));
         let what = fault.message().trim().replace('\n', ", ");
-        problems.add_syntax(at, format!("not TOML: {what}"), "mend the syntax");
+        problems.add_syntax(at, format!("not TOML: {what}"), "correct the syntax");
     }
     // After a fault of syntax the tree is a guess; what would be said of it might mislead.
     let empty = DeTable::new();
@@ -124,12 +125,12 @@ pub fn any_model() -> Record {
 /// The walk through the tree.
 struct Walk<'r, 'a> {
     values: ValueReader<'r, 'a>,
-    /// Do not tell what is missing: the file could not be read at all.
+    /// Do not report missing keys: the file could not be read at all.
     silent: bool,
 }
 
 impl Walk<'_, '_> {
-    /// Reads one section from its table, or makes it of defaults.
+    /// Reads one section from its table, or builds it from defaults.
     fn section(
         &mut self,
         section: &'static Section,
@@ -195,7 +196,7 @@ impl Walk<'_, '_> {
                     DeValue::Array(items) => items.first().and_then(|i| i.get_ref().as_table()),
                     _ => None,
                 };
-                // What it lacks is not told: it is the header that is wrong.
+                // Missing keys are not reported: the header is wrong.
                 let before = std::mem::replace(&mut self.silent, true);
                 let records = vec![self.section(child, first, at)];
                 self.silent = before;
@@ -204,14 +205,14 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Notes that something stands where a section belongs.
+    /// Records that another value is in the place of a section.
     fn not_a_section(&mut self, section: &Section, at: Place) {
         let what = format!("`{}` is not the section {}", section.path, section.title());
         let remedy = format!("write the header {} on a line of its own", section.title());
         self.values.problems.add(at, what, remedy);
     }
 
-    /// Notes every key of the table that the schema does not have.
+    /// Records every key that the schema does not have.
     fn unknown_keys(&mut self, section: &'static Section, table: &DeTable<'_>) {
         for name in table.keys() {
             let text = name.get_ref().as_ref();
@@ -291,7 +292,7 @@ fn entry(value: Value, at: Place, given: bool) -> Entry {
     Entry { value, at, given }
 }
 
-/// The secret of which `name` is the `_file` form.
+/// The secret key whose `_file` form is `name`.
 fn secret_of_file(section: &Section, name: &str) -> Option<&'static Key> {
     let key = section.key(name.strip_suffix("_file")?)?;
     (key.kind == Kind::Secret).then_some(key)
@@ -311,8 +312,8 @@ fn remedy_for(section: &'static Section, name: &str) -> String {
     }
 }
 
-/// The default of a key, read like a file; what is required gets a stand-in, because its absence has
-/// been noted.
+/// The default of a key, read like a file. A required key gets a placeholder, because its absence
+/// is already recorded.
 pub fn default_of(key: &Key) -> Value {
     match key.preset {
         Preset::Unset(_) => Value::Absent,
@@ -320,7 +321,7 @@ pub fn default_of(key: &Key) -> Value {
     }
 }
 
-/// A value from the TOML text that the schema has for it.
+/// A value from the TOML text of the schema.
 fn read_literal(key: &Key, literal: &str) -> Value {
     let text = format!("x = {literal}");
     let mut problems = Problems::new("schema", &text);

@@ -3,8 +3,9 @@
 use super::document::Record;
 use crate::judge::ANY_MODEL as ANY;
 
-/// The sources whose events a section of models may get: those that name its model, those that read the
-/// model's name in each record, and for `*` those that name a model without a section of its own.
+/// The sources whose events a section of models may get: those that name its model, those that read
+/// the model's name in each record, and for `*` those that name a model without a section of its
+/// own.
 pub fn feeds<'r>(model: &Record, root: &'r Record) -> impl Iterator<Item = &'r Record> {
     let name = model.text("name").map(str::to_owned);
     root.all("source").iter().filter(move |source| {

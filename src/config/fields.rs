@@ -1,4 +1,4 @@
-//! `[source.fields]`: where in a record the event is.
+//! `[source.fields]`: paths of the fields of an event.
 
 use crate::decode::{DecodeOptions, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit};
 use crate::judge::ANY_MODEL as ANY;
@@ -36,7 +36,7 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
     }
 }
 
-/// Where an id lies.
+/// Path of an id.
 pub fn id_field(path: String) -> IdField {
     match path.as_str() {
         "@key" => IdField::Key,
@@ -44,7 +44,7 @@ pub fn id_field(path: String) -> IdField {
     }
 }
 
-/// Where an event time lies; its unit stands beside it.
+/// Path and unit of an event time.
 pub fn time_field(record: &Record, path: String) -> TimeField {
     TimeField {
         path,
@@ -90,8 +90,8 @@ fn prediction(fields: &Record, problems: &mut Problems<'_>) -> PredictionField {
     })
 }
 
-/// The classes of a source: its own, those of its one model, or those that all models share of which it can
-/// send predictions: none but of two classes, where it sends `single` scores.
+/// The classes of a source: its own, those of its one model, or those common to all models that it
+/// can feed. If it sends `single` scores, only models of two classes count.
 fn classes(
     root: &Record,
     source: &Record,
@@ -124,7 +124,7 @@ fn classes(
     texts(first).into_iter().map(str::to_owned).collect()
 }
 
-/// The strings of a list without their places.
+/// The strings of a list without their positions.
 fn texts(entry: &Entry) -> Vec<&str> {
     match &entry.value {
         Value::List(items) => items.iter().map(|p| p.value.as_str()).collect(),

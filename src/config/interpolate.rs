@@ -1,10 +1,10 @@
 //! `${VAR}` and `${VAR:-default}` inside string values.
 //!
-//! Done after TOML is parsed and only inside strings, so a value can never change the shape of the
-//! file, and a comment that mentions `${X}` needs no X. An undefined variable without a default is
-//! an error: an empty broker list found at three in the morning is worse than a refusal to start.
-//! As in the shell, the default of `:-` also replaces a variable that is set but empty. `$${` stands
-//! for a literal `${`. There is no nesting: a default is plain text up to the first `}`.
+//! Variables are replaced after TOML is parsed and only inside strings, so a value can never change
+//! the structure of the file, and a comment that contains `${X}` needs no X. An undefined variable
+//! without a default is an error: it is better not to start than to start with an empty list of
+//! brokers. As in the shell, the default of `:-` also replaces an empty variable. `$${` is a
+//! literal `${`. There is no nesting: a default is plain text up to the first `}`.
 
 /// What went wrong in one string.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
-//! `[source.outcomes]`: how predictions of a source are joined with outcomes that come apart.
+//! `[source.outcomes]`: how predictions of a source are joined with separate outcomes.
 //!
-//! The section is in force when it names a `maturity`. With `topics` of its own the outcomes are read from
-//! those, the first beside the source's first topic and so on; without, the source's topics carry both
-//! kinds of records, and one without a prediction is an outcome.
+//! The section is active if it sets `maturity`. With `topics` the outcomes are read from those, the
+//! first for the source's first topic and so on. Without, the topics of the source contain both
+//! kinds of records, and a record without a prediction is an outcome.
 
 use crate::collect::join::{JoinPlan, Missing, Repeated};
 use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing};
@@ -15,16 +15,16 @@ use super::problem::Problems;
 /// The joins of one source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JoinOptions {
-    /// Topics of the outcomes, one for each of the source's; empty when these carry both.
+    /// Topics of the outcomes, one for each topic of the source; empty if those contain both.
     pub topics: Vec<String>,
     /// Shape of the outcomes.
     pub labels: LabelOptions,
-    /// Everything else; its source numbers are those of no source yet.
+    /// All other options, without source numbers yet.
     plan: JoinPlan,
 }
 
 impl JoinOptions {
-    /// The section of a source, where it is in force.
+    /// The section of a source, if it is active.
     pub fn of(
         source: &Record,
         decode: &DecodeOptions,
@@ -101,8 +101,8 @@ impl JoinOptions {
         })
     }
 
-    /// The joins of the source's topics, whose numbers begin at `base`; `topics` of them carry
-    /// predictions.
+    /// The joins of the topics of the source, whose numbers start at `base`; `topics` of them
+    /// contain predictions.
     pub fn plans(&self, base: u16, topics: u16) -> impl Iterator<Item = JoinPlan> {
         let apart = if self.topics.is_empty() { 0 } else { topics };
         (base..base + topics).map(move |predictions| JoinPlan {
@@ -128,7 +128,7 @@ fn plan(
         Some(class) => match class_of(class, &decode.classes) {
             Some(k) => Missing::Class(k),
             None => {
-                let what = format!("`on_missing` is \"{class}\", which is no class");
+                let what = format!("`on_missing` is \"{class}\", which is not a class");
                 let remedy = "write \"drop\", \"negative\", or the name or number of a class";
                 problems.add(record.entry("on_missing").at, what, remedy);
                 Missing::Drop

@@ -1,8 +1,8 @@
-//! Every key of the configuration file: the one table.
+//! The one table of all keys of the configuration file.
 //!
-//! A line here is all that a new key needs in order to be parsed, checked, defaulted, hinted at,
-//! documented and shown; only its use is elsewhere ([`super::models`] and [`super::sources`]). Each `about` says what the key
-//! does and, where it is not plain, why its default is what it is.
+//! An entry here is all that a new key needs to be parsed, checked, defaulted, suggested,
+//! documented and shown; only its use is elsewhere ([`super::models`] and [`super::sources`]). Each
+//! `about` says what the key does and, if it is not obvious, the reason for its default.
 
 use super::schema::{Bounds, Key, Kind, Preset, Section};
 use Preset::{Required, Unset, Value};
@@ -45,7 +45,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "kafka",
         repeated: false,
-        about: "How to reach the brokers, and as whom.",
+        about: "Connection to the brokers.",
         keys: KAFKA,
     },
     Section {
@@ -63,52 +63,54 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "registry",
         repeated: false,
-        about: "A Confluent-compatible schema registry, for sources whose `format` is `avro` or `protobuf`. \
-                While it does not answer, records whose schema is not known yet wait, and their \
-                partitions with them; nothing is lost.",
+        about: "A Confluent-compatible schema registry, for sources whose `format` is `avro` \
+                or `protobuf`. While it does not respond, records with an unknown schema wait \
+                and their partitions are paused; nothing is lost.",
         keys: REGISTRY,
     },
     Section {
         path: "source",
         repeated: true,
-        about: "Topics whose records have one shape. At least one; each is one consumer.",
+        about: "Topics whose records have the same shape. At least one; each source is one \
+                consumer.",
         keys: SOURCE,
     },
     Section {
         path: "source.fields",
         repeated: false,
-        about: "Where the facts of an event lie in a record: dotted paths, `prediction.score`; a dot \
-                inside a name is written `\\.`.",
+        about: "Paths of the fields of an event, such as `prediction.score`. A dot inside a \
+                name is written `\\.`.",
         keys: FIELDS,
     },
     Section {
         path: "source.outcomes",
         repeated: false,
-        about: "Outcomes that come apart from their predictions, and later: they are joined by id, and a \
-                prediction is counted once it is mature. In force when `maturity` is set.",
+        about: "Outcomes that arrive separately from their predictions, and later. They are \
+                joined by id, and a prediction is counted once it is mature. Enabled by \
+                `maturity`.",
         keys: OUTCOMES,
     },
     Section {
         path: "model",
         repeated: true,
-        about: "How a model is watched. A model named `*` stands for every model without a section of \
-                its own and is where other models take the keys that they leave out; without any \
+        about: "How a model is monitored. The model `*` stands for every model without a \
+                section of its own and provides the defaults of the others. Without any \
                 [[model]] there is one `*` with the defaults.",
         keys: MODEL,
     },
     Section {
         path: "model.sampling",
         repeated: false,
-        about: "Negatives that were down-sampled at a known rate; for the view `binary`. The odds of a score \
-                are multiplied by `negatives_trained` / `negatives_kept`, and all that is reported is on \
-                the scale of the events in the stream.",
+        about: "Negatives that were down-sampled at a known rate, for the view `binary`. The \
+                odds of a score are multiplied by `negatives_trained` / `negatives_kept`, and \
+                all reports are on the scale of the events in the stream.",
         keys: SAMPLING,
     },
     Section {
         path: "model.kernel",
         repeated: false,
-        about: "What the view `kernel` keeps of a window: a sample whose pairs are compared at each slide, and \
-                random features, sums over all events.",
+        about: "Data that the view `kernel` keeps of a window: a sample whose pairs are \
+                compared at each slide, and random features, which are sums over all events.",
         keys: KERNEL,
     },
     Section {
@@ -120,34 +122,35 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "model.alert",
         repeated: false,
-        about: "How long a verdict must hold before an alert follows it.",
+        about: "How long a verdict must persist before an alert follows it.",
         keys: ALERT,
     },
     Section {
         path: "model.compare",
         repeated: false,
-        about: "Versions of the model that score the same ids, as a champion and its shadow do, against each other: \
-                Brier score and calibration, with intervals that hold at all times.",
+        about: "Compares versions of the model that score the same ids, such as a champion and \
+                its shadow: Brier score and calibration, with anytime-valid intervals.",
         keys: COMPARE,
     },
     Section {
         path: "detector",
         repeated: false,
-        about: "What alarms: a detector of each stream that looks at every pane and keeps a promise about false \
-                alarms over all time, for the whole fleet.",
+        about: "The detector of each stream. It examines every pane, raises alarms, and \
+                guarantees a bound on false alarms over all time for all streams together.",
         keys: DETECTOR,
     },
     Section {
         path: "notify",
         repeated: false,
-        about: "What people are told when the alert of a stream fires or ends.",
+        about: "Notifications when the alert of a stream fires or is resolved.",
         keys: NOTIFY,
     },
     Section {
         path: "sink",
         repeated: true,
-        about: "Where alerts go: each change of an alert once to each sink, in order. Without any, alerts \
-                are on /metrics, in the API and in the log alone.",
+        about: "Destinations of alerts. Each change of an alert goes once to each sink, in \
+                order. Without sinks, alerts appear only on /metrics, in the API and in the \
+                log.",
         keys: SINK,
     },
     Section {
@@ -159,13 +162,13 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "state",
         repeated: false,
-        about: "Snapshots of sums and offsets, from which a restart goes on.",
+        about: "Snapshots of sums and offsets, from which a restart resumes.",
         keys: STATE,
     },
     Section {
         path: "limits",
         repeated: false,
-        about: "Caps. What a cap refuses is counted in a metric.",
+        about: "Caps. Metrics count what a cap refuses.",
         keys: LIMITS,
     },
     Section {
@@ -180,7 +183,7 @@ const TOP: &[Key] = &[key(
     "version",
     Kind::Integer { low: 1, high: 1 },
     Required("1"),
-    "Version of the file's format.",
+    "Version of the file format.",
 )];
 
 const KAFKA: &[Key] = &[
@@ -194,35 +197,35 @@ const KAFKA: &[Key] = &[
         "group",
         Kind::Text,
         Value("\"trueline\""),
-        "Consumer group. With several sources each has a group of its own, `group.source`, so that a \
-         rebalance of one does not stop the others.",
+        "Consumer group. With several sources each has its own group, `group.source`, so that \
+         a rebalance of one does not stop the others.",
     ),
     key(
         "instance",
         Kind::Text,
         Unset("\"${HOSTNAME}\""),
-        "Static member name, unique in the group: a restart within the session timeout then moves no \
-         partition. Unset: dynamic membership.",
+        "Static member name, unique in the group. With it a restart within the session timeout \
+         moves no partition. Unset: dynamic membership.",
     ),
     key(
         "queue_bytes_max",
         Kind::Bytes,
         Value("\"64MiB\""),
-        "Memory that fetched records may take before they are consumed, for each source. \
-         librdkafka's own default.",
+        "Cap on the memory of fetched records that are not consumed yet, per source. The \
+         default is that of librdkafka.",
     ),
     key(
         "statistics_interval",
         Kind::Duration,
         Value("\"5s\""),
-        "How often lag is measured.",
+        "Interval between measurements of the lag.",
     ),
     key(
         "options",
         Kind::Map,
         Unset("{ \"session.timeout.ms\" = \"30000\" }"),
-        "Any other librdkafka setting under its own name; wins over what is set here, except for the \
-         settings on which exact counting rests.",
+        "Any other librdkafka setting under its own name. It overrides the settings here, \
+         except for those that exact counting depends on.",
     ),
 ];
 
@@ -231,25 +234,25 @@ const TLS: &[Key] = &[
         "enabled",
         Kind::Truth,
         Value("false"),
-        "Whether to talk TLS to the brokers.",
+        "Whether to use TLS.",
     ),
     key(
         "ca_file",
         Kind::Path,
         Unset("\"/etc/trueline/ca.pem\""),
-        "PEM file of the authority that signed the brokers' certificates. Unset: the system's.",
+        "PEM file of the certificate authority of the brokers. Unset: those of the system.",
     ),
     key(
         "certificate_file",
         Kind::Path,
         Unset("\"/etc/trueline/client.pem\""),
-        "PEM file of the client's certificate, for mutual TLS.",
+        "PEM file of the client certificate, for mutual TLS.",
     ),
     key(
         "key_file",
         Kind::Path,
         Unset("\"/etc/trueline/client.key\""),
-        "PEM file of the client's private key.",
+        "PEM file of the private key of the client.",
     ),
     key(
         "key_password",
@@ -264,7 +267,7 @@ const SASL: &[Key] = &[
         "mechanism",
         Kind::Choice(&["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]),
         Unset("\"SCRAM-SHA-512\""),
-        "How to prove who we are. Unset: no credentials.",
+        "Authentication mechanism. Unset: no credentials.",
     ),
     key("username", Kind::Text, Unset("\"trueline\""), "User."),
     key(
@@ -277,8 +280,8 @@ const SASL: &[Key] = &[
         "token_file",
         Kind::Path,
         Unset("\"/var/run/secrets/kafka/token\""),
-        "File with the bearer token of OAUTHBEARER, which somebody else renews; it is read again before \
-         the token it held runs out.",
+        "File with the bearer token of OAUTHBEARER, which another program renews. It is read \
+         again before the token expires.",
     ),
 ];
 
@@ -287,7 +290,7 @@ const REGISTRY: &[Key] = &[
         "url",
         Kind::Text,
         Unset("\"http://localhost:8081\""),
-        "Where it is. `https` needs a binary built with the feature `tls`.",
+        "Address of the registry. `https` needs a binary built with the feature `tls`.",
     ),
     key(
         "user",
@@ -305,13 +308,13 @@ const REGISTRY: &[Key] = &[
         "ca_file",
         Kind::Path,
         Unset("\"/etc/trueline/ca.pem\""),
-        "PEM file of the authority that signed its certificate. Unset: the system's.",
+        "PEM file of the certificate authority of the registry. Unset: those of the system.",
     ),
     key(
         "timeout",
         Kind::Duration,
         Value("\"5s\""),
-        "How long one request may take. Requests are made beside the consumption, not in it.",
+        "Longest duration of one request. Requests do not block consumption.",
     ),
 ];
 
@@ -332,58 +335,58 @@ const SOURCE: &[Key] = &[
         "format",
         Kind::Choice(&["json", "avro", "protobuf"]),
         Value("\"json\""),
-        "Format of the records, those of [source.outcomes] too: one JSON object each, alone or behind the \
-         frame of a JSON Schema serializer; or Avro or Protobuf in that frame, with schemas from the \
-         [registry].",
+        "Format of the records, including those of [source.outcomes]: one JSON object each, \
+         alone or behind the frame of a JSON Schema serializer; or Avro or Protobuf in that \
+         frame, with schemas from the [registry].",
     ),
     key(
         "envelope",
         Kind::Choice(&["none", "cloudevents"]),
         Value("\"none\""),
-        "What the data are wrapped in. `cloudevents`: structured (one JSON object, paths are below its \
-         `data`) or binary (attributes are headers), as each record says; the path `ce_time` is the \
-         attribute `time`, and so on.",
+        "Envelope of the data. `cloudevents`: structured (one JSON object, with paths below \
+         its `data`) or binary (attributes are headers), as each record says. The path \
+         `ce_time` is the attribute `time`, and so on.",
     ),
     key(
         "rows",
         Kind::Text,
         Unset("\"predictions\""),
-        "Path of an array, each object of which is an event. Fields within begin with it, \
-         `predictions.score`; others are the same for all. Each row is counted as a record. Unset: a \
-         record is one event.",
+        "Path of an array whose objects are events. Paths of their fields start with it, such \
+         as `predictions.score`; other fields are common to all rows. Each row counts as a \
+         record. Unset: a record is one event.",
     ),
     key(
         "start",
         Kind::Choice(&["earliest", "latest"]),
         Value("\"earliest\""),
-        "Where a partition begins that has neither a snapshot nor a committed offset.",
+        "Where to start a partition that has neither a snapshot nor a committed offset.",
     ),
     key(
         "on_truncated",
         Kind::Choice(&["stop", "earliest", "latest"]),
         Value("\"stop\""),
-        "What to do where a partition ends before the offset up to which it was read: its topic was made anew, or \
-         its log was cut. `stop` leaves it unread and says so; otherwise it is read from its oldest record, or \
-         from its end.",
+        "What to do with a partition that ends before the offset up to which it was read, \
+         because its topic was recreated or its log was cut. `stop` suspends and reports it; \
+         otherwise it is read from its oldest record or from its end.",
     ),
     key(
         "dead_letter",
         Kind::Text,
         Unset("\"predictions.dead\""),
-        "Topic for records that could not be used, with the reason in their headers. Unset: they are \
-         only counted.",
+        "Topic for records that could not be used, with the reason in their headers. Unset: \
+         they are only counted.",
     ),
     key(
         "model",
         Kind::Text,
         Unset("\"fraud\""),
-        "Name of the model, when records do not carry it.",
+        "Name of the model, if records do not contain it.",
     ),
     key(
         "model_version",
         Kind::Text,
         Unset("\"2026-11\""),
-        "Version of the model, when records do not carry it.",
+        "Version of the model, if records do not contain it.",
     ),
     key(
         "classes",
@@ -398,19 +401,19 @@ const FIELDS: &[Key] = &[
         "model",
         Kind::Text,
         Value("\"model\""),
-        "Path of the model's name. Not used when the source has a fixed `model`.",
+        "Path of the name of the model. Not used if the source has a fixed `model`.",
     ),
     key(
         "version",
         Kind::Text,
         Unset("\"model_version\""),
-        "Path of the model's version; each version is a stream of its own. Unset: one stream.",
+        "Path of the version of the model. Each version is a separate stream. Unset: one stream.",
     ),
     key(
         "segments",
         Kind::List,
         Unset("[\"country\"]"),
-        "Paths of the fields by whose values a model is split into streams.",
+        "Paths of the fields whose values split a model into streams.",
     ),
     key(
         "id",
@@ -428,7 +431,7 @@ const FIELDS: &[Key] = &[
         "time_unit",
         Kind::Choice(&["ms", "s", "us", "rfc3339"]),
         Value("\"ms\""),
-        "How the event time is written: a number since 1970, or text.",
+        "Format of the event time: a number since 1970, or text.",
     ),
     key(
         "score",
@@ -441,7 +444,7 @@ const FIELDS: &[Key] = &[
         "probabilities",
         Kind::Text,
         Unset("\"probabilities\""),
-        "Path of an array of probabilities, one a class.",
+        "Path of an array of probabilities, one per class.",
     ),
     key(
         "class_probabilities",
@@ -453,15 +456,16 @@ const FIELDS: &[Key] = &[
         "outcome",
         Kind::Text,
         Value("\"outcome\""),
-        "Path of what happened: a boolean, 0 or 1, a class name or a class index.",
+        "Path of the outcome: a boolean, 0 or 1, a class name or a class index.",
     ),
     key(
         "weight",
         Kind::Text,
         Unset("\"weight\""),
-        "Path of the event's importance weight, where records were sampled with unequal chances: a number \
-         proportional to one over its chance, above 0 and below 65536, best around 1 (resolution \
-         1/65536). Every record must have it. Unset: all count alike.",
+        "Path of the importance weight of the event, if records were sampled with unequal \
+         probabilities: a number proportional to the inverse of its probability, above 0 and \
+         below 65536, preferably around 1 (resolution 1/65536). Every record must have it. \
+         Unset: all events count equally.",
     ),
 ];
 
@@ -470,16 +474,17 @@ const OUTCOMES: &[Key] = &[
         "maturity",
         Kind::Duration,
         Unset("\"30m\""),
-        "Time after a prediction by which its outcome is in, if it ever comes. Only then is the \
-         prediction counted, so that every window holds whole cohorts and not only the outcomes that \
-         were quick. Verdicts are as much later.",
+        "Time after a prediction by which its outcome has arrived, if it ever arrives. Only \
+         then is the prediction counted, so that every window contains whole cohorts and not \
+         only the outcomes that arrived quickly. Verdicts are delayed by this time.",
     ),
     key(
         "topics",
         Kind::List,
         Unset("[\"outcomes\"]"),
-        "Topics of the outcomes, one for each of the source's, with as many partitions and keyed alike. \
-         Unset: the source's own topics carry both, and a record without a prediction is an outcome.",
+        "Topics of the outcomes, one for each topic of the source, with the same number of \
+         partitions and the same keys. Unset: the topics of the source contain both, and a \
+         record without a prediction is an outcome.",
     ),
     key(
         "id",
@@ -491,14 +496,14 @@ const OUTCOMES: &[Key] = &[
         "rows",
         Kind::Text,
         Unset("\"outcomes\""),
-        "Path of an array, each object of which is an outcome. Where the source's topics carry both kinds, \
-         it must be the source's `rows`, and is unless set.",
+        "Path of an array whose objects are outcomes. If the topics of the source contain both \
+         kinds, it must equal the source's `rows`, which is the default.",
     ),
     key(
         "model",
         Kind::Text,
         Unset("\"model\""),
-        "Path of the model's name, where two models may use one id. Unset: ids are unique.",
+        "Path of the name of the model, if two models may use the same id. Unset: ids are unique.",
     ),
     key(
         "time",
@@ -510,48 +515,51 @@ const OUTCOMES: &[Key] = &[
         "time_unit",
         Kind::Choice(&["ms", "s", "us", "rfc3339"]),
         Value("\"ms\""),
-        "How it is written.",
+        "Format of the event time: a number since 1970, or text.",
     ),
     key(
         "outcome",
         Kind::Text,
         Value("\"outcome\""),
-        "Path of what happened: a boolean, 0 or 1, a class name or a class index.",
+        "Path of the outcome: a boolean, 0 or 1, a class name or a class index.",
     ),
     key(
         "on_missing",
         Kind::Text,
         Value("\"drop\""),
-        "What a mature prediction without outcome means: `drop` (it is counted as expired and in no \
-         sum), `negative` (it did not happen: a click that never came), or a class.",
+        "Meaning of a mature prediction without an outcome: `drop` (it is counted as expired \
+         and in no sum), `negative` (it did not happen: a click that never came), or a class.",
     ),
     key(
         "repeated",
         Kind::Choice(&["first", "last", "reject"]),
         Value("\"first\""),
-        "Which of two outcomes of one prediction holds: the first or the last in event time, or the one \
-         that arrived first, with another that contradicts it rejected.",
+        "Which of two outcomes of one prediction counts: the first or the last in event time. \
+         `reject`: the one that arrived first, and a contradicting one is rejected.",
     ),
     key(
         "revise",
         Kind::Truth,
         Value("false"),
-        "Whether an outcome that comes after maturity still corrects the windows that hold its \
-         prediction. Keeps predictions in memory for as long as the widest window.",
+        "Whether an outcome that arrives after maturity still corrects the windows that \
+         contain its prediction. Predictions then stay in memory for as long as the widest \
+         window.",
     ),
     key(
         "pending_max",
         COUNT,
         Value("10000000"),
-        "Most predictions held, and most outcomes that wait for theirs; about 64 bytes each, and 12 for each \
-         probability that vector views need, 8 a class for `kernel`.",
+        "Cap on retained predictions, and on outcomes that wait for their prediction; about 64 \
+         bytes each, plus 12 bytes for each probability that vector views need and 8 bytes per \
+         class for `kernel`.",
     ),
     key(
         "pending_memory",
         Kind::Bytes,
         Value("\"1GiB\""),
-        "Memory that held predictions of one topic may take; what is beyond spills to a store in the state \
-         directory, the oldest first. With a state topic, the partitions of this process share it.",
+        "Cap on the memory of retained predictions of one topic. The oldest ones above it \
+         spill to a store in the state directory. With a state topic, the partitions of this \
+         process share it.",
     ),
 ];
 
@@ -560,17 +568,18 @@ const MODEL: &[Key] = &[
         "name",
         Kind::Text,
         Required("\"*\""),
-        "Name as it stands in the records, or `*`.",
+        "Name as in the records, or `*`.",
     ),
     key(
         "views",
         Kind::List,
         Value("[\"binary\"]"),
         "What is tested: `binary` (the score against the outcome), `top_label` (the largest \
-         probability against whether that class came), `class:K` (the probability of class number or \
-         name K against whether it came), `top_k:K` (the K largest probabilities together), `full` (the whole \
-         vector; both up to 12 coordinates) and `kernel` (the whole vector by the kernel test, of any number of classes) of whole \
-         versions, beside at least one of the others.",
+         probability against whether that class occurred), `class:K` (the probability of class \
+         number or name K against whether it occurred), `top_k:K` (the K largest probabilities \
+         together), `full` (the whole vector; both up to 12 coordinates) and `kernel` (the \
+         whole vector by the kernel test, with any number of classes). Views of a vector cover \
+         whole versions and need at least one of the other views beside them.",
     ),
     key(
         "classes",
@@ -582,14 +591,15 @@ const MODEL: &[Key] = &[
         "axis",
         Kind::Choice(&["linear", "logit"]),
         Value("\"linear\""),
-        "How scores are cut into cells: equal in the score, or equal in log-odds, for rare events \
-         whose scores all sit near 0. The level of the test is the same, its power is not.",
+        "How scores are divided into cells: equally in the score, or equally in log-odds, for \
+         rare events whose scores are all near 0. The level of the test is the same, its power \
+         is not.",
     ),
     key(
         "axis_low",
         PROBABILITY,
         Value("0.000001"),
-        "Score at which the inner cells of a logit axis begin; lower ones share the first cell.",
+        "Score at which the inner cells of a logit axis start. Lower scores share the first cell.",
     ),
     key(
         "axis_high",
@@ -601,43 +611,44 @@ const MODEL: &[Key] = &[
         "level",
         Kind::Integer { low: 1, high: 16 },
         Value("12"),
-        "Finest level: 2^level cells. 4096 cells see what 10^5 events can show; each level more \
-         doubles a stream's memory.",
+        "Finest level: 2^level cells. 4096 cells resolve what 10^5 events can show; each \
+         further level doubles the memory of a stream.",
     ),
     key(
         "windows",
         Kind::Windows,
         Value("[\"5m\", \"1h\", \"24h\"]"),
-        "Windows of event time, each judged at every slide: a length, a length with its own slide \
-         (default about a sixth), or the newest panes that hold a number of events.",
+        "Windows of event time, each judged at every slide: a length, a length with its own \
+         slide (default about a sixth), or the newest panes that contain a number of events.",
     ),
     key(
         "lateness",
         Kind::Duration,
         Value("\"10s\""),
-        "How far the watermark stays behind the newest event; what comes later is counted as late. \
-         Longer loses fewer stragglers and delays every verdict by as much.",
+        "How far the watermark stays behind the newest event. Events that arrive after it are \
+         counted as late. A larger value loses fewer events and delays every verdict by as \
+         much.",
     ),
     key(
         "rollup",
         Kind::Truth,
         Unset("true"),
-        "Whether each version has a stream over all its segments beside theirs, segment `*`. Unset: \
-         where a source of the model has `segments`.",
+        "Whether each version also has a stream over all its segments, segment `*`. Unset: if \
+         a source of the model has `segments`.",
     ),
     key(
         "segments_max",
         COUNT,
         Value("250"),
-        "Segments of one version at once, roll-up and `other` not counted. The default is enough for \
-         the countries of the world.",
+        "Most segments of one version at once, not counting the roll-up and `other`. The \
+         default is enough for the countries of the world.",
     ),
     key(
         "segments_beyond",
         Kind::Choice(&["other", "refused"]),
         Value("\"other\""),
-        "What becomes of events of a new segment when there are `segments_max`, or no room under \
-         `streams_max`: they count in segment `other` (and in the roll-up), or are refused.",
+        "What happens to events of a new segment when `segments_max` or `streams_max` is \
+         reached: they count in segment `other` (and in the roll-up), or are refused.",
     ),
 ];
 
@@ -646,15 +657,15 @@ const SAMPLING: &[Key] = &[
         "negatives_kept",
         SHARE,
         Value("1.0"),
-        "Share of the negatives that is in the stream, above 0; all positives are. Scores are of the whole \
-         population and are carried to the stream's: s / (s + r (1 - s)).",
+        "Share of the negatives that is in the stream, above 0; all positives are. Scores \
+         refer to the whole population and are converted to the stream: s / (s + r (1 - s)).",
     ),
     key(
         "negatives_trained",
         SHARE,
         Value("1.0"),
-        "Share of the negatives that the model was trained on, above 0, where its scores were not corrected \
-         for it: p / (p + (1 - p) / w).",
+        "Share of the negatives that the model was trained on, above 0, if its scores were not \
+         corrected for it: p / (p + (1 - p) / w).",
     ),
 ];
 
@@ -663,9 +674,9 @@ const KERNEL: &[Key] = &[
         "sample",
         Kind::Integer { low: 2, high: 4000 },
         Value("512"),
-        "Events of a window that are kept and compared pair by pair, those whose ids (or places in the topic) have the lowest \
-         hashes. Its square is what a judgement costs, at each slide of each window, in the thread that reads; \
-         512 have 131 thousand pairs.",
+        "Events of a window that are kept and compared pair by pair: those whose ids (or \
+         positions in the topic) have the lowest hashes. An evaluation costs its square, at \
+         each slide of each window, in the reading thread; 512 events have 131 thousand pairs.",
     ),
     key(
         "bandwidth",
@@ -675,15 +686,16 @@ const KERNEL: &[Key] = &[
             open: true,
         }),
         Unset("0.5"),
-        "Width v of the kernel exp(-TV/v), TV the total variation distance of two vectors, from 0 to 1. Unset: the median \
-         distance in each sample.",
+        "Width v of the kernel exp(-TV/v), where TV is the total variation distance of two \
+         vectors, from 0 to 1. Unset: the median distance in each sample.",
     ),
     key(
         "features",
         Kind::Integer { low: 0, high: 1024 },
         Value("0"),
-        "Random features: each event adds to 2 x features x classes sums, and the test is of all events in place of the sample. \
-         The one key here that costs each event more than a hash. Needs `bandwidth`.",
+        "Random features: each event adds to 2 x features x classes sums, and the test uses \
+         all events instead of the sample. This is the only key here that costs each event \
+         more than a hash. Needs `bandwidth`.",
     ),
     key(
         "seed",
@@ -701,34 +713,36 @@ const COMPARE: &[Key] = &[
         "enabled",
         Kind::Truth,
         Value("false"),
-        "Whether versions are compared, in the views `binary` and `class:k`. Needs `fields.id`, and both \
-         versions' records of an id in one process: with [state] `topic` in one partition, and `champion` named.",
+        "Whether to compare versions, in the views `binary` and `class:k`. Needs `fields.id`, \
+         and the records of an id of both versions in one process. With [state] `topic` they \
+         must be in one partition, and `champion` must be set.",
     ),
     key(
         "champion",
         Kind::Text,
         Unset("\"2026-10\""),
-        "The version to which all others are compared. Unset: each to each that came before it.",
+        "The version to which all others are compared. Unset: each version is compared to \
+         every earlier one.",
     ),
     key(
         "wait",
         Kind::Duration,
         Value("\"1m\""),
-        "How far apart in event time two versions may score one id; so long an observation is kept for \
-         the other after its pane was sealed.",
+        "How far apart in event time two versions may score one id. An observation is kept for \
+         the other version for this time after its pane was sealed.",
     ),
     key(
         "rows_max",
         COUNT,
         Value("1000000"),
-        "Most observations that are kept for other versions, at most 128 bytes each, in open panes and within \
-         `wait`; one above is counted in its stream as ever, and in no pair.",
+        "Most observations that are kept for other versions, in open panes and within `wait`, \
+         at most 128 bytes each. Further ones count in their stream as usual but in no pair.",
     ),
     key(
         "confidence",
         PROBABILITY,
         Value("0.95"),
-        "Of each interval at all times together.",
+        "Confidence of each anytime-valid interval.",
     ),
 ];
 
@@ -737,30 +751,30 @@ const TEST: &[Key] = &[
         "alpha",
         PROBABILITY,
         Value("0.05"),
-        "Probability of calling one calibrated window miscalibrated, before the hold times of the \
-         alert.",
+        "Probability of calling one calibrated window miscalibrated, before the hold times of \
+         the alert.",
     ),
     key(
         "tolerance",
         SHARE,
         Value("0.0"),
-        "Calibration error (l2-ECE) that does not matter; an alert needs the lower end of the interval \
-         above it. At 10^7 events every model rejects with 0.",
+        "Calibration error (l2-ECE) that is acceptable. An alert needs the lower end of the \
+         interval above it. With 0, at 10^7 events every model is rejected.",
     ),
     key(
         "min_events",
         COUNT,
         Value("500"),
-        "Fewer events than this in a window give no verdict: `undecided(too_few)`. 500 is the least at \
-         which the level of the default test was measured to hold. Where events are weighted, the \
-         effective number counts.",
+        "A window with fewer events has no verdict: `undecided(too_few)`. 500 is the smallest \
+         number at which the level of the default test was measured to hold. For weighted \
+         events the effective number counts.",
     ),
     key(
         "coverage_min",
         SHARE,
         Value("0.5"),
-        "Share of a window's mature predictions that must be counted, where those without outcome are \
-         dropped; below it: `undecided(coverage)`.",
+        "Share of the mature predictions of a window that must be counted, if those without \
+         outcome are dropped. Below it: `undecided(coverage)`.",
     ),
     key(
         "critical",
@@ -776,13 +790,14 @@ const TEST: &[Key] = &[
             high: 1_000_000,
         },
         Value("3000"),
-        "Replicates of `monte_carlo`; 3000 as in the paper's program.",
+        "Replicates of `monte_carlo`. The default is that of the paper's program.",
     ),
     key(
         "sharing",
         Kind::Choice(&["joint", "bonferroni"]),
         Value("\"joint\""),
-        "How the error is shared over levels: by their joint law, or alpha divided by their number.",
+        "How the error is divided over levels: by their joint distribution, or alpha divided \
+         by their number.",
     ),
     key(
         "seed",
@@ -812,8 +827,8 @@ const TEST: &[Key] = &[
         "interval_reach",
         Kind::Choice(&["conditional", "paper"]),
         Value("\"conditional\""),
-        "When 0 belongs to the interval: by the exact null given the scores, or by the paper's \
-         formula, which is far too wide for rare events.",
+        "When the interval contains 0: by the exact null given the scores, or by the formula \
+         of the paper, which is far too wide for rare events.",
     ),
     key(
         "interval_lower_support",
@@ -837,9 +852,9 @@ const TEST: &[Key] = &[
         "distances",
         Kind::Choice(&["off", "cheap", "all"]),
         Value("\"off\""),
-        "Distances from calibration in the report of a window: none; smooth, Laplace kernel and \
-         surrogate interval error (0.3 to 0.6 ms a window, two to four times the rest of the evaluation); or also interval error, lower \
-         distance and smECE (10 to 35 milliseconds).",
+        "Distances from calibration in the report of a window: none; smooth, Laplace kernel \
+         and surrogate interval error (0.3 to 0.6 ms per window, two to four times the rest of \
+         the evaluation); or also interval error, lower distance and smECE (10 to 35 ms).",
     ),
 ];
 
@@ -848,8 +863,8 @@ const ALERT: &[Key] = &[
         "for",
         Kind::Duration,
         Value("\"0s\""),
-        "How long a window must stay miscalibrated before its alert fires. The window itself already \
-         smooths, so the default does not wait.",
+        "How long a window must stay miscalibrated before its alert fires. The window itself \
+         already smooths, so the default does not wait.",
     ),
     key(
         "keep_firing_for",
@@ -861,8 +876,8 @@ const ALERT: &[Key] = &[
         "flap_within",
         Kind::Duration,
         Value("\"1h\""),
-        "An alert of a stream that fires again this soon after its end is kept twice as long each time, \
-         up to 16 times `keep_firing_for`; \"0s\": never.",
+        "If the alert of a stream fires again within this time after it was resolved, it is \
+         kept twice as long each time, up to 16 times `keep_firing_for`. \"0s\": never.",
     ),
     key(
         "stale_after",
@@ -874,8 +889,8 @@ const ALERT: &[Key] = &[
         "budget",
         Kind::Text,
         Unset("\"5% ever\""),
-        "A budget of false alarms for this model alone, beside that of the fleet; `none`: no detector. Unset: \
-         its streams draw on the fleet's.",
+        "A false-alarm budget for this model alone, in addition to the common one; `none`: no \
+         detector. Unset: its streams draw on the common budget.",
     ),
     key(
         "budget_weight",
@@ -885,7 +900,7 @@ const ALERT: &[Key] = &[
             open: true,
         }),
         Value("1.0"),
-        "The model's part of the fleet's budget, in relation to those of the others.",
+        "Share of the model in the common budget, relative to the other models.",
     ),
     key(
         "log_odds_tolerance",
@@ -895,7 +910,8 @@ const ALERT: &[Key] = &[
             open: false,
         }),
         Value("0.05"),
-        "Error in log-odds that the detector lets pass: no model is perfect, and traffic has no end.",
+        "Error in log-odds that the detector ignores. No model is perfect, and a stream never \
+         ends.",
     ),
 ];
 
@@ -904,9 +920,10 @@ const DETECTOR: &[Key] = &[
         "budget",
         Kind::Text,
         Value("\"1 per 30d\""),
-        "False alarms allowed to all streams together: `1 per 30d` (of data, whatever the traffic), `2000000 events` \
-         (average run length, over all streams), `5% ever` (probability, over all time and all streams); `none`: no \
-         detectors. Each process keeps it for its own streams.",
+        "False alarms allowed for all streams together: `1 per 30d` (of data, whatever the \
+         traffic), `2000000 events` (average run length over all streams), `5% ever` \
+         (probability over all time and all streams); `none`: no detectors. Each process \
+         applies it to its own streams.",
     ),
     key(
         "confidence",
@@ -916,7 +933,7 @@ const DETECTOR: &[Key] = &[
             open: false,
         }),
         Value("0.95"),
-        "Confidence of each of the intervals that hold at all times.",
+        "Confidence of each anytime-valid interval.",
     ),
 ];
 
@@ -925,8 +942,8 @@ const NOTIFY: &[Key] = &[
         "external_url",
         Kind::Text,
         Unset("\"http://trueline.example:9464\""),
-        "Where those who read alerts reach this trueline, for links to its pages. Unset: the address of \
-         [http].",
+        "Address of this process for the readers of alerts, used in links. Unset: the address \
+         of [http].",
     ),
     key(
         "runbook_url",
@@ -938,10 +955,11 @@ const NOTIFY: &[Key] = &[
         "summary",
         Kind::Text,
         Value("\"[{status}] {stream}: {what}\""),
-        "Text of one line. In braces: stream, model, version, segment, view, window, status, severity, \
-         verdict, what (direction of the error, or why the alert ended), direction, since, at, onset, n, \
-         ece, ece_lower, ece_upper, confidence, detectable, tolerance, p_value, mean_score, event_rate, \
-         page. A brace is written twice.",
+        "One-line text. Placeholders in braces: stream, model, version, segment, view, window, \
+         status, severity, verdict, what (direction of the error, or why the alert was \
+         resolved), direction, since, at, onset, n, ece, ece_lower, ece_upper, confidence, \
+         detectable, tolerance, p_value, mean_score, event_rate, page. A literal brace is \
+         doubled.",
     ),
     key(
         "description",
@@ -950,13 +968,13 @@ const NOTIFY: &[Key] = &[
             "\"{severity} since {since}: l2-ECE {ece} ({confidence} % interval {ece_lower} to {ece_upper}) \
              over {window}, n = {n}; tolerated {tolerance}, smallest error that could have been seen {detectable}. {page}\"",
         ),
-        "The longer text.",
+        "The full text.",
     ),
     key(
         "dry_run",
         Kind::Truth,
         Value("false"),
-        "Log what every sink would be sent, and send nothing.",
+        "Log what would be sent to every sink, and send nothing.",
     ),
 ];
 
@@ -965,34 +983,36 @@ const SINK: &[Key] = &[
         "name",
         Kind::Text,
         Required("\"oncall\""),
-        "Name in metrics and logs, and in the journal of what was delivered: renamed, it is another sink.",
+        "Name in metrics, logs and the journal of deliveries. A renamed sink is a new sink.",
     ),
     key(
         "kind",
         Kind::Choice(&["alertmanager", "webhook", "slack", "kafka"]),
         Required("\"kafka\""),
-        "`alertmanager` (API version 2), `webhook` (POST of JSON, see deploy/alert.schema.json), `slack` \
-         (incoming webhook), `kafka` (the same JSON to a topic, by the brokers of [kafka]).",
+        "`alertmanager` (API version 2), `webhook` (POST of JSON, see \
+         deploy/alert.schema.json), `slack` (incoming webhook), `kafka` (the same JSON to a \
+         topic on the brokers of [kafka]).",
     ),
     key(
         "url",
         Kind::Secret,
         Unset("\"http://localhost:9093\""),
-        "Address of an Alertmanager, webhook or Slack hook; that of Slack is a secret. `https` needs a \
-         binary built with the feature `tls`.",
+        "Address of an Alertmanager, webhook or Slack hook; that of a Slack hook is a secret. \
+         `https` needs a binary built with the feature `tls`.",
     ),
     key(
         "topic",
         Kind::Text,
         Value("\"trueline-alerts\""),
-        "Topic of the kind `kafka`; the key is the alert's fingerprint, so that compaction keeps the last.",
+        "Topic of the kind `kafka`. The key is the fingerprint of the alert, so that \
+         compaction keeps the last change.",
     ),
     key(
         "secret",
         Kind::Secret,
         Unset("\"${WEBHOOK_SECRET}\""),
-        "Key of the signature of a `webhook`: header `trueline-signature`, HMAC-SHA-256 over timestamp \
-         and body. Unset: not signed.",
+        "Key of the signature of a `webhook`: header `trueline-signature`, HMAC-SHA-256 over \
+         timestamp and body. Unset: not signed.",
     ),
     key(
         "authorization",
@@ -1004,52 +1024,54 @@ const SINK: &[Key] = &[
         "ca_file",
         Kind::Path,
         Unset("\"/etc/trueline/ca.pem\""),
-        "PEM file of the authority that signed its certificate. Unset: the system's.",
+        "PEM file of the certificate authority of the sink. Unset: those of the system.",
     ),
     key(
         "match",
         Kind::List,
         Unset("[\"severity=page\", \"model!=sandbox*\"]"),
-        "Which alerts it gets: those that satisfy all of these. Labels model, version, segment, view, \
-         severity; `=` or `!=`; `*` is any text. Unset: all.",
+        "Alerts that the sink gets: those that satisfy all of these. Labels model, version, \
+         segment, view, severity; `=` or `!=`; `*` matches any text. Unset: all.",
     ),
     key(
         "resolved",
         Kind::Truth,
         Value("true"),
-        "Whether it is told that an alert has ended.",
+        "Whether the sink gets resolutions.",
     ),
     key(
         "resend",
         Kind::Duration,
         Value("\"1m\""),
-        "How often an Alertmanager is told again of what fires; it forgets what nobody speaks of for four \
-         times as long.",
+        "Time between two resends of firing alerts to an Alertmanager, which drops an alert \
+         that is not refreshed for four times as long.",
     ),
     key(
         "timeout",
         Kind::Duration,
         Value("\"10s\""),
-        "How long one attempt may take.",
+        "Longest duration of one attempt.",
     ),
     key(
         "retry_max",
         Kind::Duration,
         Value("\"30s\""),
-        "Longest pause between two attempts; the first is half a second, each twice the one before. \
-         Attempts go on until the sink takes the notice or refuses it for good.",
+        "Longest pause between two attempts. The first pause is half a second, and each \
+         further one is twice as long. Attempts continue until the sink accepts the \
+         notification or rejects it permanently.",
     ),
     key(
         "queue_max",
         COUNT,
         Value("10000"),
-        "Most notices that wait for it, about 1 kB each; further ones are refused and counted.",
+        "Most notifications in the queue of the sink, about 1 kB each. Further ones are \
+         dropped and counted.",
     ),
     key(
         "dry_run",
         Kind::Truth,
         Value("false"),
-        "Log what this sink would be sent, and send nothing.",
+        "Log what would be sent to this sink, and send nothing.",
     ),
 ];
 
@@ -1057,8 +1079,8 @@ const HTTP: &[Key] = &[key(
     "listen",
     Kind::Address,
     Value("\"127.0.0.1:9464\""),
-    "Address of /metrics, /live, /ready and the API. There is no password on it, so it listens on \
-     this machine alone; in a container write `0.0.0.0:9464`.",
+    "Address of /metrics, /live, /ready and the API. It has no authentication, so it listens on \
+     this machine only; in a container use `0.0.0.0:9464`.",
 )];
 
 const STATE: &[Key] = &[
@@ -1066,50 +1088,54 @@ const STATE: &[Key] = &[
         "directory",
         Kind::Path,
         Value("\"trueline-state\""),
-        "Directory of the snapshots, one for each running process; created when missing.",
+        "Directory of the snapshots, one per running process. It is created if it is missing.",
     ),
     key(
         "interval",
         Kind::Duration,
         Value("\"30s\""),
-        "Time between snapshots: what a crash makes us read again, never what it loses; and by how much verdicts of another \
-         process (`verdicts`) are later.",
+        "Time between snapshots: what is read again after a crash. Nothing is lost. The \
+         verdicts of another process (`verdicts`) are delayed by this time.",
     ),
     key(
         "topic",
         Kind::Text,
-        Unset("\"trueline-parcels\""),
-        "Topic through which the state of each partition moves to whichever process of the group is given \
-         it. One topic for a group; made when missing, with cleanup.policy=compact. Unset: state stays in \
-         the directory, for a group of one process. With it the directory holds no snapshots.",
+        Unset("\"trueline-state\""),
+        "Topic for the state of each partition, from which the process that is assigned the \
+         partition restores it. One topic per group, created with cleanup.policy=compact if it \
+         is missing. Unset: state stays in the directory, for a group of one process. With a \
+         topic the directory contains no snapshots.",
     ),
     key(
         "verdicts",
         Kind::Choice(&["own", "none", "all"]),
         Value("\"own\""),
-        "Over whose events verdicts are, where the state is in a topic: over those of the partitions that this process reads; or \
-         over those of all processes, in one that follows the topic and reads no source (`all`), while the others count \
-         and judge and tell nothing (`none`).",
+        "With a state topic: which process judges. `own`: each process judges the partitions \
+         that it reads. `all`: this process reads no source, follows the state topic and \
+         judges the events of all processes. `none`: this process only counts and sends no \
+         notifications.",
     ),
     key(
         "missing_after",
         Kind::Duration,
         Value("\"5m\""),
-        "With `verdicts = \"all\"`: how long verdicts wait for a partition of whose new records no parcel comes; then they go \
-         on without it, and `/ready` and a metric name it.",
+        "With `verdicts = \"all\"`: how long verdicts wait for a partition without new \
+         checkpoints. After that they continue without it, and `/ready` and a metric name it.",
     ),
     key(
         "restore_within",
         Kind::Duration,
         Value("\"30s\""),
-        "How long taking over one partition from the topic may take before the membership is tried anew.",
+        "Longest time to restore one partition from the topic before the process rejoins the \
+         group.",
     ),
     key(
         "on_broken",
         Kind::Choice(&["stop", "fresh"]),
         Value("\"stop\""),
-        "What becomes of a partition whose state in the topic is broken, foreign or gone: it is not read, \
-         and `/ready` says why; or it begins without its state, where the group's committed offset says.",
+        "What to do with a partition whose state in the topic is damaged, foreign or missing. \
+         `stop`: it is not read, and `/ready` gives the reason. `fresh`: it starts without its \
+         state at the committed offset of the group.",
     ),
     key(
         "records_max",
@@ -1118,7 +1144,8 @@ const STATE: &[Key] = &[
             high: 1_000_000,
         },
         Value("1000"),
-        "Records of changes of alerts kept for `trueline explain`, some 100 kB each; the oldest go first.",
+        "Records of alert changes kept for `trueline explain`, about 100 kB each. The oldest \
+         are removed first.",
     ),
 ];
 
@@ -1127,35 +1154,35 @@ const LIMITS: &[Key] = &[
         "streams_max",
         COUNT,
         Value("1000"),
-        "Streams (model x version x segment x view) at once; events of further ones are refused. Each vector view adds one \
-         for each version.",
+        "Most streams (model x version x segment x view) at once. Events of further ones are \
+         refused. Each vector view adds one per version.",
     ),
     key(
         "stream_expiry",
         Kind::Duration,
         Value("\"7d\""),
-        "A stream without events for this long is forgotten.",
+        "A stream without events for this long is removed.",
     ),
     key(
         "open_panes_max",
         COUNT,
         Value("10000"),
-        "Panes of a stream that wait for their watermark at once; an event that would open another is \
-         refused. Enough for one partition a week ahead of another.",
+        "Most panes of a stream that wait for the watermark. An event that would open another \
+         is refused. Enough for one partition a week ahead of another.",
     ),
     key(
         "future_max",
         Kind::Duration,
         Value("\"1h\""),
-        "How far an event time may lie after the record's arrival; beyond that the event is rejected, \
-         because one event from the future would make all others late.",
+        "How far an event time may lie after the arrival of the record. Later events are \
+         rejected, because one event from the future would make all others late.",
     ),
     key(
         "vector_cells_max",
         Kind::Integer { low: 1, high: 4096 },
         Value("4096"),
-        "Cells of a pane of a view `top_k` or `full`; an event that would begin another is in no sum of that \
-         view, and its windows are undecided (capacity). 4096 is all there are.",
+        "Cells of a pane of a view `top_k` or `full`. An event that needs another cell is in \
+         no sum of that view, and its windows are undecided (capacity). 4096 is the maximum.",
     ),
     key(
         "vector_versions_max",
@@ -1164,21 +1191,21 @@ const LIMITS: &[Key] = &[
             high: 1_000_000,
         },
         Value("64"),
-        "Versions that have cells, or a sample, for vector views at once; windows of vector views of further ones are undecided \
-         (capacity) until another is forgotten.",
+        "Versions with cells or a sample for vector views at once. Windows of vector views of \
+         further versions are undecided (capacity) until another version is removed.",
     ),
     key(
         "series_max",
         COUNT,
         Value("100000"),
-        "Series on /metrics; streams beyond it stay in the API. 10^5 is what a small Prometheus takes \
-         without notice.",
+        "Series on /metrics. Further streams are in the API only. A small Prometheus handles \
+         10^5 easily.",
     ),
     key(
         "record_bytes_max",
         Kind::Bytes,
         Value("\"1MiB\""),
-        "Longest record that is looked at; the brokers' own default.",
+        "Longest record to decode. The default is that of the brokers.",
     ),
 ];
 

@@ -1,8 +1,8 @@
-//! From a list of windows to a [`Ladder`], with the place of whatever does not fit.
+//! Builds a [`Ladder`] from a list of windows, and reports the position of whatever does not fit.
 //!
-//! A window without a slide of its own gets one that fits the others: panes are as wide as the slide of
-//! the shortest window, so the slide of a longer one is the greatest multiple of that pane that divides
-//! its width and is at most a sixth of it. Only slides that somebody wrote can then be wrong.
+//! A window without its own slide gets one that fits the others. Panes are as wide as the slide of
+//! the shortest window, so the slide of a longer one is the greatest multiple of that pane that
+//! divides its width and is at most a sixth of it. So only explicitly written slides can be wrong.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::document::Entry;
 use super::problem::Problems;
 use super::value::{Placed, Value, WindowValue};
 
-/// The ladder; a plain one of a single window after noting what is wrong.
+/// The ladder; after a problem, one with a single window.
 pub fn ladder(entry: &Entry, lateness_ms: i64, problems: &mut Problems<'_>) -> Ladder {
     let stand_in = || Ladder {
         windows: Vec::new(),
@@ -49,7 +49,7 @@ pub fn ladder(entry: &Entry, lateness_ms: i64, problems: &mut Problems<'_>) -> L
     })
 }
 
-/// What is wrong with a window by itself.
+/// Problems of a single window.
 fn alone(items: &[Placed<WindowValue>], problems: &mut Problems<'_>) {
     for item in items {
         let WindowValue::Time {
@@ -123,8 +123,8 @@ fn together(
     }
 }
 
-/// Width of the panes: the shortest slide. Written slides count as they are; of the windows without
-/// one the shortest decides.
+/// Width of the panes: the shortest slide. Among the windows without a written slide the shortest
+/// window decides.
 fn pane(items: &[Placed<WindowValue>]) -> i64 {
     let mut written = None;
     let mut shortest = None;
@@ -168,8 +168,8 @@ fn spec(value: &WindowValue, pane_ms: i64) -> WindowSpec {
     }
 }
 
-/// The greatest slide that divides the width, is a multiple of the pane, and is at most a sixth of the
-/// width; where no multiple of the pane divides it, the greatest that divides the width.
+/// The greatest slide that divides the width, is a multiple of the pane, and is at most a sixth of
+/// the width; where no multiple of the pane divides it, the greatest that divides the width.
 fn default_slide(width_ms: i64, pane_ms: i64) -> i64 {
     let parts = PANES_PER_WINDOW..=PANES_MAX;
     let fits = |n: &i64, step: i64| width_ms % n == 0 && (width_ms / n) % step == 0;
@@ -181,7 +181,7 @@ fn default_slide(width_ms: i64, pane_ms: i64) -> i64 {
         .map_or(width_ms, |n| width_ms / n)
 }
 
-/// Milliseconds as a person writes them, in the largest unit that keeps them whole.
+/// Milliseconds in the largest unit that keeps them whole.
 pub fn shown(ms: i64) -> String {
     for (unit, name) in [
         (86_400_000, "d"),

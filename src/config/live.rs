@@ -1,10 +1,10 @@
-//! What may change while the program runs, and what changed between two configurations.
+//! Keys that may change while the program runs, and differences between two configurations.
 //!
-//! A key is *live* when a new value can take the place of the old one without a window being counted
-//! anew, a consumer made anew or a socket opened: how windows are tested and alerts held, caps on
-//! streams, how often to save, what to log, who is told of alerts (sinks may come and go). A detector's terms are not: what it has staked was staked under the old
-//! ones. All other keys need a restart. Sections that come or go
-//! need one too, but for sinks, and are named as a whole.
+//! A key is *live* if a new value can replace the old one without recounting a window, recreating a
+//! consumer or opening a socket: tests of windows and holds of alerts, caps on streams, the
+//! snapshot interval, logging, and sinks, which may be added and removed. The options of a detector
+//! are not live, because its stakes were placed under the old ones. All other keys need a restart.
+//! Added or removed sections other than sinks need one too, and are named as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ use super::keys::SECTIONS;
 use super::value::Value;
 use super::write::written;
 
-/// Live keys by section; an empty list stands for all of the section.
+/// Live keys by section; an empty list means the whole section.
 const LIVE: &[(&str, &[&str])] = &[
     ("model", &["segments_max", "segments_beyond"]),
     ("model.test", &[]),
@@ -39,12 +39,12 @@ const LIVE: &[(&str, &[&str])] = &[
     ("log", &["level"]),
 ];
 
-/// The value of one key, never shown.
+/// The value of one key. It is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Known {
     value: String,
     live: bool,
-    /// The named section it is in, of a repeated one.
+    /// The named element of a repeated section that contains it.
     of: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Those of a document.
+    /// All keys of a document.
     pub(super) fn of(root: &Record) -> Keys {
         let mut keys = Keys::default();
         keys.walk(root, "", None);
@@ -113,7 +113,7 @@ impl Keys {
         (live.into_iter().collect(), restart.into_iter().collect())
     }
 
-    /// Takes over the live values of `new`.
+    /// Adopts the live values of `new`.
     pub fn take_live(&mut self, new: &Keys) {
         for (key, known) in &mut self.0 {
             if let Some(theirs) = new.0.get(key).filter(|_| known.live) {
@@ -128,7 +128,7 @@ impl Keys {
         self.0.extend(theirs);
     }
 
-    /// A hash of all values, the same wherever the same configuration is at work.
+    /// A hash of all values. Equal configurations have equal hashes.
     pub fn hash(&self) -> String {
         let mut hasher = SipHasher13::new();
         for (key, known) in &self.0 {
@@ -143,7 +143,7 @@ fn is_live(section: &str, key: &str) -> bool {
     of.is_some_and(|(_, keys)| keys.is_empty() || keys.contains(&key))
 }
 
-/// The name of one of repeated sections.
+/// The name of an element of a repeated section.
 fn name(record: &Record) -> Option<String> {
     let repeated = SECTIONS
         .iter()
@@ -156,7 +156,7 @@ fn name(record: &Record) -> Option<String> {
     Some(named.or_else(first).unwrap_or_default())
 }
 
-/// A value as text, secrets too: for comparison, never for eyes. Places do not matter.
+/// A value as text, secrets included. It is only compared, never shown, and excludes positions.
 fn plain(section: &str, key: &str, value: &Value) -> String {
     match value {
         Value::Text(text) => format!("{text:?}"),

@@ -1,19 +1,19 @@
-//! The configuration: from one TOML file to the options of every floor, read only.
+//! The configuration: from one TOML file to the read-only options of every floor.
 //!
 //! ```text
 //! text ─ TOML with spans ─► document (every key, with its place) ─► settled models ─► options
 //!          syntax             unknown keys, kinds, bounds, ${VAR}                       references
 //! ```
 //!
-//! Everything that is known about a key stands once, in the table of [`keys`]; the parser, the
-//! defaults, the hints, the reference page, the JSON Schema and the sample with every key are readings
-//! of it. Each layer notes all its faults and goes on with defaults, so that one run names every fault
-//! of the file with its line; a [`Config`] exists only when there was none, and then nothing about it
-//! needs checking again. (The strictness is Prometheus', `config/config.go`; the layers and the
-//! effective configuration are vector's and Bento's.)
+//! Everything about a key is defined once, in the table of [`keys`]. The parser, the defaults, the
+//! hints, the reference page, the JSON Schema and the sample with every key are derived from it.
+//! Each layer records all its problems and continues with defaults, so that one run names every
+//! problem of the file with its line. A [`Config`] exists only if there was none, and needs no
+//! further checks. (The strictness is that of Prometheus, `config/config.go`; the layers and the
+//! effective configuration are those of vector and Bento.)
 //!
-//! Reads the file, environment variables, and the files that hold secrets; opens nothing else. What
-//! the surroundings have to offer (brokers, directory, port) is asked by `trueline check`.
+//! This module reads the file, environment variables and files with secrets, and nothing else.
+//! `trueline check` tests the environment (brokers, directory, port).
 
 pub mod bounds;
 mod detector;
@@ -56,21 +56,21 @@ use problem::Problems;
 pub use problem::{Place, Problem};
 use value::Outside;
 
-/// A sound configuration.
+/// A valid configuration.
 pub struct Config {
     /// Models, windows, tests and caps, for the engine.
     pub plan: Plan,
-    /// What to read.
+    /// Sources.
     pub sources: Vec<SourceOptions>,
-    /// Where schemas are.
+    /// Schema registry.
     pub registry: Option<RegistryOptions>,
-    /// Where alerts go.
+    /// Sinks of alerts.
     pub notify: NotifyOptions,
-    /// What to serve.
+    /// HTTP server.
     pub http: HttpOptions,
-    /// What to save.
+    /// Snapshots and state topic.
     pub state: StateOptions,
-    /// How to log.
+    /// Logging.
     pub log: LogOptions,
     /// The file with its defaults, for [`Config::effective`].
     document: document::Record,
@@ -85,7 +85,7 @@ pub struct SourceOptions {
     pub kafka: KafkaOptions,
     /// The shape of its records.
     pub decode: DecodeOptions,
-    /// Outcomes that come apart.
+    /// Separate outcomes.
     pub join: Option<JoinOptions>,
 }
 
@@ -105,34 +105,34 @@ pub struct StateOptions {
     pub directory: PathBuf,
     /// Milliseconds between them.
     pub interval_ms: i64,
-    /// The topic through which partitions move with their state.
+    /// The state topic.
     pub topic: Option<String>,
-    /// Over whose events verdicts are.
+    /// Which process judges.
     pub verdicts: Verdicts,
-    /// Milliseconds that verdicts over all partitions wait for one.
+    /// How long verdicts wait for a partition without new checkpoints, in ms.
     pub missing_after_ms: i64,
-    /// Milliseconds that taking over a partition may take.
+    /// Longest time to restore a partition, in ms.
     pub restore_within_ms: i64,
-    /// Whether a partition whose state cannot be used begins anew.
+    /// Whether a partition with unusable state starts without it.
     pub fresh: bool,
-    /// Records of changes of alerts that are kept.
+    /// Most records of alert changes to keep.
     pub records_max: usize,
 }
 
-/// Over whose events a process judges, where the state of partitions is in a topic.
+/// Which process judges, with a state topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Verdicts {
-    /// Over those of the partitions that it reads.
+    /// Each process judges the partitions that it reads.
     #[default]
     Own,
-    /// It counts, and another judges.
+    /// This process counts, and another judges.
     None,
-    /// Over those that others count.
+    /// This process judges what the others count.
     All,
 }
 
 impl fmt::Debug for Config {
-    /// Without the document, which holds secrets in the clear.
+    /// Omits the document, which contains secrets in plain text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Config")
             .field("plan", &self.plan)
@@ -165,7 +165,7 @@ impl Config {
         Config::parse(&text, &file, &outside)
     }
 
-    /// Reads a text that is called `file` in messages.
+    /// Parses a text, which messages call `file`.
     pub fn parse(text: &str, file: &str, outside: &Outside<'_>) -> Result<Config, Vec<Problem>> {
         let mut problems = Problems::new(file, text);
         let mut document = document::read(text, outside, &mut problems);
@@ -196,13 +196,13 @@ impl Config {
         }
     }
 
-    /// The topic of state with the client that reaches it, where there is one.
+    /// The state topic with its client options, if there is one.
     pub fn moving(&self) -> Option<(KafkaOptions, String)> {
         let kafka = self.sources.first().map(|s| s.kafka.clone())?;
         Some((kafka, self.state.topic.clone()?))
     }
 
-    /// All its keys, to be compared with another's.
+    /// All its keys, to compare with those of another configuration.
     pub fn keys(&self) -> live::Keys {
         live::Keys::of(&self.document)
     }

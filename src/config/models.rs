@@ -1,8 +1,8 @@
-//! `[[model]]`: what to monitor, and how it is judged.
+//! `[[model]]`: what to monitor, and how to judge it.
 //!
-//! What one value cannot tell alone is checked here: a name used twice, two windows of one length, a view of classes
-//! without classes. All is noted with the place of the value that has to change, and binding goes on, so that
-//! one run shows everything.
+//! This module checks what one value alone cannot show: a duplicate name, two windows of the same
+//! length, a view of classes without classes. Each problem is recorded with the position of the
+//! value to change, and binding continues, so that one run reports everything.
 
 use crate::collect::Segmenting;
 use crate::judge::ANY_MODEL as ANY;
@@ -25,7 +25,7 @@ use super::problem::Problems;
 use super::value::Value;
 use super::vectors;
 
-/// Lets every named model take from `*` what it leaves out, and adds `*` when there is no model.
+/// Fills the missing keys of every named model from `*`, and adds `*` if there is no model.
 pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
     let models = root.children.entry("model").or_default();
     if models.is_empty() {
@@ -39,7 +39,7 @@ pub fn settle_models(root: &mut Record, any: impl FnOnce() -> Record) {
     }
 }
 
-/// What is monitored.
+/// The models to monitor.
 pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let records = root.all("model");
     no_name_twice(records, problems);
@@ -64,7 +64,7 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     }
 }
 
-/// Two sections for one model would leave open which holds.
+/// Rejects two sections for one model.
 fn no_name_twice(models: &[Record], problems: &mut Problems<'_>) {
     for (i, m) in models.iter().enumerate() {
         let name = m.entry("name");
@@ -125,7 +125,7 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     }
 }
 
-/// Whether the events of a model are weighted: those of all sources that feed it, or of none.
+/// Whether the events of a model are weighted. Either all its sources have weights or none.
 fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
     let name = record.text("name");
     let sources: Vec<&Record> = feeds(record, root).collect();
@@ -182,8 +182,8 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
     true
 }
 
-/// How the segments of a model are kept; it has a roll-up where a source that feeds it has segments,
-/// unless it says.
+/// Options of the segments of a model. By default it has a roll-up if one of its sources has
+/// segments.
 fn segmenting(record: &Record, root: &Record) -> Segmenting {
     let split = feeds(record, root).any(|s| !s.child("source.fields").list("segments").is_empty());
     Segmenting {
@@ -196,7 +196,7 @@ fn segmenting(record: &Record, root: &Record) -> Segmenting {
     }
 }
 
-/// The axis; linear while the clips are in the wrong order.
+/// The axis; linear if its bounds are in the wrong order.
 fn axis(record: &Record, problems: &mut Problems<'_>) -> Axis {
     if record.text("axis") != Some("logit") {
         return Axis::Linear;
@@ -358,7 +358,7 @@ fn judge(
     }
 }
 
-/// How the versions of a model are compared; said here what stands against it.
+/// Options of comparisons of versions, with the problems that prevent them.
 fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Option<CompareOptions> {
     let section = record.child("model.compare");
     if !section.truth("enabled") {

@@ -1,4 +1,4 @@
-//! `[notify]` and `[[sink]]`: where alerts go.
+//! `[notify]` and `[[sink]]`: notifications and their sinks.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::security::TLS_BUILT;
 use super::value::nearest;
 use super::write::MASK;
 
-/// The topic of alerts unless a sink says.
+/// Default topic of alerts.
 pub const TOPIC: &str = "trueline-alerts";
 
-/// All of it; `listen` is where the pages are when nobody says where people reach them.
+/// Options of notifications. `listen` is the default address of the pages.
 pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) -> NotifyOptions {
     let record = root.child("notify");
     let texts = Texts {
@@ -56,8 +56,8 @@ fn template(record: &Record, key: &str, problems: &mut Problems<'_>) -> Template
             problems.add(at, what, remedy);
         }
         Err(TemplateError::Unbalanced) => {
-            let what = format!("`{key}` has a brace without its other");
-            problems.add(at, what, "close it, or write it twice if a brace is meant");
+            let what = format!("`{key}` has an unbalanced brace");
+            problems.add(at, what, "close it, or double it for a literal brace");
         }
     }
     // The text that cannot be wrong stands for it while further faults are looked for.
@@ -95,7 +95,7 @@ fn options(sink: &Record, dry_run: bool, problems: &mut Problems<'_>) -> SinkOpt
     }
 }
 
-/// The address, and that no key is given which this kind does not use.
+/// The address. Rejects keys that this kind does not use.
 fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     let (needed, useless): (&str, &[&str]) = match kind {
         Kind::Kafka => ("topic", &["url", "secret", "authorization", "ca_file"]),

@@ -1,8 +1,8 @@
-//! A fault of a configuration file: where it is, what it is, and what to do about it.
+//! A problem of a configuration file: its position, its description and its remedy.
 //!
-//! Every fault of a file is kept, not the first alone: a person who mends five typing errors should
-//! need one run, not five. A message is always `file:line:column: what is wrong; remedy`, the form
-//! editors jump to. Lines and columns count from 1, columns in characters.
+//! All problems of a file are reported, not only the first, so that five typing errors need one run
+//! and not five. A message has the form `file:line:column: problem; remedy`, which editors can jump
+//! to. Lines and columns count from 1, columns in characters.
 
 use std::fmt;
 use std::ops::Range;
@@ -17,20 +17,20 @@ pub struct Place {
 }
 
 impl Place {
-    /// The first character: the place of what is missing from the file as a whole.
+    /// The first character: the position of what is missing from the whole file.
     pub const START: Place = Place { line: 1, column: 1 };
 }
 
-/// One fault.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Name of the file as it was given.
+    /// Name of the file as given.
     pub file: String,
-    /// Where in it.
+    /// Position in the file.
     pub at: Place,
-    /// What is wrong, naming the key or value.
+    /// Description, which names the key or value.
     pub what: String,
-    /// What to write instead.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// The faults met so far in one file, and the means to turn byte spans into places.
+/// The problems of one file so far. Also converts byte spans to positions.
 #[derive(Debug)]
 pub struct Problems<'a> {
     file: &'a str,
@@ -57,7 +57,7 @@ pub struct Problems<'a> {
 }
 
 impl<'a> Problems<'a> {
-    /// No faults yet in `text`, which is called `file` in messages.
+    /// No problems yet in `text`, which messages call `file`.
     pub fn new(file: &'a str, text: &'a str) -> Problems<'a> {
         Problems {
             file,
@@ -67,7 +67,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// The place of the first byte of a span; the span may end beyond the text.
+    /// The position of the first byte of a span, which may end beyond the text.
     pub fn place(&self, span: &Range<usize>) -> Place {
         let mut start = span.start.min(self.text.len());
         while !self.text.is_char_boundary(start) {
@@ -81,7 +81,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    /// Records a fault.
+    /// Records a problem.
     pub fn add(&mut self, at: Place, what: impl Into<String>, remedy: impl Into<String>) {
         self.found.push(Problem {
             file: self.file.to_owned(),
@@ -91,7 +91,7 @@ impl<'a> Problems<'a> {
         });
     }
 
-    /// Records that the file is not TOML, so that nothing else can be said of it.
+    /// Records that the file is not TOML, so that nothing else can be checked.
     pub fn add_syntax(&mut self, at: Place, what: impl Into<String>, remedy: impl Into<String>) {
         self.broken = true;
         self.add(at, what, remedy);
@@ -102,17 +102,17 @@ impl<'a> Problems<'a> {
         self.broken
     }
 
-    /// Whether nothing is wrong so far.
+    /// Whether there is no problem so far.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Number of faults so far.
+    /// Number of problems so far.
     pub fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// All faults in the order of the file.
+    /// All problems in the order of the file.
     pub fn into_sorted(mut self) -> Vec<Problem> {
         self.found
             .sort_by(|a, b| (a.at, &a.what).cmp(&(b.at, &b.what)));

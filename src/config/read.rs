@@ -1,4 +1,4 @@
-//! Typed reading of a record.
+//! Typed access to a record.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use super::document::Record;
 use super::problem::Place;
 use super::value::{Placed, Value};
 
-/// Typed reading of a record. The schema decides the kind of every key and the reader keeps to it, so
-/// a value of another kind is a fault of the schema's author; the zero of the kind stands for it.
+/// Typed access to a record. The schema defines the kind of every key and the reader enforces it,
+/// so a value of another kind is an error in the schema; the zero of the kind replaces it.
 impl Record {
     pub(super) fn text(&self, key: &str) -> Option<&str> {
         match &self.entry(key).value {
@@ -78,7 +78,7 @@ impl Record {
         self.list(key).iter().map(|p| p.value.clone()).collect()
     }
 
-    /// The place of the first of the keys that the file gives.
+    /// The position of the first of these keys in the file.
     pub(super) fn given_place(&self, keys: &[&str]) -> Option<Place> {
         let mut entries = keys.iter().map(|key| self.entry(key));
         entries.find(|entry| entry.given).map(|entry| entry.at)

@@ -1,4 +1,4 @@
-//! The reference page and the JSON Schema of the configuration, made from the table of keys.
+//! The reference page and the JSON Schema of the configuration, generated from the table of keys.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::schema::{Key, Kind, Preset, Section};
 
 pub use super::write::sample;
 
-/// The reference as Markdown: a table a section.
+/// The reference as Markdown, one table per section.
 pub fn markdown() -> String {
     let mut out = String::new();
     for section in SECTIONS {

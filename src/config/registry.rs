@@ -1,4 +1,4 @@
-//! `[registry]`, and how the records of a source are packed.
+//! `[registry]`, and the format of the records of a source.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::document::Record;
 use super::problem::Problems;
 use super::security::TLS_BUILT;
 
-/// Where the registry is, when one is named. It must be, where a source needs schemas.
+/// The registry, if one is named. A source with schemas requires one.
 pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOptions> {
     let record = root.child("registry");
     let Some(url) = record.owned("url") else {
@@ -52,7 +52,7 @@ pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOp
     })
 }
 
-/// How the records of a source are packed.
+/// Format, envelope and rows of the records of a source.
 pub fn packing(source: &Record) -> Packing {
     Packing {
         format: match source.text("format") {

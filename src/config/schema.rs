@@ -1,10 +1,10 @@
-//! The shape of the configuration: what a section, a key and a kind of value are.
+//! The structure of the configuration: sections, keys and kinds of values.
 //!
-//! The keys themselves are data, in [`super::keys`]. From that one table come the validation of a
+//! The keys themselves are data, in [`super::keys`]. That one table yields the validation of a
 //! file, its defaults, the hints in messages, the annotated sample `config/everything.toml`, the
-//! reference page and the JSON Schema, so that none of them can tell another story than the parser.
-//! A default is kept as the TOML text a person would write and is read by the same reader as a file:
-//! a default that the reader would refuse is a failing test, not a surprise.
+//! reference page and the JSON Schema, so that none of them can contradict the parser. A default is
+//! stored as the TOML text that a person would write and is read like a file: an invalid default is
+//! a failing test.
 
 /// A section of the file: `[path]`, or `[[path]]` when repeated. The top of the file has path `""`.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct Section {
     pub path: &'static str,
     /// Whether it is an array of tables. Its child sections belong to one element each.
     pub repeated: bool,
-    /// What it holds, one sentence or two.
+    /// Its content, in one or two sentences.
     pub about: &'static str,
     /// Its keys in the order in which they are documented.
     pub keys: &'static [Key],
@@ -24,20 +24,20 @@ pub struct Section {
 pub struct Key {
     /// Name as written in the file.
     pub name: &'static str,
-    /// What values it takes.
+    /// Kind of its values.
     pub kind: Kind,
-    /// What holds when the key is left out.
+    /// Its default.
     pub preset: Preset,
-    /// What it does and why the default is what it is.
+    /// What it does, and the reason for its default.
     pub about: &'static str,
 }
 
-/// What holds when a key is left out.
+/// Default of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Preset {
-    /// It is an error to leave it out; the text is an example in TOML.
+    /// The key is required; the text is an example in TOML.
     Required(&'static str),
-    /// Nothing; the feature is off or derived. The text is an example in TOML.
+    /// No value: the feature is off or derived. The text is an example in TOML.
     Unset(&'static str),
     /// This value, in TOML.
     Value(&'static str),
@@ -74,12 +74,12 @@ impl Bounds {
     }
 }
 
-/// What values a key takes.
+/// Kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
     /// Any string that is not empty.
     Text,
-    /// A string that is masked wherever it is shown. `NAME_file` may name a file instead.
+    /// A string that is always masked. `NAME_file` may name a file instead.
     Secret,
     /// A path; relative ones start at the directory of the configuration file.
     Path,
@@ -102,7 +102,7 @@ pub enum Kind {
     Duration,
     /// A number of bytes, plain or with its unit in a string: `"64KiB"`.
     Bytes,
-    /// Strings; a single string stands for a list of one.
+    /// Strings; a single string is a list of one.
     List,
     /// A table of strings to strings.
     Map,
@@ -163,7 +163,7 @@ impl Section {
         self.keys.iter().find(|k| k.name == name)
     }
 
-    /// The section as it is written: `[kafka]`, `[[source]]`, `the top of the file`.
+    /// The section as written: `[kafka]`, `[[source]]`, `the top of the file`.
     pub fn title(&self) -> String {
         match (self.path, self.repeated) {
             ("", _) => "the top of the file".to_owned(),
@@ -172,7 +172,7 @@ impl Section {
         }
     }
 
-    /// The path of the section that holds this one: `model` for `model.test`, the top otherwise.
+    /// The path of the parent section: `model` for `model.test`, otherwise the top.
     pub fn parent(&self) -> Option<&'static str> {
         match (self.path, self.path.rsplit_once('.')) {
             ("", _) => None,

@@ -1,4 +1,4 @@
-//! `[kafka.tls]` and `[kafka.sasl]`: how the client proves itself.
+//! `[kafka.tls]` and `[kafka.sasl]`: encryption and credentials.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
 
-/// Whether this binary can talk TLS.
+/// Whether this binary supports TLS.
 pub const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
 
-/// Encryption and credentials. What has no typed option goes into the map, unless it is there.
+/// Encryption and credentials. Settings without a typed option go into the map, unless it has them.
 pub fn security(
     kafka: &Record,
     options: &mut BTreeMap<String, String>,

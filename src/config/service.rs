@@ -9,7 +9,7 @@ use super::problem::Problems;
 use super::value::Value;
 use super::{HttpOptions, StateOptions, Verdicts};
 
-/// Where to listen.
+/// Address and limits of the HTTP server.
 pub fn http(root: &Record) -> HttpOptions {
     let listen = match root.child("http").entry("listen").value {
         Value::Address(address) => address,
@@ -21,7 +21,7 @@ pub fn http(root: &Record) -> HttpOptions {
     }
 }
 
-/// Where and how often to save. A relative directory starts at that of the file.
+/// Options of snapshots and the state topic. A relative directory starts at that of the file.
 pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> StateOptions {
     let record = root.child("state");
     let interval_ms = record.milliseconds("interval");
@@ -43,7 +43,7 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
     }
 }
 
-/// Over whose events verdicts are; what is said to that by the other keys.
+/// Which process judges, checked against the other keys.
 fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> Verdicts {
     let verdicts = match record.text("verdicts") {
         Some("none") => Verdicts::None,
@@ -61,14 +61,14 @@ fn verdicts(record: &Record, interval_ms: i64, problems: &mut Problems<'_>) -> V
     if verdicts == Verdicts::All && record.milliseconds("missing_after") < 2 * interval_ms {
         problems.add(
             record.entry("missing_after").at,
-            "`missing_after` is less than twice the `interval` at which parcels come",
-            "write a longer time: verdicts go on without a partition after it",
+            "`missing_after` is less than twice the `interval` at which checkpoints are written",
+            "write a longer time: after it verdicts continue without a partition",
         );
     }
     verdicts
 }
 
-/// How to log. The directives are tried here, so that a typing error is known before the start.
+/// Logging options. The directives are parsed here, so that an error is reported before the start.
 pub fn log(root: &Record, problems: &mut Problems<'_>) -> LogOptions {
     let record = root.child("log");
     let filter = record.owned("level").unwrap_or_default();

@@ -1,7 +1,7 @@
-//! `[kafka]` and `[[source]]`: what is read, and from where.
+//! `[kafka]` and `[[source]]`: the topics to read.
 //!
-//! What one value cannot tell alone is checked here: a name used twice, a topic read by two sources, a dead-letter
-//! topic that is also read (its records would come round for ever).
+//! This module checks what one value alone cannot show: a duplicate name, a topic of two sources, a
+//! dead-letter topic that is also read (its records would circulate for ever).
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use super::problem::{Place, Problems};
 use super::security::security;
 use super::value::Value;
 
-/// The sources: for each the client's options and the shape of its records.
+/// The sources: client options and record shape of each.
 pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions> {
     let records = root.all("source");
     if records.is_empty() {
@@ -78,7 +78,7 @@ fn source_name(record: &Record) -> String {
         .unwrap_or_default()
 }
 
-/// No topic may be read twice, nor take dead letters and be read.
+/// Rejects topics that are read twice or that are read and receive dead letters.
 fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
     let mut read: BTreeMap<&str, Place> = BTreeMap::new();
     for record in records {
@@ -111,7 +111,7 @@ fn topics_apart(records: &[Record], problems: &mut Problems<'_>) {
     }
 }
 
-/// What all sources share of the client's options.
+/// The client options common to all sources.
 fn kafka(root: &Record, problems: &mut Problems<'_>) -> KafkaOptions {
     let record = root.child("kafka");
     let mut options = BTreeMap::new();

@@ -1,7 +1,7 @@
-//! Values as the file gives them: read against the kind of their key, and remembered with their place.
+//! Values of the file: read by the kind of their key, and stored with their position.
 //!
-//! What cannot be judged by one value alone (two windows of one length, a topic that is its own
-//! dead-letter topic) is judged later, in [`super::models`] and [`super::sources`], and needs the place again.
+//! [`super::models`] and [`super::sources`] check what one value alone cannot show (two windows of
+//! the same length, a topic that is its own dead-letter topic), and need the position again.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,12 +14,12 @@ use super::interpolate;
 use super::problem::{Place, Problems};
 use super::schema::Kind;
 
-/// A value with the place where it stands.
+/// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Placed<T> {
     /// The value.
     pub value: T,
-    /// Where it stands.
+    /// Its position.
     pub at: Place,
 }
 
@@ -28,21 +28,21 @@ pub struct Placed<T> {
 pub enum WindowValue {
     /// A length of event time, and its own slide if it has one, in milliseconds.
     Time {
-        /// Length as it is written, by which people and labels know the window.
+        /// Length as written, which names the window in labels.
         name: String,
         /// Length.
         width_ms: i64,
-        /// Slide, where given.
+        /// Slide, if given.
         slide_ms: Option<i64>,
     },
-    /// The newest panes that hold so many events.
+    /// The newest panes with this number of events.
     Last(u64),
 }
 
 /// A value of some [`Kind`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Left out, and nothing stands for it.
+    /// Missing, without a default.
     Absent,
     /// `Text`, `Secret`, `Choice`.
     Text(String),
@@ -68,7 +68,7 @@ pub enum Value {
     Windows(Vec<Placed<WindowValue>>),
 }
 
-/// What is outside the file: variables, and files that hold secrets.
+/// The environment of the file: variables, and files with secrets.
 pub struct Outside<'a> {
     /// The value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
@@ -76,19 +76,19 @@ pub struct Outside<'a> {
     pub directory: PathBuf,
 }
 
-/// What is wrong with one value, and the remedy.
+/// A problem of one value, and the remedy.
 type Fault = (String, String);
 
 /// Reads values of one file.
 pub struct ValueReader<'r, 'a> {
-    /// Faults met.
+    /// Problems so far.
     pub problems: &'r mut Problems<'a>,
     /// Variables and files.
     pub outside: &'r Outside<'r>,
 }
 
 impl ValueReader<'_, '_> {
-    /// Reads a value of a kind; `name` is for messages. `None` after recording what is wrong.
+    /// Reads a value of a kind; `name` is for messages. `None` after recording a problem.
     pub fn read(&mut self, name: &str, kind: Kind, value: &Spanned<DeValue<'_>>) -> Option<Value> {
         let at = self.problems.place(&value.span());
         match kind {
@@ -115,13 +115,13 @@ impl ValueReader<'_, '_> {
         }
     }
 
-    /// Records a fault of the value called `name`.
+    /// Records a problem of the value `name`.
     fn note<T>(&mut self, name: &str, at: Place, read: Result<T, Fault>) -> Option<T> {
         read.map_err(|(what, remedy)| self.problems.add(at, format!("`{name}` {what}"), remedy))
             .ok()
     }
 
-    /// Replaces variables; the flag says whether there were any.
+    /// Replaces variables. The flag says whether there were any.
     fn text(&mut self, at: Place, text: &str) -> Option<(String, bool)> {
         match interpolate::interpolate(text, self.outside.variable) {
             Ok(None) => Some((text.to_owned(), false)),
@@ -134,7 +134,7 @@ impl ValueReader<'_, '_> {
         }
     }
 
-    /// A list of strings that are not empty; a lone string is a list of one.
+    /// A list of non-empty strings; a single string is a list of one.
     fn list(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Vec<Placed<String>>> {
         let items = match value.get_ref() {
             DeValue::Array(items) => &items[..],
@@ -152,7 +152,7 @@ impl ValueReader<'_, '_> {
         sound.then_some(out)
     }
 
-    /// A table of strings; numbers and booleans are taken as they are written.
+    /// A table of strings; numbers and booleans are used as written.
     fn map(
         &mut self,
         name: &str,
@@ -282,14 +282,14 @@ impl ValueReader<'_, '_> {
     }
 }
 
-/// Puts a value that was read into its slot; says whether it was.
+/// Stores a value that was read. Returns whether it was.
 fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
     *slot = read;
     slot.is_some()
 }
 
-/// A value of a kind from its text. `quoted`: the file has it in quotes; `bare`: it may be a number
-/// or a boolean all the same, because it came from a variable or had no quotes.
+/// A value of a kind from its text. `quoted`: the file has it in quotes. `bare`: it may be a number
+/// or a boolean nevertheless, because it came from a variable or had no quotes.
 fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fault> {
     let shown = if quoted {
         format!("text \"{text}\"")
@@ -345,7 +345,7 @@ fn plain(text: &str) -> String {
     text.trim().replace('_', "")
 }
 
-/// One of the words, or the nearest of them as remedy.
+/// One of the words; otherwise the remedy names the nearest.
 fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
     if words.contains(&text) {
         return Ok(Value::Text(text.to_owned()));
@@ -470,9 +470,9 @@ impl Kind {
     }
 }
 
-/// The candidate most like `name`, when it is like enough to be meant: at most two letters in five
-/// dropped, added, changed or swapped. That mends `dgo` and `lateness_ms`, and does not offer `group`
-/// for `port` or `latest` for `oldest`.
+/// The candidate nearest to `name`, if at most two letters in five are dropped, added, changed or
+/// swapped. That corrects `dgo` and `lateness_ms` but does not suggest `group` for `port` or
+/// `latest` for `oldest`.
 pub fn nearest<'n>(name: &str, candidates: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     const LIKE_ENOUGH: f64 = 0.6;
     let lower = name.to_lowercase();

@@ -1,8 +1,9 @@
-//! Which vector views can be kept live, and beside what.
+//! Which vector views can be maintained, and together with what.
 //!
-//! A vector view needs its classes named, at most [`DIMENSION_MAX`] coordinates unless it is of the kernel test, and a view of single scores beside it, by
-//! which events are counted. The kernel view is of events that count alike: its null is of pairs of such, so it cannot be of a
-//! model whose events are weighted.
+//! A vector view needs named classes, at most [`DIMENSION_MAX`] coordinates (except for the kernel
+//! test), and a view of single scores beside it, which counts the events. The null of the kernel
+//! test is one of pairs of equally weighted events, so a model with weighted events cannot have a
+//! kernel view.
 
 use super::document::Record;
 use super::problem::Problems;
@@ -11,7 +12,7 @@ use crate::stats::kernel::window::KernelOptions;
 use crate::stats::multiclass::sums::{DIMENSION_MAX, Shape};
 use crate::stats::view::View;
 
-/// Names what stands against the vector views of a model, if it has any.
+/// Reports the problems of the vector views of a model.
 pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Problems<'_>) {
     if !views.iter().any(|v| v.is_vector()) {
         return;
@@ -27,7 +28,7 @@ pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Pro
     }
 }
 
-/// What the kernel view keeps; features need a width that does not change from window to window.
+/// Options of the kernel view. Features need a fixed bandwidth.
 pub fn keeping(record: &Record, problems: &mut Problems<'_>) -> KernelOptions {
     let own = record.child("model.kernel");
     let width = own.entry("bandwidth");
@@ -46,7 +47,7 @@ pub fn keeping(record: &Record, problems: &mut Problems<'_>) -> KernelOptions {
     keeping
 }
 
-/// A vector view fits the model's classes and what is kept live.
+/// Checks a vector view against the classes of the model and the limits.
 pub fn fits(view: View, text: &str, classes: &[String]) -> Result<View, (String, String)> {
     if !view.is_vector() {
         return Ok(view);

@@ -1,8 +1,8 @@
-//! A document as TOML again: the effective configuration, and the sample with every key.
+//! Writes a document as TOML: the effective configuration, and the sample with every key.
 //!
-//! Both have every key of the schema in its order; a key that has no value is a comment that shows how
-//! it would be written. Secrets are masked wherever they stand, those of the librdkafka options too, by
-//! the same rule that masks them in logs ([`is_secret`]).
+//! Both contain every key of the schema in its order. A key without a value is a comment that shows
+//! how to write it. Secrets are always masked, including those of the librdkafka options, by the
+//! same rule as in logs ([`is_secret`]).
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use super::ladder::shown;
 use super::schema::{Key, Kind, Preset, Section};
 use super::value::{Value, WindowValue};
 
-/// What stands for a secret.
+/// Replacement of a secret.
 pub const MASK: &str = "******";
 
 /// Width to which comments of the sample are wrapped.
@@ -74,8 +74,8 @@ pub fn sample() -> String {
     out
 }
 
-/// The text of a key in the sample, and whether it holds. One form of the prediction must be chosen,
-/// which no default can do.
+/// The text of a key in the sample, and whether it is active. One form of the prediction must be
+/// chosen, which no default can do.
 fn sample_value(section: &Section, key: &Key) -> (&'static str, bool) {
     match key.preset {
         Preset::Value(text) | Preset::Required(text) => (text, true),
@@ -109,7 +109,7 @@ fn comment(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// A value in TOML; `None` for what is not set.
+/// A value in TOML; `None` if it is not set.
 pub(super) fn written(kind: Kind, value: &Value) -> Option<String> {
     Some(match value {
         Value::Absent => return None,

@@ -1,19 +1,19 @@
-//! Avro's binary encoding, read with the writer's schema for the wanted fields alone.
+//! Reads the wanted fields of Avro's binary encoding with the schema of the writer.
 //!
-//! Avro data carry neither names nor types: they can only be walked along the schema they were written
-//! with, which is the one that the registry has under the id in the frame. There is no reader's schema
-//! to be resolved against, because nothing is read into a type: a wanted path is looked up in the
-//! writer's schema once, when it is first met, and a record is walked along the [`Step`]s that came of
-//! it. Fields that were added, moved or dropped since thus cost nothing and need nothing; one that is
-//! wanted and not there is missing, as it would be in JSON.
+//! Avro data contain neither names nor types. They can only be read along the schema that they were
+//! written with, which the registry has under the id in the frame. There is no reader's schema to
+//! resolve, because nothing is read into a type: a wanted path is looked up once in the writer's
+//! schema, and each record is read along the resulting [`Step`]s. So fields that were added, moved
+//! or dropped cost nothing. A wanted field that the schema does not have is missing, as it would be
+//! in JSON.
 //!
-//! A union is whatever its branch is, so that `["null", "double"]` is a number that may be null. Enums are
-//! the names of their symbols, decimals are numbers, bytes are text where they are UTF-8. A record
-//! is refused when bytes are left over, for then it was not written with this schema.
+//! A union has the type of its branch, so that `["null", "double"]` is a number that may be null.
+//! Enums are the names of their symbols, decimals are numbers, and bytes are text if they are
+//! UTF-8. A record with bytes left over is rejected, because it was not written with this schema.
 //!
-//! What bounds the work: counts of items may not exceed the bytes that are left (a lone record of no bytes
-//! at all could otherwise be repeated 2⁶³ times), nesting stops at [`DEPTH_MAX`].
-//! Encoding: Apache Avro 1.12 specification, "Binary Encoding".
+//! Limits: a count of items may not exceed the remaining bytes (a record of zero bytes could
+//! otherwise be repeated 2⁶³ times), and nesting stops at [`DEPTH_MAX`]. Encoding: Apache Avro 1.12
+//! specification, "Binary Encoding".
 
 use super::avro_schema::{Node, Schema};
 use super::found::Kind;
@@ -24,9 +24,9 @@ use super::sink::{self, Sink};
 
 /// What to do with the next value.
 enum Step {
-    /// Pass over a value of this node.
+    /// Skip a value of this node.
     Skip(usize),
-    /// Keep a value of this node for this slot.
+    /// Store a value of this node in this slot.
     Take(usize, usize),
     Record(Vec<Step>),
     Union(Vec<Step>),
@@ -34,13 +34,13 @@ enum Step {
     Map(usize, Vec<(String, Step)>),
 }
 
-/// A schema, and the way along it to the wanted fields.
+/// A schema with the steps to the wanted fields.
 pub(super) struct Program {
     schema: Schema,
     way: Step,
 }
 
-/// Where a record stops being what its schema says, and why.
+/// Where and why a record does not match its schema.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub at: usize,
@@ -50,13 +50,13 @@ pub(super) struct Fault {
 type Read<T> = Result<T, Fault>;
 
 impl Program {
-    /// The way to the slots of `paths`.
+    /// The steps to the slots of `paths`.
     pub fn new(schema: Schema, paths: &Paths) -> Program {
         let way = way(&schema, paths, schema.root, Target::Node(0));
         Program { schema, way }
     }
 
-    /// Walks one record.
+    /// Reads one record.
     pub fn read(&self, bytes: &[u8], sink: &mut Sink<'_>) -> Read<()> {
         let mut walk = Walk {
             nodes: &self.schema.nodes,
@@ -104,7 +104,7 @@ fn way(schema: &Schema, paths: &Paths, node: usize, target: Target) -> Step {
     }
 }
 
-/// A place in a record.
+/// A position in a record.
 struct Walk<'a> {
     nodes: &'a [Node],
     bytes: &'a [u8],
@@ -136,7 +136,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Writes a value in JSON's notation; text has quotes where it is within something.
+    /// Writes a value in JSON notation. Nested text has quotes.
     fn value(&mut self, node: usize, text: &mut String, quoted: bool, depth: u32) -> Read<Kind> {
         if depth >= DEPTH_MAX {
             return self.fault("nested too deeply");
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// Bytes: a decimal where there is a scale, else text.
+    /// Bytes: a decimal if there is a scale, otherwise text.
     fn raw(
         &mut self,
         n: usize,

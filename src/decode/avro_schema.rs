@@ -1,9 +1,9 @@
-//! An Avro schema as a table of nodes that refer to one another by number.
+//! An Avro schema as a table of nodes that refer to each other by number.
 //!
-//! Named types may refer to themselves, so a tree of owned boxes will not do. What is kept is what is
-//! needed to read data with the writer's schema: no defaults, documentation or aliases, for there is no
-//! reader's schema here; paths take its place. (Apache Avro 1.12 specification, "Schema Declaration" and
-//! "Names".)
+//! Named types may refer to themselves, which a tree of owned boxes cannot express. Only what is
+//! needed to read data with the writer's schema is stored. Defaults, documentation and aliases are
+//! not, because there is no reader's schema; paths take its place. (Apache Avro 1.12 specification,
+//! "Schema Declaration" and "Names".)
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ pub(super) enum Node {
     Long,
     Float,
     Double,
-    /// The scale, where it is a decimal.
+    /// The scale of a decimal.
     Bytes(Option<usize>),
     Text,
-    /// Bytes, and the scale where it is a decimal.
+    /// Bytes, and the scale of a decimal.
     Fixed(usize, Option<usize>),
     Enum(Vec<String>),
     Array(usize),
@@ -29,7 +29,7 @@ pub(super) enum Node {
     Record(Vec<(String, usize)>),
 }
 
-/// The types of one schema and of those that it refers to.
+/// The types of one schema and of the schemas that it refers to.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub nodes: Vec<Node>,
@@ -85,7 +85,7 @@ impl Schema {
         }
     }
 
-    /// A primitive, or a type that was declared before.
+    /// A primitive type, or a type that was already declared.
     fn named(&mut self, name: &str, space: &str) -> Parsed<usize> {
         let node = match name {
             "null" => Node::Null,

@@ -1,12 +1,13 @@
 //! Decodes the bytes of a record into a checked event or outcome.
 //!
 //! Two steps: [`super::fields`] checks the form of the record and finds the wanted fields, and
-//! [`super::shape`] checks their values. The event borrows its names and its id from the record. After
-//! the first records nothing is allocated, except for a wanted JSON string with an escape, which
-//! serde_json unescapes into a buffer of its own, and by the Protobuf reader.
+//! [`super::shape`] checks their values. The event borrows its names and its id from the record.
+//! After the first records nothing is allocated, except for a wanted JSON string with an escape,
+//! which serde_json unescapes into a buffer of its own, and by the Protobuf reader.
 //!
-//! A record in a format other than JSON needs its schema. [`Compiled::lacks`] returns the id of the missing
-//! schema, and the caller, who may query a registry, passes the schema to [`Compiled::learn`].
+//! A record in a format other than JSON needs its schema. [`Compiled::lacks`] returns the id of the
+//! missing schema, and the caller, who may query a registry, passes the schema to
+//! [`Compiled::learn`].
 
 use super::fields::{Fields, Raw};
 use super::found::Kind;
@@ -46,8 +47,8 @@ impl<B> Compiled<B> {
         self.fields.learn(id, schema);
     }
 
-    /// Opens a record and returns the number of its events or outcomes, at least 1. An error rejects the
-    /// whole record.
+    /// Opens a record and returns the number of its events or outcomes, at least 1. An error
+    /// rejects the whole record.
     pub fn open(&mut self, raw: &Raw<'_>) -> Result<usize, Rejection> {
         self.fields.open(raw)
     }

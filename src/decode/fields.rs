@@ -1,4 +1,4 @@
-//! The wanted fields of one record after another, whatever its format and whatever is around it.
+//! Finds the wanted fields of a record, whatever its format and envelope.
 //!
 //! ```text
 //!  frame ──► format ──────────► envelope ──────────► rows
@@ -7,15 +7,16 @@
 //!            values as text     headers
 //! ```
 //!
-//! All end in the same table, a [`Found`] a slot over one text: the record itself where it is JSON, and
-//! what [`super::sink`] wrote where it is not. [`Shape`](super::shape::Shape) reads that table and does
-//! not know where it came from.
+//! All of them produce the same table: one [`Found`] per slot over one text. The text is the record
+//! itself if it is JSON, otherwise the output of [`super::sink`]. [`Shape`](super::shape::Shape)
+//! reads that table and does not know the format.
 //!
-//! Each wrapping is a rewriting of the paths, made once: a structured CloudEvent is the same record under
-//! `data`, the row of an array the same record without the array's path. Slots keep their numbers.
+//! Each envelope is a rewriting of the paths, made once. A structured CloudEvent is the same record
+//! under `data`; the row of an array is the same record without the path of the array. Slots keep
+//! their numbers.
 //!
-//! What holds: a record is looked at as a whole before its first row is; a row is looked at alone, so that
-//! one that is broken costs its own event and no other.
+//! Invariant: a record is checked as a whole before its first row. A row is checked alone, so that
+//! a malformed row affects only its own event.
 
 use super::avro::{self, Program as Avro};
 use super::avro_schema::Schema;
@@ -31,56 +32,56 @@ use super::sink::Sink;
 use crate::collect::Reason;
 use std::collections::HashMap;
 
-/// A record as it was read: what the broker has of it.
+/// A record as it was read.
 #[derive(Clone, Copy)]
 pub struct Raw<'a> {
     /// Its value.
     pub payload: &'a [u8],
-    /// Its key, where there is one.
+    /// Its key, if it has one.
     pub key: Option<&'a [u8]>,
-    /// Its timestamp, milliseconds since 1970.
+    /// Its timestamp in ms since 1970.
     pub timestamp_ms: Option<i64>,
     /// Its headers.
     pub headers: &'a dyn HeaderMap,
 }
 
-/// Headers by name, as far as a decoder wants to know of them.
+/// Access to headers by name.
 pub trait HeaderMap {
-    /// The value of the header.
+    /// The value of a header.
     fn header(&self, name: &str) -> Option<&[u8]>;
 }
 
-/// None at all.
+/// No headers.
 impl HeaderMap for () {
     fn header(&self, _: &str) -> Option<&[u8]> {
         None
     }
 }
 
-/// See the module.
+/// The compiled paths, and the fields of the current record.
 pub(super) struct Fields {
     pub packing: Packing,
-    /// The data alone.
+    /// The data without an envelope.
     data: Paths,
     /// The data within a structured CloudEvent.
     wrapped: Option<Paths>,
-    /// Slots of attributes, and the headers that hold them in a binary CloudEvent.
+    /// Slots of attributes, and their headers in a binary CloudEvent.
     attributes: Vec<(usize, String)>,
     rows: Option<Rows>,
     /// Slot of the prediction.
     lenient: usize,
     pub found: Vec<Found>,
-    /// One a slot; filled only where a string had escapes.
+    /// One per slot; filled only if the string had escapes.
     unescaped: Vec<String>,
-    /// What a reader of another format than JSON wrote.
+    /// Output of the readers of other formats.
     scratch: String,
     programs: HashMap<u32, Program>,
-    /// Where the text of the record at hand begins in its payload; `None`: it is the scratch.
+    /// Start of the text of the current record in its payload; `None` if it is the scratch text.
     start: Option<usize>,
     record_bytes_max: usize,
 }
 
-/// The array that holds the events.
+/// The array of events.
 struct Rows {
     /// Its slot in the record.
     slot: usize,
@@ -88,7 +89,7 @@ struct Rows {
     inner: Paths,
     /// Slots within a row.
     slots: Vec<usize>,
-    /// Where the rows of the record at hand lie in its text.
+    /// Positions of the rows of the current record in its text.
     spans: Vec<(usize, usize)>,
 }
 
@@ -99,11 +100,11 @@ enum Program {
     Useless(String),
 }
 
-/// Schemas that are kept; when there are more, all are asked for again. A topic has a handful.
+/// Most schemas to keep. Beyond that, all are requested again. A topic has a handful.
 const PROGRAMS_MAX: usize = 1024;
 
 impl Fields {
-    /// The wanted `paths` of records so packed.
+    /// Compiles the wanted `paths` of records in this packing.
     pub fn new(
         paths: Paths,
         prediction: usize,
@@ -170,7 +171,7 @@ impl Fields {
         })
     }
 
-    /// The schema that must be learnt before this record can be opened.
+    /// Id of the schema that is needed to open this record and not known yet.
     pub fn lacks(&self, payload: &[u8]) -> Option<u32> {
         if self.packing.format == Format::Json || payload.len() > self.record_bytes_max {
             return None;
@@ -178,7 +179,7 @@ impl Fields {
         schema_id(payload).filter(|id| !self.programs.contains_key(id))
     }
 
-    /// Takes a schema. One that cannot be used is kept as that, and its records are rejected.
+    /// Stores a schema. An unusable one is stored too, and its records are rejected.
     pub fn learn(&mut self, id: u32, schema: &SchemaText) {
         if self.programs.len() >= PROGRAMS_MAX {
             self.programs.clear();
@@ -203,8 +204,8 @@ impl Fields {
         Ok(Program::Avro(Box::new(Avro::new(schema, &self.data))))
     }
 
-    /// Checks a plain JSON record that is one event, and finds the values of the slots: the short way,
-    /// with the same end as [`Fields::open`].
+    /// Checks a plain JSON record that is one event, and finds the values of the slots. A shortcut
+    /// with the same result as [`Fields::open`].
     #[inline]
     pub fn find<'a>(
         &'a mut self,
@@ -222,7 +223,7 @@ impl Fields {
         }))
     }
 
-    /// Looks at a record as a whole; answers the number of its rows, 1 where it is one event.
+    /// Checks a record as a whole. Returns the number of its rows, 1 if it is one event.
     pub fn open(&mut self, raw: &Raw<'_>) -> Result<usize, Rejection> {
         self.check_size(raw.payload)?;
         self.found.fill(Found::MISSING);
@@ -248,7 +249,7 @@ impl Fields {
         self.find_rows(raw.payload)
     }
 
-    /// The values of the slots for one row of the record that was opened.
+    /// The values of the slots for one row of the opened record.
     pub fn row<'a>(
         &'a mut self,
         payload: &'a [u8],
@@ -346,7 +347,7 @@ impl Fields {
         }
     }
 
-    /// Where the rows of the record lie.
+    /// Positions of the rows of the record.
     fn find_rows(&mut self, payload: &[u8]) -> Result<usize, Rejection> {
         let Some(rows) = &mut self.rows else {
             return Ok(1);
@@ -432,7 +433,7 @@ impl Fields {
     }
 }
 
-/// The text over which the places of the slots are.
+/// The text that the positions of the slots refer to.
 fn text_of<'a>(payload: &'a [u8], start: Option<usize>, scratch: &'a str) -> &'a [u8] {
     match start {
         Some(start) => payload.get(start..).unwrap_or_default(),
@@ -440,7 +441,7 @@ fn text_of<'a>(payload: &'a [u8], start: Option<usize>, scratch: &'a str) -> &'a
     }
 }
 
-/// The values of the slots, over the text that `span` cuts.
+/// The values of the slots, in the text that `span` selects.
 #[inline]
 fn values<'a>(
     found: &'a [Found],
@@ -465,7 +466,7 @@ fn values<'a>(
     }
 }
 
-/// What of `name` lies below `rows`.
+/// The part of `name` below `rows`.
 fn below<'n>(name: &'n str, rows: &str) -> Option<&'n str> {
     name.strip_prefix(rows)?.strip_prefix('.')
 }

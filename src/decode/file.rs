@@ -1,17 +1,18 @@
-//! Files of events for `replay`: JSON lines or CSV, plain, gzip or zstd.
+//! Reads files of events for `replay`: JSON lines or CSV, plain, gzip or zstd.
 //!
-//! A line of JSON goes through the same [`Decoder`] as a Kafka record. A row of CSV goes through the same
-//! checks by column name: the column's name is the field path. A cell has no type of its own, so `0.7`
-//! is a number where a number is wanted and text where text is; an empty cell is a missing field. A
-//! vector is a cell holding a JSON array; a class map is a cell holding a JSON object, or one column a
-//! class, named `path.class`.
+//! A line of JSON goes through the same [`Decoder`] as a Kafka record. A row of CSV goes through
+//! the same checks, with column names as field paths. A cell has no type of its own: `0.7` is a
+//! number in a number field and text in a text field; an empty cell is a missing field. A vector is
+//! a cell with a JSON array. A class map is a cell with a JSON object, or one column per class,
+//! named `path.class`.
 //!
-//! One line or row is in memory at a time; a line longer than `record_bytes_max` is skipped to its end
+//! Only one line or row is in memory at a time. A line longer than `record_bytes_max` is skipped
 //! and rejected as too large.
 //!
-//! A file holds events, or outcomes that came apart, or both: then a row without a prediction is an outcome,
-//! as on a topic that carries both. [`FileReader::advance`] and [`FileReader::row`] are apart so that who
-//! merges files by time may look at a row before it is its turn.
+//! A file contains events, or separate outcomes, or both. In a file with both, a row without a
+//! prediction is an outcome, as on a topic that carries both. [`FileReader::advance`] and
+//! [`FileReader::row`] are separate, so that a merge of files by time can examine a row before its
+//! turn.
 
 use super::decoder::{Decoder, LabelDecoder};
 use super::options::{
@@ -27,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Reads a file of events or outcomes, one after the other.
+/// Reads a file of events or outcomes row by row.
 pub struct FileReader {
     path: PathBuf,
     read: Arc<AtomicU64>,
@@ -39,12 +40,12 @@ enum Rows {
     Csv(Box<Csv>),
 }
 
-/// What a row holds.
+/// Content of a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
-    /// A prediction, maybe with its outcome.
+    /// A prediction, possibly with its outcome.
     Event(Event<'a>),
-    /// An outcome alone.
+    /// A separate outcome.
     Outcome(Label<'a>),
 }
 
@@ -58,15 +59,15 @@ impl Content<'_> {
     }
 }
 
-/// A line or row of a file: its number, from 1, and what it holds or why nothing.
+/// A line or row of a file: its number, from 1, and its content or rejection.
 pub struct Row<'a> {
-    /// Line on which it begins.
+    /// Line on which it starts.
     pub line: u64,
-    /// What it holds.
+    /// Its content.
     pub content: Result<Content<'a>, Rejection>,
 }
 
-/// Why a file cannot be read; the text names the file and, where there is one, the line.
+/// Why a file cannot be read. The text names the file and, if known, the line.
 #[derive(Debug)]
 pub enum FileError {
     /// Opening or reading failed, or the compression is damaged.
@@ -93,8 +94,8 @@ impl From<DecodeOptionsError> for FileError {
 }
 
 impl FileReader {
-    /// Opens `path`: `.csv` is CSV with a header, all else JSON lines; `.gz` and `.zst` are unpacked. It is
-    /// read for events, for outcomes, or for both.
+    /// Opens `path`: `.csv` is CSV with a header, anything else JSON lines; `.gz` and `.zst` are
+    /// decompressed. It is read for events, for outcomes, or for both.
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,
@@ -124,8 +125,8 @@ impl FileReader {
         })
     }
 
-    /// Goes to the next line or row; `false` at the end. Empty lines are passed over. An error of the file
-    /// itself names the line and ends the reading.
+    /// Advances to the next line or row; `false` at the end. Skips empty lines. An error of the
+    /// file itself names the line and ends the reading.
     pub fn advance(&mut self) -> Result<bool, FileError> {
         match &mut self.rows {
             Rows::Json(json) => json.advance(&self.path),
@@ -133,7 +134,7 @@ impl FileReader {
         }
     }
 
-    /// The line or row that was gone to last, as often as wanted.
+    /// The current line or row. It can be read repeatedly.
     pub fn row(&mut self) -> Row<'_> {
         match &mut self.rows {
             Rows::Json(json) => json.row(),
@@ -146,13 +147,13 @@ impl FileReader {
         Ok(self.advance()?.then(|| self.row()))
     }
 
-    /// Bytes of the file, as stored, read so far; for a progress bar.
+    /// Stored bytes of the file read so far, for a progress bar.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 }
 
-/// The bytes of a file, unpacked and counted as they are stored, and whether they are CSV.
+/// The decompressed bytes of a file, with a count of the stored bytes, and whether they are CSV.
 fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool), FileError> {
     let failed = |what, e| FileError::Io(format!("cannot {what} {}: {e}", path.display()));
     let file = File::open(path).map_err(|e| failed("open", e))?;
@@ -261,7 +262,7 @@ impl Json {
     }
 }
 
-/// A file that is read for nothing; there is none.
+/// A file that is read neither for events nor for outcomes, which is not possible.
 fn nothing() -> Rejection {
     Rejection::new(
         Reason::MissingField,
@@ -269,7 +270,7 @@ fn nothing() -> Rejection {
     )
 }
 
-/// Reads to the end of the line without keeping it.
+/// Skips to the end of the line.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let chunk = input.fill_buf()?;
@@ -282,10 +283,10 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// What is looked for in the rows of a table, by column.
+/// The wanted fields of a table, by column.
 struct Looked {
     shape: Shape,
-    /// Column of each slot; `None` for one that the file lacks.
+    /// Column of each slot; `None` if the file does not have it.
     columns: Vec<Option<usize>>,
 }
 
@@ -297,9 +298,9 @@ struct Csv {
     events: Option<Looked>,
     outcomes: Option<Looked>,
     buffers: Buffers,
-    /// Columns of a class map that is spread over them, in the order of the classes.
+    /// Columns of a class map with one column per class, in the order of the classes.
     spread: Vec<usize>,
-    /// The same as a JSON array.
+    /// The class map as a JSON array.
     vector: String,
 }
 
@@ -424,8 +425,8 @@ impl Csv {
         label.map(Content::Outcome)
     }
 
-    /// The columns of a class map as a JSON array; a cell that is no number is quoted, so that it is
-    /// refused by the same check as anywhere.
+    /// The columns of a class map as a JSON array; a cell that is no number is quoted, so that it
+    /// is refused by the same check as anywhere.
     fn join_spread(&mut self) {
         self.vector.clear();
         self.vector.push('[');
@@ -443,7 +444,7 @@ impl Csv {
     }
 }
 
-/// The columns of a class map that has one for each class, `path.class`, where the prediction has none of its own.
+/// The columns `path.class` of a class map, if the prediction has no column of its own.
 fn spread_of(
     options: &DecodeOptions,
     prediction: &str,
@@ -462,7 +463,7 @@ fn spread_of(
     }
 }
 
-/// Counts the bytes that are read of a file.
+/// Counts the bytes read from a file.
 struct Counted {
     file: File,
     read: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! The frame that a Confluent-compatible schema registry puts before a value, and schemas as it has them.
+//! The frame of a Confluent-compatible schema registry, and its schemas.
 //!
 //! ```text
 //!  0        1                    5
@@ -7,12 +7,13 @@
 //! └────────┴────────────────────┴───────────────────────────────┴──────────┘
 //! ```
 //!
-//! The message indexes say which message of the `.proto` file it is: their number and then each, as
-//! zigzag varints, from the outermost message inwards; the first message of the file, `[0]`, is written
-//! as the single byte 0. (Confluent, "Formats, Serializers, and Deserializers", section "Wire format".)
+//! The message indexes identify the message in the `.proto` file: their number and then each index
+//! as a zigzag varint, from the outermost message inwards. The first message of the file, `[0]`, is
+//! the single byte 0. (Confluent, "Formats, Serializers, and Deserializers", section "Wire
+//! format".)
 //!
-//! JSON behind a frame is JSON: its schema is not asked for, because all that is wanted of the record is
-//! checked here anyway. JSON cannot begin with a zero byte, so framed and plain records may be mixed.
+//! The schema of framed JSON is not requested, because all wanted fields are checked here anyway.
+//! JSON cannot start with a zero byte, so framed and plain records may be mixed.
 
 use super::options::Format;
 use super::rejection::Rejection;
@@ -21,14 +22,14 @@ use crate::collect::Reason;
 /// Bytes of magic and id.
 pub(super) const FRAME: usize = 5;
 
-/// A schema as its registry has it, with all that it refers to.
+/// A schema of the registry, with the schemas that it refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SchemaText {
     /// What it describes.
     pub format: Format,
     /// An Avro schema as JSON, or a `.proto` file.
     pub text: String,
-    /// Names and texts of the schemas it refers to, those first that others need.
+    /// Names and texts of the schemas it refers to, dependencies first.
     pub references: Vec<(String, String)>,
 }
 
@@ -40,7 +41,7 @@ pub(super) fn schema_id(payload: &[u8]) -> Option<u32> {
     }
 }
 
-/// Where the data of a JSON value begin.
+/// Start of the data of a JSON value.
 pub(super) fn json_start(payload: &[u8]) -> usize {
     if schema_id(payload).is_some() {
         FRAME
@@ -49,7 +50,7 @@ pub(super) fn json_start(payload: &[u8]) -> usize {
     }
 }
 
-/// A value that should have a frame and has none.
+/// Rejects a value without the required frame.
 #[cold]
 pub(super) fn unframed(payload: &[u8], format: Format) -> Rejection {
     let seen = match payload.first() {
@@ -69,7 +70,7 @@ pub(super) fn unframed(payload: &[u8], format: Format) -> Rejection {
 
 /// Message indexes of a Protobuf value, and the rest.
 pub(super) fn message_indexes(bytes: &[u8]) -> Option<(Vec<usize>, &[u8])> {
-    /// Nesting of messages is bounded by what people write.
+    /// Deepest nesting of messages; real files have only a few levels.
     const DEPTH_MAX: i64 = 32;
     let mut at = 0;
     let count = varint(bytes, &mut at)?;
@@ -86,7 +87,7 @@ pub(super) fn message_indexes(bytes: &[u8]) -> Option<(Vec<usize>, &[u8])> {
     Some((indexes, &bytes[at..]))
 }
 
-/// A zigzag varint of at most 64 bits, as Avro and the message indexes have it.
+/// A zigzag varint of at most 64 bits, as in Avro and in the message indexes.
 #[inline]
 pub(super) fn varint(bytes: &[u8], at: &mut usize) -> Option<i64> {
     let (mut n, mut shift) = (0u64, 0);

@@ -1,19 +1,19 @@
 //! Decodes records into checked events.
 //!
-//! A record becomes an [`Event`](crate::collect::Event), or a [`Rejection`] that names the problem and its
-//! remedy. The shape of a record is configuration ([`DecodeOptions`]). The decoder compiles it at startup
-//! into a tree of wanted keys, and scans the bytes once. A generic parser would build a value for each
-//! field and then look up the few wanted ones, at five times the cost: 108 ns per event here, 540 ns with
-//! `serde_json::Value`, 238 ns with a struct fixed at compile time.
+//! A record becomes an [`Event`](crate::collect::Event), or a [`Rejection`] that names the problem
+//! and its remedy. The shape of a record is configuration ([`DecodeOptions`]). The decoder compiles
+//! it at startup into a tree of wanted keys, and scans the bytes once. A generic parser would build
+//! a value for each field and then look up the few wanted ones, at five times the cost: 108 ns per
+//! event here, 540 ns with `serde_json::Value`, 238 ns with a struct fixed at compile time.
 //!
-//! Other formats, frames, envelopes and arrays of events are unpacked before the same checks. An Avro or
-//! Protobuf record yields the same event as the equivalent JSON, to the bit. `cargo bench --bench decode`
-//! measures the cost of each.
+//! Other formats, frames, envelopes and arrays of events are unpacked before the same checks. An
+//! Avro or Protobuf record yields the same event as the equivalent JSON, to the bit. `cargo bench
+//! --bench decode` measures the cost of each.
 //!
-//! Invariants: an accepted record is well formed in every byte. Its score has the bits of the number in
-//! the record. Its time, score, vector, classes and outcome are in range. Nothing is clamped, rounded or
-//! guessed. Tests compare the decoder with serde_json and with the libraries of the formats on generated
-//! records.
+//! Invariants: an accepted record is well formed in every byte. Its score has the bits of the
+//! number in the record. Its time, score, vector, classes and outcome are in range. Nothing is
+//! clamped, rounded or guessed. Tests compare the decoder with serde_json and with the libraries of
+//! the formats on generated records.
 
 mod avro;
 mod avro_schema;

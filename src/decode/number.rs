@@ -1,16 +1,16 @@
-//! Decimal to binary, exactly.
+//! Exact conversion from decimal to binary.
 //!
 //! A decimal m·10⁻ᵏ with m ≤ 2⁵³ and k ≤ 22 is one correctly rounded division of two exact doubles,
-//! hence correctly rounded itself (Clinger 1990, How to read floating point numbers accurately). Scores
-//! of up to fifteen digits are of this kind. All else goes to the standard library, which is exact
-//! too, so both ways give the same bits.
+//! and so is correctly rounded itself (Clinger 1990, How to read floating point numbers
+//! accurately). Scores of up to fifteen digits are of this kind. All others go to the standard
+//! library, which is exact too, so both ways yield the same bits.
 
 const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
-/// The double nearest to a number in JSON's grammar; an infinity when it is out of range.
+/// The double nearest to a JSON number; infinity if it is out of range.
 #[inline]
 pub(super) fn parse(text: &str) -> f64 {
     match short(text.as_bytes()) {
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> f64 {
     }
 }
 
-/// The fast way; `None` for a sign, an exponent or too many digits.
+/// The fast path; `None` for a sign, an exponent or too many digits.
 #[inline]
 fn short(text: &[u8]) -> Option<f64> {
     // 18 digits cannot overflow a u64.

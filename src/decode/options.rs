@@ -1,10 +1,10 @@
-//! What the user says about the shape of a record: where each fact of an event lies.
+//! The configured shape of a record: the path of each field of an event.
 //!
-//! A path is a dotted list of object keys, `prediction.score`; a key that itself holds a dot is
-//! written with a backslash, `a\.b`. Paths do not reach into arrays, except into one: where a record holds
-//! several events, [`Packing::rows`] names the array, and the paths of fields within it begin with its own.
+//! A path is a dotted list of object keys, such as `prediction.score`; a dot inside a key is
+//! written `a\.b`. Paths do not reach into arrays, with one exception: if a record contains several
+//! events, [`Packing::rows`] names the array, and the paths of fields within it start with its own.
 
-/// Where a name comes from.
+/// Origin of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FieldOrConst {
     /// The string (or number) at this path of each record.
@@ -13,7 +13,7 @@ pub enum FieldOrConst {
     Const(String),
 }
 
-/// Where the id of an event comes from.
+/// Origin of the id of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdField {
     /// The Kafka message key; a record without one is rejected as `empty_key`.
@@ -22,7 +22,7 @@ pub enum IdField {
     Path(String),
 }
 
-/// How a time is written.
+/// Format of a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TimeUnit {
     /// Milliseconds since 1970.
@@ -36,7 +36,7 @@ pub enum TimeUnit {
     Rfc3339,
 }
 
-/// Where the event time lies and how it is written.
+/// Path and format of the event time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeField {
     /// Path of the time.
@@ -45,18 +45,18 @@ pub struct TimeField {
     pub unit: TimeUnit,
 }
 
-/// Where the model's prediction lies.
+/// Path and form of the prediction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PredictionField {
     /// One probability of the positive outcome.
     Score(String),
-    /// An array of probabilities, one a class, in the order of `classes`.
+    /// An array of probabilities, one per class, in the order of `classes`.
     Vector(String),
     /// An object from class name to probability; needs `classes`.
     ClassMap(String),
 }
 
-/// In what the records are written.
+/// Format of the records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// One JSON object, alone or behind the frame of a schema registry.
@@ -79,26 +79,28 @@ impl Format {
     }
 }
 
-/// What the data of a record are wrapped in.
+/// Envelope of the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Envelope {
     /// Nothing.
     #[default]
     None,
-    /// CloudEvents 1.0, structured (a JSON object with the data under `data`) or binary (the value is the
-    /// data, attributes are headers). Each record says which; the field `ce_NAME` is the attribute `NAME`.
+    /// CloudEvents 1.0, structured (a JSON object with the data under `data`) or binary (the value
+    /// is the data, attributes are headers). Each record says which; the field `ce_NAME` is the
+    /// attribute `NAME`.
     CloudEvents,
 }
 
-/// How the facts of a record are packed.
+/// Format, envelope and rows of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Packing {
     /// The format.
     pub format: Format,
-    /// What is around it.
+    /// The envelope.
     pub envelope: Envelope,
-    /// Path of an array each of whose objects is an event; one record is one event when `None`. Paths of
-    /// fields below it begin with it, `rows.score`; all others are the same for each event.
+    /// Path of an array each of whose objects is an event; one record is one event when `None`.
+    /// Paths of fields below it begin with it, `rows.score`; all others are the same for each
+    /// event.
     pub rows: Option<String>,
 }
 
@@ -124,45 +126,45 @@ pub struct DecodeOptions {
     pub time: Option<TimeField>,
     /// The prediction.
     pub prediction: PredictionField,
-    /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. A record without it, or
-    /// with `null`, is an event whose outcome is not yet known.
+    /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. A record without it,
+    /// or with `null`, is an event whose outcome is not yet known.
     pub outcome: String,
     /// Path of the weight of the event, a number above 0; events have none when `None`.
     pub weight: Option<String>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices.
     /// With a single score and two names, the second is the positive one.
     pub classes: Vec<String>,
-    /// Longest record that is looked at; longer ones are rejected as `too_large`.
+    /// Longest record to decode; longer ones are rejected as `too_large`.
     pub record_bytes_max: usize,
-    /// Earliest event time believed, milliseconds since 1970.
+    /// Earliest accepted event time, in ms since 1970.
     pub time_earliest_ms: i64,
-    /// Latest event time believed, milliseconds since 1970.
+    /// Latest accepted event time, in ms since 1970.
     pub time_latest_ms: i64,
-    /// How far an event time may lie after the record's Kafka timestamp; one event from the future
-    /// would carry the watermark with it and make all others late. `None` believes any.
+    /// How far an event time may lie after the Kafka timestamp of the record. One event from the
+    /// future would advance the watermark and make all others late. `None` accepts any time.
     pub ahead_ms_max: Option<i64>,
     /// Format, envelope and rows.
     pub packing: Packing,
 }
 
-/// The shape of records that are outcomes alone, to be joined with predictions by their id.
+/// The shape of separate outcomes, which are joined with predictions by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelOptions {
-    /// Path of the model's name, where ids are unique within a model only.
+    /// Path of the name of the model, if ids are unique only within a model.
     pub model: Option<String>,
     /// Id of the prediction.
     pub id: IdField,
     /// Event time of the outcome; the record's Kafka timestamp when `None`.
     pub time: Option<TimeField>,
-    /// Path of the outcome: a boolean, 0 or 1, a class name or a class index; it must be there.
+    /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. It is required.
     pub outcome: String,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices.
     pub classes: Vec<String>,
-    /// Longest record that is looked at.
+    /// Longest record to decode.
     pub record_bytes_max: usize,
-    /// Earliest event time believed, milliseconds since 1970.
+    /// Earliest accepted event time, in ms since 1970.
     pub time_earliest_ms: i64,
-    /// Latest event time believed, milliseconds since 1970.
+    /// Latest accepted event time, in ms since 1970.
     pub time_latest_ms: i64,
     /// How far an event time may lie after the record's Kafka timestamp.
     pub ahead_ms_max: Option<i64>,
@@ -193,7 +195,8 @@ impl Default for LabelOptions {
 
 /// 1 MiB, the broker's own default of `message.max.bytes`.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
-/// 2000-01-01: later than every way of writing "unknown" (0, −1) and every unit mistaken for a larger one.
+/// 2000-01-01: later than every way of writing "unknown" (0, −1) and every unit mistaken for a
+/// larger one.
 pub const TIME_EARLIEST_MS: i64 = 946_684_800_000;
 /// 2100-01-01: earlier than microseconds mistaken for milliseconds.
 pub const TIME_LATEST_MS: i64 = 4_102_444_800_000;

@@ -1,17 +1,17 @@
-//! The wanted fields of a record as a tree of keys, so that one pass over the bytes finds them all.
+//! The wanted fields of a record as a tree of keys, so that one scan finds them all.
 //!
-//! Each leaf is a *slot*, a small number under which the scanner leaves what it found. Two uses of one
-//! path share a slot. The children of a node drift into the order in which records write them (a match
-//! swaps its child to the place where it was expected), so after the first record a key is mostly
-//! found at the first comparison, whatever the order in the configuration.
+//! Each leaf is a *slot*, a small number under which the scanner stores what it found. Two uses of
+//! one path share a slot. The children of a node adapt to the order of keys in the records (a match
+//! swaps its child to the place where it was expected). So after the first record most keys match
+//! at the first comparison, whatever their order in the configuration.
 
 use super::options::DecodeOptionsError;
 
-/// A child of an object: its key and what lies there.
+/// A child of an object: its key and its target.
 pub(super) struct Child {
-    /// The key followed by the closing quote, so that one prefix comparison settles it.
+    /// The key followed by the closing quote, so that one prefix comparison is enough.
     pub quoted: Box<[u8]>,
-    /// Its first eight bytes as a word, zeros where it is shorter.
+    /// Its first eight bytes as a word, padded with zeros.
     head: u64,
     /// The bytes of the word that count.
     mask: u64,
@@ -34,8 +34,8 @@ impl Child {
         }
     }
 
-    /// Whether `rest` begins with the quoted key. Most keys differ in their first eight bytes, which is
-    /// one comparison of words and no call.
+    /// Whether `rest` begins with the quoted key. Most keys differ in their first eight bytes,
+    /// which is one comparison of words and no call.
     #[inline]
     pub fn begins(&self, rest: &[u8]) -> bool {
         match rest.first_chunk::<8>() {
@@ -46,7 +46,7 @@ impl Child {
     }
 }
 
-/// What a wanted key leads to.
+/// Target of a wanted key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Slot(usize),
@@ -60,7 +60,7 @@ pub(super) struct Paths {
     pub names: Vec<String>,
 }
 
-/// One bit a node and one a slot in a u64 tells what a record has shown already.
+/// A u64 has one bit per node and per slot, which marks what was seen.
 const PARTS_MAX: usize = 64;
 
 impl Paths {
@@ -71,8 +71,9 @@ impl Paths {
         }
     }
 
-    /// The same slots under other paths, for a record that is wrapped in another: `rewrite` says where a
-    /// slot lies now, or `None` where it is not in that part of the record. `names` stay the user's.
+    /// The same slots under other paths, for a record inside an envelope. `rewrite` returns the new
+    /// path of a slot, or `None` if it is not in that part of the record. `names` stay those of the
+    /// user.
     pub fn rewritten(
         &self,
         rewrite: impl Fn(&str) -> Option<String>,
@@ -87,7 +88,7 @@ impl Paths {
         Ok(paths)
     }
 
-    /// What lies under `node` at the key `name`.
+    /// The target of the key `name` under `node`.
     pub fn child(&self, node: usize, name: &str) -> Option<Target> {
         let is = |c: &&Child| c.quoted[..c.quoted.len() - 1] == *name.as_bytes();
         self.nodes[node].iter().find(is).map(|c| c.target)
@@ -98,7 +99,7 @@ impl Paths {
         std::str::from_utf8(&child.quoted[..child.quoted.len() - 1]).unwrap_or_default()
     }
 
-    /// The slot of `path`, made if need be.
+    /// The slot of `path`, created if necessary.
     pub fn slot(&mut self, path: &str) -> Result<usize, DecodeOptionsError> {
         if let Some(slot) = self.names.iter().position(|n| n == path) {
             return Ok(slot);
@@ -112,7 +113,7 @@ impl Paths {
         Ok(slot)
     }
 
-    /// Lays a slot at a path.
+    /// Adds a slot at a path.
     fn place(&mut self, path: &str, slot: usize) -> Result<(), DecodeOptionsError> {
         let keys = split(path)?;
         let mut node = 0;

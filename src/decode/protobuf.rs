@@ -1,17 +1,17 @@
-//! Protobuf messages, read by the `.proto` file that the registry has for them.
+//! Reads Protobuf messages with the `.proto` file of the registry.
 //!
-//! The file is compiled here (protox), with those it imports, and messages are decoded by its descriptors
-//! (prost-reflect) and not by generated code, since they are known only when the first record comes. A
-//! wanted path is a list of field names as the file has them.
+//! The file and its imports are compiled here (protox). Messages are decoded with its descriptors
+//! (prost-reflect) and not with generated code, because they are known only at run time. A wanted
+//! path is a list of field names of the file.
 //!
-//! Protobuf does not write a field that has its default value unless the field has *presence* (`optional`,
-//! messages, members of a `oneof`, all of proto2). A score of 0.0 is thus no bytes at all. So a field with
-//! presence that does not come is missing, and one without is its default, 0, "" or `false`, as the
-//! file's author said by choosing between them. A negative outcome must arrive as one, and a producer that
-//! needs "not yet known" writes `optional`.
+//! Protobuf does not write a field with its default value unless the field has *presence*
+//! (`optional`, messages, members of a `oneof`, all of proto2). A score of 0.0 is thus zero bytes.
+//! So an absent field with presence is missing, and an absent field without presence has its
+//! default, 0, "" or `false`: the author of the file chose between the two. A negative outcome must
+//! be distinguishable, and a producer that needs "not yet known" uses `optional`.
 //!
-//! Well-known types are as in Protobuf's JSON mapping: a `Timestamp` is RFC 3339 text (write
-//! `time_unit = "rfc3339"`), the wrappers are what they wrap. Enums are the names of their values.
+//! Well-known types follow the JSON mapping of Protobuf: a `Timestamp` is RFC 3339 text (use
+//! `time_unit = "rfc3339"`), and wrappers are what they wrap. Enums are the names of their values.
 
 use super::found::Kind;
 use super::frame::{SchemaText, message_indexes};
@@ -28,10 +28,10 @@ use std::collections::HashMap;
 /// The name under which the schema itself is compiled.
 const ROOT: &str = "trueline/schema.proto";
 
-/// A compiled file, and what its messages hold of the wanted fields.
+/// A compiled file, and the wanted fields of its messages.
 pub(super) struct Program {
     pool: DescriptorPool,
-    /// By message indexes; there are no more than the file has messages.
+    /// By message indexes; bounded by the number of messages in the file.
     plans: HashMap<Vec<usize>, Plan>,
 }
 
@@ -40,7 +40,7 @@ struct Plan {
     wants: Vec<Want>,
 }
 
-/// A wanted field, or one that holds wanted fields.
+/// A wanted field, or a field that contains wanted fields.
 struct Want {
     field: FieldDescriptor,
     what: What,
@@ -70,7 +70,7 @@ impl Program {
         })
     }
 
-    /// Reads one message behind its indexes.
+    /// Reads one message after its indexes.
     pub fn read(&mut self, bytes: &[u8], paths: &Paths, sink: &mut Sink<'_>) -> Read<()> {
         let Some((indexes, bytes)) = message_indexes(bytes) else {
             return Err("the indexes of the message do not end".into());
@@ -117,7 +117,7 @@ impl FileResolver for Texts {
     }
 }
 
-/// What is wanted of a message, under `node` of the paths.
+/// The wanted fields of a message, under `node` of the paths.
 fn wants(message: &MessageDescriptor, paths: &Paths, node: usize) -> Vec<Want> {
     let mut all = Vec::new();
     for child in &paths.nodes[node] {
@@ -181,7 +181,7 @@ fn keep(message: &DynamicMessage, wants: &[Want], sink: &mut Sink<'_>) -> Read<(
     Ok(())
 }
 
-/// Whether a field that can be missing is.
+/// Whether a field with presence is missing.
 fn absent(message: &DynamicMessage, field: &FieldDescriptor) -> bool {
     field.supports_presence() && !message.has_field(field)
 }
@@ -194,7 +194,7 @@ fn value_kind(field: &FieldDescriptor) -> Type {
     }
 }
 
-/// Writes a value in JSON's notation; text has quotes where it is within something.
+/// Writes a value in JSON notation. Nested text has quotes.
 fn write(value: &Value, kind: &Type, text: &mut String, quoted: bool) -> Read<Kind> {
     Ok(match value {
         Value::Bool(b) => sink::truth(*b, text),

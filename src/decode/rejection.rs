@@ -1,7 +1,7 @@
 //! Why a record is rejected, as text for the dead letter and the log.
 //!
-//! The text is built only for a rejected record and contains at most [`SHOWN_CHARS`] characters of it, so
-//! that a record of megabytes does not become a log line of megabytes.
+//! The text is built only for a rejected record and contains at most [`SHOWN_CHARS`] characters of
+//! it, so that a record of megabytes does not become a log line of megabytes.
 
 use super::found::{Fault, What};
 use crate::collect::Reason;

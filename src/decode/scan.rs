@@ -1,18 +1,19 @@
 //! A strict JSON scanner that locates the wanted fields in one pass without allocation.
 //!
-//! For each slot of [`Paths`] it stores the kind of the value and its position in the record. It converts
-//! nothing, so a record with thirty fields costs the conversion of the five wanted ones only. But it
-//! checks every byte: a record that is malformed anywhere is rejected, because a decoder that continues
-//! after damage may count data that was never written. The grammar is RFC 8259. The caller checks UTF-8
-//! once for the whole record. Nesting is limited to [`DEPTH_MAX`], as in serde_json.
+//! For each slot of [`Paths`] it stores the kind of the value and its position in the record. It
+//! converts nothing, so a record with thirty fields costs the conversion of the five wanted ones
+//! only. But it checks every byte: a record that is malformed anywhere is rejected, because a
+//! decoder that continues after damage may count data that was never written. The grammar is RFC
+//! 8259. The caller checks UTF-8 once for the whole record. Nesting is limited to [`DEPTH_MAX`], as
+//! in serde_json.
 //!
-//! The scanner rejects a wanted key that appears twice (readers differ in which one they use) and half of
-//! a surrogate pair. It accepts `NaN`, `Infinity` and `-Infinity`, which Python writes, within the
-//! prediction, so that the record is counted as a score that is not finite.
+//! The scanner rejects a wanted key that appears twice (readers differ in which one they use) and
+//! half of a surrogate pair. It accepts `NaN`, `Infinity` and `-Infinity`, which Python writes,
+//! within the prediction, so that the record is counted as a score that is not finite.
 //!
-//! Strings are scanned eight bytes at a time. A byte is special if it is a quote, a backslash or below
-//! 0x20. The usual borrow trick marks the first special byte of a word exactly; marks above the first may
-//! be false and are ignored.
+//! Strings are scanned eight bytes at a time. A byte is special if it is a quote, a backslash or
+//! below 0x20. The usual borrow trick marks the first special byte of a word exactly; marks above
+//! the first may be false and are ignored.
 
 use super::found::{Fault, Found, Kind, What};
 use super::path::{Child, Paths, Target};
@@ -399,8 +400,8 @@ struct Walk<'w> {
     seen: u64,
 }
 
-/// The child whose key (with its closing quote) starts `rest`, and the length of the key. The child is
-/// moved to index `next`, because keys usually come in the same order.
+/// The child whose key (with its closing quote) starts `rest`, and the length of the key. The child
+/// is moved to index `next`, because keys usually come in the same order.
 #[inline]
 fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Target, usize)> {
     if let Some(c) = children.get(next)

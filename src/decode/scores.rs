@@ -1,14 +1,16 @@
-//! Files of scored outcomes for `evaluate`: CSV with the columns `score` and `label`, and perhaps `weight`.
+//! Reads files of scored outcomes for `evaluate`: CSV with the columns `score`, `label` and
+//! optionally `weight`.
 //!
-//! The file is one sample, so a line that is wrong is not set aside as in a stream: it ends the reading
-//! with its file, line and remedy, because a sample with holes answers another question. Nothing is
-//! clamped or guessed. Columns may stand in any order beside others; `.gz` and `.zst` are unpacked.
+//! The file is one sample. So an invalid line is not skipped as in a stream but ends the reading
+//! with file, line and remedy, because a sample with gaps is a different sample. Nothing is clamped
+//! or guessed. Other columns and any order of columns are allowed; `.gz` and `.zst` are
+//! decompressed.
 
 use crate::stats::weighted::WeightedEvent;
 use std::io::Read;
 use std::path::Path;
 
-/// Why the sample cannot be read; the text names file, line and remedy.
+/// Why the sample cannot be read. The text names file, line and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoresError(pub(super) String);
 
@@ -20,7 +22,7 @@ impl std::fmt::Display for ScoresError {
 
 impl std::error::Error for ScoresError {}
 
-/// Unpacks `raw` as the end of `path` says: `.gz`, `.zst`, else as it is.
+/// Decompresses `raw` by the extension of `path`: `.gz`, `.zst`, or none.
 pub fn unpack<'a>(path: &Path, raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
     Ok(match path.extension().and_then(|e| e.to_str()) {
         Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(raw)),
@@ -29,7 +31,7 @@ pub fn unpack<'a>(path: &Path, raw: impl Read + 'a) -> std::io::Result<Box<dyn R
     })
 }
 
-/// A whole sample, weighted where the file has a column of weights.
+/// A whole sample, weighted if the file has a column of weights.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
     /// Scores and outcomes.
@@ -39,7 +41,7 @@ pub enum Sample {
 }
 
 impl Sample {
-    /// Scores and outcomes, where there are no weights.
+    /// Scores and outcomes of a sample without weights.
     pub fn plain(self) -> Option<Vec<(f64, bool)>> {
         match self {
             Sample::Plain(sample) => Some(sample),
@@ -48,7 +50,7 @@ impl Sample {
     }
 }
 
-/// Reads the whole sample; `name` is the file's name in messages. At least one line, or it is an error.
+/// Reads the whole sample; `name` is the name of the file in messages. An empty sample is an error.
 pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::All)
@@ -96,7 +98,7 @@ pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
     })
 }
 
-/// Between these a weight's sixth power is a double with room for a sum.
+/// Between these bounds the sixth power of a weight, and a sum of such powers, fits a double.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
 
 pub(super) fn parse_weight(text: &str) -> Result<f64, String> {
@@ -168,7 +170,7 @@ pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {
         csv::ErrorKind::Io(e) => ScoresError(format!(
             "{name}: reading failed ({e}); check that the file is whole and its ending (.gz, .zst) is right"
         )),
-        _ => ScoresError(format!("{name}:{line}: {e}; mend the line")),
+        _ => ScoresError(format!("{name}:{line}: {e}; correct the line")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Turns the values of the wanted fields into a checked event, for JSON and CSV alike.
 //!
-//! All checks that need only the record are here, so that their texts can name the field. Their order is
-//! fixed: model, version, segments, id, time, prediction, outcome, weight. A record is rejected for the
-//! first check that fails.
+//! All checks that need only the record are here, so that their texts can name the field. Their
+//! order is fixed: model, version, segments, id, time, prediction, outcome, weight. A record is
+//! rejected for the first check that fails.
 
 mod compile;
 mod outcome;
@@ -194,8 +194,8 @@ impl Shape {
         }
     }
 
-    /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and `%3D`,
-    /// so that two different lists never have the same text.
+    /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and
+    /// `%3D`, so that two different lists never have the same text.
     fn join_segments<'a>(
         &self,
         value: &impl Fn(usize) -> Value<'a>,

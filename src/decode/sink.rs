@@ -1,23 +1,23 @@
-//! Values of a binary format as text, so that they go the way of JSON's.
+//! Writes values of a binary format as text, so that they are checked like JSON.
 //!
-//! Every check of a value, and the words when it fails, stands once, in [`super::shape`], which reads
-//! JSON's own notation. A reader of another format therefore writes what is wanted, and only that, in
-//! that notation: numbers as the shortest decimal that gives the same double back (Adams 2018, Ryū), text
-//! as it is, arrays, maps and records as JSON. The bits of a score survive the detour, which a property
-//! test holds; it costs some 40 ns a number. A 32-bit float is widened first: exact, though its decimal
-//! looks odd (0.1 is 0.10000000149011612).
+//! Every check of a value and its error text exists once, in [`super::shape`], which reads JSON
+//! notation. So a reader of another format writes the wanted values, and only those, in that
+//! notation: numbers as the shortest decimal that yields the same double (Adams 2018, Ryū), text
+//! unchanged, and arrays, maps and records as JSON. This preserves the bits of a score, as a
+//! property test checks, and costs about 40 ns per number. A 32-bit float is widened first, which
+//! is exact although its decimal looks odd (0.1 becomes 0.10000000149011612).
 
 use super::found::{Found, Kind};
 use std::fmt::Write;
 
-/// Where a reader leaves the values of the slots.
+/// Collects the values of the slots.
 pub(super) struct Sink<'s> {
     pub found: &'s mut [Found],
     pub text: &'s mut String,
 }
 
 impl Sink<'_> {
-    /// Notes a value for a slot, written by `write`.
+    /// Stores the value that `write` writes for a slot.
     #[inline]
     pub fn put<E>(
         &mut self,
@@ -72,7 +72,7 @@ pub(super) fn null(text: &mut String) -> Kind {
     Kind::Null
 }
 
-/// Writes text: with quotes within an array or object, alone as it is.
+/// Writes text, with quotes if it is inside an array or object.
 #[inline]
 pub(super) fn string(s: &str, quoted: bool, text: &mut String) -> Kind {
     if !quoted {

@@ -1,9 +1,9 @@
-//! Event times to milliseconds since 1970.
+//! Converts event times to milliseconds since 1970.
 
 use super::options::TimeUnit;
 
-/// Milliseconds of a number in `unit`; `None` when it is not one or is out of range. Fractions of a
-/// millisecond are cut off downwards.
+/// Milliseconds of a number in `unit`; `None` if it is not a number or out of range. Fractions of a
+/// millisecond are rounded down.
 pub(super) fn from_number(text: &str, unit: TimeUnit) -> Option<i64> {
     if let Ok(n) = text.parse::<i64>() {
         return match unit {
@@ -49,8 +49,9 @@ pub(super) fn from_rfc3339(text: &str) -> Option<i64> {
     Some((seconds - offset_seconds(zone)?) * 1000 + ms)
 }
 
-/// Milliseconds since 1970 of a time as people write it: RFC 3339, and where something is left out the
-/// beginning of the day or minute, in UTC: `2026-11-21`, `2026-11-21T14:30`, `2026-11-21 14:30:05+01:00`.
+/// Milliseconds since 1970 of a time as people write it: RFC 3339, and where something is left out
+/// the beginning of the day or minute, in UTC: `2026-11-21`, `2026-11-21T14:30`, `2026-11-21
+/// 14:30:05+01:00`.
 pub fn parse(text: &str) -> Option<i64> {
     let (clock, zone) = match text.get(10..) {
         None | Some("") => return from_rfc3339(&format!("{text}T00:00:00Z")),
@@ -115,8 +116,8 @@ fn month_days(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01, by the years that begin in March, so that the leap day comes last (Hinnant,
-/// chrono-Compatible Low-Level Date Algorithms, `days_from_civil`).
+/// Days from 1970-01-01, by the years that begin in March, so that the leap day comes last
+/// (Hinnant, chrono-Compatible Low-Level Date Algorithms, `days_from_civil`).
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let y = if month <= 2 { year - 1 } else { year };
     let era = y.div_euclid(400);

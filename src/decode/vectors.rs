@@ -1,8 +1,9 @@
-//! Files of probability vectors for `evaluate`: CSV with the columns `p0` … `p{K−1}` and `label`, and perhaps `weight`.
+//! Reads files of probability vectors for `evaluate`: CSV with the columns `p0` … `p{K−1}`, `label`
+//! and optionally `weight`.
 //!
-//! `label` is the index of the class that happened, from 0. As for scores, a line that is wrong ends the reading
-//! with its file, line and remedy. [`read`] takes either kind of file and tells them apart by the header: one
-//! that names `p0` and no `score` holds vectors.
+//! `label` is the index of the true class, from 0. As for scores, an invalid line ends the reading
+//! with file, line and remedy. [`read`] accepts both kinds of files and distinguishes them by the
+//! header: a header with `p0` and without `score` is one of vectors.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -11,20 +12,20 @@ use crate::stats::kernel::Vectors;
 use crate::stats::view::ViewError;
 use crate::stats::weighted::WeightedEvent;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Table {
     /// Scores of one class with their outcomes.
     Scores(Vec<(f64, bool)>),
-    /// The same with their weights.
+    /// Scores, outcomes and weights.
     Weighted(Vec<WeightedEvent>),
-    /// Probabilities of all classes with the class that happened.
+    /// Probabilities of all classes, with the true class.
     Vectors(Vectors),
-    /// The same with the weight of each.
+    /// Probabilities of all classes, with the true class and the weight.
     WeightedVectors(Vectors, Vec<f64>),
 }
 
-/// Reads the whole sample, of either kind; `name` is the file's name in messages.
+/// Reads a whole sample of either kind; `name` is the name of the file in messages.
 pub fn read(name: &str, input: impl Read) -> Result<Table, ScoresError> {
     let mut input = BufReader::with_capacity(HEADER_BYTES, input);
     // A file that cannot be read says so when its lines are.
@@ -47,7 +48,7 @@ pub fn read(name: &str, input: impl Read) -> Result<Table, ScoresError> {
 /// Enough for the header of ten thousand classes.
 const HEADER_BYTES: usize = 1 << 17;
 
-/// Most classes of a file; beyond, a row is more likely a mistake.
+/// Most classes of a file. A row with more is more likely a mistake.
 const CLASSES_MAX: usize = 10_000;
 
 fn read_vectors(name: &str, input: impl Read) -> Result<Table, ScoresError> {
@@ -115,7 +116,7 @@ fn fault(e: ViewError, row: &[f64]) -> String {
             "the probabilities sum to {}; they must sum to 1 within 0.001",
             row.iter().sum::<f64>()
         ),
-        other => format!("no vector of probabilities ({other:?}); mend the line"),
+        other => format!("no vector of probabilities ({other:?}); correct the line"),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Alerts, silences and acknowledgements over HTTP.
 //!
-//! Reads need no permission and wait for nothing. A change waits for the disk, so that a response of 200
-//! survives a restart. A body must have `content-type: application/json`, which a page of another site
-//! cannot send without a preflight request.
+//! Reads need no permission and wait for nothing. A change waits for the disk, so that a response
+//! of 200 survives a restart. A body must have `content-type: application/json`, which a page of
+//! another site cannot send without a preflight request.
 
 use hyper::{Method, StatusCode};
 use serde::Deserialize;

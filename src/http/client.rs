@@ -1,19 +1,20 @@
-//! The little of HTTP that a verb needs to ask a running trueline: one request, one answer, no TLS.
+//! A minimal HTTP client for commands that query a running trueline: one request, one response, no
+//! TLS.
 //!
-//! It speaks HTTP/1.0, so that the answer comes as it is and ends with the connection; every wait is
-//! bounded. The errors say what to start or to name.
+//! It speaks HTTP/1.0, so that the response is not chunked and ends with the connection. Every wait
+//! is bounded. Errors name what to start or to specify.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-/// How long connecting, sending and each piece of an answer may take.
+/// Longest time for connecting, sending and each piece of a response.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// Longest answer that is read whole.
+/// Longest response that is read whole.
 const BODY_MAX: u64 = 256 << 20;
 
-/// An answer whose body is still to be read.
+/// A response whose body is not read yet.
 pub struct Reply {
     /// The status.
     pub status: u16,
@@ -22,7 +23,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Waits for each piece of the body as long as it takes.
+    /// Removes the limit on the wait for each piece of the body.
     pub fn patient(&self) {
         // One that cannot be set leaves the wait bounded, which ends in an error.
         let _ = self.body.get_ref().set_read_timeout(None);
@@ -43,12 +44,12 @@ fn authority(url: &str) -> Result<&str, String> {
     }
 }
 
-/// Asks for a path and reads the head of the answer.
+/// Sends a GET request and reads the head of the response.
 pub fn open(url: &str, path: &str) -> Result<Reply, String> {
     send(url, "GET", path, "")
 }
 
-/// Sends a request with a body of JSON, or an empty one, and reads the head of the answer.
+/// Sends a request with a JSON body or an empty one, and reads the head of the response.
 fn send(url: &str, method: &str, path: &str, body: &str) -> Result<Reply, String> {
     let authority = authority(url)?;
     let failed = |error: std::io::Error| {
@@ -99,12 +100,12 @@ fn ask(mut stream: TcpStream, head: &str, body: &str) -> std::io::Result<Reply> 
     })
 }
 
-/// Asks for a path and reads the whole answer.
+/// Sends a GET request and reads the whole response.
 pub fn get(url: &str, path: &str) -> Result<(u16, String), String> {
     ask_for(url, "GET", path, "")
 }
 
-/// Sends a request with a body of JSON, or an empty one, and reads the whole answer.
+/// Sends a request with a JSON body or an empty one, and reads the whole response.
 pub fn ask_for(url: &str, method: &str, path: &str, body: &str) -> Result<(u16, String), String> {
     let mut reply = send(url, method, path, body)?;
     let mut body = String::new();

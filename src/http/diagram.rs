@@ -1,28 +1,28 @@
 //! The reliability diagram as inline SVG.
 //!
-//! Across: mean score of a cell; upwards: its event rate. A calibrated model's points lie on the
-//! dashed diagonal up to chance, and how much chance is drawn too: the grey consistency bar is where
-//! the rate would fall were the scores true (Bröcker and Smith 2007, "Increasing the reliability of
-//! reliability diagrams"), the whisker is the exact interval of the observed rate. A point outside its
-//! grey bar is marked. Below: events per cell.
+//! The horizontal axis is the mean score of a cell, the vertical axis its event rate. The points of
+//! a calibrated model lie on the dashed diagonal, up to chance. The grey consistency bar shows the
+//! chance: the range of the rate if the scores are calibrated (Bröcker and Smith 2007, "Increasing
+//! the reliability of reliability diagrams"). The whisker is the exact interval of the observed
+//! rate. A point outside its grey bar is highlighted. Below the square are the events per cell.
 //!
-//! Both axes run from 0 to the smallest round number above what the cells hold, so that a model of
-//! rare events fills the square instead of a corner. Cells without events draw nothing.
+//! Both axes run from 0 to the smallest round number above the values of the cells, so that a model
+//! of rare events fills the square instead of a corner. Empty cells are not drawn.
 
 use std::fmt::Write;
 
 use crate::stats::evaluation::ReliabilityCell;
 use crate::stats::recalibration::Map;
 
-/// Side of the square, and the room around it, in SVG units.
+/// Side of the square, and the margin around it, in SVG units.
 const SIDE: f64 = 360.0;
 const LEFT: f64 = 68.0;
 const TOP: f64 = 10.0;
-/// Height of the counts below the square, and the gap between.
+/// Height of the counts below the square, and the gap between them.
 const COUNTS: f64 = 56.0;
 const GAP: f64 = 44.0;
 
-/// Draws the cells, and the map that would mend them.
+/// Draws the cells and the recommended recalibration map.
 pub fn svg(cells: &[ReliabilityCell], map: Option<&Map>) -> String {
     let cells: Vec<&ReliabilityCell> = cells.iter().filter(|cell| cell.n > 0).collect();
     let range = range(&cells);
@@ -65,8 +65,8 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 0.5, 0.2, 0.1, 0.05, ... that holds all scores, and the rates of the cells that
-/// matter: of those with a hundredth of the events or more.
+/// The smallest of 1, 0.5, 0.2, 0.1, 0.05, ... that holds all scores, and the rates of the cells
+/// that matter: of those with a hundredth of the events or more.
 fn range(cells: &[&ReliabilityCell]) -> f64 {
     let total: u64 = cells.iter().map(|cell| cell.n).sum();
     let reach = cells
@@ -115,7 +115,7 @@ fn frame(scale: &Scale, out: &mut String) {
     );
 }
 
-/// The mended score over the score: where the points lie if the map is right.
+/// The recalibrated score over the score: the points lie on it if the map is right.
 fn curve(map: &Map, scale: &Scale, out: &mut String) {
     const STEPS: u32 = 120;
     out.push_str("<polyline class=map fill=none points=\"");

@@ -21,12 +21,12 @@
 //! | `DELETE /api/v1/silences/{id}` | lifts a silence |
 //! | `/api/v1/tap` | labelled predictions as lines of JSON; `?model=`, `?rate=` |
 //!
-//! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole id as
-//! one percent-encoded part. All other methods are GET and HEAD.
+//! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole
+//! id as one percent-encoded part. All other methods are GET and HEAD.
 //!
-//! Plain hyper is enough for these routes, and keeps every limit in sight (`server.rs`). Responses are
-//! computed from [`Published`](crate::telemetry::Published) without waiting for any other thread, so a
-//! request is slow only if its own response is large. Changes wait for the disk.
+//! Plain hyper is enough for these routes, and keeps every limit in sight (`server.rs`). Responses
+//! are computed from [`Published`](crate::telemetry::Published) without waiting for any other
+//! thread, so a request is slow only if its own response is large. Changes wait for the disk.
 
 mod alerts;
 pub mod answer;

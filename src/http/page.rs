@@ -1,7 +1,7 @@
 //! Two HTML pages: the list of streams, and one stream with its reliability diagrams.
 //!
-//! Plain HTML with inline style and no script, so that it works without other software, behind any proxy
-//! and in a text browser. Every value from outside passes through [`escape`].
+//! Plain HTML with inline style and no script, so that it works without other software, behind any
+//! proxy and in a text browser. Every value from outside passes through [`escape`].
 
 use std::fmt::Write;
 

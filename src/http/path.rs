@@ -1,7 +1,7 @@
 //! Translates request paths to routes, and streams to paths.
 //!
-//! A stream has four parts, model, version, segment and view, and any of them may contain a slash or
-//! be empty. So each part is percent-encoded in a path (`fraud/v1/country=DE/binary`,
+//! A stream has four parts, model, version, segment and view, and any of them may contain a slash
+//! or be empty. So each part is percent-encoded in a path (`fraud/v1/country=DE/binary`,
 //! `team%2Ffraud/v1//binary`). The whole id may also be one encoded part, in the form of logs and
 //! labels.
 

@@ -1,4 +1,4 @@
-//! What would mend a stream: as JSON, and as a table for download.
+//! The recalibration maps of a stream: as JSON, and as a table for download.
 
 use serde_json::{Value, json};
 
@@ -10,15 +10,15 @@ use crate::stats::recalibration::{Map, Method, table};
 /// Why there is no table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoTable {
-    /// No window of that name.
+    /// There is no window of that name.
     Window,
-    /// No map of that name.
+    /// There is no map of that name.
     Method,
-    /// Nothing is advised, or no such map could be fitted.
+    /// No map is recommended, or the map could not be fitted.
     Map,
 }
 
-/// The recalibration of one window, or of each; `None` if there is no window of that name.
+/// The maps of one window or of all windows; `None` if there is no window of that name.
 pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
     let one = |w: &WindowReport| {
         let mut entry = window_facts(w);
@@ -38,8 +38,8 @@ pub fn json(report: &StreamReport, window: Option<&str>) -> Option<Value> {
     Some(entry)
 }
 
-/// The table of a map: the one that is advised, of the first window that advises one; with `method` the
-/// judged map of that family, or where none was judged the one that awaits its trial.
+/// The table of a map: the one that is advised, of the first window that advises one; with `method`
+/// the judged map of that family, or where none was judged the one that awaits its trial.
 pub fn csv(
     report: &StreamReport,
     window: Option<&str>,

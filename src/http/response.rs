@@ -1,8 +1,8 @@
-//! What a response is made of: its kind, its status, its body.
+//! Builds responses.
 //!
-//! Every answer but that of the tap is complete in memory before it is sent. An error of the JSON interface is an
-//! object with `error`, what was wrong, and `hint`, what to do about it. Nothing is cached by clients: a verdict
-//! is only as good as its moment.
+//! Every response except that of the tap is complete in memory before it is sent. An error of the
+//! JSON API is an object with `error`, the problem, and `hint`, the remedy. Clients must not cache
+//! responses, because a verdict is valid only for its moment.
 
 use http_body_util::Full;
 use hyper::body::Bytes;
@@ -13,22 +13,22 @@ use serde_json::{Value, json};
 /// A response that is complete in memory.
 pub type Answer = Response<Full<Bytes>>;
 
-/// Kind of a line of plain words.
+/// Content type of a line of plain text.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 const HTML: &str = "text/html; charset=utf-8";
 
-/// An error of the JSON interface.
+/// An error of the JSON API.
 pub fn error(status: StatusCode, what: &str, hint: &str) -> Answer {
     json_answer(status, &json!({ "error": what, "hint": hint }))
 }
 
-/// JSON that is all well.
+/// JSON with status 200.
 pub fn ok(body: &Value) -> Answer {
     json_answer(StatusCode::OK, body)
 }
 
-/// A page for people.
+/// An HTML page.
 pub fn html(body: String) -> Answer {
     let mut answer = whole(StatusCode::OK, HTML, body);
     // The pages carry their style and drawing themselves and run nothing; say so to the browser.
@@ -44,7 +44,7 @@ pub fn json_answer(status: StatusCode, body: &Value) -> Answer {
     whole(status, JSON, format!("{body:#}\n"))
 }
 
-/// Any body that is complete.
+/// A complete body of any content type.
 pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
@@ -58,7 +58,7 @@ pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> 
     answer
 }
 
-/// A table that a browser saves.
+/// A table for download.
 pub fn table(text: String) -> Answer {
     let mut answer = whole(StatusCode::OK, "text/csv; charset=utf-8", text);
     let disposition = HeaderValue::from_static("attachment; filename=\"recalibration.csv\"");
@@ -68,7 +68,7 @@ pub fn table(text: String) -> Answer {
     answer
 }
 
-/// Head of the answer whose body is the pairs.
+/// Head of the response of the tap.
 pub fn pairs<B>(body: B) -> Response<B> {
     let mut answer = Response::new(body);
     let headers = answer.headers_mut();

@@ -1,10 +1,10 @@
-//! The listening loop: one task per connection, every wait bounded.
+//! The HTTP server: one task per connection, every wait bounded.
 //!
-//! A connection may send 16 KiB of request head, must send it within ten seconds, and lives five
-//! minutes at most; after that it is asked to close once its answer is out, and dropped when it does
-//! not. At most [`CONNECTIONS_MAX`] are open at once: the next is told 503, counted and closed, so
-//! that a client that leaks connections shows in a metric and costs no memory. The listener is handed
-//! in, already bound, so that a port in use is found before anything starts.
+//! A request head may have 16 KiB and must arrive within ten seconds. A connection lives five
+//! minutes at most; then it must close after its current response, and is dropped if it does not.
+//! At most [`CONNECTIONS_MAX`] connections are open at once. The next one gets 503, is counted and
+//! closed, so that a client that leaks connections shows in a metric and costs no memory. The
+//! listener is passed in already bound, so that a port in use is detected before anything starts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -34,26 +34,27 @@ use super::path::{Route, route};
 use super::response::{self, Answer};
 use crate::telemetry::Published;
 
-/// Open connections at once. A scraper or two, a load balancer's probes and a few people.
+/// Most open connections: a few scrapers, the probes of a load balancer and some people.
 pub const CONNECTIONS_MAX: usize = 128;
-/// Bytes of a request's line and headers.
+/// Most bytes of the request line and headers.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Headers of one request.
+/// Most headers of one request.
 const HEADERS_MAX: usize = 64;
 /// A request's head must be complete within this time; also how long a connection may idle between
-/// requests. Longer than the usual scrape interval of 15 s would be kinder, but a reconnect is cheap.
+/// requests. Longer than the usual scrape interval of 15 s would be kinder, but a reconnect is
+/// cheap.
 const HEAD_WITHIN: Duration = Duration::from_secs(10);
-/// Age at which a connection is asked to close.
+/// Age at which a connection must close.
 const AGE_MAX: Duration = Duration::from_secs(300);
-/// Time a connection has for its last answer once it was asked to close.
+/// Time for the last response of a connection that must close.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A body that is there as a whole, or comes by lines.
+/// A complete body, or a stream of lines.
 type Body = Either<Full<Bytes>, Lines>;
 
-/// Lines as they come, until the client has enough.
+/// Lines as they arrive, until the client disconnects.
 struct Lines(Receiver<String>);
 
 impl hyper::body::Body for Lines {
@@ -69,7 +70,7 @@ impl hyper::body::Body for Lines {
     }
 }
 
-/// Answers requests until `shutdown` resolves, then lets open requests finish.
+/// Serves requests until `shutdown` resolves, then lets open requests finish.
 pub async fn serve(
     listener: TcpListener,
     published: Arc<Published>,
@@ -98,7 +99,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Gives a connection a place and a task, or tells it that there is none.
+/// Starts a task for a connection, or responds that there are too many.
 fn welcome(
     stream: TcpStream,
     peer: SocketAddr,
@@ -124,7 +125,7 @@ fn welcome(
     });
 }
 
-/// One connection from first to last answer.
+/// Serves one connection.
 async fn converse(
     stream: TcpStream,
     _place: OwnedSemaphorePermit,
@@ -152,7 +153,7 @@ async fn converse(
     let _ = timeout(LAST_ANSWER_WITHIN, connection).await;
 }
 
-/// Answers one request and counts it.
+/// Responds to one request and counts it.
 async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Response<Body> {
     let response = match (request.method(), route(request.uri().path())) {
         (&Method::POST, Route::Reload) => {
@@ -179,7 +180,7 @@ async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Resp
     response
 }
 
-/// Takes what people say about alerts. The body is read within bounds; the answer waits for the disk.
+/// Handles a request about alerts. The body is bounded; the response waits for the disk.
 async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Published>) -> Answer {
     let method = request.method();
     let kind = request.headers().get(CONTENT_TYPE);

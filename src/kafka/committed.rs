@@ -1,8 +1,8 @@
 //! The committed offsets of assigned partitions.
 //!
-//! They are requested when partitions are assigned. librdkafka itself retries only once: if the broker
-//! goes down meanwhile, the partition is never read. So partitions without a response are remembered
-//! here and requested again.
+//! They are requested when partitions are assigned. librdkafka itself retries only once: if the
+//! broker goes down meanwhile, the partition is never read. So partitions without a response are
+//! remembered here and requested again.
 
 use super::Partition;
 use super::context::Context;
@@ -43,7 +43,8 @@ impl CommittedOffsets {
         self.unknown.is_empty()
     }
 
-    /// Offsets to start these newly assigned partitions at. A partition without a response is missing.
+    /// Offsets to start these newly assigned partitions at. A partition without a response is
+    /// missing.
     pub fn first(
         &self,
         client: &BaseConsumer<Context>,
@@ -64,7 +65,8 @@ impl CommittedOffsets {
         self.unknown.remove(&p);
     }
 
-    /// Requests the unknown offsets again if that is due, except those of partitions that have `started`.
+    /// Requests the unknown offsets again if that is due, except those of partitions that have
+    /// `started`.
     pub fn retry(
         &mut self,
         client: &BaseConsumer<Context>,

@@ -1,20 +1,21 @@
 //! A consumer group member: batches of borrowed records, on the caller's thread.
 //!
-//! One call of [`Consumer::poll`] first handles rebalances, errors and statistics, then hands over one
-//! batch. Both happen in turn on one thread, so a partition is revoked between two batches, never within
-//! one, and none of its records is in flight when [`Handler::revoked`] is called.
+//! One call of [`Consumer::poll`] first handles rebalances, errors and statistics, then hands over
+//! one batch. Both happen in turn on one thread, so a partition is revoked between two batches,
+//! never within one, and none of its records is in flight when [`Handler::revoked`] is called.
 //!
 //! Guarantees for the handler, whatever the broker does:
 //! * A record comes only between `assigned` and `revoked` of its partition.
 //! * Between these two, offsets of a partition strictly increase, except after `rewound`.
-//! * After an assignment the first record is the one that the handler requested, because the offset is
-//!   part of the assignment. There is no window in which another record is fetched.
+//! * After an assignment the first record is the one that the handler requested, because the offset
+//!   is part of the assignment. There is no window in which another record is fetched.
 //!
-//! [`NextOffsets`] checks the first two a second time. [`PartitionEnds`] detects the ends of partitions,
-//! [`CommittedOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets out of range.
+//! [`NextOffsets`] checks the first two a second time. [`PartitionEnds`] detects the ends of
+//! partitions, [`CommittedOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets
+//! out of range.
 //!
-//! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of the
-//! caller is authoritative.
+//! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of
+//! the caller is authoritative.
 
 mod rebalance;
 
@@ -104,8 +105,8 @@ impl Consumer {
         })
     }
 
-    /// Hands over available records and waits at most `timeout` for the first one. Returns the number of
-    /// records. Call it at least every `max.poll.interval.ms` (5 minutes).
+    /// Hands over available records and waits at most `timeout` for the first one. Returns the
+    /// number of records. Call it at least every `max.poll.interval.ms` (5 minutes).
     pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
         let start = Instant::now();
         let context = self.client.context();
@@ -196,7 +197,8 @@ impl Consumer {
         }
     }
 
-    /// Reports the ends that have been reached. `drained`: no fetched record waits to be handed over.
+    /// Reports the ends that have been reached. `drained`: no fetched record waits to be handed
+    /// over.
     fn report_ends<H: Handler>(&mut self, handler: &mut H, drained: bool) {
         if self.ends.watched() == 0 || self.paused {
             return;
@@ -361,8 +363,8 @@ impl Consumer {
         self.next.assigned()
     }
 
-    /// For each assigned partition, the number of records that the broker had at the latest statistics
-    /// and that are not handed over yet.
+    /// For each assigned partition, the number of records that the broker had at the latest
+    /// statistics and that are not handed over yet.
     pub fn lag(&self) -> Vec<(Partition, i64)> {
         let mut all = Vec::new();
         for (p, end) in self.ends.end_offsets() {

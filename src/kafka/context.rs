@@ -1,8 +1,9 @@
 //! The callbacks of librdkafka, stored as events for the consumer.
 //!
-//! All callbacks run within `BaseConsumer::poll`, on the polling thread. They only store events, which
-//! the consumer reads after the call. So the consumer itself performs a rebalance: it asks its handler
-//! for the offset to start from and uses it in the assignment, instead of seeking afterwards.
+//! All callbacks run within `BaseConsumer::poll`, on the polling thread. They only store events,
+//! which the consumer reads after the call. So the consumer itself performs a rebalance: it asks
+//! its handler for the offset to start from and uses it in the assignment, instead of seeking
+//! afterwards.
 
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;

@@ -10,8 +10,8 @@
 //! | `trueline.topic`, `trueline.partition`, `trueline.offset` | its origin |
 //! | `trueline.timestamp_ms` | the Kafka timestamp of the record, if it had one |
 //!
-//! Writing never blocks. The queue is that of librdkafka and bounded; what it cannot take is counted as
-//! dropped. A broker that is down thus costs dead letters but never delays consumption.
+//! Writing never blocks. The queue is that of librdkafka and bounded; what it cannot take is
+//! counted as dropped. A broker that is down thus costs dead letters but never delays consumption.
 
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;

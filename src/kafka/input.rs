@@ -37,8 +37,8 @@ pub trait Handler {
     /// A record of an assigned partition. Offsets of a partition only increase.
     fn record(&mut self, record: Record<'_>);
 
-    /// A partition was assigned. Returns the offset to read first, usually that of the snapshot. `None`
-    /// means the committed offset or, without one, [`super::StartAt`].
+    /// A partition was assigned. Returns the offset to read first, usually that of the snapshot.
+    /// `None` means the committed offset or, without one, [`super::StartAt`].
     fn assigned(&mut self, partition: Partition) -> Option<i64>;
 
     /// Whether a partition that was just assigned stays suspended: assigned but not read.
@@ -54,12 +54,13 @@ pub trait Handler {
     /// All records that the broker had for this partition at that moment were handed over.
     fn end_of_partition(&mut self, partition: Partition);
 
-    /// The broker deleted the records of these offsets before they were read. Reading continues after
-    /// them.
+    /// The broker deleted the records of these offsets before they were read. Reading continues
+    /// after them.
     fn lost(&mut self, partition: Partition, offsets: Range<i64>);
 
     /// The partition is shorter than what was read of it, and is read from this offset on, as
-    /// [`KafkaOptions::truncated`](super::KafkaOptions::truncated) says. Its records may reuse offsets.
+    /// [`KafkaOptions::truncated`](super::KafkaOptions::truncated) says. Its records may reuse
+    /// offsets.
     fn rewound(&mut self, partition: Partition, offset: i64);
 
     /// The partition stays assigned but is no longer read, for this reason.

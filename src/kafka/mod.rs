@@ -1,6 +1,6 @@
-//! Kafka: a consumer group member that reads in batches ([`Consumer`]), a reader of offset ranges outside
-//! of any group ([`RangeReader`]), the dead-letter producer, the alerts topic, and the compacted topic for
-//! checkpoints of partitions ([`StateTopic`]).
+//! Kafka: a consumer group member that reads in batches ([`Consumer`]), a reader of offset ranges
+//! outside of any group ([`RangeReader`]), the dead-letter producer, the alerts topic, and the
+//! compacted topic for checkpoints of partitions ([`StateTopic`]).
 
 mod committed;
 mod consumer;

@@ -1,30 +1,31 @@
-//! Functions of librdkafka that rdkafka does not offer: batches of borrowed messages, and adding brokers
-//! to a client. The only `unsafe` of the crate.
+//! Functions of librdkafka that rdkafka does not offer: batches of borrowed messages, and adding
+//! brokers to a client. The only `unsafe` of the crate.
 //!
-//! Why batches: `BaseConsumer::poll` creates an event, an `Arc` and a map look-up for each message and
-//! costs about 200 ns. One call of `rd_kafka_consume_batch_queue` for a thousand messages costs 50 ns
-//! per message; at that rate the fetch thread is the limit. It cannot be used on the consumer's own
-//! queue, because it swallows the rebalance events that rdkafka expects there. So the queue of each
-//! assigned partition is forwarded to a separate queue, which contains only messages and partition
-//! errors.
+//! Why batches: `BaseConsumer::poll` creates an event, an `Arc` and a map look-up for each message
+//! and costs about 200 ns. One call of `rd_kafka_consume_batch_queue` for a thousand messages costs
+//! 50 ns per message; at that rate the fetch thread is the limit. It cannot be used on the
+//! consumer's own queue, because it swallows the rebalance events that rdkafka expects there. So
+//! the queue of each assigned partition is forwarded to a separate queue, which contains only
+//! messages and partition errors.
 //!
 //! # Safety
 //!
 //! The code relies on these facts and ensures them as follows:
 //!
-//! 1. *Every handle outlives its use.* [`BatchQueue`] holds an `Arc` of the client, and destroys its
-//!    queue in `drop`, before that `Arc` is released. Handles of partition queues live only within
-//!    [`BatchQueue::forward_to`].
-//! 2. *A message is valid from the call that returned it to its `rd_kafka_message_destroy`.* Messages
-//!    belong to a [`Batch`], are reachable only by borrowing it, and are destroyed once, in its `drop`,
-//!    which also runs when a handler panics. `Batch` borrows `BatchQueue` mutably, so the array of
-//!    pointers is not written meanwhile.
-//! 3. *Key, payload, headers and topic of a message live as long as the message* and are not written, as
-//!    rdkafka.h documents for `rd_kafka_message_t`. Null pointers become `None` or an empty slice.
-//! 4. *`err` is read as an integer*, not as the enum of the bindings. A broker may send a code that the
-//!    bindings do not name, and such a value in an enum would be undefined behaviour.
-//! 5. *Threads:* librdkafka's queue functions may be called from any thread; `BatchQueue` is `Send`, and
-//!    not `Sync`, because taking a batch needs `&mut`.
+//! 1. *Every handle outlives its use.* [`BatchQueue`] holds an `Arc` of the client, and destroys
+//!    its queue in `drop`, before that `Arc` is released. Handles of partition queues live only
+//!    within [`BatchQueue::forward_to`].
+//! 2. *A message is valid from the call that returned it to its `rd_kafka_message_destroy`.*
+//!    Messages belong to a [`Batch`], are reachable only by borrowing it, and are destroyed once,
+//!    in its `drop`, which also runs when a handler panics. `Batch` borrows `BatchQueue` mutably,
+//!    so the array of pointers is not written meanwhile.
+//! 3. *Key, payload, headers and topic of a message live as long as the message* and are not
+//!    written, as rdkafka.h documents for `rd_kafka_message_t`. Null pointers become `None` or an
+//!    empty slice.
+//! 4. *`err` is read as an integer*, not as the enum of the bindings. A broker may send a code that
+//!    the bindings do not name, and such a value in an enum would be undefined behaviour.
+//! 5. *Threads:* librdkafka's queue functions may be called from any thread; `BatchQueue` is
+//!    `Send`, and not `Sync`, because taking a batch needs `&mut`.
 
 #![allow(unsafe_code)]
 
@@ -36,15 +37,16 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most messages per call: enough to make the cost of the call negligible, few enough to stay in cache
-/// (sizes from 64 to 16384 were within 15 % of each other).
+/// Most messages per call: enough to make the cost of the call negligible, few enough to stay in
+/// cache (sizes from 64 to 16384 were within 15 % of each other).
 pub(super) const BATCH: usize = 1024;
 
-/// Adds brokers (`host:port`, comma separated) to a client. Brokers that it already knows stay unchanged.
+/// Adds brokers (`host:port`, comma separated) to a client. Brokers that it already knows stay
+/// unchanged.
 pub(super) fn add_brokers<C: ClientContext>(client: &Client<C>, brokers: &str) {
     if let Ok(brokers) = CString::new(brokers) {
-        // SAFETY: the client is borrowed and so alive, any thread may call (point 5), and the text, which
-        // ends in a nul, is copied before the call returns.
+        // SAFETY: the client is borrowed and so alive, any thread may call (point 5), and the text,
+        // which ends in a nul, is copied before the call returns.
         unsafe { sys::rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
     }
 }
@@ -71,8 +73,8 @@ impl<C: ConsumerContext + 'static> BatchQueue<C> {
         })
     }
 
-    /// Forwards the messages of the partition to this queue. Call it before the partition is assigned, so
-    /// that librdkafka never puts a message of it on the consumer's queue.
+    /// Forwards the messages of the partition to this queue. Call it before the partition is
+    /// assigned, so that librdkafka never puts a message of it on the consumer's queue.
     pub fn forward(&self, topic: &str, partition: i32) -> bool {
         self.forward_to(topic, partition, self.queue.as_ptr())
     }
@@ -86,8 +88,8 @@ impl<C: ConsumerContext + 'static> BatchQueue<C> {
         let Ok(topic) = CString::new(topic) else {
             return false;
         };
-        // SAFETY: the client is alive, the name ends in a nul, `to` is null or our live queue, and the
-        // handle is destroyed exactly once, after its last use.
+        // SAFETY: the client is alive, the name ends in a nul, `to` is null or our live queue, and
+        // the handle is destroyed exactly once, after its last use.
         unsafe {
             let from = sys::rd_kafka_queue_get_partition(
                 self.client.client().native_ptr(),
@@ -107,8 +109,8 @@ impl<C: ConsumerContext + 'static> BatchQueue<C> {
     pub fn end(&self, topic: &str, partition: i32) -> Option<i64> {
         let topic = CString::new(topic).ok()?;
         let (mut low, mut high) = (-1, -1);
-        // SAFETY: the client is alive, the name ends in a nul, and both numbers outlive the call, which
-        // reads a value that the client has stored and does not wait.
+        // SAFETY: the client is alive, the name ends in a nul, and both numbers outlive the call,
+        // which reads a value that the client has stored and does not wait.
         unsafe {
             sys::rd_kafka_get_watermark_offsets(
                 self.client.client().native_ptr(),
@@ -121,8 +123,8 @@ impl<C: ConsumerContext + 'static> BatchQueue<C> {
         (high >= 0).then_some(high)
     }
 
-    /// Takes at most `max` (and at most [`BATCH`]) messages. librdkafka waits for `max` of them until
-    /// the timeout, not for the first; to wait for something, ask for one.
+    /// Takes at most `max` (and at most [`BATCH`]) messages. librdkafka waits for `max` of them
+    /// until the timeout, not for the first; to wait for something, ask for one.
     pub fn take(&mut self, max: usize, timeout: Duration) -> Batch<'_> {
         let max = max.min(self.messages.len());
         let ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
@@ -166,7 +168,8 @@ impl Batch<'_> {
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
         for &m in self.messages {
-            // SAFETY: each pointer comes from the one call that made this batch and is destroyed once.
+            // SAFETY: each pointer comes from the one call that made this batch and is destroyed
+            // once.
             unsafe { sys::rd_kafka_message_destroy(m) }
         }
     }
@@ -228,16 +231,17 @@ impl<'b> Message<'b> {
         bytes(self.0.payload.cast(), self.0.len).unwrap_or_default()
     }
 
-    /// Name and value of the header at `index`; `None` after the last one. A null value is empty. The first
-    /// call parses the headers, so a message whose headers are not read does not pay for them.
+    /// Name and value of the header at `index`; `None` after the last one. A null value is empty.
+    /// The first call parses the headers, so a message whose headers are not read does not pay for
+    /// them.
     pub fn header(self, index: usize) -> Option<(&'b str, &'b [u8])> {
         const OK: i32 = 0;
         let mut headers = ptr::null_mut();
         let (mut name, mut value, mut len) = (ptr::null(), ptr::null(), 0);
-        // SAFETY: the message is valid (point 2) and read by this thread alone (point 5). The list belongs
-        // to the message and lives as long as it. So do the names, which end in a nul, and the values
-        // (point 3).
-        // The codes are compared as integers (point 4: these two calls return only codes of their own).
+        // SAFETY: the message is valid (point 2) and read by this thread alone (point 5). The list
+        // belongs to the message and lives as long as it. So do the names, which end in a nul, and
+        // the values (point 3). The codes are compared as integers (point 4: these two calls return
+        // only codes of their own).
         unsafe {
             if sys::rd_kafka_message_headers(self.0, &mut headers) as i32 != OK
                 || sys::rd_kafka_header_get_all(headers, index, &mut name, &mut value, &mut len)
@@ -262,7 +266,7 @@ fn bytes<'b>(start: *const u8, len: usize) -> Option<&'b [u8]> {
     if start.is_null() {
         return None;
     }
-    // SAFETY: point 3; only called with the pointer and length of one field of a live message, whose
-    // borrow is the lifetime of the answer.
+    // SAFETY: point 3; only called with the pointer and length of one field of a live message,
+    // whose borrow is the lifetime of the answer.
     Some(unsafe { std::slice::from_raw_parts(start, len) })
 }

@@ -1,7 +1,7 @@
 //! The next offset of each assigned partition.
 //!
-//! The consumer checks each record against this table, at the cost of one look-up: librdkafka has had
-//! bugs with messages of revoked partitions in batches (issue 3093).
+//! The consumer checks each record against this table, at the cost of one look-up: librdkafka has
+//! had bugs with messages of revoked partitions in batches (issue 3093).
 
 use super::Partition;
 

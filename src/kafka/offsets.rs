@@ -1,10 +1,10 @@
 //! Recovery from offsets that are out of range.
 //!
-//! Retention may delete records before they are read. A topic may be deleted and created again under
-//! its name. A broker that becomes leader in an unclean election may have a shorter log. librdkafka
-//! would silently continue at its `auto.offset.reset`: records would be missing without a counter, or,
-//! if the log became shorter, all new records would be skipped until the log is as long again. So that
-//! setting is `error` here, and this module decides:
+//! Retention may delete records before they are read. A topic may be deleted and created again
+//! under its name. A broker that becomes leader in an unclean election may have a shorter log.
+//! librdkafka would silently continue at its `auto.offset.reset`: records would be missing without
+//! a counter, or, if the log became shorter, all new records would be skipped until the log is as
+//! long again. So that setting is `error` here, and this module decides:
 //!
 //! ```text
 //!   position unknown, nothing committed        start where the configuration says
@@ -13,9 +13,9 @@
 //!   otherwise (another replica, a moment ago)  continue at the position
 //! ```
 //!
-//! The ends of the log are requested on the caller's thread, each time for at most [`REQUEST`], until
-//! the broker responds. The partition that has waited longest comes first, so that a partition without a
-//! leader does not delay the others.
+//! The ends of the log are requested on the caller's thread, each time for at most [`REQUEST`],
+//! until the broker responds. The partition that has waited longest comes first, so that a
+//! partition without a leader does not delay the others.
 
 use super::options::{StartAt, Truncated};
 use super::{KafkaError, Partition};
@@ -54,8 +54,9 @@ pub(super) enum Action {
     Stop(i64),
 }
 
-/// The position behind a partition's error; `None` for other errors. `next` is the next offset by our
-/// own count. `requested` is the offset that was requested from the broker, negative if there was none.
+/// The position behind a partition's error; `None` for other errors. `next` is the next offset by
+/// our own count. `requested` is the offset that was requested from the broker, negative if there
+/// was none.
 pub(super) fn position_of(code: i32, next: i64, requested: i64) -> Option<Position> {
     if code != RDKafkaErrorCode::AutoOffsetReset as i32 {
         return None;

@@ -1,8 +1,9 @@
 //! Options of the Kafka client, and their translation for librdkafka.
 //!
 //! The common settings are typed. Any other setting of librdkafka goes through
-//! [`KafkaOptions::options`] under its own name and overrides the typed value, except for the settings
-//! that the guarantees of the consumer depend on (see [`OWNED`]). `Debug` never shows secrets.
+//! [`KafkaOptions::options`] under its own name and overrides the typed value, except for the
+//! settings that the guarantees of the consumer depend on (see [`OWNED`]). `Debug` never shows
+//! secrets.
 
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
@@ -67,13 +68,14 @@ pub struct KafkaOptions {
     pub start: StartAt,
     /// What to do with a partition that is shorter than what was read of it.
     pub truncated: Truncated,
-    /// Longest record to decode, in bytes. A longer one is fetched too, by itself, so that it is counted
-    /// and the partition continues.
+    /// Longest record to decode, in bytes. A longer one is fetched too, by itself, so that it is
+    /// counted and the partition continues.
     pub record_bytes_max: usize,
     /// Cap on the memory of records that are fetched but not consumed, in KiB.
     pub queue_kbytes_max: u32,
-    /// Number of copartitioned topics, the last ones in the list. They are not subscribed to. Partition p
-    /// of such a topic is assigned together with partition p of the subscribed topic in the same place.
+    /// Number of copartitioned topics, the last ones in the list. They are not subscribed to.
+    /// Partition p of such a topic is assigned together with partition p of the subscribed topic in
+    /// the same place.
     pub copartitions: usize,
     /// Topic for records that could not be decoded; with `None` they are only counted.
     pub dead_letter: Option<String>,
@@ -83,8 +85,8 @@ pub struct KafkaOptions {
     pub options: BTreeMap<String, String>,
 }
 
-/// 64 MiB, the default of librdkafka. Two seconds of 200-byte records at the full fetch rate would need
-/// five times as much, but a consumer that lags must not grow.
+/// 64 MiB, the default of librdkafka. Two seconds of 200-byte records at the full fetch rate would
+/// need five times as much, but a consumer that lags must not grow.
 pub const QUEUE_KBYTES_MAX: u32 = 65_536;
 
 /// librdkafka's default of `session.timeout.ms`.
@@ -110,14 +112,15 @@ impl Default for KafkaOptions {
     }
 }
 
-/// Defaults of librdkafka, which are lower limits here, and its limit for one partition of a response.
+/// Defaults of librdkafka, which are lower limits here, and its limit for one partition of a
+/// response.
 const FETCH_PARTITION_BYTES: usize = 1 << 20;
 const FETCH_BYTES: usize = 50 << 20;
 const RESPONSE_BYTES: usize = 100_000_000;
 const FETCH_PARTITION_BYTES_MAX: usize = 1_000_000_000;
 
-/// Settings that may not be passed through because the guarantees of this program depend on them, with
-/// the reason.
+/// Settings that may not be passed through because the guarantees of this program depend on them,
+/// with the reason.
 pub const OWNED: [(&str, &str); 7] = [
     ("bootstrap.servers", "set `brokers` instead"),
     ("group.id", "set `group` instead"),
@@ -177,7 +180,8 @@ impl KafkaOptions {
             .set("enable.auto.offset.store", "false")
             .set("enable.partition.eof", "false")
             .set("partition.assignment.strategy", "cooperative-sticky")
-            // Fetch again at once when the queue has room: the default of a second starves the consumer.
+            // Fetch again at once when the queue has room: the default of a second starves the
+            // consumer.
             .set("fetch.queue.backoff.ms", "1")
             // librdkafka pauses fetching above this; below 1e5 the drain rate halves (measured).
             .set("queued.min.messages", "100000")
@@ -196,9 +200,9 @@ impl KafkaOptions {
         c
     }
 
-    /// Sets the fetch limits so that a record of the longest length fits in one response with others. A
-    /// longer record does not block the partition: brokers always respond with at least one batch. Only
-    /// the whole response has a hard limit, which lies above all of this.
+    /// Sets the fetch limits so that a record of the longest length fits in one response with
+    /// others. A longer record does not block the partition: brokers always respond with at least
+    /// one batch. Only the whole response has a hard limit, which lies above all of this.
     fn set_fetch_limits(&self, c: &mut ClientConfig) {
         let of_partition = self
             .record_bytes_max
@@ -255,7 +259,8 @@ impl KafkaOptions {
         TokenFile(self.security.token_file.clone())
     }
 
-    /// Adds the user's own settings, but for those of [`OWNED`], which [`super::Consumer::new`] refuses.
+    /// Adds the user's own settings, but for those of [`OWNED`], which [`super::Consumer::new`]
+    /// refuses.
     pub(super) fn pass_through(&self, c: &mut ClientConfig) {
         for (k, v) in &self.options {
             c.set(k, v);

@@ -1,23 +1,24 @@
 //! Detects that a partition has been read to its end.
 //!
-//! The end of a partition is the watermark that comes with every fetch response. It is reported once the
-//! leader of the partition has responded again a while after the end was reached ([`QUIET`]); the time
-//! of its last response is part of librdkafka's statistics. Both conditions matter, because a partition
-//! at its end does not delay the others. A partition whose broker is frozen or down only seems to have
-//! ended, and after an outage the backlog of one partition arrives a moment before that of the next.
+//! The end of a partition is the watermark that comes with every fetch response. It is reported
+//! once the leader of the partition has responded again a while after the end was reached
+//! ([`QUIET`]); the time of its last response is part of librdkafka's statistics. Both conditions
+//! matter, because a partition at its end does not delay the others. A partition whose broker is
+//! frozen or down only seems to have ended, and after an outage the backlog of one partition
+//! arrives a moment before that of the next.
 //!
 //! librdkafka's own event (`enable.partition.eof`) must not be used with batches.
-//! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as that
-//! of a record and moves the position past it. The next resume (after each cooperative rebalance) then
-//! skips one record per partition. A test with two members showed this.
+//! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as
+//! that of a record and moves the position past it. The next resume (after each cooperative
+//! rebalance) then skips one record per partition. A test with two members showed this.
 
 use super::Partition;
 use super::context::PartitionStats;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Time after reaching the end at which the leader must respond without new records. Fetch responses
-/// come within `fetch.wait.max.ms`, half a second.
+/// Time after reaching the end at which the leader must respond without new records. Fetch
+/// responses come within `fetch.wait.max.ms`, half a second.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// The same time without statistics, which then cannot show whether the leader responds.
@@ -87,8 +88,8 @@ impl PartitionEnds {
         self.stats.iter().map(|(&p, stats)| (p, stats.end))
     }
 
-    /// Takes out the partitions that have reached their end. `drained`: no fetched record waits to be
-    /// handed over. `state` returns end and position of a partition.
+    /// Takes out the partitions that have reached their end. `drained`: no fetched record waits to
+    /// be handed over. `state` returns end and position of a partition.
     pub fn take_reached(
         &mut self,
         drained: bool,
@@ -100,7 +101,8 @@ impl PartitionEnds {
                 continue;
             };
             let stats = self.stats.get(&p);
-            // After starting at a committed offset only the fetcher knows the position before a record.
+            // After starting at a committed offset only the fetcher knows the position before a
+            // record.
             let fetched = stats.and_then(|s| s.next).filter(|_| drained);
             let position = position.max(fetched).unwrap_or(0);
             if position != open.position {

@@ -44,8 +44,8 @@ pub struct Probe {
     pub partitions: BTreeMap<String, usize>,
 }
 
-/// Checks whether a consumer with these options would start. Takes at most about `timeout`. It joins no
-/// group and reads no record.
+/// Checks whether a consumer with these options would start. Takes at most about `timeout`. It
+/// joins no group and reads no record.
 pub fn probe(options: &KafkaOptions, timeout: Duration) -> Probe {
     let mut probe = Probe::default();
     if let Err(problem) = try_metadata(options, timeout, &mut probe) {

@@ -1,14 +1,15 @@
 //! Offset ranges of topics.
 //!
-//! People give a time or an offset. The reader needs a half-open range of offsets for each partition,
-//! fixed before the first record. The brokers resolve a time to the first record whose timestamp is not
-//! before it. The ends of the logs are requested once and stored in [`Watermarks`], so that reading the
-//! same range again returns the same records even if more were written.
+//! People give a time or an offset. The reader needs a half-open range of offsets for each
+//! partition, fixed before the first record. The brokers resolve a time to the first record whose
+//! timestamp is not before it. The ends of the logs are requested once and stored in
+//! [`Watermarks`], so that reading the same range again returns the same records even if more were
+//! written.
 //!
-//! Records of a range that retention has deleted are reported as a [`Gap`]. For a range by offset the
-//! number of records is known. For a range by time the gap is known once the oldest remaining record is
-//! read: if the log no longer starts at offset 0 and that record is later than the start of the range,
-//! the records between are gone.
+//! Records of a range that retention has deleted are reported as a [`Gap`]. For a range by offset
+//! the number of records is known. For a range by time the gap is known once the oldest remaining
+//! record is read: if the log no longer starts at offset 0 and that record is later than the start
+//! of the range, the records between are gone.
 
 use super::context::Context;
 use super::probe::probe;
@@ -55,8 +56,8 @@ pub struct Span {
     pub end: i64,
     /// Number of records known to be missing before `begin`.
     pub deleted: i64,
-    /// Requested start of a range by time, if it starts at the oldest remaining record although there
-    /// were older ones.
+    /// Requested start of a range by time, if it starts at the oldest remaining record although
+    /// there were older ones.
     pub cut_ms: Option<i64>,
 }
 
@@ -128,8 +129,8 @@ impl fmt::Display for Gap {
     }
 }
 
-/// A client that never joins its group. librdkafka sends the group's name only to look up its coordinator,
-/// but does not accept assigned partitions without a group.
+/// A client that never joins its group. librdkafka sends the group's name only to look up its
+/// coordinator, but does not accept assigned partitions without a group.
 pub(super) fn client(options: &KafkaOptions) -> Result<BaseConsumer<Context>, KafkaError> {
     let mut config = options.consumer_config();
     config.remove("group.instance.id");
@@ -142,8 +143,8 @@ pub(super) fn client(options: &KafkaOptions) -> Result<BaseConsumer<Context>, Ka
         .map_err(KafkaError::from_native)
 }
 
-/// The ranges of all partitions, from `from` to the bound of each topic in `to`. Requests offsets from the
-/// brokers. An error names the problem with a broker or a topic.
+/// The ranges of all partitions, from `from` to the bound of each topic in `to`. Requests offsets
+/// from the brokers. An error names the problem with a broker or a topic.
 pub fn resolve(
     options: &KafkaOptions,
     from: &Bound,

@@ -1,13 +1,13 @@
 //! Reads offset ranges in a fixed order, without joining a group.
 //!
 //! Records of all partitions come in the order of their timestamps; ties are ordered by topic and
-//! partition, and records of one partition by offset. This order depends only on the topics, so reading
-//! the same range twice yields the same records in the same order, whichever broker responds first. The
-//! end of each partition's range is reported in its place among the records.
+//! partition, and records of one partition by offset. This order depends only on the topics, so
+//! reading the same range twice yields the same records in the same order, whichever broker
+//! responds first. The end of each partition's range is reported in its place among the records.
 //!
-//! Each partition has its own queue, which librdkafka fills only up to a limit. So memory is bounded even
-//! if one partition is far ahead of another: all queues together take [`QUEUE_KBYTES_MAX`], or one fetch
-//! response each if that is more.
+//! Each partition has its own queue, which librdkafka fills only up to a limit. So memory is
+//! bounded even if one partition is far ahead of another: all queues together take
+//! [`QUEUE_KBYTES_MAX`], or one fetch response each if that is more.
 //!
 //! Nothing is committed or written. The reader waits for brokers that are down, and gives up after
 //! [`PATIENCE`] without a record.

@@ -1,11 +1,11 @@
 //! Re-bootstrap: adds the configured brokers again after a client has lost all brokers.
 //!
-//! A single broker that freezes for longer than its session with the controller omits itself from the
-//! metadata for a moment. librdkafka then drops it. If that overtakes librdkafka's own re-bootstrap
-//! (its issue 5301, seen in 2.12), the client knows no broker any more and never connects again.
-//! `tests/brokers_forgotten.rs` reproduces this. The remedy is what the re-bootstrap would have done:
-//! add the configured brokers after the client reports that all are down. Known brokers stay unchanged,
-//! so this does no harm if the brokers are really down.
+//! A single broker that freezes for longer than its session with the controller omits itself from
+//! the metadata for a moment. librdkafka then drops it. If that overtakes librdkafka's own
+//! re-bootstrap (its issue 5301, seen in 2.12), the client knows no broker any more and never
+//! connects again. `tests/brokers_forgotten.rs` reproduces this. The remedy is what the
+//! re-bootstrap would have done: add the configured brokers after the client reports that all are
+//! down. Known brokers stay unchanged, so this does no harm if the brokers are really down.
 
 use super::native;
 use rdkafka::client::{Client, ClientContext};
@@ -52,7 +52,8 @@ impl Rebootstrap {
         }
     }
 
-    /// Adds the brokers if an attempt is due. Call it regularly; it costs one load if nothing is due.
+    /// Adds the brokers if an attempt is due. Call it regularly; it costs one load if nothing is
+    /// due.
     pub fn run_due<C: ClientContext>(&self, client: &Client<C>) {
         if !self.lost.load(Ordering::Acquire) {
             return;

@@ -1,7 +1,7 @@
 //! Follows all partitions of the state topic from their start, without joining a group.
 //!
-//! It also requests the ends of topics, so that the judge knows which records the checkpoints do not
-//! contain yet. One request per broker returns all ends.
+//! It also requests the ends of topics, so that the judge knows which records the checkpoints do
+//! not contain yet. One request per broker returns all ends.
 
 use super::state_topic::{Quiet, create, poll_idle, reader_config};
 use super::{KafkaError, KafkaOptions};

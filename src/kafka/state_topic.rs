@@ -1,14 +1,14 @@
 //! The state topic: a compacted topic for checkpoints of partitions.
 //!
-//! It has as many partitions as the topics whose state it contains. [`StateTopic`] creates it if it is
-//! missing, and reads one of its partitions from the start up to an offset. [`StateWriter`] writes
-//! records and returns their offsets once all in-sync replicas have them. Both block the thread of their
-//! caller, each call with a deadline.
+//! It has as many partitions as the topics whose state it contains. [`StateTopic`] creates it if it
+//! is missing, and reads one of its partitions from the start up to an offset. [`StateWriter`]
+//! writes records and returns their offsets once all in-sync replicas have them. Both block the
+//! thread of their caller, each call with a deadline.
 //!
 //! The state of partition p of any topic is in partition p (modulo their number). So a process that
-//! takes over a partition reads only the state of partitions with this number. The topic is created with
-//! small segments, because the newest segment is never compacted, and obsolete records cost reading
-//! time.
+//! takes over a partition reads only the state of partitions with this number. The topic is created
+//! with small segments, because the newest segment is never compacted, and obsolete records cost
+//! reading time.
 
 use super::options::is_client_option;
 use super::rebootstrap::Rebootstrap;
@@ -31,8 +31,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Settings of a new topic. A segment of 64 MiB limits the reading of obsolete records to about a second.
-/// The topic is cleaned when a tenth of it is obsolete.
+/// Settings of a new topic. A segment of 64 MiB limits the reading of obsolete records to about a
+/// second. The topic is cleaned when a tenth of it is obsolete.
 const SETTINGS: [(&str, &str); 3] = [
     ("cleanup.policy", "compact"),
     ("segment.bytes", "67108864"),
@@ -140,9 +140,9 @@ impl StateTopic {
         &self.topic
     }
 
-    /// The partition that contains the state of partition `of` of any topic. Creates the topic if it is
-    /// missing, with as many partitions as the largest of `sources`. It is an error if the topic is not
-    /// compacted.
+    /// The partition that contains the state of partition `of` of any topic. Creates the topic if
+    /// it is missing, with as many partitions as the largest of `sources`. It is an error if the
+    /// topic is not compacted.
     pub fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
         let partitions = match self.partitions {
             Some(n) => n,
@@ -283,8 +283,8 @@ impl StateTopic {
         })
     }
 
-    /// Hands over all records of a partition up to and including `until`, in order: key, and value unless
-    /// the key was deleted.
+    /// Hands over all records of a partition up to and including `until`, in order: key, and value
+    /// unless the key was deleted.
     pub fn read(
         &self,
         partition: i32,
@@ -415,8 +415,8 @@ pub(super) fn poll_idle(client: &BaseConsumer<Quiet>) {
     Quiet::rebootstrap(client.client());
 }
 
-/// A client that reads assigned partitions. It uses the group only for committed offsets and does not
-/// join it.
+/// A client that reads assigned partitions. It uses the group only for committed offsets and does
+/// not join it.
 fn reader(options: &KafkaOptions, group: &str) -> Result<BaseConsumer<Quiet>, KafkaError> {
     create(&reader_config(options, group), options)
 }

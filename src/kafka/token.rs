@@ -1,9 +1,9 @@
 //! Tokens for OAUTHBEARER, from a file.
 //!
-//! The environment keeps a bearer token in a file and renews it, for example a projected service-account
-//! token of Kubernetes, a sidecar or a timer. librdkafka requests a token at the start and again before
-//! the current one expires; each request reads the file. librdkafka's own OpenID Connect client needs
-//! libcurl, which this build omits.
+//! The environment keeps a bearer token in a file and renews it, for example a projected
+//! service-account token of Kubernetes, a sidecar or a timer. librdkafka requests a token at the
+//! start and again before the current one expires; each request reads the file. librdkafka's own
+//! OpenID Connect client needs libcurl, which this build omits.
 
 use rdkafka::client::OAuthToken;
 use serde_json::Value;
@@ -46,7 +46,8 @@ fn read(path: &Path) -> Result<OAuthToken, Box<dyn Error>> {
     })
 }
 
-/// The claims of a JSON Web Token; `None` for an opaque token. The broker verifies it, not this function.
+/// The claims of a JSON Web Token; `None` for an opaque token. The broker verifies it, not this
+/// function.
 fn claims(token: &str) -> Option<Value> {
     let payload = token.split('.').nth(1)?;
     serde_json::from_slice(&base64url(payload)?).ok()

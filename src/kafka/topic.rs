@@ -1,9 +1,9 @@
 //! A topic for alerts: one record at a time, each acknowledged before the next.
 //!
-//! [`Topic::write`] blocks until the brokers respond or the timeout ends, so it needs a thread of its own.
-//! A record that times out has left the queue of the client, so a retry does not duplicate a record that
-//! still waits. A record whose acknowledgement is lost is written twice; readers recognise it by its
-//! content.
+//! [`Topic::write`] blocks until the brokers respond or the timeout ends, so it needs a thread of
+//! its own. A record that times out has left the queue of the client, so a retry does not duplicate
+//! a record that still waits. A record whose acknowledgement is lost is written twice; readers
+//! recognise it by its content.
 
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;

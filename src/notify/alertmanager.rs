@@ -1,13 +1,13 @@
 //! Prometheus Alertmanager, by `POST /api/v2/alerts`.
 //!
-//! An Alertmanager drops an alert that is not refreshed: each alert carries `endsAt` and is over then.
-//! So firing alerts are sent again at an interval, with an `endsAt` that lies [`AHEAD`] intervals in the
-//! future. That outlives a restart of this process and some failed posts. A resolved alert is sent once,
-//! with the time of its resolution.
+//! An Alertmanager drops an alert that is not refreshed: each alert carries `endsAt` and is over
+//! then. So firing alerts are sent again at an interval, with an `endsAt` that lies [`AHEAD`]
+//! intervals in the future. That outlives a restart of this process and some failed posts. A
+//! resolved alert is sent once, with the time of its resolution.
 //!
-//! Labels identify and annotations describe: a number among the labels would create a new alert each
-//! time. Severity is a label because routes use it. An alert whose severity changes is therefore two
-//! alerts for the Alertmanager; one post ends the first and starts the second.
+//! Labels identify and annotations describe: a number among the labels would create a new alert
+//! each time. Severity is a label because routes use it. An alert whose severity changes is
+//! therefore two alerts for the Alertmanager; one post ends the first and starts the second.
 //!
 //! List each Alertmanager of a cluster as a separate sink, as for Prometheus.
 
@@ -65,7 +65,8 @@ impl Alertmanager {
     fn alert(&self, notification: &Notification, now_ms: i64) -> Value {
         let ends_ms = match notification.status {
             Status::Firing => now_ms.saturating_add(self.ahead_ms),
-            // Event time may be ahead of this machine's clock, and an end in the future would not resolve.
+            // Event time may be ahead of this machine's clock, and an end in the future would not
+            // resolve.
             Status::Resolved => notification.at_ms.min(now_ms),
         };
         json!({

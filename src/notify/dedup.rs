@@ -1,9 +1,9 @@
 //! Decides whether a notification must be sent. Pure: no clock and no file.
 //!
-//! The engine makes each change once. After a crash, however, it resumes from a snapshot that is older
-//! than the last notification and makes some changes again. A firing of an alert is identified by the
-//! event time at which it started, which is the same after a crash. So for each alert this module keeps
-//! the last notified firing, its severity and the time of that change:
+//! The engine makes each change once. After a crash, however, it resumes from a snapshot that is
+//! older than the last notification and makes some changes again. A firing of an alert is
+//! identified by the event time at which it started, which is the same after a crash. So for each
+//! alert this module keeps the last notified firing, its severity and the time of that change:
 //!
 //! | notification | is sent |
 //! |---|---|
@@ -17,14 +17,15 @@
 //! firing alerts without a notification: a silence on them has expired, or the queue was full.
 //! [`Deduplicator::orphans`] finds alerts that were notified and have not been seen firing for
 //! [`ORPHAN_MS`]: the configuration no longer contains their streams. An alert whose stream was
-//! [released](Deduplicator::release) with its partition is not an orphan; its new owner resolves it.
+//! [released](Deduplicator::release) with its partition is not an orphan; its new owner resolves
+//! it.
 
 use super::notification::{Notification, Status};
 use crate::alert::{Silences, Severity};
 use std::collections::BTreeMap;
 
-/// How long a notified alert may go unseen before it is resolved as an orphan. Longer than it takes to
-/// catch up after a restart, when a change notified before the crash has been made again.
+/// How long a notified alert may go unseen before it is resolved as an orphan. Longer than it takes
+/// to catch up after a restart, when a change notified before the crash has been made again.
 pub const ORPHAN_MS: i64 = 600_000;
 
 /// Most resolved alerts to keep.
@@ -60,8 +61,8 @@ impl Deduplicator {
         dedup
     }
 
-    /// Whether the notification must be sent; fills in `was`. Call [`Deduplicator::record`] once it is
-    /// queued.
+    /// Whether the notification must be sent; fills in `was`. Call [`Deduplicator::record`] once it
+    /// is queued.
     pub fn admits(&self, notification: &mut Notification, book: &Silences, now_ms: i64) -> bool {
         let last = self.last.get(&notification.fingerprint);
         if notification.status == Status::Resolved {

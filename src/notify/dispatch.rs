@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Commands between the engine and the journal. A thousand streams may start to fire at once while a
-/// disk is slow.
+/// Commands between the engine and the journal. A thousand streams may start to fire at once while
+/// a disk is slow.
 pub const CHANNEL_MAX: usize = 4_096;
 
 /// Longest wait for the last attempt of a sink that is replaced. Timeouts of attempts are shorter.
@@ -240,8 +240,8 @@ impl Dispatcher {
             .ok()
     }
 
-    /// Ends the threads of the sinks of this name after their current attempts. Returns whether they
-    /// have ended.
+    /// Ends the threads of the sinks of this name after their current attempts. Returns whether
+    /// they have ended.
     fn halt(&self, name: &str) -> bool {
         let until = Instant::now() + HALT;
         loop {

@@ -1,7 +1,7 @@
 //! The journal of alerts: one file of JSON lines beside the snapshots.
 //!
-//! It records which notifications were sent to which sinks, and the silences and acknowledgements that
-//! people entered.
+//! It records which notifications were sent to which sinks, and the silences and acknowledgements
+//! that people entered.
 //!
 //! ```text
 //! {"state":{…}}                                             the whole state, when the file was compacted
@@ -13,14 +13,15 @@
 //! ```
 //!
 //! The last two lines concern alerts that move between processes with their partitions. An acquired
-//! alert was notified by another process; this process refreshes and resolves it. A released alert is
-//! left alone, but is recognised if it returns unchanged. A closed alert was resolved by another
+//! alert was notified by another process; this process refreshes and resolves it. A released alert
+//! is left alone, but is recognised if it returns unchanged. A closed alert was resolved by another
 //! process.
 //!
-//! A line is an [`Entry`]; the state is the result of applying all lines in order. A torn last line was
-//! not synced, so nothing was sent on its strength, and it is dropped. The file is compacted (written
-//! aside and renamed) at each start and every [`COMPACT_AFTER`] entries. A failed write costs a log line
-//! and a count; the state in memory stays complete, and the next compaction writes all of it.
+//! A line is an [`Entry`]; the state is the result of applying all lines in order. A torn last line
+//! was not synced, so nothing was sent on its strength, and it is dropped. The file is compacted
+//! (written aside and renamed) at each start and every [`COMPACT_AFTER`] entries. A failed write
+//! costs a log line and a count; the state in memory stays complete, and the next compaction writes
+//! all of it.
 //!
 //! `done` is not synced. If a power failure loses it, one notification is sent twice with the same
 //! `key`.
@@ -38,7 +39,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Name of the file.
 pub const JOURNAL: &str = "alerts.journal";
 
-/// Entries between two compactions. An entry has about 1 kB, so the file stays within some megabytes.
+/// Entries between two compactions. An entry has about 1 kB, so the file stays within some
+/// megabytes.
 pub const COMPACT_AFTER: usize = 5_000;
 
 /// Most notifications of resolved alerts to keep; they are recognised after a crash.

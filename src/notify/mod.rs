@@ -7,27 +7,31 @@
 //!            silenced?              ▲ deliveries ◄───────────────┘
 //! ```
 //!
-//! [`notification`] is the message, made when an alert changes. [`dedup`] decides whether it must be
-//! sent. [`journal`] records on disk what was sent to whom, and what people answered. [`sink`] holds a
-//! queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is the handle of
-//! the engine's thread, and [`control`] is the handle for silences and acknowledgements.
+//! [`notification`] is the message, made when an alert changes. [`dedup`] decides whether it must
+//! be sent. [`journal`] records on disk what was sent to whom, and what people answered. [`sink`]
+//! holds a queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is
+//! the handle of the engine's thread, and [`control`] is the handle for silences and
+//! acknowledgements.
 //!
 //! Invariants:
-//! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops is
-//!   counted.
-//! * A sink gets its notifications in the order in which they were made, and the next one only after the
-//!   previous one was accepted or rejected permanently. A sink that is down delays no other sink.
-//! * Each change is delivered once to each sink, across restarts too. A crash between a response and its
-//!   line in the journal sends the change again with the same `key`, by which the receiver recognises it.
+//! * The engine's thread never waits for a sink or for the disk. What a full channel or queue drops
+//!   is counted.
+//! * A sink gets its notifications in the order in which they were made, and the next one only
+//!   after the previous one was accepted or rejected permanently. A sink that is down delays no
+//!   other sink.
+//! * Each change is delivered once to each sink, across restarts too. A crash between a response
+//!   and its line in the journal sends the change again with the same `key`, by which the receiver
+//!   recognises it.
 //!
-//! **Why a journal and not the snapshot.** A snapshot may be half a minute old. After a crash the engine
-//! resumes from it and makes the same changes again, but a message to people cannot be taken back. So
-//! what was sent is recorded in a file that is synced before anything is sent. The state of the alerts
-//! (since when they fire) is part of the snapshot, with the sums that it is based on. The journal holds
-//! what was sent, what is undelivered, silences and acknowledgements.
+//! **Why a journal and not the snapshot.** A snapshot may be half a minute old. After a crash the
+//! engine resumes from it and makes the same changes again, but a message to people cannot be taken
+//! back. So what was sent is recorded in a file that is synced before anything is sent. The state
+//! of the alerts (since when they fire) is part of the snapshot, with the sums that it is based on.
+//! The journal holds what was sent, what is undelivered, silences and acknowledgements.
 //!
-//! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink, one
-//! request at a time per sink, its `timeout`, pauses from [`sink::PAUSE_MIN`] to its `retry_max`.
+//! Bounds: [`dispatch::CHANNEL_MAX`] notifications before the journal, `queue_max` for each sink,
+//! one request at a time per sink, its `timeout`, pauses from [`sink::PAUSE_MIN`] to its
+//! `retry_max`.
 
 pub mod alertmanager;
 pub mod control;

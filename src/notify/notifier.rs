@@ -1,8 +1,8 @@
 //! The handle of the engine's thread. It never waits.
 //!
-//! A [`Notifier`] decides with the [`Deduplicator`] which notifications must be sent, and passes them to
-//! the thread "notifications", which writes them to the journal and feeds the sinks. It also hands over
-//! alerts whose partitions move between processes.
+//! A [`Notifier`] decides with the [`Deduplicator`] which notifications must be sent, and passes
+//! them to the thread "notifications", which writes them to the journal and feeds the sinks. It
+//! also hands over alerts whose partitions move between processes.
 
 use super::control::AlertControl;
 use super::dedup::Deduplicator;
@@ -63,8 +63,9 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// Opens the journal in `directory` and starts the threads. If partitions move between processes
-    /// (`moving`), alerts of an earlier run are released until their streams are assigned again.
+    /// Opens the journal in `directory` and starts the threads. If partitions move between
+    /// processes (`moving`), alerts of an earlier run are released until their streams are assigned
+    /// again.
     pub fn start(
         options: &NotifyOptions,
         (directory, moving): (&Path, bool),
@@ -119,17 +120,18 @@ impl Notifier {
         })
     }
 
-    /// Replaces sinks and texts. Undelivered notifications of a sink go to the sink of the same name,
-    /// in order and once. A removed sink ends when its queue is empty or at its next failure. A new
-    /// sink gets only alerts that start later. An error names the sink that cannot be built, and leaves
-    /// everything unchanged.
+    /// Replaces sinks and texts. Undelivered notifications of a sink go to the sink of the same
+    /// name, in order and once. A removed sink ends when its queue is empty or at its next failure.
+    /// A new sink gets only alerts that start later. An error names the sink that cannot be built,
+    /// and leaves everything unchanged.
     pub fn replace_sinks(
         &mut self,
         options: &NotifyOptions,
         topic_sinks: TopicSinks<'_>,
     ) -> Result<(), String> {
         let (sinks, texts) = &self.options;
-        // A sink whose last attempt did not end during a replacement is missing, and is started again.
+        // A sink whose last attempt did not end during a replacement is missing, and is started
+        // again.
         let running = self.dispatcher.sinks();
         let running: BTreeSet<String> = running.iter().map(|s| s.name.clone()).collect();
         let mut changes = Vec::new();
@@ -162,7 +164,8 @@ impl Notifier {
         self.dispatcher.book()
     }
 
-    /// Queues a notification unless it was already sent or is silenced. Returns whether it was queued.
+    /// Queues a notification unless it was already sent or is silenced. Returns whether it was
+    /// queued.
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
         let book = self.book();
         if !self.dedup.admits(&mut notification, &book, now_ms) {
@@ -223,8 +226,8 @@ impl Notifier {
         Some(all)
     }
 
-    /// Takes over the alert of a stream that arrived with its partition. This process resolves it from
-    /// now on.
+    /// Takes over the alert of a stream that arrived with its partition. This process resolves it
+    /// from now on.
     pub fn acquire(&mut self, handover: &AlertHandover) {
         let fingerprint = &handover.fingerprint;
         let transferred = handover.transferred.as_deref();
@@ -294,8 +297,8 @@ impl Notifier {
         self.record(Entry::Closed { fingerprint });
     }
 
-    /// Records an entry that is no notification. A full channel drops it, and a restart knows less: at
-    /// worst a notification is sent again.
+    /// Records an entry that is no notification. A full channel drops it, and a restart knows less:
+    /// at worst a notification is sent again.
     fn record(&mut self, entry: Entry) {
         if !self.send(Command::Record(entry)) {
             self.dropped += 1;
@@ -339,8 +342,8 @@ impl Notifier {
         self.dispatcher.write_errors()
     }
 
-    /// Stops. Queued commands go to the journal, and sinks send what they can within the time. The rest
-    /// is sent after the next start.
+    /// Stops. Queued commands go to the journal, and sinks send what they can within the time. The
+    /// rest is sent after the next start.
     pub fn stop(mut self, within: Duration) {
         let until = Instant::now() + within;
         drop(self.commands.take());

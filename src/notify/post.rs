@@ -54,8 +54,8 @@ impl Post {
 }
 
 /// The meaning of a status. An invalid notification (400, 413, 415, 422) stays invalid and must not
-/// delay the ones behind it. Anything else, wrong credentials and addresses included, can be corrected
-/// at the receiver and is retried.
+/// delay the ones behind it. Anything else, wrong credentials and addresses included, can be
+/// corrected at the receiver and is retried.
 fn outcome(status: u16, line: String) -> Result<String, Failure> {
     match status {
         200..=299 => Ok(line),

@@ -8,10 +8,11 @@ use super::slack::Slack;
 use super::webhook::{Webhook, body};
 use std::time::Duration;
 
-/// Writes records to a topic. The application provides it, because the edges for Kafka and for alerts
-/// do not know each other.
+/// Writes records to a topic. The application provides it, because the edges for Kafka and for
+/// alerts do not know each other.
 pub trait TopicSink: Send {
-    /// Writes one record and waits for the brokers. Returns its position, or why it was not written.
+    /// Writes one record and waits for the brokers. Returns its position, or why it was not
+    /// written.
     fn write(&mut self, key: &str, body: &str, timeout: Duration) -> Result<String, String>;
 }
 

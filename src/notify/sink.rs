@@ -1,11 +1,12 @@
 //! One sink: a bounded queue and the thread that empties it.
 //!
-//! The thread sends the oldest notification until it is accepted or rejected permanently, and only then
-//! the next one. Two are never in flight, so order is preserved. Between two attempts it pauses: first
-//! [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of that a random share
-//! between one half and all. The generator is seeded from outside, so that many processes do not call a
-//! recovered receiver at once. The thread never gives up on a notification that may be accepted later.
-//! The queue bounds the wait: when it is full, it drops the newest notification and counts it.
+//! The thread sends the oldest notification until it is accepted or rejected permanently, and only
+//! then the next one. Two are never in flight, so order is preserved. Between two attempts it
+//! pauses: first [`PAUSE_MIN`], then twice as long each time up to the sink's `retry_max`, and of
+//! that a random share between one half and all. The generator is seeded from outside, so that many
+//! processes do not call a recovered receiver at once. The thread never gives up on a notification
+//! that may be accepted later. The queue bounds the wait: when it is full, it drops the newest
+//! notification and counts it.
 
 use super::failure::Failure;
 use super::journal::{AlertJournal, Entry, State, lock};
@@ -66,8 +67,8 @@ impl Sink {
         }
     }
 
-    /// Whether the notification is for this sink. A firing one is selected by its current or previous
-    /// labels. A resolution goes to the sinks that were notified of the firing.
+    /// Whether the notification is for this sink. A firing one is selected by its current or
+    /// previous labels. A resolution goes to the sinks that were notified of the firing.
     pub fn wants(&self, notification: &Notification, state: &State) -> bool {
         if notification.status == Status::Resolved {
             return self.resolved && state.was_notified(&notification.fingerprint, &self.name);

@@ -1,7 +1,7 @@
 //! An incoming webhook of Slack, or a compatible one (Mattermost, Rocket.Chat, Discord's `/slack`).
 //!
-//! Each change is one message with the colour of its severity, the numbers as fields, and links to the
-//! page and the runbook.
+//! Each change is one message with the colour of its severity, the numbers as fields, and links to
+//! the page and the runbook.
 
 use super::failure::Failure;
 use super::notification::{Notification, Status, moment};

@@ -1,8 +1,8 @@
 //! Texts with placeholders: `{model} is {verdict}`.
 //!
-//! A placeholder is a name in braces; a literal brace is doubled. An unknown name is an error when the
-//! configuration is read. There are no conditions and no loops: the placeholders `what` and `status`
-//! tell a firing alert from a resolved one. An undefined value reads `-`.
+//! A placeholder is a name in braces; a literal brace is doubled. An unknown name is an error when
+//! the configuration is read. There are no conditions and no loops: the placeholders `what` and
+//! `status` tell a firing alert from a resolved one. An undefined value reads `-`.
 
 use super::notification::{Notification, moment};
 use std::fmt::Write;

@@ -6,9 +6,9 @@
 //! | `trueline-signature` | `sha256=` and the hexadecimal HMAC-SHA-256 of `timestamp.body` |
 //! | `idempotency-key` | the notification's `key` |
 //!
-//! The receiver computes the signature over the received bytes of the body, compares in constant time,
-//! and refuses requests that are too old. The timestamp is signed too, so a request cannot be replayed
-//! later. Each attempt has a fresh signature.
+//! The receiver computes the signature over the received bytes of the body, compares in constant
+//! time, and refuses requests that are too old. The timestamp is signed too, so a request cannot be
+//! replayed later. Each attempt has a fresh signature.
 
 use super::failure::Failure;
 use super::notification::Notification;

@@ -3,16 +3,16 @@
 //! No metric object survives a scrape: the families are built from [`Published`] each time, so a
 //! withdrawn value is missing from the next scrape instead of frozen at its last state (compare
 //! statsd_exporter #129 and client_python #749). Two withdrawals happen here. An undecided window
-//! exports its n, its verdict and its alert but no calibration value. If a loop is silent for too long,
-//! no window is exported at all, because its values may be out of date.
+//! exports its n, its verdict and its alert but no calibration value. If a loop is silent for too
+//! long, no window is exported at all, because its values may be out of date.
 //!
 //! Invariants: two series never share name and labels, which would make Prometheus refuse the whole
-//! scrape. A window is exported whole or not at all. The cap always omits the same streams, the last
-//! ones by name, and counts what it omits.
+//! scrape. A window is exported whole or not at all. The cap always omits the same streams, the
+//! last ones by name, and counts what it omits.
 //!
-//! Cost: about 4 µs of processor time per series, mostly for the strings of names and labels that the
-//! `prometheus` crate needs. 100,000 series, the default cap, take 0.4 s of one HTTP thread and 12.5 MB
-//! (measured by the ignored test in `tests/http.rs` on two busy cores).
+//! Cost: about 4 µs of processor time per series, mostly for the strings of names and labels that
+//! the `prometheus` crate needs. 100,000 series, the default cap, take 0.4 s of one HTTP thread and
+//! 12.5 MB (measured by the ignored test in `tests/http.rs` on two busy cores).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Requests to the running program from outside.
 //!
-//! HTTP and the engine do not know each other, so the application registers here the functions that the
-//! server may call.
+//! HTTP and the engine do not know each other, so the application registers here the functions that
+//! the server may call.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -86,7 +86,8 @@ impl Control {
         let _ = self.reload.set(Box::new(act));
     }
 
-    /// Reloads the configuration; `None` if nothing is registered. Reads files and waits for the engine.
+    /// Reloads the configuration; `None` if nothing is registered. Reads files and waits for the
+    /// engine.
     pub fn reload(&self) -> Option<Reloaded> {
         self.reload.get().map(|act| act())
     }

@@ -1,7 +1,7 @@
 //! What the program publishes about itself besides the reports of its streams.
 //!
-//! Plain values. Their writers replace them through [`Published::update`](super::Published::update);
-//! HTTP and `/metrics` read them.
+//! Plain values. Their writers replace them through
+//! [`Published::update`](super::Published::update); HTTP and `/metrics` read them.
 
 use std::sync::Arc;
 
@@ -182,7 +182,8 @@ pub struct Facts {
     pub pair_counts: Vec<(String, PairCounts, usize)>,
     /// One entry per sink of alerts.
     pub sinks: Vec<SinkFacts>,
-    /// Alert writes that were lost: journal lines, notifications whose queue was full, audit entries.
+    /// Alert writes that were lost: journal lines, notifications whose queue was full, audit
+    /// entries.
     pub alert_writes_lost: [u64; 3],
     /// Size of the engine.
     pub engine: EngineFacts,

@@ -1,10 +1,10 @@
 //! Log lines: readable on a terminal, JSON elsewhere, limited where they could flood.
 //!
 //! A line is a constant lowercase message with its values as fields, so that lines of one call site
-//! group together and numbers stay numbers. A site that may log once per record (a bad record, a refused
-//! connection) uses [`warn_limited!`](crate::warn_limited). It writes at most [`BURST`] lines per
-//! [`PERIOD`] and then one line with the number of suppressed lines. Metrics count every record, so only
-//! repetition is lost. (The pattern is vector's, keyed by site.)
+//! group together and numbers stay numbers. A site that may log once per record (a bad record, a
+//! refused connection) uses [`warn_limited!`](crate::warn_limited). It writes at most [`BURST`]
+//! lines per [`PERIOD`] and then one line with the number of suppressed lines. Metrics count every
+//! record, so only repetition is lost. (The pattern is vector's, keyed by site.)
 //!
 //! Lines go to standard error, because standard output carries the results of commands.
 
@@ -53,8 +53,8 @@ impl Default for LogOptions {
     }
 }
 
-/// Starts logging for the whole process. An error names the invalid directive. It is also an error to
-/// start twice.
+/// Starts logging for the whole process. An error names the invalid directive. It is also an error
+/// to start twice.
 pub fn start(options: &LogOptions) -> Result<(), String> {
     let filter = EnvFilter::try_new(&options.filter).map_err(|error| {
         format!(
@@ -150,8 +150,8 @@ impl Site {
         }
     }
 
-    /// Attempts to write a line at `elapsed` since a fixed moment. Two threads that cross the end of a
-    /// period together may both count in it; the limit is then off by one, which is harmless.
+    /// Attempts to write a line at `elapsed` since a fixed moment. Two threads that cross the end
+    /// of a period together may both count in it; the limit is then off by one, which is harmless.
     pub fn attempt(&self, elapsed: Duration) -> Permit {
         let now = elapsed.as_secs() / PERIOD.as_secs() + 1;
         if self.period.swap(now, Ordering::Relaxed) != now {

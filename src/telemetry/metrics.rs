@@ -1,14 +1,14 @@
 //! The one table of metrics.
 //!
-//! Every exported name is a row here, with its kind, unit, labels and meaning. The collector can only
-//! emit rows ([`Id`] is generated from them), the reference page is printed from them ([`markdown`]),
-//! and a test checks every expression of the rules and dashboards in `deploy/` against them. So a
-//! metric cannot be renamed in one place and forgotten in another.
+//! Every exported name is a row here, with its kind, unit, labels and meaning. The collector can
+//! only emit rows ([`Id`] is generated from them), the reference page is printed from them
+//! ([`markdown`]), and a test checks every expression of the rules and dashboards in `deploy/`
+//! against them. So a metric cannot be renamed in one place and forgotten in another.
 //!
-//! Names are `trueline_<noun>_<unit>[_total]` in base units. A dimensionless value (a probability, a
-//! p-value, an estimate of calibration error) has no unit in its name. Labels are bounded: the caps of
-//! the engine bound `model`, `version`, `segment`, `view` and `window`, the level of the reliability
-//! diagram bounds `cell`, and the program itself bounds the others.
+//! Names are `trueline_<noun>_<unit>[_total]` in base units. A dimensionless value (a probability,
+//! a p-value, an estimate of calibration error) has no unit in its name. Labels are bounded: the
+//! caps of the engine bound `model`, `version`, `segment`, `view` and `window`, the level of the
+//! reliability diagram bounds `cell`, and the program itself bounds the others.
 
 /// Kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +43,8 @@ pub enum Group {
     Comparison,
     /// Per stream and window, always.
     Window,
-    /// Per stream and window while the verdict is `calibrated` or `miscalibrated`. Withdrawn while the
-    /// window is undecided.
+    /// Per stream and window while the verdict is `calibrated` or `miscalibrated`. Withdrawn while
+    /// the window is undecided.
     Evaluation,
     /// Per stream, window and cell of the reliability diagram. Withdrawn like `Evaluation`.
     Cell,

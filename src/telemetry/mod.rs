@@ -1,8 +1,9 @@
 //! What the program reports about itself: published state, metrics, logs.
 //!
-//! Loops write into [`Published`]. [`collector`] turns it into metric families during a scrape, with
-//! the names of the one table in [`metrics`]. [`log`] sets up `tracing` and limits what frequent call
-//! sites may write. Every floor above the core may use this module; it uses none of the other edges.
+//! Loops write into [`Published`]. [`collector`] turns it into metric families during a scrape,
+//! with the names of the one table in [`metrics`]. [`log`] sets up `tracing` and limits what
+//! frequent call sites may write. Every floor above the core may use this module; it uses none of
+//! the other edges.
 
 pub mod collector;
 pub mod control;

@@ -1,19 +1,20 @@
 //! The published state of the program: loops write it, HTTP requests read it.
 //!
-//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the parts that must
-//! be ready and the heartbeat of each loop. Nothing else crosses from the engine to the outside.
+//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the parts that
+//! must be ready and the heartbeat of each loop. Nothing else crosses from the engine to the
+//! outside.
 //!
-//! The HTTP server does not query the engine, because the engine is a single thread without locks: a
-//! scrape must neither wait for it nor delay it. A report is immutable once published. Publishing swaps
-//! an `Arc`, reading clones it. The facts sit behind one lock that is held for a pointer copy. Values
-//! are translated into metrics during a scrape and never stored as metrics, so a withdrawn value cannot
-//! survive here.
+//! The HTTP server does not query the engine, because the engine is a single thread without locks:
+//! a scrape must neither wait for it nor delay it. A report is immutable once published. Publishing
+//! swaps an `Arc`, reading clones it. The facts sit behind one lock that is held for a pointer
+//! copy. Values are translated into metrics during a scrape and never stored as metrics, so a
+//! withdrawn value cannot survive here.
 //!
-//! Invariants: a reader sees whole reports. Every named part is either ready or carries a reason. Once
-//! draining, the program is never ready again.
+//! Invariants: a reader sees whole reports. Every named part is either ready or carries a reason.
+//! Once draining, the program is never ready again.
 //!
-//! Cost: a publish is one hash and one swap per stream and slide; a heartbeat is one atomic store. The
-//! readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`, readiness).
+//! Cost: a publish is one hash and one swap per stream and slide; a heartbeat is one atomic store.
+//! The readiness of named parts follows linkerd2-proxy (`linkerd/app/admin`, readiness).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -32,12 +33,12 @@ use crate::judge::{StreamId, StreamReport};
 pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Cap on the series of streams and windows in one scrape. A window has about forty series and five
-/// per cell of its diagram, so the cap admits eight hundred windows with sixteen cells. Such a scrape
-/// takes 12.5 MB and 0.4 s, well within the usual scrape timeout of 10 s.
+/// per cell of its diagram, so the cap admits eight hundred windows with sixteen cells. Such a
+/// scrape takes 12.5 MB and 0.4 s, well within the usual scrape timeout of 10 s.
 pub const SERIES_MAX: usize = 100_000;
 
-/// Upper bounds of the evaluation histogram, in seconds. An evaluation takes 50 µs to 200 µs, or some
-/// tens of milliseconds with Monte Carlo. More than one second indicates a problem.
+/// Upper bounds of the evaluation histogram, in seconds. An evaluation takes 50 µs to 200 µs, or
+/// some tens of milliseconds with Monte Carlo. More than one second indicates a problem.
 pub const EVALUATION_BUCKETS: [f64; 10] = [
     0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.005, 0.02, 0.1, 0.5, 1.0,
 ];
@@ -210,8 +211,8 @@ impl Published {
         change(Arc::make_mut(&mut facts));
     }
 
-    /// Names a part that is not ready, with the reason. All parts are named before the server starts,
-    /// so that `/ready` cannot succeed too early.
+    /// Names a part that is not ready, with the reason. All parts are named before the server
+    /// starts, so that `/ready` cannot succeed too early.
     pub fn not_ready(&self, part: &str, reason: &str) {
         lock(&self.parts).insert(part.to_owned(), Some(reason.to_owned()));
     }
@@ -236,8 +237,8 @@ impl Published {
         lock(&self.parts).clone()
     }
 
-    /// Parts that are not ready, with their reasons; empty if the program is ready. Before any part is
-    /// named the program is starting, which is not ready.
+    /// Parts that are not ready, with their reasons; empty if the program is ready. Before any part
+    /// is named the program is starting, which is not ready.
     pub fn missing(&self) -> BTreeMap<String, String> {
         let parts = lock(&self.parts);
         let mut missing: BTreeMap<String, String> = parts
@@ -301,8 +302,8 @@ impl Published {
     }
 }
 
-/// Locks, ignoring poison: each value is changed by a single assignment, so a panic of another thread
-/// leaves it whole.
+/// Locks, ignoring poison: each value is changed by a single assignment, so a panic of another
+/// thread leaves it whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

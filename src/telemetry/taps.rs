@@ -1,9 +1,9 @@
-//! Listeners to labelled predictions (pairs of score and outcome): bounded buffers between the engine
-//! and HTTP.
+//! Listeners to labelled predictions (pairs of score and outcome): bounded buffers between the
+//! engine and HTTP.
 //!
-//! Each listener has a buffer of [`BUFFER`] lines and a rate in pairs per second. The engine offers pairs
-//! and never waits. Pairs that exceed the buffer or the rate are counted, and the listener gets the
-//! number that it missed. Without listeners nothing is tapped.
+//! Each listener has a buffer of [`BUFFER`] lines and a rate in pairs per second. The engine offers
+//! pairs and never waits. Pairs that exceed the buffer or the rate are counted, and the listener
+//! gets the number that it missed. Without listeners nothing is tapped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};

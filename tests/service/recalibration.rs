@@ -173,7 +173,7 @@ fn over_http_the_fix_comes_as_json_as_a_table_and_on_the_page() {
     let page = server.get("/streams/m/1//binary");
     assert!(
         page.body
-            .contains(&format!("To mend it: apply the {method} map"))
+            .contains(&format!("Recalibration: apply the {method} map"))
     );
     assert!(page.body.contains("polyline class=map"));
 }

@@ -25,7 +25,8 @@ impl Consumer {
         }
     }
 
-    /// Starts newly assigned partitions at the offsets of the handler, of a commit, or of the configuration.
+    /// Starts newly assigned partitions at the offsets of the handler, of a commit, or of the
+    /// configuration.
     pub(super) fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
         self.joined = true;
         let mut assigned = Vec::new();
@@ -60,8 +61,8 @@ impl Consumer {
             RebalanceProtocol::Cooperative => self.client.incremental_assign(&with_offsets),
             _ => self.client.assign(&with_offsets),
         };
-        // Not before: restoring a partition takes time, and until it is fetched its end is not known or
-        // is that of an earlier assignment.
+        // Not before: restoring a partition takes time, and until it is fetched its end is not
+        // known or is that of an earlier assignment.
         for &p in all.iter().filter(|p| !suspended.contains(p)) {
             self.ends.watch(p);
         }
@@ -137,8 +138,8 @@ impl Consumer {
         }
     }
 
-    /// Forwards restarted partitions again until a record comes: librdkafka undoes the forwarding a while
-    /// after a partition was stopped, and does not repeat it when the partition starts.
+    /// Forwards restarted partitions again until a record comes: librdkafka undoes the forwarding a
+    /// while after a partition was stopped, and does not repeat it when the partition starts.
     pub(super) fn forward_restarted(&mut self) {
         if self.forwarded.elapsed() < FORWARD_EVERY {
             return;
@@ -154,7 +155,8 @@ impl Consumer {
         });
     }
 
-    /// Restarts a partition at an offset. librdkafka does not seek in a partition that it has given up.
+    /// Restarts a partition at an offset. librdkafka does not seek in a partition that it has given
+    /// up.
     fn restart_at<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
         self.committed.remove(p);
         if let Offset::Offset(at) = offset {

@@ -1,7 +1,7 @@
 //! Series of the detectors and of the accounts of the false-alarm budget.
 //!
-//! Onset and shares of the evidence are exported only while an alarm stands. Without an alarm there is
-//! almost no evidence to share, and an onset would be meaningless.
+//! Onset and shares of the evidence are exported only while an alarm stands. Without an alarm there
+//! is almost no evidence to share, and an onset would be meaningless.
 
 use super::super::metrics::Id;
 use super::one_if;

@@ -50,8 +50,8 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
     }
 }
 
-/// Exports the records of one source by disposition. All reasons are exported from the start, so that
-/// the first rejection is an increase from 0 and not a new series, which `rate` would miss.
+/// Exports the records of one source by disposition. All reasons are exported from the start, so
+/// that the first rejection is an increase from 0 and not a new series, which `rate` would miss.
 fn records(source: &str, counters: &SourceCounters, families: &mut Families) {
     families.put(Id::RecordsRead, &[source], counters.records as f64);
     families.put(

@@ -1,4 +1,5 @@
-//! Series of the engine, its state on disk and on the state topic, the configuration and the alerts.
+//! Series of the engine, its state on disk and on the state topic, the configuration and the
+//! alerts.
 
 use super::super::facts::{CheckpointFacts, EngineFacts, Facts, Role, SinkFacts, SnapshotFacts};
 use super::super::metrics::Id;

@@ -1,7 +1,7 @@
 //! Series of streams and windows, up to the cap.
 //!
-//! A window is exported whole or not at all. While its verdict is undecided it exports its count, its
-//! verdict and its alert, but no calibration value.
+//! A window is exported whole or not at all. While its verdict is undecided it exports its count,
+//! its verdict and its alert, but no calibration value.
 
 use super::super::metrics::Id;
 use super::super::published::Published;
