@@ -1,7 +1,8 @@
 //! Packed bytes as text where people may read them, and as bytes in snapshots.
 //!
-//! postcard writes a byte string as it writes a list of bytes, so the format of snapshots does not change
-//! by it; JSON gets one hexadecimal text in place of a list of numbers, a quarter of its length.
+//! postcard writes a byte string as it writes a list of bytes, so the format of snapshots does not
+//! change by it; JSON gets one hexadecimal text in place of a list of numbers, a quarter of its
+//! length.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
