@@ -152,7 +152,8 @@ fn views(
         };
         let mut blank = shape(plan, *view, cells_max)?.blank()?;
         blank.cap(cells_max);
-        let empty = EmptySums::Vector(Arc::new(blank.clone()));
+        let blank = Arc::new(blank);
+        let empty = EmptySums::Vector(blank.clone());
         Some(VectorView {
             open: VectorPanes::new(blank, plan.ladder.pane_ms),
             judge: Judge::of_sums(id, &plan.ladder, plan.grid, empty),

@@ -27,7 +27,8 @@ struct OpenPane {
 /// The open panes of a view. See the module.
 #[derive(Debug, Clone)]
 pub struct VectorPanes {
-    blank: ViewSums,
+    /// A pane without events, shared with the windows of the view.
+    blank: Arc<ViewSums>,
     /// Width of a base pane.
     pane_ms: i64,
     open: BTreeMap<i64, OpenPane>,
@@ -46,7 +47,7 @@ pub struct VectorPanesState {
 
 impl VectorPanes {
     /// No panes; `blank` is a pane without events.
-    pub fn new(blank: ViewSums, pane_ms: i64) -> VectorPanes {
+    pub fn new(blank: Arc<ViewSums>, pane_ms: i64) -> VectorPanes {
         VectorPanes {
             blank,
             pane_ms,
@@ -99,6 +100,11 @@ impl VectorPanes {
         open.unlabelled.merge(&pane.unlabelled);
     }
 
+    /// A pane of this view in its stored form.
+    pub fn unpack(&self, state: PaneState) -> Result<Pane, PackError> {
+        state.restore(&EmptySums::Vector(self.blank.clone()))
+    }
+
     /// Seals the oldest pane if it begins before `end_ms`.
     pub fn seal(&mut self, end_ms: i64) -> Option<Pane> {
         let oldest = self.open.first_entry().filter(|e| *e.key() < end_ms)?;
@@ -125,7 +131,7 @@ impl VectorPanes {
 
     /// Changes the cap of cells of panes that open from now on.
     pub fn cap(&mut self, cells_max: usize) {
-        self.blank.cap(cells_max);
+        Arc::make_mut(&mut self.blank).cap(cells_max);
     }
 
     /// Whether any event would find room.
@@ -156,10 +162,9 @@ impl VectorPanes {
 
     /// Puts back a snapshot; an error where it is of another shape.
     pub fn restore(&mut self, state: VectorPanesState) -> Result<(), PackError> {
-        let empty = EmptySums::Vector(Arc::new(self.blank.clone()));
         self.late = state.late;
         for state in state.open {
-            let pane = state.restore(&empty)?;
+            let pane = self.unpack(state)?;
             let sums = pane.sums.vector().ok_or(PackError::Corrupt)?.clone();
             let open = OpenPane {
                 sums,
@@ -184,7 +189,7 @@ impl VectorPanes {
     fn pane_at(&mut self, time_ms: i64) -> &mut OpenPane {
         let start_ms = self.start_of(time_ms);
         self.open.entry(start_ms).or_insert_with(|| OpenPane {
-            sums: self.blank.clone(),
+            sums: ViewSums::clone(&self.blank),
             late: 0,
             unlabelled: Unlabelled::default(),
         })
@@ -205,7 +210,7 @@ mod tests {
             cells_max: 100,
             weighted: false,
         });
-        VectorPanes::new(shape.blank().expect("a dimension"), 1000)
+        VectorPanes::new(Arc::new(shape.blank().expect("a dimension")), 1000)
     }
 
     fn event(panes: &mut VectorPanes, time_ms: i64) {
