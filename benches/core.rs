@@ -8,9 +8,9 @@
 
 use std::hint::black_box;
 use std::time::Instant;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};

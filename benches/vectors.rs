@@ -5,9 +5,9 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use trueline::monitor::Engine;
 use trueline::collect::{Event, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan};
+use trueline::monitor::Engine;
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;

@@ -1,9 +1,9 @@
 //! The detector in the engine: alarm, report, all-clear, snapshot, and that late outcomes never reach it.
 
 use std::fmt::Write;
-use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::{Caps, Change, DetectorOptions, JudgeOptions, Step, detector_report};
+use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::direction::Direction;
 use trueline::stats::rng::Rng;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use outside::{Answer, Server, id, now_ms, populated, publish, sample, window};
 use trueline::alert::AlertState;
-use trueline::monitor::Engine;
 use trueline::collect::{Event, Origin};
 use trueline::judge::{ModelPlan, Plan, Verdict};
+use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;

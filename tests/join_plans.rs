@@ -2,10 +2,10 @@
 //! that begin or cease to be joined, topics in another order.
 
 use std::collections::BTreeMap;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting, SourceCounters};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};

@@ -3,7 +3,6 @@
 //! kept is said.
 
 use std::path::Path;
-use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin, rank};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
@@ -12,6 +11,7 @@ use trueline::judge::record::Record;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::conditional::draw;
 use trueline::stats::kernel::features::Features;

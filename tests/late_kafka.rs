@@ -14,8 +14,8 @@ use support::late::{close, of_environment, records, spilling};
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
-use trueline::stats::rng::Rng;
 use trueline::monitor::snapshot::StreamState;
+use trueline::stats::rng::Rng;
 
 const PARTITIONS: i32 = 4;
 
@@ -40,7 +40,7 @@ fn known(service: &Service) -> Known {
     let positions = snapshot.partitions.positions();
     let subjects = snapshot.streams.into_iter().map(|mut subject| {
         subject.seen_ms = None;
-        subject.slot = 0;
+        subject.slot = None;
         (subject.name.clone(), subject)
     });
     let counters = snapshot.counters.sources();

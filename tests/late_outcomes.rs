@@ -1,10 +1,10 @@
 //! Outcomes that come late, through the engine: any order, restarts, revisions, the bias of young windows.
 
 use std::collections::BTreeMap;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, JournalDelta, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{JudgeOptions, Step, Undecided, Verdict};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
@@ -207,7 +207,8 @@ fn same(left: &[(String, Sums)], right: &[(String, Sums)], what: &str) {
 }
 
 fn counts(feed: &Feed) -> Vec<(u16, trueline::collect::SourceCounters)> {
-    let sources = feed.engine.counters().sources();
+    let counters = feed.engine.counters();
+    let sources = counters.sources();
     sources.map(|(source, c)| (source, c.clone())).collect()
 }
 

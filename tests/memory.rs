@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
+use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

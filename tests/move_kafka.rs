@@ -19,12 +19,12 @@ use support::late::{Kind, close_of, config, of_environment, records_of, spilling
 use support::service::{LIMIT, Service};
 use support::wait_for;
 use trueline::collect::SourceCounters;
+use trueline::monitor::snapshot::{PaneState, Snapshot, StreamState, VersionState};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
 use trueline::store::checkpoint::{PartitionCheckpoint, prefix};
 use trueline::store::reader::CheckpointReader;
-use trueline::monitor::snapshot::{PaneState, Snapshot, StreamState, VersionState};
 use trueline::window::Packed;
 
 const PARTITIONS: i32 = 12;
@@ -77,7 +77,7 @@ fn known(snapshot: &Snapshot) -> Known {
     });
     let subjects = snapshot.streams.iter().cloned().map(|mut subject| {
         subject.seen_ms = None;
-        subject.slot = 0;
+        subject.slot = None;
         subject.model = 0;
         (subject.name.clone(), subject)
     });

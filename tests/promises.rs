@@ -6,9 +6,9 @@
 
 use proptest::prelude::*;
 use trueline::alert::AlertState;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::judge::{Change, JudgeOptions, StreamReport, WindowReport, seed};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::algebra::{Merge, Retract};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::evaluate;
@@ -287,7 +287,7 @@ proptest! {
             if let Some(evaluation) = report.scores() {
                 let mut options = plan.models[0].judge.evaluation.clone();
                 options.tcal.seed = seed(id, &report.window, report.end_ms, 0);
-                prop_assert_eq!(Some(evaluation.as_ref().clone()), evaluate(&again, &options));
+                prop_assert_eq!(Some(evaluation.clone()), evaluate(&again, &options));
             }
             // The slide that leaves next may have been dropped after the judgement.
             let spec = plan.models[0].ladder.windows.iter().find(|w| w.name == report.window);

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use outside::Server;
 use serde_json::Value;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::demo::chance::Chance;
 use trueline::judge::{JudgeOptions, Mending, StreamReport, Verdict};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;

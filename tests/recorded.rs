@@ -12,13 +12,13 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::partitions;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{
     Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport, detector_report,
-    report, vector,
+    report,
 };
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -53,8 +53,8 @@ fn numbers(value: &Value) -> String {
 
 fn stream(r: &StreamReport, out: &mut String) {
     for w in &r.windows {
-        let scores = w.evaluation.as_deref().map(report::json);
-        let said = scores.or(vector::json(w)).unwrap_or(Value::Null);
+        let said = w.numbers.as_ref().map(report::numbers_json);
+        let said = said.unwrap_or(Value::Null);
         let _ = writeln!(
             out,
             "{} {}: {}..{} since {} n {} {} {}",

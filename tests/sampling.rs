@@ -4,10 +4,10 @@
 //! (`TRUELINE_DATA_SETS=4000` for the size of the bars themselves), its power, and the same through the engine.
 
 use std::thread;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{JudgeOptions, Verdict};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{DiscreteMode, Options, Sampling, evaluate_scores};
 use trueline::stats::rng::Rng;
@@ -219,7 +219,7 @@ fn a_stream_of_sampled_negatives_is_judged_on_its_own_scale_joined_or_not() {
 #[test]
 fn sums_under_other_rates_are_not_gone_on_with_and_a_reload_does_not_change_them() {
     let mut engine = fed(rates(0.1, 1.0), false);
-    engine.live(&plan(rates(0.5, 1.0), false));
+    engine.reload(&plan(rates(0.5, 1.0), false));
     let snapshot = engine.snapshot();
     assert_eq!(verdict(&mut engine), Verdict::Calibrated);
     let same = Engine::restore(plan(rates(0.1, 1.0), false), snapshot.clone());

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, OTHER, Origin, ROLL_UP, Refusal, Segmenting};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
 use trueline::judge::{JudgeOptions, StreamId};
+use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};

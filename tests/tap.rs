@@ -1,10 +1,10 @@
 //! Pairs that are tapped where outcomes come apart: each once, when its second half comes, in either order,
 //! and nothing that is counted is changed by looking.
 
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::{Ladder, WindowSpec};

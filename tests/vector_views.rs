@@ -2,7 +2,6 @@
 //! came and through whatever restarts; segments go together; what is capped is said; tests keep their levels.
 
 use std::path::Path;
-use trueline::monitor::Engine;
 use trueline::collect::{Disposition, Event, Origin};
 use trueline::config::Config;
 use trueline::config::bounds::{COORDINATE_BYTES, MemoryBound};
@@ -11,6 +10,7 @@ use trueline::judge::record::Record;
 use trueline::judge::{
     Caps, JudgeOptions, ModelPlan, Plan, Step, StreamReport, Undecided, Verdict, WindowReport,
 };
+use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;
 use trueline::stats::kernel::conditional::draw;

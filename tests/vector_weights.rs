@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use trueline::monitor::Engine;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::record::Record;
 use trueline::judge::{Change, JudgeOptions, ModelPlan, Plan, Step, Undecided, Verdict, classes};
+use trueline::monitor::Engine;
 use trueline::stats::algebra::Merge;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::Vectors;

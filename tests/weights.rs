@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::thread;
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Disposition, Event, Label, Origin, Reason, Segmenting};
 use trueline::decode::{DecodeOptions, Decoder};
 use trueline::judge::{JudgeOptions, report};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::evaluation::{
     DiscreteMode, Evaluation, Options, Weights, evaluate, evaluate_scores, evaluate_weighted,
@@ -598,7 +598,8 @@ fn a_weight_that_is_none_is_rejected_by_name_and_counted() {
     ] {
         assert_eq!(weigh(offset, w), end, "{w}");
     }
-    let (_, c) = engine.counters().sources().next().unwrap();
+    let counters = engine.counters();
+    let (_, c) = counters.sources().next().unwrap();
     assert_eq!((c.records, c.observed), (10, 1));
     assert_eq!(c.records, c.disposed());
     // An event without weight, of a model that needs one, from whom has no decoder.

@@ -11,7 +11,6 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::clock;
-use crate::monitor::Snapshot;
 use super::cluster::topology::Topology;
 use super::error::AppError;
 use super::ingest::consumer::{self, Readiness, SourceConsumer};
@@ -23,6 +22,7 @@ use super::reload::ReloadRequest;
 use super::stop::Stop;
 use crate::collect::Origin;
 use crate::judge::Change;
+use crate::monitor::Snapshot;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;

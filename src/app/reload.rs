@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::clock;
-use crate::monitor::Plan;
 use crate::config::Config;
 use crate::config::live::Keys;
+use crate::monitor::Plan;
 use crate::notify::NotifyOptions;
 use crate::telemetry::control::Reloaded;
 use crate::telemetry::{Published, log};

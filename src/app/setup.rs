@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::cluster::checkpoint_store::CheckpointOptions;
-use crate::monitor::Plan;
 use super::error::AppError;
 use crate::config::live::Keys;
 use crate::config::{Config, JoinOptions, SourceOptions, Verdicts};
 use crate::decode::DecodeOptions;
 use crate::kafka::KafkaOptions;
+use crate::monitor::Plan;
 use crate::notify::NotifyOptions;
 use crate::registry::RegistryOptions;
 use crate::telemetry::Limits;

@@ -8,7 +8,6 @@ use super::exit::{self, Exit};
 use super::meter::Meter;
 use super::range;
 use crate::app::AppError;
-use crate::monitor::Engine;
 use crate::app::replay::Tally;
 use crate::app::replay::{self, Input};
 use crate::app::table::{self, Cell};
@@ -16,6 +15,7 @@ use crate::config::value::Outside;
 use crate::config::{Config, Problem};
 use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport, comparison, report};
 use crate::kafka::Watermarks;
+use crate::monitor::Engine;
 
 /// What holds without `--config`. The broker is never asked.
 const DEFAULTS: &str = r#"

@@ -11,8 +11,8 @@ use super::state_topic;
 use crate::app::outputs::snapshots::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
-use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::monitor::snapshot::StreamState;
+use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
 use crate::store::{Loaded, transfer};
 
 const EXAMPLES: &str = "\

@@ -4,8 +4,8 @@
 //! vectors are a list in the order in which outcomes came. Whoever keeps the sealed panes takes both, and
 //! applies them exactly.
 
-use super::shape::ModelShape;
 use super::join::{JoinPlan, Revision};
+use super::shape::ModelShape;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::sums::Sums;

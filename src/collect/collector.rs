@@ -352,7 +352,9 @@ impl Collector {
             _ => self.streams.iter().map(|(_, s)| s.newest_ms).max(),
         };
         let end = newest.map(|t| t - t.rem_euclid(pane_ms) + pane_ms);
-        end.map_or(self.sealed_until_ms[model], |end| end.max(self.sealed_until_ms[model]))
+        end.map_or(self.sealed_until_ms[model], |end| {
+            end.max(self.sealed_until_ms[model])
+        })
     }
 
     /// The line of `model` before which everything is mature at this event time; not before the present one.
@@ -402,7 +404,12 @@ impl Collector {
     }
 
     /// Takes out all panes of `model` that begin before `line_ms`, stream by stream.
-    pub fn take_panes(&mut self, model: usize, line_ms: i64, mut each: impl FnMut(&Stream, PaneDelta)) {
+    pub fn take_panes(
+        &mut self,
+        model: usize,
+        line_ms: i64,
+        mut each: impl FnMut(&Stream, PaneDelta),
+    ) {
         let pane_ms = self.models[model].pane_ms;
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
             while let Some(pane) = stream.seal(line_ms, pane_ms) {
@@ -518,4 +525,3 @@ impl Collector {
                 .sum::<usize>()
     }
 }
-

@@ -260,7 +260,8 @@ impl Collector {
         show: Show<'_>,
     ) {
         let (slot, mut row) = (matured.subject as usize, std::mem::take(&mut self.row));
-        let (Some(Disposition::Observed) | None, Some(stream)) = (end, self.streams.get(slot)) else {
+        let (Some(Disposition::Observed) | None, Some(stream)) = (end, self.streams.get(slot))
+        else {
             return;
         };
         let implied = plan.missing.class().filter(|_| matured.outcome.is_none());
@@ -282,7 +283,9 @@ impl Collector {
     }
 
     fn is_other(&self, slot: usize) -> bool {
-        self.streams.get(slot).is_some_and(|s| s.part == Part::Other)
+        self.streams
+            .get(slot)
+            .is_some_and(|s| s.part == Part::Other)
     }
 
     /// Adds one mature prediction to its stream's pane; `None` where it expired. Whether its outcome
@@ -331,7 +334,12 @@ impl Collector {
     /// Outcomes that can no longer find a prediction that is not late.
     pub fn orphan(&mut self) {
         let mut joins = std::mem::take(&mut self.joins);
-        let least = self.sealed_until_ms.iter().copied().min().unwrap_or(i64::MIN);
+        let least = self
+            .sealed_until_ms
+            .iter()
+            .copied()
+            .min()
+            .unwrap_or(i64::MIN);
         let line_of = |model: Option<u16>| {
             let line = model.and_then(|m| self.sealed_until_ms.get(usize::from(m)).copied());
             line.unwrap_or(least)

@@ -1,7 +1,7 @@
 //! What the first stage knows of a model, and how it reads an event by it.
 
 use super::event::{Event, Reason};
-use super::join::{self, RowLayout, Matured};
+use super::join::{self, Matured, RowLayout};
 use super::pairing::PairShape;
 use super::streams::Segmenting;
 use crate::stats::axis::Grid;

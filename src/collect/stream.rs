@@ -18,8 +18,8 @@ use crate::stats::fixed::Scored;
 use crate::stats::pending::Pending;
 use crate::stats::sums::Sums;
 use crate::stats::weight::Weight;
-use serde::{Deserialize, Serialize};
 use crate::window::{PackError, Packed, Unlabelled};
+use serde::{Deserialize, Serialize};
 
 /// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
@@ -310,9 +310,7 @@ impl Stream {
         let pane = |p: &OpenPane| match &p.body {
             Body::Hot(pending) => pending.bytes(),
             Body::Packed(all) => all.iter().map(Packed::bytes).sum(),
-            Body::Weighted(all) => {
-                all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum()
-            }
+            Body::Weighted(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()

@@ -75,7 +75,6 @@ impl Part {
     }
 }
 
-
 /// Streams of one model and version.
 #[derive(Debug, Clone)]
 struct Group {

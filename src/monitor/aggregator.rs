@@ -243,7 +243,12 @@ impl Aggregator {
         let parts: Vec<_> = self.states().map(RemoteState::contribution).collect();
         let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
         let lines = self.monitor.sealed_until_ms().iter();
-        for ((model, was), is) in self.plan.models.iter().zip(lines).zip(monitor.sealed_until_ms())
+        for ((model, was), is) in self
+            .plan
+            .models
+            .iter()
+            .zip(lines)
+            .zip(monitor.sealed_until_ms())
         {
             // A model that was never judged misses nothing.
             if *was > i64::MIN {
@@ -304,7 +309,9 @@ impl Aggregator {
 
     /// The next offset of each partition in the checkpoints in use.
     pub fn positions(&self) -> Vec<Origin> {
-        self.states().flat_map(|s| s.partitions.positions()).collect()
+        self.states()
+            .flat_map(|s| s.partitions.positions())
+            .collect()
     }
 
     /// Whether a partition's checkpoint says that it was read to its end; `None` if there is none.
@@ -345,7 +352,11 @@ impl Aggregator {
 }
 
 impl RemoteState {
-    fn new(plan: &Plan, s: &Snapshot, deltas: Option<&DeltaBatch>) -> Result<RemoteState, RestoreError> {
+    fn new(
+        plan: &Plan,
+        s: &Snapshot,
+        deltas: Option<&DeltaBatch>,
+    ) -> Result<RemoteState, RestoreError> {
         let fit = Fit::new(plan, s)?;
         let due = |name: &str| {
             let theirs = s.models.iter().position(|m| m.name == name)?;
@@ -356,7 +367,10 @@ impl RemoteState {
             key: Key::new(&state.name, &state.version, &state.segment),
             newest_ms: state.newest_ms,
             seen_ms: state.seen_ms,
-            pending: state.slot.and_then(|slot| pending.get(&slot).copied()).unwrap_or(0),
+            pending: state
+                .slot
+                .and_then(|slot| pending.get(&slot).copied())
+                .unwrap_or(0),
         };
         let fits = s.streams.iter();
         let fits = fits.filter(|state| fit.model_of(plan, state).is_some());

@@ -14,7 +14,7 @@ use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
-use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillError, SpillBackend};
+use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };

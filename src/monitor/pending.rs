@@ -51,7 +51,9 @@ impl PendingPanes {
     pub fn merge(&mut self, pane: &PaneDelta, grid: Grid) {
         self.turn += 1;
         let start_ms = pane.start_ms;
-        let at = self.panes.binary_search_by_key(&start_ms, |p| p.pane.start_ms);
+        let at = self
+            .panes
+            .binary_search_by_key(&start_ms, |p| p.pane.start_ms);
         match at {
             Err(at) => {
                 let pane = PendingPane {
@@ -79,7 +81,9 @@ impl PendingPanes {
         let Some(start_ms) = corrections.first().map(|c| c.start_ms) else {
             return;
         };
-        let at = self.panes.binary_search_by_key(&start_ms, |p| p.pane.start_ms);
+        let at = self
+            .panes
+            .binary_search_by_key(&start_ms, |p| p.pane.start_ms);
         if let Ok(at) = at {
             // Sums that a correction does not fit are another stream's; they stay as they are.
             let _ = self.panes[at].correct(corrections, grid);
@@ -97,11 +101,20 @@ impl PendingPanes {
 
     /// All panes, packed, for a snapshot.
     pub fn state(&self) -> Vec<PaneDelta> {
-        self.panes.iter().cloned().map(PendingPane::packed).collect()
+        self.panes
+            .iter()
+            .cloned()
+            .map(PendingPane::packed)
+            .collect()
     }
 
     /// Puts back the panes of a snapshot.
-    pub fn restore(&mut self, panes: Vec<PaneDelta>, views: usize, grid: Grid) -> Result<(), PackError> {
+    pub fn restore(
+        &mut self,
+        panes: Vec<PaneDelta>,
+        views: usize,
+        grid: Grid,
+    ) -> Result<(), PackError> {
         for pane in &panes {
             if pane.views.len() != views {
                 return Err(PackError::Corrupt);
@@ -118,7 +131,11 @@ impl PendingPanes {
     fn pack(&mut self) {
         let unpacked = |p: &&mut PendingPane| p.unpacked.is_some();
         while self.panes.iter_mut().filter(unpacked).count() > UNPACKED_MAX
-            && let Some(oldest) = self.panes.iter_mut().filter(unpacked).min_by_key(|p| p.turn)
+            && let Some(oldest) = self
+                .panes
+                .iter_mut()
+                .filter(unpacked)
+                .min_by_key(|p| p.turn)
         {
             oldest.pack();
         }
@@ -131,7 +148,8 @@ impl PendingPanes {
             let sums = p.unpacked.iter().flatten();
             packed.sum::<usize>() + sums.map(|s| size_of::<Sums>() + s.bytes()).sum::<usize>()
         };
-        self.panes.iter().map(pane).sum::<usize>() + self.panes.capacity() * size_of::<PendingPane>()
+        self.panes.iter().map(pane).sum::<usize>()
+            + self.panes.capacity() * size_of::<PendingPane>()
     }
 }
 

@@ -93,7 +93,8 @@ impl Fit {
 
     /// The model of a version with vector views, if the version fits.
     pub fn model_of_version(&self, plan: &Plan, v: &VersionState) -> Option<usize> {
-        self.model(v.model).filter(|&m| Some(m) == plan.serves(&v.name))
+        self.model(v.model)
+            .filter(|&m| Some(m) == plan.serves(&v.name))
     }
 
     /// Up to where the models of the plan are sealed that the snapshot has.

@@ -244,7 +244,9 @@ impl PartitionWindows {
         for (windows, state) in stream.windows.iter_mut().zip(&s.judges) {
             let rings = state.rings.iter().cloned().map(TryInto::try_into);
             let rings: Result<_, PackError> = rings.collect();
-            rings.and_then(|rings| windows.restore(rings)).map_err(corrupt)?;
+            rings
+                .and_then(|rings| windows.restore(rings))
+                .map_err(corrupt)?;
         }
         self.streams.insert(stream);
         Ok(())

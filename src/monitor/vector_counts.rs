@@ -17,13 +17,13 @@ use super::activity::Activity;
 use super::delta::Delta;
 use super::snapshot::VersionState;
 use super::vectors::{VersionName as Name, shape, vectors};
-use crate::collect::{Event, Origin, ROLL_UP, MaturedVector, rank};
 use crate::alert::Alert;
+use crate::collect::{Event, MaturedVector, Origin, ROLL_UP, rank};
 use crate::judge::vector::VectorState;
 use crate::judge::{ModelPlan, Plan, StreamId};
 use crate::stats::view::{Checked, Outcome, View};
 use crate::window::Unlabelled;
-use crate::window::held::{Seen, RetainedVector};
+use crate::window::held::{RetainedVector, Seen};
 use crate::window::sparse::{SparsePane, SparseState, VectorPane};
 use std::collections::BTreeMap;
 
@@ -394,9 +394,7 @@ impl VectorCounts {
     pub fn bytes(&self) -> usize {
         let views = self.versions.iter().flat_map(|v| &v.views);
         let panes = views.flat_map(|v| v.open.values());
-        let each = |p: &VectorPane| {
-            size_of::<VectorPane>() + p.sums.bytes() + p.unlabelled.bytes()
-        };
+        let each = |p: &VectorPane| size_of::<VectorPane>() + p.sums.bytes() + p.unlabelled.bytes();
         panes.map(each).sum::<usize>() + self.places.capacity() * size_of::<Place>()
     }
 }

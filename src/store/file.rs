@@ -15,8 +15,8 @@
 
 use super::format::{FormatError, StoreError, VERSION, at};
 use super::journal;
-use crate::monitor::Snapshot;
 use crate::collect::join::JoinState;
+use crate::monitor::Snapshot;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@
 
 use crate::feed::{PANE_MS, Stream, Truth, alarms, event, plan};
 use crate::streams::{LAWS, each, runs, score};
-use trueline::monitor::Engine;
 use trueline::judge::{Step, Verdict};
+use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
 
 const EVENTS: i64 = 100_000;

@@ -1,9 +1,9 @@
 //! An engine and events for it.
 
 use crate::streams::{Law, expit, score};
-use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::{Change, DetectorOptions, JudgeOptions, Step};
+use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};

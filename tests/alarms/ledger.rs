@@ -2,10 +2,10 @@
 
 use crate::feed::{BEGIN_MS, PANE_MS, Stream, Truth, event, plan};
 use crate::streams::{LAWS, score};
-use trueline::monitor::{Engine, Plan};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin};
 use trueline::judge::ledger::share_of;
+use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 

@@ -17,12 +17,12 @@ use super::cursor::{CheckpointCursor, Progress, WHOLE};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::Origin;
-use crate::collect::join::{JoinState, JournalError, SpillError, SpillBackend};
+use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
-use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
-use crate::store::FormatError;
 use crate::monitor::aggregator::At;
 use crate::monitor::delta_log::DeltaBatch;
+use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
+use crate::store::FormatError;
 use crate::store::checkpoint::{
     self, CHUNK_BYTES, JournalChunk, JournalRange, KeyedRecord, PartitionCheckpoint,
 };
@@ -201,7 +201,9 @@ impl CheckpointStore {
         let mut shelf = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
-            .read(state_partition, epoch, left, |key, value| shelf.read(key, value))?;
+            .read(state_partition, epoch, left, |key, value| {
+                shelf.read(key, value)
+            })?;
         let cursor = CheckpointCursor {
             group,
             topic,
@@ -327,11 +329,7 @@ impl CheckpointStore {
 
     /// Hands over the shards that have changed since they were last written. It is an error to do so
     /// while [`busy`](CheckpointStore::busy).
-    pub fn write(
-        &mut self,
-        shards: &mut [LocalShard],
-        verdicts: &BTreeMap<At, Vec<VerdictState>>,
-    ) {
+    pub fn write(&mut self, shards: &mut [LocalShard], verdicts: &BTreeMap<At, Vec<VerdictState>>) {
         let mut letter = Vec::new();
         for shard in shards {
             let at = (shard.source, shard.partition);
@@ -586,10 +584,15 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
         let (body, head) = checkpoint::records(&o.checkpoint, &o.prefix, o.epoch, o.number)?;
         bodies.extend(body.into_iter().map(|keyed| (o.state_partition, keyed)));
         heads.push((o.state_partition, head));
-        drops.extend(o.drops.iter().map(|key| (o.state_partition, (key.clone(), None))));
+        drops.extend(
+            o.drops
+                .iter()
+                .map(|key| (o.state_partition, (key.clone(), None))),
+        );
     }
-    let size =
-        |(_, (key, value)): &(i32, KeyedRecord)| (key.len() + value.as_ref().map_or(0, Vec::len)) as u64;
+    let size = |(_, (key, value)): &(i32, KeyedRecord)| {
+        (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
+    };
     let bytes = bodies.iter().chain(&heads).map(size).sum();
     put(writer, &bodies)?;
     put(writer, &heads)?;
@@ -599,7 +602,8 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
 }
 
 fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
-    let all: Vec<(i32, &KeyedRecord)> = records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+    let all: Vec<(i32, &KeyedRecord)> =
+        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
     match writer.put(&all, WRITE) {
         Ok(_) => Ok(()),
         Err(error) => Err(error.to_string()),

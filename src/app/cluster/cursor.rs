@@ -60,7 +60,12 @@ impl CheckpointCursor {
             next,
         });
         self.lineage.clone_from(&found.checkpoint.epochs);
-        let marks = found.checkpoint.snapshot.joins.iter().flat_map(|j| &j.marks);
+        let marks = found
+            .checkpoint
+            .snapshot
+            .joins
+            .iter()
+            .flat_map(|j| &j.marks);
         let end = marks.last().map_or((0, 0), |m| (m.segment, m.len));
         // What others wrote from there on is not ours.
         self.lineage.retain(|s| (s.segment, s.offset) < end);
@@ -142,7 +147,10 @@ mod tests {
             ..CheckpointCursor::default()
         };
         cursor.needed.push_back(0);
-        assert!(cursor.drops().is_empty(), "the giver's parcel may be needed");
+        assert!(
+            cursor.drops().is_empty(),
+            "the giver's parcel may be needed"
+        );
         cursor.needed.push_back(0);
         assert_eq!(cursor.drops(), ["5/head/0", "5/journal/0/6"]);
         // The next parcel needs nothing of the first segment, the one before still does.

@@ -29,11 +29,11 @@ use std::time::{Duration, Instant};
 use super::checkpoint_store::{CheckpointOptions, ParcelAge, ParcelCounts};
 use super::reader::{Arrival, JudgeLease, StateTopicReader, lease_key};
 use crate::app::clock;
+use crate::judge::Change;
+use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
 use crate::monitor::aggregator::{Aggregator, At};
 use crate::monitor::liveness::{Freshness, PartitionLiveness, Reach};
 use crate::monitor::{Monitor, Plan, RestoreError, Snapshot};
-use crate::judge::Change;
-use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
 use crate::store::checkpoint::{CHUNK_BYTES, KeyedRecord};
 use crate::telemetry::published::{FleetFacts, Role};
 
@@ -176,7 +176,10 @@ impl Follower {
 
     /// Finds the topic, makes it where it is missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
-        let (kafka, topic) = (&self.options.checkpoints.kafka, &self.options.checkpoints.topic);
+        let (kafka, topic) = (
+            &self.options.checkpoints.kafka,
+            &self.options.checkpoints.topic,
+        );
         let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.home(0, &self.topics)?;
         let follower = StateFollower::new(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);
@@ -286,7 +289,8 @@ impl Follower {
         }
         let all: Vec<_> = self.liveness.all(clock::now_ms()).collect();
         for (at, _, freshness) in all {
-            self.aggregator.set_passed(at, freshness != Freshness::Behind);
+            self.aggregator
+                .set_passed(at, freshness != Freshness::Behind);
         }
         self.aggregator.settle();
         self.began = true;
@@ -301,7 +305,8 @@ impl Follower {
                     true => follower.partitions(self.name(source))?,
                     false => None,
                 };
-                (0..partitions.unwrap_or(0)).for_each(|p| self.liveness.expect((source, p), now_ms));
+                (0..partitions.unwrap_or(0))
+                    .for_each(|p| self.liveness.expect((source, p), now_ms));
             }
             self.counted = Some(Instant::now());
         }

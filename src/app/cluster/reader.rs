@@ -16,7 +16,6 @@ use crate::store::checkpoint::prefix;
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::BTreeMap;
 
-
 /// A checkpoint that came.
 #[derive(Debug)]
 pub struct Arrival {
@@ -191,7 +190,9 @@ impl StatePartition {
             return Vec::new();
         }
         let readers = self.readers.iter_mut();
-        readers.filter_map(|(at, reader)| reader.open(*at)).collect()
+        readers
+            .filter_map(|(at, reader)| reader.open(*at))
+            .collect()
     }
 }
 
@@ -288,7 +289,8 @@ mod tests {
         assert!(log.parcel(epoch, 1, 10).is_empty());
         assert!(log.parcel(epoch, 2, 20).is_empty());
         // The first record at 5 or behind opens what was before, then itself when it is whole.
-        let (body, head) = records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
+        let (body, head) =
+            records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
         assert_eq!(log.put(&body[0]), [20]);
         assert_eq!(log.put(&head), [0]);
         assert!(log.homes.end(0).is_empty());

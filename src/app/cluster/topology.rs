@@ -11,9 +11,7 @@ use super::checkpoint_store::{ParcelAge, ParcelCounts};
 use super::follower::Follower;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
-use crate::collect::{
-    Counters, Origin, Pair, PairCounts, PartitionId, PartitionState,
-};
+use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;

@@ -8,9 +8,9 @@
 //! process does not own never comes here and is not counted: its owner counts it.
 
 use super::stats::ReplayStats;
-use crate::monitor::RecordSink;
 use crate::collect::{Disposition, Origin};
 use crate::decode::{Content, Rejection};
+use crate::monitor::RecordSink;
 
 /// How a record, or a row of it, ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +63,11 @@ pub fn take(
 
 /// Counts a record that could not be decoded.
 #[cold]
-pub fn reject(sink: &mut (impl RecordSink + ?Sized), origin: Origin, rejection: Rejection) -> Taken {
+pub fn reject(
+    sink: &mut (impl RecordSink + ?Sized),
+    origin: Origin,
+    rejection: Rejection,
+) -> Taken {
     match sink.reject(origin, rejection.reason) {
         Disposition::Replayed => Taken::Replayed,
         _ => Taken::Rejected(rejection),

@@ -12,12 +12,12 @@ use super::decoder::RecordDecoder;
 use super::entry::{self, Taken};
 use super::schema_queue::Progress;
 use super::stats::ReplayStats;
-use crate::monitor::RecordSink;
 use crate::app::error::AppError;
 use crate::app::setup::Source;
 use crate::collect::PartitionId;
 use crate::decode::Rejection;
 use crate::kafka::{DeadLetter, Partition, Record};
+use crate::monitor::RecordSink;
 use crate::registry::Registry;
 use std::sync::Arc;
 
@@ -85,11 +85,7 @@ impl RecordReader {
     }
 
     /// Counts a record where its partition is counted, unless its schema is still being fetched.
-    pub fn read(
-        &mut self,
-        sink: &mut (impl RecordSink + ?Sized),
-        record: &Record<'_>,
-    ) -> Progress {
+    pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Progress {
         let id = self.partition_id(Partition {
             topic: record.topic,
             partition: record.partition,
@@ -151,10 +147,10 @@ impl RecordReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::Engine;
     use crate::config::Config;
     use crate::config::value::Outside;
     use crate::kafka::Headers;
+    use crate::monitor::Engine;
 
     const CONFIG: &str = r#"
 version = 1

@@ -50,7 +50,12 @@ pub fn evaluations(published: &Published, engine: &mut Topology) {
 
 /// Publishes counters and positions. This comes before the reports, so that a reader who sees a verdict
 /// also sees its records counted.
-pub fn facts(published: &Published, engine: &Topology, consumers: &[SourceConsumer], asked: Counts) {
+pub fn facts(
+    published: &Published,
+    engine: &Topology,
+    consumers: &[SourceConsumer],
+    asked: Counts,
+) {
     let counters = engine.counters();
     let sources: Vec<SourceFacts> = consumers
         .iter()

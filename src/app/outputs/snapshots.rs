@@ -21,10 +21,10 @@ use crate::app::clock;
 use crate::app::error::AppError;
 use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
+use crate::monitor::Snapshot;
 use crate::notify::LEDGER;
 use crate::store::file::KEEP;
 use crate::store::journal::{self, Needed};
-use crate::monitor::Snapshot;
 use crate::store::{self, Loaded, StoreError};
 
 /// Name of the file whose lock shows that a process uses the directory.

@@ -7,7 +7,6 @@
 use std::path::{Path, PathBuf};
 
 use super::session::{Progress, Session, Tally};
-use crate::monitor::Engine;
 use crate::app::error::AppError;
 use crate::app::ingest::entry::{self, Taken};
 use crate::app::ingest::stats::ReplayStats;
@@ -15,6 +14,7 @@ use crate::collect::PartitionId;
 use crate::config::Config;
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
 use crate::judge::Change;
+use crate::monitor::Engine;
 
 /// The partition of the predictions.
 const EVENTS: PartitionId = PartitionId {

@@ -12,11 +12,11 @@ pub mod topics;
 
 use std::path::PathBuf;
 
-use crate::monitor::Engine;
 use super::error::AppError;
 use crate::config::Config;
 use crate::judge::Change;
 use crate::kafka::Watermarks;
+use crate::monitor::Engine;
 pub use session::{Progress, Tally};
 use topics::Range;
 

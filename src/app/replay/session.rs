@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::monitor::{Engine, Plan};
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::Reason;
 use crate::judge::Change;
+use crate::monitor::{Engine, Plan};
 
 /// Records between two ticks of the engine and of the progress.
 const STRIDE: u64 = 4096;

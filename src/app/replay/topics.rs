@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::session::{Progress, Session, Tally};
-use crate::monitor::{Engine, Plan};
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress as Reading;
@@ -24,6 +23,7 @@ use crate::judge::Change;
 use crate::kafka::{
     self, Bound, Gap, KafkaError, KafkaOptions, RangeReader, Record, Span, Step, Watermarks,
 };
+use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
 
 /// How long the schema of a record is waited for.
