@@ -1,38 +1,80 @@
-//! trueline watches whether the probabilities of production models are true.
+//! trueline watches whether the probabilities of production models are calibrated.
 //!
-//! Floors, from the ground up; each imports downwards only (a test reads the `use` lines):
+//! # The path of a record
+//!
+//! ```text
+//! Kafka ─► decode ─► Event ─► Shard ──────► Delta ─► Monitor ─► StreamReport ─► Prometheus, HTTP
+//!                             counts:       sealed   judges:    Change ───────► notifications, audit
+//!                             open panes    panes    windows
+//! ```
+//!
+//! Two pure stages do the work. A [`monitor::Shard`] counts the records of its partitions in open panes of
+//! event time; when the watermark passes a pane, its integer sums leave as a [`monitor::Delta`]. A
+//! [`monitor::Monitor`] adds the deltas of all shards to windows and judges each window whenever it slides.
+//! One process, partitions that move between processes, and workers with a separate judge are the same two
+//! types, placed differently: see [`monitor`].
+//!
+//! # Vocabulary
+//!
+//! | word | meaning |
+//! |---|---|
+//! | score, outcome | the probability that a model gave, and what happened |
+//! | stream | one segment of one version of a model; each of its *views* is tested by itself |
+//! | pane | the sums of a stream over a short stretch of event time |
+//! | watermark, sealed | event time up to which no event is expected; a pane before it is sealed |
+//! | window, slide | a length of event time over which a verdict is given, and how often |
+//! | delta | a sealed pane, or a correction of one, on its way from a shard to the monitor |
+//! | verdict | calibrated, miscalibrated or undecided, with an interval and a p-value |
+//! | checkpoint | the state of one partition, stored in a topic, from which any process can resume |
+//!
+//! # Invariants
+//!
+//! * What is judged depends on the records alone: not on the order in which partitions are read, on ticks,
+//!   on restarts, or on which process counts which partition. Sums are integers, so this holds to the bit.
+//! * Every record ends in exactly one disposition, and is counted once.
+//! * A snapshot holds sums and offsets of one moment: nothing is lost and nothing counts twice.
+//! * The core (floors 0 to 2) has no clock, thread, socket, file or log, and does not panic.
+//! * Imports go downwards only; `tests/repo/floors.rs` reads them off the source.
+//!
+//! # Modules, in reading order
 //!
 //! | floor | module | holds |
 //! |---|---|---|
 //! | 0 | [`stats`] | scores, cells, estimators, tests; pure mathematics |
-//! | 1 | [`window`], [`alert`] | event time, panes, window lengths; the life of an alert |
-//! | 2 | [`collect`], [`judge`] | records to pane sums; pane sums to verdicts |
+//! | 1 | [`window`] | event time: panes, packed sums, windows |
+//! | 1 | [`alert`] | the life of an alert |
+//! | 2 | [`collect`] | from events to sealed panes: streams, partitions, joins |
+//! | 2 | [`judge`] | from a window's sums to a verdict; detectors, comparisons, reports |
+//! | 2 | [`monitor`] | the two stages as types, deltas, snapshots, and every placement of them |
 //! | 3 | [`report`] | what was found, as JSON, text and records |
-//! | 3 | [`store`] | snapshots on disk |
-//! | 3 | [`telemetry`], [`http`] | published state, metrics, logs; the pages that show them |
-//! | 3 | [`kafka`], [`decode`] | the broker; records to checked events |
-//! | 3 | [`notify`] | alerts on their way to people |
-//! | 3 | [`registry`] | schemas of records that are not JSON |
+//! | 3 | [`decode`], [`registry`] | records to checked events; schemas |
+//! | 3 | [`kafka`], [`store`] | the broker; snapshots and checkpoints |
+//! | 3 | [`telemetry`], [`http`], [`notify`] | published state, metrics, logs; pages; notifications |
 //! | 4 | [`config`] | one file to the options of every floor |
-//! | 5 | [`cli`], [`app`], [`demo`], [`reproduce`] | wiring, the loops, the verbs, the papers' experiments |
+//! | 5 | [`app`] | the wiring: threads, clocks, the engine loop, processes that share partitions |
+//! | 5 | [`cli`], [`demo`], [`reproduce`] | the commands, a demonstration, the papers' experiments |
+
+pub use trueline_stats as stats;
 
 pub mod alert;
-pub mod app;
-pub mod cli;
+pub mod window;
+
 pub mod collect;
-pub mod config;
-pub mod decode;
-pub mod demo;
-pub mod http;
 pub mod judge;
-pub mod kafka;
 pub mod monitor;
+
+pub mod decode;
+pub mod http;
+pub mod kafka;
 pub mod notify;
 pub mod registry;
 pub mod report;
-pub mod reproduce;
 pub mod store;
 pub mod telemetry;
-pub mod window;
 
-pub use trueline_stats as stats;
+pub mod config;
+
+pub mod app;
+pub mod cli;
+pub mod demo;
+pub mod reproduce;

@@ -1,10 +1,18 @@
-//! Floor 2: the first stage, from decoded records to cell sums per stream and pane.
+//! Floor 2: the first stage, from decoded events to the sums of sealed panes.
 //!
-//! [`event`] names what comes in and how each record ends; [`counters`] counts the ends; [`collector`]
-//! is the stage itself: [`table`] finds the [`subject`] of an event by its [`key`], whose open panes take
-//! it, while [`partition`] follows offsets and event time; [`segments`] says which subjects there may be,
-//! and keeps the roll-ups over them; [`tap`] lets people look; [`pairing`] finds the ids that two versions scored. Where outcomes come apart from their predictions, [`join`] holds these until they are mature;
-//! late outcomes amend what was counted. [`rank()`] says which events are in samples.
+//! The [`collector`] is the stage itself. In reading order:
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`event`], [`counters`] | what comes in, how each record ends, and how often |
+//! | [`shape`] | what the stage knows of a model, and how it reads an event by it |
+//! | [`partition`] | offsets and event time of source partitions: the watermark |
+//! | [`key`], [`table`] | names of streams, and a table that is searched with borrowed names |
+//! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
+//! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
+//! | [`pairing`] | ids that two versions have scored |
+//! | [`rank()`] | which events are in samples |
+//! | [`tap`] | pairs of prediction and outcome, shown as they form |
 
 mod amend;
 pub mod collector;

@@ -11,7 +11,7 @@
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with [`pending`],
-//! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`shards`], [`delta_log`],
+//! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
 //! [`aggregator`] and [`liveness`]; [`snapshot`] and [`restore`].
 //!
 //! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
@@ -24,6 +24,7 @@ pub mod delta;
 pub mod delta_log;
 pub mod engine;
 pub mod liveness;
+pub mod local_shard;
 #[expect(clippy::module_inception, reason = "the room is named after its stage")]
 pub mod monitor;
 pub mod pending;
@@ -42,9 +43,10 @@ pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use aggregator::Aggregator;
 pub use delta::Delta;
 pub use engine::Engine;
+pub use local_shard::LocalShard;
 pub use monitor::Monitor;
 pub use restore::RestoreError;
 pub use shard::Shard;
-pub use shards::{LocalShard, Shards};
+pub use shards::Shards;
 pub use sink::RecordSink;
 pub use snapshot::{Snapshot, VerdictState};

@@ -22,24 +22,25 @@
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
-use super::restore::{Fit, RestoreError};
-use super::retained::PartitionWindows;
-use super::snapshot::{ModelState, Snapshot, StreamState, VerdictState};
-use super::stakes;
 use super::vectors::{Vectors, VersionName, scalars};
 use crate::collect::{Counters, Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, DetectorState,
-    Judge, JudgeOptions, Ledger, ModelPlan, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
+    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, Judge,
+    JudgeOptions, Ledger, ModelPlan, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
     pane_of,
 };
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::stats::view::View;
-use crate::window::{Correction, PackError, Total};
+use crate::window::{Correction, Total};
 use std::sync::Arc;
+
+mod persist;
+mod rebuild;
+
+pub use rebuild::Contribution;
 
 /// One stream, with a judge for each of its views.
 #[derive(Debug)]
@@ -90,18 +91,6 @@ impl Stream {
 struct Counts {
     evaluations: u64,
     streams_expired: u64,
-}
-
-/// What one partition contributes to a monitor that is made again.
-pub struct Contribution<'a> {
-    /// Up to where its models are sealed.
-    pub sealed_until_ms: Vec<i64>,
-    /// Its streams.
-    pub streams: Vec<StreamActivity<'a>>,
-    /// Its versions with vector views.
-    pub versions: Vec<Activity<VersionName<'a>>>,
-    /// Its windows.
-    pub windows: &'a PartitionWindows,
 }
 
 /// See the module.
@@ -668,238 +657,6 @@ impl Monitor {
     pub fn dropped(&self) -> &[String] {
         &self.dropped
     }
-
-    /// Adds all state to the snapshot of the shard, or to an empty one.
-    pub fn save_to(&self, snapshot: &mut Snapshot) {
-        if snapshot.models.is_empty() {
-            let models = self.plan.models.iter().zip(&self.sealed_until_ms);
-            let models = models.map(|(m, until)| ModelState::new(m, *until));
-            snapshot.models = models.collect();
-        }
-        let mut known = Slots::<KnownStream>::default();
-        for state in &snapshot.streams {
-            let key = Key::new(&state.name, &state.version, &state.segment);
-            known.insert(KnownStream(key));
-        }
-        for (_, stream) in self.streams.iter() {
-            let at = known.find(&stream.key.names()).unwrap_or_else(|| {
-                snapshot.streams.push(StreamState {
-                    model: stream.model as u32,
-                    newest_ms: stream.newest_ms,
-                    seen_ms: stream.seen_ms,
-                    ..StreamState::new(&stream.key)
-                });
-                snapshot.streams.len() - 1
-            });
-            let state = &mut snapshot.streams[at];
-            state.pending = stream.pending.state();
-            state.judges = stream.judges.iter().map(Judge::state).collect();
-        }
-        self.vectors.save_to(&mut snapshot.vectors);
-        snapshot.ledger = self.ledger.state(&self.plan.models);
-        self.add_counts_to(&mut snapshot.counters);
-    }
-
-    /// A monitor that resumes from a snapshot.
-    pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<Monitor, RestoreError> {
-        let mut monitor = Monitor::new(plan);
-        monitor.dropped.clone_from(&fit.dropped);
-        for (model, line_ms) in fit.sealed_until_ms(s) {
-            monitor.sealed_until_ms[model] = line_ms;
-        }
-        monitor.ledger.restore(&monitor.plan.models, &s.ledger);
-        for state in &s.streams {
-            match fit.model_of(&monitor.plan, state) {
-                Some(model) => monitor.restore_stream(model, state)?,
-                None => {
-                    let gone = state.judges.iter().filter_map(|j| j.detector.as_ref());
-                    gone.for_each(|d| stakes::keep(&mut monitor.ledger, d));
-                }
-            }
-        }
-        for state in &s.vectors {
-            let Some(model) = fit.model_of_version(&monitor.plan, state) else {
-                continue;
-            };
-            let restored = monitor.vectors.restore(&monitor.plan, model, state);
-            if restored.is_none() {
-                monitor.dropped.push(state.of_another_shape());
-            }
-        }
-        let streams = monitor.streams.iter();
-        let keys: Vec<_> = streams.map(|(_, s)| (s.model, s.key.clone())).collect();
-        // Roll-ups that the plan wants and the snapshot had not begin now.
-        keys.iter()
-            .for_each(|(model, key)| monitor.make_rollup(*model, key));
-        (0..monitor.plan.models.len()).for_each(|model| monitor.adjust_families(model));
-        Ok(monitor)
-    }
-
-    fn restore_stream(&mut self, model: usize, s: &StreamState) -> Result<(), RestoreError> {
-        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
-        let plan = &self.plan.models[model];
-        let key = Key::new(&s.name, &s.version, &s.segment);
-        let mut stream = Stream::new(model, key);
-        (stream.newest_ms, stream.seen_ms) = (s.newest_ms, s.seen_ms);
-        let views = scalars(plan).count();
-        let pending = s.pending.clone();
-        let restored = stream.pending.restore(pending, views, plan.grid);
-        restored.map_err(corrupt)?;
-        let number = stakes::number_of(&mut self.ledger, plan, model, s);
-        let odds = self.odds[model].as_ref();
-        stream.judges = judges_for(plan, odds, &stream.key, number);
-        if !s.judges.is_empty() {
-            if s.judges.len() != views {
-                return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
-            }
-            for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
-                let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
-                if let Some(other) = other {
-                    stakes::keep(&mut self.ledger, &other);
-                }
-                judge.seen(s.newest_ms);
-            }
-        }
-        self.streams.insert(stream);
-        Ok(())
-    }
-
-    /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.
-    /// It stands at the furthest line of all and judges from the next slides on; until then it shows what
-    /// was judged last.
-    pub fn rebuild(
-        old: &Monitor,
-        parts: &[Contribution<'_>],
-        verdicts: &[VerdictState],
-    ) -> Monitor {
-        let mut monitor = Monitor::new(old.plan.clone());
-        let models = &monitor.plan.models;
-        monitor.ledger.restore(models, &old.ledger.state(models));
-        if let Some(stopwatch) = old.stopwatch {
-            monitor.time_by(stopwatch);
-        }
-        monitor.sealed_until_ms.clone_from(&old.sealed_until_ms);
-        for part in parts {
-            for (ours, theirs) in monitor
-                .sealed_until_ms
-                .iter_mut()
-                .zip(&part.sealed_until_ms)
-            {
-                *ours = (*ours).max(*theirs);
-            }
-        }
-        parts.iter().for_each(|part| monitor.absorb(part));
-        monitor.restore_verdicts(verdicts);
-        monitor
-    }
-
-    /// Adds the windows of a partition, none of whose lines is beyond ours.
-    fn absorb(&mut self, part: &Contribution<'_>) {
-        for a in &part.streams {
-            let Some(slot) = self.find_or_begin(a.of) else {
-                continue;
-            };
-            if let Some(stream) = self.streams.get_mut(slot) {
-                stream.newest_ms = stream.newest_ms.max(a.newest_ms);
-                stream.seen_ms = stream.seen_ms.max(a.seen_ms);
-            }
-            let windows = part.windows.of(a.of).unwrap_or_default();
-            for slot in self.with_rollup(slot) {
-                self.make_judges(slot);
-                let Some(stream) = self.streams.get_mut(slot) else {
-                    continue;
-                };
-                let line_ms = self.sealed_until_ms[stream.model];
-                for (judge, windows) in stream.judges.iter_mut().zip(windows) {
-                    // Sums that do not fit stay out, as above.
-                    let _ = judge.absorb(windows, line_ms);
-                }
-            }
-        }
-        for a in &part.versions {
-            let begins = Activity { begins: true, ..*a };
-            self.vectors.observe(&self.plan, &begins);
-        }
-        for windows in part.windows.versions() {
-            self.vectors
-                .absorb(&self.plan, windows, &self.sealed_until_ms);
-        }
-    }
-
-    /// Verdicts, alerts and detectors of the streams for whose model and version `of` says so.
-    pub fn verdicts(&self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
-        // A roll-up goes with any of its segments.
-        let of = |id: &StreamId| of(&id.model, &id.version);
-        let judges = self.judges().chain(self.vectors.judges());
-        let wanted = judges.filter(|j| of(&j.report().id));
-        let verdicts = wanted.map(|j| VerdictState {
-            stream: j.report().id.clone(),
-            windows: j.verdicts(),
-            detector: j.detector().map(Detector::state),
-            alert: j.alert(),
-            told: None,
-        });
-        verdicts.collect()
-    }
-
-    /// Takes over verdicts, alerts and detectors for the streams that there are; the later ones where two
-    /// are given.
-    fn restore_verdicts(&mut self, all: &[VerdictState]) {
-        let latest = |id: &StreamId| {
-            let mine = all.iter().filter(|v| v.stream == *id);
-            mine.cloned().reduce(VerdictState::later)
-        };
-        for slot in 0..self.streams.len() {
-            let Some(stream) = self.streams.get(slot) else {
-                continue;
-            };
-            let judges = stream.judges.iter();
-            let known: Vec<_> = judges.map(|j| latest(&j.report().id)).collect();
-            let detector = known.iter().flatten().find_map(|m| m.detector.as_ref());
-            if let Some(before) = detector {
-                self.renumber(slot, before);
-            }
-            let Some(stream) = self.streams.get_mut(slot) else {
-                continue;
-            };
-            let options = &self.plan.models[stream.model].judge;
-            for (judge, known) in stream.judges.iter_mut().zip(known) {
-                let Some(known) = known else { continue };
-                // Of another ladder, they say nothing about these windows.
-                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
-                let other = judge.restore_detector(known.detector, options);
-                if let Ok(Some(other)) = other {
-                    stakes::keep(&mut self.ledger, &other);
-                }
-            }
-        }
-        for (judge, options) in self.vectors.judges_with(&self.plan) {
-            if let Some(known) = latest(&judge.report().id) {
-                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
-            }
-        }
-        (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
-    }
-
-    /// Lets the detectors of a stream begin under the number that they had, while it is free.
-    fn renumber(&mut self, slot: usize, before: &DetectorState) {
-        let Some(stream) = self.streams.get_mut(slot) else {
-            return;
-        };
-        let (model, plan) = (stream.model, &self.plan.models[stream.model]);
-        let mut watched = stream.judges.iter().filter_map(Judge::detector);
-        let (Some(odds), Some(options), Some(now)) =
-            (&self.odds[model], &plan.judge.detector, watched.next())
-        else {
-            return;
-        };
-        self.ledger.close(model, now.number());
-        let number = stakes::come_back(&mut self.ledger, options, model, before);
-        let share = stake_of(options, plan, number);
-        for judge in &mut stream.judges {
-            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
-        }
-    }
 }
 
 /// What can be said of versions that scored the same ids, over all shards.
@@ -916,15 +673,6 @@ pub fn comparisons<'s>(
         all.reports(options.alpha).collect::<Vec<_>>()
     };
     compared.flat_map(of).collect()
-}
-
-/// A stream that a snapshot has already.
-struct KnownStream(Key);
-
-impl Named for KnownStream {
-    fn key(&self) -> &Key {
-        &self.0
-    }
 }
 
 fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {

@@ -1,9 +1,7 @@
 //! The shards of a process whose partitions may move: one per partition, and a monitor over all.
 //!
 //! A [`LocalShard`] is one partition of a topic, with the same partition of the topic of outcomes that goes
-//! with it. What it holds depends on the records of the partition alone, to the bit: not on what else the
-//! process reads, nor on who read it before. So it can be carried to another process, and one that is
-//! dropped without notice takes with it exactly what it had contributed.
+//! with it.
 //!
 //! ```text
 //!   partition 0 ─► shard ─┐ deltas
@@ -22,282 +20,14 @@
 //! Counters as they are published are of this process: of each shard what it counted since it came. A shard
 //! brings and takes along predictions and outcomes that are still open; these are counted as moved.
 
-use super::delta::Delta;
-use super::delta_log::{DeltaBatch, DeltaLog, LogPosition};
+use super::local_shard::LocalShard;
 use super::monitor::{Contribution, Monitor, comparisons};
-use super::restore::{Fit, RestoreError, SegmentOf};
-use super::retained::PartitionWindows;
-use super::shard::{Batch, Shard};
-use super::snapshot::{Snapshot, VerdictState};
-use crate::collect::join::{JournalDelta, SpillBackend, SpillError};
-use crate::collect::{
-    Counters, Disposition, Event, Key, Label, Origin, Pair, PairCounts, PartitionState, Reason,
-    SourceCounters,
-};
+use super::shard::Shard;
+use super::snapshot::VerdictState;
+use crate::collect::join::SpillError;
+use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
 use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-/// One partition: its shard, its windows, and its deltas on their way. See the module.
-pub struct LocalShard {
-    /// Number of its topic.
-    pub source: u16,
-    /// Its number in the topic.
-    pub partition: i32,
-    shard: Shard,
-    windows: PartitionWindows,
-    /// Names of the topics as the shard numbers them.
-    topics: Vec<String>,
-    /// Deltas for the monitor of this process.
-    deltas: Vec<Delta>,
-    /// Deltas for a judge in another process.
-    log: Option<DeltaLog>,
-    /// The checkpoint that was taken over, as far as it had deltas.
-    origin: Option<LogPosition>,
-    /// What it had counted when it came.
-    brought: Counters,
-    /// And of rows of pairs.
-    brought_pairs: Vec<PairCounts>,
-    dropped: Vec<String>,
-}
-
-impl Plan {
-    /// The plan of a shard whose windows are retained: roll-ups are the monitor's.
-    fn of_partition(&self) -> Plan {
-        let mut plan = self.clone();
-        for model in &mut plan.models {
-            model.segmenting.rollup = false;
-        }
-        plan
-    }
-}
-
-impl LocalShard {
-    /// A partition that has no state. `spills` is a place for pending predictions that memory has no room
-    /// for, with the number of shards that share the memory.
-    pub fn new(
-        (source, partition): (u16, i32),
-        plan: &Plan,
-        topics: Vec<String>,
-        spills: Option<(Arc<dyn SpillBackend>, usize)>,
-    ) -> LocalShard {
-        let mut shard = Shard::new(plan.of_partition());
-        if let Some((spills, shared_by)) = spills {
-            shard.spill_to(spills, shared_by);
-        }
-        let windows = PartitionWindows::new(plan.of_partition());
-        LocalShard::of((source, partition), shard, windows, topics)
-    }
-
-    /// A partition that resumes from its checkpoint.
-    pub fn restore<'s>(
-        at: (u16, i32),
-        plan: &Plan,
-        snapshot: &Snapshot,
-        segment: SegmentOf<'s, '_>,
-        spills: Option<(Arc<dyn SpillBackend>, usize)>,
-    ) -> Result<LocalShard, RestoreError> {
-        let plan = plan.of_partition();
-        let fit = Fit::new(&plan, snapshot)?;
-        let shard = Shard::restore(plan.clone(), snapshot, &fit, segment, spills)?;
-        let windows = PartitionWindows::restore(plan, snapshot, &fit)?;
-        let dropped = [windows.dropped(), shard.dropped()].concat();
-        let topics = snapshot.topics.clone();
-        Ok(LocalShard {
-            dropped,
-            ..LocalShard::of(at, shard, windows, topics)
-        })
-    }
-
-    fn of(
-        (source, partition): (u16, i32),
-        shard: Shard,
-        windows: PartitionWindows,
-        topics: Vec<String>,
-    ) -> LocalShard {
-        LocalShard {
-            source,
-            partition,
-            brought: shard.counters().clone(),
-            brought_pairs: shard.pair_counts().into_iter().map(|c| c.1).collect(),
-            shard,
-            windows,
-            topics,
-            deltas: Vec::new(),
-            log: None,
-            origin: None,
-            dropped: Vec::new(),
-        }
-    }
-
-    /// Numbers its deltas after those of the checkpoint that was taken over.
-    pub fn after(mut self, origin: Option<LogPosition>) -> LocalShard {
-        self.origin = origin;
-        self
-    }
-
-    /// Takes a decoded record.
-    #[inline]
-    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
-        let end = self.shard.observe(origin, event);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// Takes an outcome that came separately from its prediction.
-    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
-        let end = self.shard.label(origin, label);
-        if self.shard.due() {
-            self.seal();
-        }
-        end
-    }
-
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        self.shard.reject(origin, reason)
-    }
-
-    /// See [`Shard::next_row`].
-    pub fn next_row(&mut self, origin: Origin) {
-        self.shard.next_row(origin);
-    }
-
-    /// The partition of a source has nothing more to read for now.
-    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
-        self.shard.end_of_partition(source, partition);
-        self.seal();
-    }
-
-    /// A partition of a source is to be read; returns the offset to seek to, where one is known.
-    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
-        self.shard.assign(source, partition)
-    }
-
-    /// See [`Shard::rewind`].
-    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
-        self.shard.rewind(source, partition, offset);
-    }
-
-    /// Seals what the watermark has passed.
-    #[cold]
-    fn seal(&mut self) {
-        while let Some(batch) = self.shard.drain() {
-            self.take(batch);
-        }
-    }
-
-    /// The input has ended: seals everything.
-    pub fn finish(&mut self) {
-        for model in 0..self.shard.due_ms().len() {
-            let line_ms = self.shard.last_line_ms(model, i64::MAX);
-            let mut at_ms = i64::MIN;
-            while at_ms < line_ms {
-                let batch = self.shard.seal(model, line_ms);
-                at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
-                self.take(batch);
-            }
-        }
-        self.correct();
-    }
-
-    fn take(&mut self, batch: Batch) {
-        for delta in &batch.deltas {
-            let lost = self.windows.apply(delta);
-            if let Some(source) = delta.source() {
-                self.shard.count_no_cell(source, lost);
-            }
-        }
-        if let Some((model, until_ms)) = batch.sealed {
-            self.windows.advance(model, until_ms);
-        }
-        self.deltas.extend(batch.deltas);
-    }
-
-    fn correct(&mut self) {
-        let deltas = self.shard.take_corrections();
-        self.take(Batch {
-            deltas,
-            sealed: None,
-        });
-    }
-
-    fn tick(&mut self, now_ms: i64) {
-        self.shard.tick(now_ms);
-        let (shard, windows) = (&self.shard, &mut self.windows);
-        let keys: Vec<&Key> = shard.activity().map(|a| a.of).collect();
-        let versions: Vec<_> = shard.vector_activity().map(|a| a.of).collect();
-        windows.retain(
-            |key| keys.contains(&key),
-            |name| versions.iter().any(|v| v.is(name)),
-        );
-    }
-
-    /// What happened in joins since the last call, to be written before the next checkpoint.
-    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
-        self.correct();
-        self.shard.take_journals()
-    }
-
-    /// Moves its deltas into its log, where another process judges.
-    fn log_deltas(&mut self) {
-        if let Some(log) = &mut self.log {
-            log.extend(self.deltas.drain(..));
-        }
-    }
-
-    /// The deltas for its next checkpoint; nothing where this process judges.
-    pub fn delta_batch(&mut self) -> Option<DeltaBatch> {
-        self.log_deltas();
-        let log = self.log.as_ref()?;
-        Some(log.batch(self.shard.pending(), self.shard.due_ms()))
-    }
-
-    /// The deltas before `next` are stored.
-    pub fn deltas_stored(&mut self, next: u64) {
-        if let Some(log) = &mut self.log {
-            log.stored_until(next);
-        }
-    }
-
-    /// What is counted of the partition.
-    pub fn shard(&self) -> &Shard {
-        &self.shard
-    }
-
-    /// All state for a checkpoint.
-    pub fn snapshot(&self) -> Snapshot {
-        let mut snapshot = Snapshot {
-            topics: self.topics.clone(),
-            ..self.shard.snapshot()
-        };
-        self.windows.save_to(&mut snapshot);
-        snapshot
-    }
-
-    /// Parts of its checkpoint that were dropped, each with the reason.
-    pub fn dropped(&self) -> &[String] {
-        &self.dropped
-    }
-
-    fn contribution(&self) -> Contribution<'_> {
-        Contribution {
-            sealed_until_ms: self.shard.sealed_until_ms(),
-            streams: self.shard.activity().collect(),
-            versions: self.shard.vector_activity().collect(),
-            windows: &self.windows,
-        }
-    }
-
-    /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many wait.
-    fn pair_counts(&self) -> impl Iterator<Item = (String, PairCounts, usize)> {
-        let now = self.shard.pair_counts().into_iter();
-        let all = now.zip(&self.brought_pairs);
-        all.map(|((name, now, waiting), brought)| (name, now.since(brought), waiting))
-    }
-}
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What moved with partitions while it was open: records brought here, and taken away.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -374,13 +104,13 @@ impl Shards {
     /// How many shards share the memory that the plan allows pending predictions.
     pub fn share_memory(&mut self, by: usize) {
         for shard in &mut self.shards {
-            shard.shard.share_memory(by);
+            shard.shard_mut().share_memory(by);
         }
     }
 
     /// One step of one shard towards the memory that it has now. See [`Shard::spill_some`].
     pub fn spill_some(&mut self) {
-        self.shards.iter_mut().any(|s| s.shard.spill_some());
+        self.shards.iter_mut().any(|s| s.shard_mut().spill_some());
     }
 
     /// The source with whose partitions those of `source` go.
@@ -412,13 +142,13 @@ impl Shards {
 
     /// Takes a shard in, with verdicts and alerts of its streams where they came along.
     pub fn adopt(&mut self, mut shard: LocalShard, verdicts: Vec<VerdictState>) {
-        for (source, counts) in shard.brought.sources() {
+        for (source, counts) in shard.brought().sources() {
             if let Some(moved) = self.moved.get_mut(usize::from(source)) {
                 moved.brought += counts.open();
             }
         }
         if self.monitor.is_none() {
-            shard.log = Some(DeltaLog::new(shard.origin));
+            shard.keep_log();
         } else {
             self.verdicts.extend(verdicts);
             self.stale = true;
@@ -431,11 +161,11 @@ impl Shards {
         self.get_mut(source, partition)?;
         let shard = self.shards.remove(self.last);
         self.stale = true;
-        for (source, counts) in shard.shard.counters().sources() {
+        for (source, counts) in shard.shard().counters().sources() {
             let index = usize::from(source);
             if let (Some(gone), Some(moved)) = (self.gone.get_mut(index), self.moved.get_mut(index))
             {
-                let mut here = counts.since(&shard.brought.source(source));
+                let mut here = counts.since(&shard.brought().source(source));
                 (here.pending, here.waiting) = (0, 0);
                 gone.add(&here);
                 moved.taken += counts.open();
@@ -453,7 +183,7 @@ impl Shards {
         if self.get_mut(source, partition).is_none() {
             return Vec::new();
         }
-        let shard = &self.shards[self.last].shard;
+        let shard = self.shards[self.last].shard();
         let monitor = self.monitor.as_ref();
         let of = |model: &str, version: &str| shard.serves(model, version);
         monitor.map_or(Vec::new(), |m| m.verdicts(of))
@@ -469,7 +199,7 @@ impl Shards {
             self.rebuild();
         } else {
             for shard in &mut self.shards {
-                for delta in shard.deltas.drain(..) {
+                for delta in shard.take_deltas() {
                     // What does not fit the plan was never counted.
                     let _ = monitor.apply(delta);
                 }
@@ -484,7 +214,7 @@ impl Shards {
     /// Up to where each model can be judged: the least line of the shards that are being read; where all
     /// are read to their ends, the furthest.
     fn lines(&self) -> Vec<i64> {
-        let all = || self.shards.iter().map(|s| &s.shard);
+        let all = || self.shards.iter().map(LocalShard::shard);
         let live = all().filter(|s| !s.is_idle()).map(Shard::sealed_until_ms);
         let live: Vec<Vec<i64>> = live.collect();
         let models = self.plan.models.len();
@@ -507,7 +237,9 @@ impl Shards {
         let mut verdicts = old.verdicts(|_, _| true);
         verdicts.append(&mut self.verdicts);
         // Their deltas are in the windows too.
-        self.shards.iter_mut().for_each(|s| s.deltas.clear());
+        for shard in &mut self.shards {
+            shard.take_deltas();
+        }
         let parts = self.shards.iter().map(LocalShard::contribution);
         let parts: Vec<Contribution<'_>> = parts.collect();
         let monitor = Monitor::rebuild(old, &parts, &verdicts);
@@ -522,10 +254,10 @@ impl Shards {
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         self.settle();
         if let Some(monitor) = &mut self.monitor {
-            let due_ms = self.shards.iter().map(|s| s.shard.due_ms());
+            let due_ms = self.shards.iter().map(|s| s.shard().due_ms());
             monitor.await_until(earliest(due_ms, self.plan.models.len()));
             for shard in &self.shards {
-                monitor.observe(shard.shard.activity(), shard.shard.vector_activity());
+                monitor.observe(shard.shard().activity(), shard.shard().vector_activity());
             }
         }
         self.shards.iter_mut().for_each(|s| s.tick(now_ms));
@@ -542,7 +274,7 @@ impl Shards {
 
     /// Streams of which no shard is left, among these.
     pub fn without_reports(&self, streams: &mut Vec<StreamId>) {
-        let here: std::collections::BTreeSet<&StreamId> = self.reports().map(|r| &r.id).collect();
+        let here: BTreeSet<&StreamId> = self.reports().map(|r| &r.id).collect();
         streams.retain(|id| !here.contains(id));
     }
 
@@ -553,8 +285,8 @@ impl Shards {
             let ours = counters.source_mut(source);
             ours.add(gone);
             for shard in &self.shards {
-                let now = shard.shard.counters().source(source);
-                ours.add(&now.since(&shard.brought.source(source)));
+                let now = shard.shard().counters().source(source);
+                ours.add(&now.since(&shard.brought().source(source)));
             }
         }
         if let Some(monitor) = &self.monitor {
@@ -563,7 +295,7 @@ impl Shards {
         let dropped = self
             .shards
             .iter()
-            .map(|s| s.shard.counters().streams_dropped);
+            .map(|s| s.shard().counters().streams_dropped);
         counters.streams_dropped += dropped.sum::<u64>();
         counters
     }
@@ -575,7 +307,7 @@ impl Shards {
         }
         comparisons(
             &self.plan,
-            self.shards.iter().map(|s| s.shard.comparisons()),
+            self.shards.iter().map(|s| s.shard().comparisons()),
         )
     }
 
@@ -607,7 +339,7 @@ impl Shards {
         monitor.reload(new);
         self.plan = monitor.plan().clone();
         for shard in &mut self.shards {
-            shard.shard.reload(new);
+            shard.shard_mut().reload(new);
         }
     }
 
@@ -616,7 +348,7 @@ impl Shards {
         let each = room.div_ceil(self.shards.len().max(1));
         let (mut pairs, mut passed) = (Vec::new(), 0);
         for shard in &mut self.shards {
-            let (theirs, more) = shard.shard.tap(each);
+            let (theirs, more) = shard.shard_mut().tap(each);
             pairs.extend(theirs);
             passed += more;
         }
@@ -646,32 +378,32 @@ impl Shards {
     /// How far each partition was read.
     pub fn partitions(&self) -> Vec<PartitionState> {
         let shards = self.shards.iter();
-        shards.flat_map(|s| s.shard.partitions()).collect()
+        shards.flat_map(|s| s.shard().partitions()).collect()
     }
 
     /// The next offset of each partition that was read.
     pub fn positions(&self) -> Vec<Origin> {
         let shards = self.shards.iter();
-        shards.flat_map(|s| s.shard.positions()).collect()
+        shards.flat_map(|s| s.shard().positions()).collect()
     }
 
     /// Panes held, those of shards and of the windows over them alike.
     pub fn panes(&self) -> usize {
         let shards = self.shards.iter();
-        let shards = shards.map(|s| s.shard.panes() + s.windows.panes());
-        shards.sum::<usize>() + self.monitor.as_ref().map_or(0, Monitor::panes)
+        shards.map(LocalShard::panes).sum::<usize>()
+            + self.monitor.as_ref().map_or(0, Monitor::panes)
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
         let shards = self.shards.iter();
-        let shards = shards.map(|s| s.shard.bytes() + s.windows.bytes());
-        shards.sum::<usize>() + self.monitor.as_ref().map_or(0, Monitor::bytes)
+        shards.map(LocalShard::bytes).sum::<usize>()
+            + self.monitor.as_ref().map_or(0, Monitor::bytes)
     }
 
     /// Why the store of pending predictions of a shard failed, if one did.
     pub fn fault(&self) -> Option<&SpillError> {
-        self.shards.iter().find_map(|s| s.shard.fault())
+        self.shards.iter().find_map(|s| s.shard().fault())
     }
 }
 

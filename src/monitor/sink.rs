@@ -1,7 +1,7 @@
 //! What counts the records of a partition, wherever its stages are placed.
 
 use super::engine::Engine;
-use super::shards::LocalShard;
+use super::local_shard::LocalShard;
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
 
 /// Takes the records of one partition, in order. Each record ends in exactly one disposition.

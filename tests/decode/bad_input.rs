@@ -64,7 +64,8 @@ fn feed(options: &DecodeOptions, engine: &mut Engine, bad: &[u8], good: &str) ->
 /// The counters of the first source as `/metrics` shows them, those above 0.
 fn shown(engine: &Engine) -> Vec<String> {
     let published = Published::default();
-    let (_, counters) = engine.counters().sources().next().expect("a source");
+    let all = engine.counters();
+    let (_, counters) = all.sources().next().expect("a source");
     published.update(|facts| {
         facts.sources = vec![SourceFacts {
             name: "topic".to_owned(),

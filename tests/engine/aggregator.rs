@@ -1,19 +1,16 @@
-//! Workers that count partitions which move between them, and a panel that judges their parcels, without a broker: every
-//! verdict and every change of an alert is that of one engine that has read all partitions, to the bit, though
-//! the panel is restored from snapshots in between. Where parcels are missed, slides are skipped and counted, and
-//! what is judged at the end is exact all the same.
+//! Workers that count partitions which move between them, and an aggregator that judges their checkpoints, without
+//! a broker: every verdict and every change of an alert is that of one engine that has read all partitions, to the
+//! bit, though the aggregator is restored from snapshots in between. Where checkpoints are missed, slides are
+//! skipped and counted, and what is judged at the end is exact all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan};
-use trueline::app::berth::Berth;
-use trueline::app::lanes::{Lane, Lanes};
-use trueline::app::panel::Panel;
+use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
 use trueline::judge::Change;
-use trueline::monitor::{Engine, Plan};
+use trueline::monitor::delta_log::LogPosition;
+use trueline::monitor::{Aggregator, Engine, LocalShard, Plan, Shards, Snapshot};
 use trueline::stats::rng::Rng;
 use trueline::store::checkpoint::PartitionCheckpoint;
-use trueline::store::laid::Mark;
 use trueline::store::reader::FoundCheckpoint;
 
 const WORKERS: usize = 3;
@@ -47,12 +44,12 @@ struct Fleet<'l> {
     logs: &'l [Vec<Record>],
     rng: Rng,
     plan: Plan,
-    workers: Vec<Lanes>,
+    workers: Vec<Shards>,
     owner: Vec<usize>,
     epochs: BTreeMap<i32, i64>,
     claims: i64,
     topic: Topic,
-    panel: Panel,
+    aggregator: Aggregator,
     said: Said,
     /// The share of parcels that the panel does not see.
     missed: f64,
@@ -60,7 +57,7 @@ struct Fleet<'l> {
 
 impl<'l> Fleet<'l> {
     fn new(logs: &'l [Vec<Record>], seed: u64, missed: f64, plan: Plan) -> Fleet<'l> {
-        let worker = || Lanes::new(plan.clone(), vec![0]).counting();
+        let worker = || Shards::of_worker(plan.clone(), vec![0]);
         let mut fleet = Fleet {
             logs,
             rng: Rng::new(seed),
@@ -69,63 +66,57 @@ impl<'l> Fleet<'l> {
             epochs: BTreeMap::new(),
             claims: 0,
             topic: Topic::new(),
-            panel: Panel::new(plan.clone(), vec!["t".to_owned()]),
+            aggregator: Aggregator::new(plan.clone(), vec!["t".to_owned()]),
             said: Said::new(),
             plan,
             missed,
         };
         for p in 0..PARTITIONS {
-            fleet.panel.pass((0, p), false);
+            fleet.aggregator.set_passed((0, p), false);
             fleet.adopt(p);
         }
         fleet
     }
 
-    fn lane(&mut self, p: i32) -> &mut Lane {
+    fn shard(&mut self, p: i32) -> &mut LocalShard {
         let worker = &mut self.workers[self.owner[p as usize]];
-        worker.lane_mut(0, p).expect("its own")
+        worker.get_mut(0, p).expect("its own")
     }
 
     /// The owner takes the partition over from the topic.
     fn adopt(&mut self, p: i32) {
         self.claims += 1;
         let worker = &mut self.workers[self.owner[p as usize]];
-        let plan = worker.plan_of_lane();
-        let (mut engine, origin) = match self.topic.get(&p) {
-            None => (Engine::new(plan), None),
-            Some((parcel, epoch)) => {
-                let upto = parcel.laid.as_ref().expect("laid out").upto();
-                let snapshot = parcel.snapshot.clone();
-                let engine = Engine::restore(plan, snapshot).expect("sound");
-                (
-                    engine,
-                    Some(Mark {
-                        epoch: *epoch,
-                        upto,
-                    }),
-                )
+        let (at, plan) = ((0, p), worker.plan());
+        let mut shard = match self.topic.get(&p) {
+            None => LocalShard::new(at, plan, vec!["t".to_owned()], None),
+            Some((checkpoint, epoch)) => {
+                let origin = LogPosition {
+                    epoch: *epoch,
+                    next: checkpoint.deltas.as_ref().expect("deltas").next(),
+                };
+                restored(at, plan, &checkpoint.snapshot, &[]).after(Some(origin))
             }
         };
-        engine.assign(0, p);
-        let lane = Lane::new((0, p), engine, vec!["t".to_owned()], Berth::after(origin));
-        worker.adopt(lane, Vec::new());
+        shard.assign(0, p);
+        worker.adopt(shard, Vec::new());
         self.epochs.insert(p, self.claims);
     }
 
     fn position(&mut self, p: i32) -> usize {
-        let next = self.lane(p).engine.positions().first().map(|o| o.offset);
+        let next = self.shard(p).shard().positions().first().map(|o| o.offset);
         next.unwrap_or(0) as usize
     }
 
     /// Writes a parcel, which the panel may see.
     fn write(&mut self, p: i32) {
         let epoch = self.epochs[&p];
-        let lane = self.lane(p);
-        let laid = lane.laid();
-        lane.is_safe(laid.as_ref().expect("it counts").upto());
+        let shard = self.shard(p);
+        let deltas = shard.delta_batch();
+        shard.deltas_stored(deltas.as_ref().expect("it counts").next());
         let parcel = PartitionCheckpoint {
-            snapshot: lane.engine.snapshot(),
-            laid,
+            snapshot: shard.snapshot(),
+            deltas,
             ..PartitionCheckpoint::default()
         };
         // As it comes out of the topic.
@@ -144,23 +135,26 @@ impl<'l> Fleet<'l> {
             epoch,
             ..FoundCheckpoint::default()
         };
-        self.panel.take((0, p), found).expect("usable");
+        let (epoch, checkpoint) = (found.epoch, found.checkpoint);
+        self.aggregator
+            .take((0, p), epoch, checkpoint.snapshot, checkpoint.deltas)
+            .expect("usable");
     }
 
     fn read(&mut self, p: i32, to: usize) {
         let (from, logs) = (self.position(p), self.logs);
-        let lane = self.lane(p);
+        let shard = self.shard(p);
         let records = logs[p as usize].iter().enumerate();
         for (offset, r) in records.take(to).skip(from) {
-            feed(&mut lane.engine, p, offset, r);
+            feed(shard, p, offset, r);
         }
         let owner = self.owner[p as usize];
         self.workers[owner].settle();
     }
 
     fn judge(&mut self) {
-        self.panel.settle();
-        let changes = self.panel.tick(NOW_MS);
+        self.aggregator.settle();
+        let changes = self.aggregator.tick(NOW_MS);
         say(&mut self.said, changes);
     }
 
@@ -180,18 +174,18 @@ impl<'l> Fleet<'l> {
             self.adopt(p);
         }
         if dies {
-            self.workers[worker] = Lanes::new(self.plan.clone(), vec![0]).counting();
+            self.workers[worker] = Shards::of_worker(self.plan.clone(), vec![0]);
         }
     }
 
     /// The panel dies, goes on from its snapshot, and reads the newest parcels again.
     fn restart(&mut self) {
-        let bytes = postcard::to_stdvec(&self.panel.snapshot()).expect("encoded");
-        let snapshot = postcard::from_bytes(&bytes).expect("decoded");
+        let bytes = postcard::to_stdvec(&self.aggregator.snapshot()).expect("encoded");
+        let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("decoded");
         let (plan, topics) = (self.plan.clone(), vec!["t".to_owned()]);
-        self.panel = Panel::restore(plan, topics, snapshot).expect("sound");
+        self.aggregator = Aggregator::restore(plan, topics, snapshot).expect("sound");
         for p in 0..PARTITIONS {
-            self.panel.pass((0, p), false);
+            self.aggregator.set_passed((0, p), false);
         }
         let all: Vec<i32> = self.topic.keys().copied().collect();
         all.into_iter().for_each(|p| self.show(p));
@@ -252,8 +246,8 @@ fn verdicts_over_checkpoints_are_those_of_one_engine_that_read_everything() {
         assert!(expected.values().map(Vec::len).sum::<usize>() > 100);
         let mut fleet = Fleet::new(&logs, seed, 0.0, plan());
         fleet.play();
-        assert_eq!(fleet.panel.skipped(), 0);
-        let (ours, theirs) = (judged(fleet.panel.union()), judged(&whole));
+        assert_eq!(fleet.aggregator.skipped(), 0);
+        let (ours, theirs) = (judged(fleet.aggregator.monitor()), judged(whole.monitor()));
         assert_eq!(ours.len(), theirs.len());
         for (stream, said) in &theirs {
             assert!(
@@ -284,8 +278,8 @@ fn missed_checkpoints_skip_counted_slides_and_the_last_windows_are_exact() {
         let (whole, _) = whole(&logs, plan.clone());
         let mut fleet = Fleet::new(&logs, seed, 0.9, plan);
         fleet.play();
-        skipped += fleet.panel.skipped();
-        let (ours, theirs) = (judged(fleet.panel.union()), judged(&whole));
+        skipped += fleet.aggregator.skipped();
+        let (ours, theirs) = (judged(fleet.aggregator.monitor()), judged(whole.monitor()));
         for (stream, said) in &theirs {
             assert!(&ours[stream] == said, "{stream}, seed {seed}");
         }

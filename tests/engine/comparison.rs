@@ -7,12 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::support::outside::Server;
-use trueline::app::berth::Berth;
-use trueline::app::lanes::{Lane, Lanes};
+use crate::support::partitions;
 use trueline::collect::join::{JoinPlan, JournalMark, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{Caps, CompareOptions, ComparisonReport, JudgeOptions};
-use trueline::monitor::{Engine, ModelPlan, Plan, Snapshot};
+use trueline::monitor::{Engine, LocalShard, ModelPlan, Plan, RecordSink, Shards, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
@@ -309,7 +308,7 @@ fn observe(engine: &mut Engine, offset: i64, r: &Record) {
     observe_in(engine, (0, offset), r);
 }
 
-fn observe_in(engine: &mut Engine, (partition, offset): (i32, i64), r: &Record) {
+fn observe_in(engine: &mut impl RecordSink, (partition, offset): (i32, i64), r: &Record) {
     let event = Event {
         weight: None,
         model: "m",
@@ -853,17 +852,14 @@ fn partition(id: u32, partitions: i32) -> i32 {
 }
 
 /// Takes a partition over from its last snapshot.
-fn adopt(lanes: &mut Lanes, written: &BTreeMap<i32, Snapshot>, p: i32) {
-    let plan = lanes.plan_of_lane();
-    let mut engine = match written.get(&p) {
-        None => Engine::new(plan),
-        Some(snapshot) => Engine::restore(plan, snapshot.clone()).expect("a sound snapshot"),
+fn adopt(shards: &mut Shards, written: &BTreeMap<i32, Snapshot>, p: i32) {
+    let (at, plan) = ((0, p), shards.plan());
+    let mut shard = match written.get(&p) {
+        None => LocalShard::new(at, plan, Vec::new(), None),
+        Some(snapshot) => partitions::restored(at, plan, snapshot, &[]),
     };
-    engine.assign(0, p);
-    lanes.adopt(
-        Lane::new((0, p), engine, Vec::new(), Berth::default()),
-        Vec::new(),
-    );
+    shard.assign(0, p);
+    shards.adopt(shard, Vec::new());
 }
 
 /// Plays the records, which lie in partitions by id, over two processes among which these move; answers what is said of all
@@ -880,7 +876,7 @@ fn played(
     }
     let mut written = BTreeMap::new();
     let plan = plan(Some("1"), 1_000_000, Vec::new());
-    let mut all = [0, 1].map(|_| Lanes::new(plan.clone(), vec![0]));
+    let mut all = [0, 1].map(|_| Shards::new(plan.clone(), vec![0]));
     let mut owner = vec![0; logs.len()];
     (0..partitions).for_each(|p| adopt(&mut all[0], &written, p));
     let mut now_ms = BEGIN_MS;
@@ -888,42 +884,42 @@ fn played(
     while now_ms < end_ms + 10_000 {
         now_ms += 2_000;
         for p in 0..partitions {
-            let lanes: &mut Lanes = &mut all[owner[p as usize]];
-            let lane = lanes.lane_mut(0, p).expect("ours");
-            let from = lane.engine.positions().first().map_or(0, |o| o.offset);
+            let shards: &mut Shards = &mut all[owner[p as usize]];
+            let lane = shards.get_mut(0, p).expect("ours");
+            let from = lane.shard().positions().first().map_or(0, |o| o.offset);
             let log = logs[p as usize].iter().zip(0..).skip(from as usize);
             for (r, offset) in log.take_while(|(r, _)| r.time_ms <= now_ms) {
-                observe_in(&mut lane.engine, (p, offset), r);
+                observe_in(lane, (p, offset), r);
             }
-            lanes.settle();
+            shards.settle();
             if rng.uniform() < 0.2 {
-                let lane = lanes.lane_mut(0, p).expect("ours");
-                written.insert(p, lane.engine.snapshot());
+                let lane = shards.get_mut(0, p).expect("ours");
+                written.insert(p, lane.snapshot());
             }
             if rng.uniform() < moves {
                 if rng.uniform() < 0.5 {
-                    let lane = lanes.lane_mut(0, p).expect("ours");
-                    written.insert(p, lane.engine.snapshot());
+                    let lane = shards.get_mut(0, p).expect("ours");
+                    written.insert(p, lane.snapshot());
                 }
-                lanes.release(0, p).expect("ours");
+                shards.release(0, p).expect("ours");
                 owner[p as usize] = 1 - owner[p as usize];
                 adopt(&mut all[owner[p as usize]], &written, p);
             }
         }
     }
     for p in 0..partitions {
-        let lanes = &mut all[owner[p as usize]];
-        let lane = lanes.lane_mut(0, p).expect("ours");
-        lane.engine.finish();
-        written.insert(p, lane.engine.snapshot());
+        let shards = &mut all[owner[p as usize]];
+        let lane = shards.get_mut(0, p).expect("ours");
+        lane.finish();
+        written.insert(p, lane.snapshot());
         if owner[p as usize] != 0 {
-            lanes.release(0, p).expect("ours");
+            shards.release(0, p).expect("ours");
             adopt(&mut all[0], &written, p);
         }
     }
     let one = |r: ComparisonReport| ((r.id.champion, r.id.challenger), r.compared);
     let said = all[0].comparisons().into_iter().map(one).collect();
-    let counts = all.iter().flat_map(Lanes::pair_counts);
+    let counts = all.iter().flat_map(Shards::pair_counts);
     (said, counts.map(|(_, c, _)| c.taken).sum())
 }
 

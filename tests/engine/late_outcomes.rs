@@ -207,7 +207,8 @@ fn same(left: &[(String, Sums)], right: &[(String, Sums)], what: &str) {
 }
 
 fn counts(feed: &Feed) -> Vec<(u16, trueline::collect::SourceCounters)> {
-    let sources = feed.engine.counters().sources();
+    let counters = feed.engine.counters();
+    let sources = counters.sources();
     sources.map(|(source, c)| (source, c.clone())).collect()
 }
 

@@ -1,48 +1,47 @@
-//! Lanes that move between processes at random, in order and by crashes, without a broker: the process that
+//! Shards that move between processes at random, in order and by crashes, without a broker: the process that
 //! has all of them in the end judges as one engine that has read all partitions, to the bit.
 
 use std::collections::BTreeMap;
 
-use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan};
-use trueline::app::berth::Berth;
-use trueline::app::lanes::{Lane, Lanes};
-use trueline::monitor::{Engine, Remembered, Snapshot};
+use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
+use trueline::monitor::{Engine, LocalShard, Shards, Snapshot, VerdictState};
 use trueline::stats::rng::Rng;
 
 const PROCESSES: usize = 3;
 
 /// What was last written of each partition.
-type Topic = BTreeMap<i32, (Snapshot, Vec<Remembered>)>;
+type Topic = BTreeMap<i32, (Snapshot, Vec<VerdictState>)>;
 
 /// Takes a partition over from what was written of it.
-fn adopt(lanes: &mut Lanes, topic: &Topic, partition: i32) {
-    let plan = lanes.plan_of_lane();
-    let (mut engine, memories) = match topic.get(&partition) {
-        None => (Engine::new(plan), Vec::new()),
-        Some((snapshot, memories)) => (
-            Engine::restore(plan, snapshot.clone()).expect("sound"),
-            memories.clone(),
+fn adopt(shards: &mut Shards, topic: &Topic, partition: i32) {
+    let at = (0, partition);
+    let (mut shard, verdicts) = match topic.get(&partition) {
+        None => (
+            LocalShard::new(at, shards.plan(), Vec::new(), None),
+            Vec::new(),
         ),
+        Some((snapshot, verdicts)) => {
+            (restored(at, shards.plan(), snapshot, &[]), verdicts.clone())
+        }
     };
-    engine.assign(0, partition);
-    let lane = Lane::new((0, partition), engine, Vec::new(), Berth::default());
-    lanes.adopt(lane, memories);
+    shard.assign(0, partition);
+    shards.adopt(shard, verdicts);
 }
 
-fn write(lanes: &mut Lanes, topic: &mut Topic, partition: i32) {
-    let memories = lanes.remembered(0, partition);
-    let lane = lanes.lane_mut(0, partition).expect("ours");
-    topic.insert(partition, (lane.engine.snapshot(), memories));
+fn write(shards: &mut Shards, topic: &mut Topic, partition: i32) {
+    let verdicts = shards.verdicts(0, partition);
+    let shard = shards.get_mut(0, partition).expect("ours");
+    topic.insert(partition, (shard.snapshot(), verdicts));
 }
 
-fn position(lanes: &mut Lanes, partition: i32) -> usize {
-    let lane = lanes.lane_mut(0, partition).expect("ours");
-    let next = lane.engine.positions().first().map(|o| o.offset);
+fn position(shards: &mut Shards, partition: i32) -> usize {
+    let shard = shards.get_mut(0, partition).expect("ours");
+    let next = shard.shard().positions().first().map(|o| o.offset);
     next.unwrap_or(0) as usize
 }
 
-fn assert_conserved(lanes: &Lanes) {
-    let (counts, moved) = (lanes.counters().source(0), lanes.moved(0));
+fn assert_conserved(shards: &Shards) {
+    let (counts, moved) = (shards.counters().source(0), shards.moved(0));
     assert_eq!(
         counts.records + moved.brought,
         counts.disposed() + moved.taken
@@ -53,31 +52,31 @@ fn assert_conserved(lanes: &Lanes) {
 fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String> {
     let mut rng = Rng::new(seed);
     let mut topic = Topic::new();
-    let new = || Lanes::new(plan(), vec![0]);
-    let mut all: Vec<Lanes> = (0..PROCESSES).map(|_| new()).collect();
+    let new = || Shards::new(plan(), vec![0]);
+    let mut all: Vec<Shards> = (0..PROCESSES).map(|_| new()).collect();
     let mut owner: Vec<usize> = (0..PARTITIONS as usize)
         .map(|p| if moves > 0.0 { p % PROCESSES } else { 0 })
         .collect();
     for (p, &process) in owner.iter().enumerate() {
         adopt(&mut all[process], &topic, p as i32);
     }
-    let done = |all: &mut Vec<Lanes>, owner: &[usize]| {
+    let done = |all: &mut Vec<Shards>, owner: &[usize]| {
         let read = |p: usize| position(&mut all[owner[p]], p as i32) + 1;
         (0..owner.len()).map(read).all(|n| n >= logs[0].len())
     };
     while !done(&mut all, &owner) {
         for p in 0..owner.len() {
-            let lanes = &mut all[owner[p]];
-            let from = position(lanes, p as i32);
+            let shards = &mut all[owner[p]];
+            let from = position(shards, p as i32);
             // The clock is left for the end.
             let to = (from + (rng.uniform() * 60.0) as usize).min(logs[p].len() - 1);
-            let lane = lanes.lane_mut(0, p as i32).expect("ours");
+            let shard = shards.get_mut(0, p as i32).expect("ours");
             for (offset, r) in logs[p].iter().enumerate().take(to).skip(from) {
-                feed(&mut lane.engine, p as i32, offset, r);
+                feed(shard, p as i32, offset, r);
             }
-            lanes.settle();
+            shards.settle();
             if rng.uniform() < 0.1 {
-                write(lanes, &mut topic, p as i32);
+                write(shards, &mut topic, p as i32);
             }
         }
         all.iter().for_each(assert_conserved);
@@ -113,12 +112,12 @@ fn play(logs: &[Vec<Record>], seed: u64, moves: f64) -> BTreeMap<String, String>
     for (p, log) in (0..).zip(logs) {
         let offset = position(&mut all[0], p);
         assert_eq!(offset + 1, log.len());
-        let lane = all[0].lane_mut(0, p).expect("ours");
-        feed(&mut lane.engine, p, offset, &log[offset]);
+        let shard = all[0].get_mut(0, p).expect("ours");
+        feed(shard, p, offset, &log[offset]);
         all[0].settle();
     }
     all.iter().for_each(assert_conserved);
-    judged(all[0].union())
+    judged(all[0].monitor().expect("it judges"))
 }
 
 #[test]
@@ -134,7 +133,7 @@ fn the_process_that_has_all_partitions_in_the_end_judges_as_one_engine_would() {
                 feed(&mut whole, p, offset, &log[offset]);
             }
         }
-        let expected = judged(&whole);
+        let expected = judged(whole.monitor());
         assert_eq!(
             expected.len(),
             4 * 2 * 3 + 3 * 2 + 3 * 2,

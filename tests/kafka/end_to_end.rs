@@ -238,7 +238,7 @@ fn last_state(service: &Service) -> (BTreeMap<i32, i64>, BTreeMap<String, Stream
     let subjects = snapshot.streams.into_iter().map(|mut subject| {
         subject.seen_ms = None;
         // Which model came first is the brokers' affair.
-        subject.slot = 0;
+        subject.slot = None;
         (subject.name.clone(), subject)
     });
     (

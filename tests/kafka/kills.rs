@@ -39,7 +39,7 @@ fn known(service: &Service) -> Known {
     let positions = snapshot.partitions.positions();
     let subjects = snapshot.streams.into_iter().map(|mut subject| {
         subject.seen_ms = None;
-        subject.slot = 0;
+        subject.slot = None;
         (subject.name.clone(), subject)
     });
     let counters = snapshot.counters.sources();

@@ -72,7 +72,7 @@ fn known(snapshot: &Snapshot) -> Known {
     });
     let subjects = snapshot.streams.iter().cloned().map(|mut subject| {
         subject.seen_ms = None;
-        subject.slot = 0;
+        subject.slot = None;
         subject.model = 0;
         (subject.name.clone(), subject)
     });

@@ -194,7 +194,7 @@ fn a_stream_of_sampled_negatives_is_judged_on_its_own_scale_joined_or_not() {
 #[test]
 fn sums_under_other_rates_are_not_gone_on_with_and_a_reload_does_not_change_them() {
     let mut engine = fed(rates(0.1, 1.0), false);
-    engine.live(&plan(rates(0.5, 1.0), false));
+    engine.reload(&plan(rates(0.5, 1.0), false));
     let snapshot = engine.snapshot();
     assert_eq!(verdict(&mut engine), Verdict::Calibrated);
     let same = Engine::restore(plan(rates(0.1, 1.0), false), snapshot.clone());

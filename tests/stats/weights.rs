@@ -577,7 +577,8 @@ fn a_weight_that_is_none_is_rejected_by_name_and_counted() {
     ] {
         assert_eq!(weigh(offset, w), end, "{w}");
     }
-    let (_, c) = engine.counters().sources().next().unwrap();
+    let counters = engine.counters();
+    let (_, c) = counters.sources().next().unwrap();
     assert_eq!((c.records, c.observed), (10, 1));
     assert_eq!(c.records, c.disposed());
     // An event without weight, of a model that needs one, from whom has no decoder.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use trueline::collect::{Event, Origin, Segmenting};
 use trueline::judge::JudgeOptions;
+use trueline::monitor::engine::segments_of;
 use trueline::monitor::snapshot::VectorViewState;
-use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::monitor::{LocalShard, ModelPlan, Monitor, Plan, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::kernel::window::KernelOptions;
 use trueline::stats::rng::Rng;
@@ -87,8 +88,8 @@ pub fn logs(seed: u64, n: usize) -> Vec<Vec<Record>> {
     (0..PARTITIONS).map(&mut log).collect()
 }
 
-/// Shows a record to an engine.
-pub fn feed(engine: &mut Engine, partition: i32, offset: usize, r: &Record) {
+/// Shows a record to what counts its partition.
+pub fn feed(sink: &mut impl RecordSink, partition: i32, offset: usize, r: &Record) {
     let origin = Origin {
         source: 0,
         partition,
@@ -105,26 +106,44 @@ pub fn feed(engine: &mut Engine, partition: i32, offset: usize, r: &Record) {
         outcome: Some(Outcome::Class(2 * u32::from(r.outcome))),
         weight: None,
     };
-    engine.observe(origin, &event);
+    sink.observe(origin, &event);
+}
+
+/// The shard of a partition, from its checkpoint with the journal segments that it marks.
+pub fn restored(
+    at: (u16, i32),
+    plan: &Plan,
+    snapshot: &Snapshot,
+    segments: &[Vec<Vec<u8>>],
+) -> LocalShard {
+    let segment = segments_of(&snapshot.joins, segments).expect("all segments");
+    LocalShard::restore(at, plan, snapshot, &segment, None).expect("a sound checkpoint")
+}
+
+/// The state of a monitor alone.
+pub fn saved(monitor: &Monitor) -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    monitor.save_to(&mut snapshot);
+    snapshot
 }
 
 /// Number, verdict and sums of every window of every stream.
-pub fn judged(engine: &Engine) -> BTreeMap<String, String> {
-    let total = engine.totals().map(|(id, report, sums)| {
+pub fn judged(monitor: &Monitor) -> BTreeMap<String, String> {
+    let total = monitor.totals().map(|(id, report, sums)| {
         let said = format!(
             "{} {} {} {:?} {sums:?}",
             report.end_ms, report.n, report.verdict, report.numbers
         );
         (format!("{id} {}", report.window), said)
     });
-    let vectors = engine.reports().filter(|r| r.id.view.is_vector());
+    let vectors = monitor.reports().filter(|r| r.id.view.is_vector());
     let vectors = vectors.flat_map(|r| {
         r.windows.iter().map(move |w| {
             let said = format!("{} {} {} {:?}", w.end_ms, w.n, w.verdict, w.numbers);
             (format!("{} {}", r.id, w.window), said)
         })
     });
-    let panes = engine.snapshot().vectors.into_iter().flat_map(|v| {
+    let panes = saved(monitor).vectors.into_iter().flat_map(|v| {
         let panes = |v: VectorViewState| {
             let rings = v.judge.rings.into_iter().enumerate();
             let panes = move |(i, r): (usize, RingState)| {

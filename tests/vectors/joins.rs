@@ -1,17 +1,17 @@
 //! Vector views of predictions whose outcomes come apart: in any order of arrival, with repeats, spills and restarts, the
 //! sums of the stream that was not joined, to the bit; late outcomes revise them exactly; what is missing is told.
 
+
+use crate::support::partitions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use trueline::app::berth::Berth;
-use trueline::app::lanes::{Lane, Lanes};
 use trueline::collect::join::{
     JoinPlan, Joiner, Key, Missing, NewPrediction, Repeated, SpillBackend, SpillEntries,
     SpillError, SpillTable,
 };
 use trueline::collect::{Disposition, Event, Label, Origin};
 use trueline::judge::{Caps, JudgeOptions, ModelPlan, Plan, Undecided, Verdict, WindowReport};
-use trueline::monitor::{Engine, Remembered, Snapshot};
+use trueline::monitor::{Engine, LocalShard, Monitor, RecordSink, Shards, Snapshot, VerdictState};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::kernel::window::{KernelOptions, WindowEvaluation};
@@ -244,7 +244,7 @@ impl Feed {
     }
 }
 
-fn feed(engine: &mut Engine, origin: Origin, record: &Record) -> Disposition {
+fn feed(engine: &mut impl RecordSink, origin: Origin, record: &Record) -> Disposition {
     match record {
         Record::Prediction(row) => observe(engine, origin, row, None),
         Record::Outcome { id, time_ms, class } => {
@@ -260,7 +260,7 @@ fn feed(engine: &mut Engine, origin: Origin, record: &Record) -> Disposition {
     }
 }
 
-fn observe(engine: &mut Engine, origin: Origin, row: &Row, y: Option<u32>) -> Disposition {
+fn observe(engine: &mut impl RecordSink, origin: Origin, row: &Row, y: Option<u32>) -> Disposition {
     let event = Event {
         model: "animals",
         version: "7",
@@ -292,9 +292,9 @@ fn whole(rows: &[Row]) -> Engine {
 }
 
 /// All panes of all vector windows, but for predictions without outcome.
-fn panes(engine: &Engine) -> Vec<(String, Vec<RingState>)> {
+fn panes(monitor: &Monitor) -> Vec<(String, Vec<RingState>)> {
     let mut all = Vec::new();
-    for version in engine.snapshot().vectors {
+    for version in partitions::saved(monitor).vectors {
         for view in version.views {
             let mut rings = view.judge.rings;
             for pane in rings.iter_mut().flat_map(|r| &mut r.panes) {
@@ -341,8 +341,8 @@ fn unblocked(w: &WindowReport) -> Option<WindowEvaluation> {
     Some(e)
 }
 
-fn windows(engine: &Engine, view: View) -> Vec<WindowReport> {
-    let mut all = engine.reports().filter(|r| r.id.view == view);
+fn windows(monitor: &Monitor, view: View) -> Vec<WindowReport> {
+    let mut all = monitor.reports().filter(|r| r.id.view == view);
     let report = all.next().unwrap();
     assert!(all.next().is_none());
     assert_eq!(report.id.segment, "*");
@@ -392,9 +392,12 @@ fn joined_vectors_have_the_bits_of_the_stream_that_was_never_joined() {
         }
         assert_eq!(feed.spilled > 0, spills);
         feed.engine.finish();
-        assert!(panes(&feed.engine) == panes(&expected), "seed {seed}");
+        assert!(
+            panes(feed.engine.monitor()) == panes(expected.monitor()),
+            "seed {seed}"
+        );
         for view in VECTORS {
-            assert!(windows(&feed.engine, view) == windows(&expected, view));
+            assert!(windows(feed.engine.monitor(), view) == windows(expected.monitor(), view));
         }
         assert!(feed.engine.counters().total().conflict > 50);
     }
@@ -485,10 +488,10 @@ fn late_outcomes_revise_every_pane_that_holds_their_prediction_exactly() {
         feed.engine.finish();
         // All is there, but windows of the narrow ladder were trimmed as they slid; the wide one holds all.
         assert!(
-            wide(panes(&feed.engine)) == wide(panes(&expected)),
+            wide(panes(feed.engine.monitor())) == wide(panes(expected.monitor())),
             "{missing:?}"
         );
-        let kernel = windows(&feed.engine, View::Kernel)[1]
+        let kernel = windows(feed.engine.monitor(), View::Kernel)[1]
             .kernel()
             .cloned()
             .unwrap();
@@ -535,7 +538,7 @@ fn predictions_without_outcome_are_covered_or_leave_their_windows_without_a_verd
         feed.engine.finish();
         feed.restart(None);
         for view in VECTORS {
-            let w = windows(&feed.engine, view)[0].clone();
+            let w = windows(feed.engine.monitor(), view)[0].clone();
             let coverage = w.coverage.clone().unwrap();
             assert_eq!((coverage.predictions, coverage.labelled), (inside, came));
             match wanted {
@@ -559,7 +562,7 @@ fn a_vector_view_is_immature_until_its_first_cohort_is() {
     }
     feed.engine.tick(START_MS);
     for view in VECTORS {
-        let w = windows(&feed.engine, view)[0].clone();
+        let w = windows(feed.engine.monitor(), view)[0].clone();
         assert_eq!(w.verdict, Verdict::Undecided(Undecided::Immature));
     }
     // A week of silence by the clock does not let go what is waited for.
@@ -585,7 +588,7 @@ fn cells_that_are_capped_are_counted_and_leave_joined_windows_without_a_verdict_
     let all = feed.engine.counters().total();
     assert!(all.no_cell > 0 && all.revised > 100);
     for view in VECTORS {
-        let w = windows(&feed.engine, view)[1].clone();
+        let w = windows(feed.engine.monitor(), view)[1].clone();
         let capped = w.verdict == Verdict::Undecided(Undecided::Capacity);
         // A sample has no cells.
         assert_eq!(capped, view != View::Kernel, "{view}");
@@ -634,8 +637,8 @@ fn views_that_come_and_go_while_predictions_wait_leave_the_others_as_they_are() 
     // Each lasts a minute and a maturity.
     assert!(lost > 0 && all.expired == lost && all.pending == 0);
     // What waited when a view was asked for did not have what it needs.
-    let n = windows(&feed.engine, View::TopK(2))[1].n;
-    assert_eq!(windows(&feed.engine, View::Kernel)[1].n, n);
+    let n = windows(feed.engine.monitor(), View::TopK(2))[1].n;
+    assert_eq!(windows(feed.engine.monitor(), View::Kernel)[1].n, n);
     let scalar = feed
         .engine
         .reports()
@@ -703,13 +706,13 @@ const PARTITIONS: i32 = 3;
 /// What is in the topic of states of one partition.
 #[derive(Default)]
 struct Parcel {
-    written: Option<(Snapshot, Vec<Remembered>)>,
+    written: Option<(Snapshot, Vec<VerdictState>)>,
     disk: BTreeMap<u64, Vec<u8>>,
 }
 
 /// Processes among which partitions move with what waits in them.
 struct Group {
-    all: Vec<Lanes>,
+    all: Vec<Shards>,
     owner: Vec<usize>,
     parcels: Vec<Parcel>,
     /// For each partition predictions and outcomes, by time of arrival.
@@ -717,30 +720,30 @@ struct Group {
 }
 
 impl Group {
-    fn lanes(&mut self, p: usize) -> &mut Lanes {
+    fn shards(&mut self, p: usize) -> &mut Shards {
         &mut self.all[self.owner[p]]
     }
 
     fn write(&mut self, p: usize) {
         let (owner, parcel) = (self.owner[p], &mut self.parcels[p]);
-        let memories = self.all[owner].remembered(0, p as i32);
-        let lane = self.all[owner].lane_mut(0, p as i32).unwrap();
-        for d in lane.engine.take_journals() {
+        let verdicts = self.all[owner].verdicts(0, p as i32);
+        let shard = self.all[owner].get_mut(0, p as i32).unwrap();
+        for d in shard.take_journals() {
             let segment = parcel.disk.entry(d.segment).or_default();
             // What a process wrote that died before its parcel is cut off.
             segment.truncate(d.offset as usize);
             segment.extend(d.bytes);
         }
-        parcel.written = Some((lane.engine.snapshot(), memories));
+        parcel.written = Some((shard.snapshot(), verdicts));
     }
 
     fn adopt(&mut self, p: usize, process: usize) {
         self.owner[p] = process;
-        let (lanes, parcel) = (&mut self.all[process], &self.parcels[p]);
-        let plan = lanes.plan_of_lane();
-        let (mut engine, memories) = match &parcel.written {
-            None => (Engine::new(plan), Vec::new()),
-            Some((snapshot, memories)) => {
+        let (shards, parcel) = (&mut self.all[process], &self.parcels[p]);
+        let (at, plan) = ((0, p as i32), shards.plan());
+        let (mut shard, verdicts) = match &parcel.written {
+            None => (LocalShard::new(at, plan, Vec::new(), None), Vec::new()),
+            Some((snapshot, verdicts)) => {
                 let marks = snapshot.joins.iter().map(|j| &j.marks);
                 let segments: Vec<Vec<Vec<u8>>> = marks
                     .map(|marks| {
@@ -750,23 +753,22 @@ impl Group {
                             .collect()
                     })
                     .collect();
-                let engine = Engine::restore_joined(plan, snapshot.clone(), &segments);
-                (engine.unwrap(), memories.clone())
+                let shard = partitions::restored(at, plan, snapshot, &segments);
+                (shard, verdicts.clone())
             }
         };
         (0..2).for_each(|source| {
-            engine.assign(source, p as i32);
+            shard.assign(source, p as i32);
         });
-        let lane = Lane::new((0, p as i32), engine, Vec::new(), Berth::default());
-        lanes.adopt(lane, memories);
+        shards.adopt(shard, verdicts);
     }
 
     /// Reads all of a partition that had come at a time.
     fn read(&mut self, p: usize, until_ms: i64) {
         let logs = std::mem::take(&mut self.logs[p]);
-        let lane = self.lanes(p).lane_mut(0, p as i32).unwrap();
+        let shard = self.shards(p).get_mut(0, p as i32).unwrap();
         let mut from = [0; 2];
-        for at in lane.engine.positions() {
+        for at in shard.shard().positions() {
             from[usize::from(at.source)] = at.offset as usize;
         }
         for (source, log) in (0u16..).zip(&logs) {
@@ -777,14 +779,14 @@ impl Group {
                     partition: p as i32,
                     offset: offset as i64,
                 };
-                feed(&mut lane.engine, origin, record);
+                feed(shard, origin, record);
             }
         }
         self.logs[p] = logs;
-        self.lanes(p).settle();
-        for lanes in &self.all {
+        self.shards(p).settle();
+        for shards in &self.all {
             for source in 0..2 {
-                let (counts, moved) = (lanes.counters().source(source), lanes.moved(source));
+                let (counts, moved) = (shards.counters().source(source), shards.moved(source));
                 assert_eq!(
                     counts.records + moved.brought,
                     counts.disposed() + moved.taken
@@ -823,7 +825,7 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
         let plan = plan(&views(), vec![revising], LATENESS_MS);
         let mut group = Group {
             all: (0..2)
-                .map(|_| Lanes::new(plan.clone(), vec![0, 0]))
+                .map(|_| Shards::new(plan.clone(), vec![0, 0]))
                 .collect(),
             owner: vec![0; PARTITIONS as usize],
             parcels: (0..PARTITIONS).map(|_| Parcel::default()).collect(),
@@ -864,10 +866,13 @@ fn pending_vectors_move_with_their_partitions_and_lose_no_bit() {
         for p in 0..PARTITIONS as usize {
             group.read(p, i64::MAX);
         }
-        let union = group.all[0].union();
-        assert!(wide(panes(union)) == wide(panes(&expected)), "seed {seed}");
+        let union = group.all[0].monitor().unwrap();
+        assert!(
+            wide(panes(union)) == wide(panes(expected.monitor())),
+            "seed {seed}"
+        );
         for view in VECTORS {
-            let [ours, theirs] = [union, &expected].map(|e| windows(e, view)[1].clone());
+            let [ours, theirs] = [union, expected.monitor()].map(|e| windows(e, view)[1].clone());
             assert_eq!((ours.end_ms, ours.n), (theirs.end_ms, theirs.n), "{view}");
             assert!(ours.cells() == theirs.cells() && ours.verdict == theirs.verdict);
             assert_eq!(unblocked(&ours), unblocked(&theirs));
@@ -924,6 +929,6 @@ fn pending_vectors_of_many_classes_stay_within_their_memory_and_lose_no_bit() {
     }
     feed.engine.finish();
     assert!(feed.spilled > 400, "{}", feed.spilled);
-    assert!(panes(&feed.engine) == panes(&alone));
-    assert!(windows(&feed.engine, View::Kernel) == windows(&alone, View::Kernel));
+    assert!(panes(feed.engine.monitor()) == panes(alone.monitor()));
+    assert!(windows(feed.engine.monitor(), View::Kernel) == windows(alone.monitor(), View::Kernel));
 }

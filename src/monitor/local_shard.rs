@@ -1,0 +1,311 @@
+//! One partition where partitions move: its shard, its windows, and its deltas on their way.
+//!
+//! What it holds depends on the records of the partition alone, to the bit: not on what else the process
+//! reads, nor on who read the partition before. So it can be carried to another process, and one that is
+//! dropped without notice takes with it exactly what it had contributed.
+
+use super::delta::Delta;
+use super::delta_log::{DeltaBatch, DeltaLog, LogPosition};
+use super::monitor::Contribution;
+use super::restore::{Fit, RestoreError, SegmentOf};
+use super::retained::PartitionWindows;
+use super::shard::{Batch, Shard};
+use super::snapshot::Snapshot;
+use crate::collect::join::{JournalDelta, SpillBackend};
+use crate::collect::{Counters, Disposition, Event, Key, Label, Origin, PairCounts, Reason};
+use crate::judge::Plan;
+use std::sync::Arc;
+
+/// One partition: its shard, its windows, and its deltas on their way. See the module.
+pub struct LocalShard {
+    /// Number of its topic.
+    pub source: u16,
+    /// Its number in the topic.
+    pub partition: i32,
+    shard: Shard,
+    windows: PartitionWindows,
+    /// Names of the topics as the shard numbers them.
+    topics: Vec<String>,
+    /// Deltas for the monitor of this process.
+    deltas: Vec<Delta>,
+    /// Deltas for a judge in another process.
+    log: Option<DeltaLog>,
+    /// The checkpoint that was taken over, as far as it had deltas.
+    origin: Option<LogPosition>,
+    /// What it had counted when it came.
+    brought: Counters,
+    /// And of rows of pairs.
+    brought_pairs: Vec<PairCounts>,
+    dropped: Vec<String>,
+}
+
+impl Plan {
+    /// The plan of a shard whose windows are retained: roll-ups are the monitor's.
+    fn of_partition(&self) -> Plan {
+        let mut plan = self.clone();
+        for model in &mut plan.models {
+            model.segmenting.rollup = false;
+        }
+        plan
+    }
+}
+
+impl LocalShard {
+    /// A partition that has no state. `spills` is a place for pending predictions that memory has no room
+    /// for, with the number of shards that share the memory.
+    pub fn new(
+        (source, partition): (u16, i32),
+        plan: &Plan,
+        topics: Vec<String>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
+    ) -> LocalShard {
+        let mut shard = Shard::new(plan.of_partition());
+        if let Some((spills, shared_by)) = spills {
+            shard.spill_to(spills, shared_by);
+        }
+        let windows = PartitionWindows::new(plan.of_partition());
+        LocalShard::of((source, partition), shard, windows, topics)
+    }
+
+    /// A partition that resumes from its checkpoint.
+    pub fn restore<'s>(
+        at: (u16, i32),
+        plan: &Plan,
+        snapshot: &Snapshot,
+        segment: SegmentOf<'s, '_>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
+    ) -> Result<LocalShard, RestoreError> {
+        let plan = plan.of_partition();
+        let fit = Fit::new(&plan, snapshot)?;
+        let shard = Shard::restore(plan.clone(), snapshot, &fit, segment, spills)?;
+        let windows = PartitionWindows::restore(plan, snapshot, &fit)?;
+        let dropped = [windows.dropped(), shard.dropped()].concat();
+        let topics = snapshot.topics.clone();
+        Ok(LocalShard {
+            dropped,
+            ..LocalShard::of(at, shard, windows, topics)
+        })
+    }
+
+    fn of(
+        (source, partition): (u16, i32),
+        shard: Shard,
+        windows: PartitionWindows,
+        topics: Vec<String>,
+    ) -> LocalShard {
+        LocalShard {
+            source,
+            partition,
+            brought: shard.counters().clone(),
+            brought_pairs: shard.pair_counts().into_iter().map(|c| c.1).collect(),
+            shard,
+            windows,
+            topics,
+            deltas: Vec::new(),
+            log: None,
+            origin: None,
+            dropped: Vec::new(),
+        }
+    }
+
+    /// Numbers its deltas after those of the checkpoint that was taken over.
+    pub fn after(mut self, origin: Option<LogPosition>) -> LocalShard {
+        self.origin = origin;
+        self
+    }
+
+    /// Takes a decoded record.
+    #[inline]
+    pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        let end = self.shard.observe(origin, event);
+        if self.shard.due() {
+            self.seal();
+        }
+        end
+    }
+
+    /// Takes an outcome that came separately from its prediction.
+    pub fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        let end = self.shard.label(origin, label);
+        if self.shard.due() {
+            self.seal();
+        }
+        end
+    }
+
+    /// Takes a record that could not be decoded.
+    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
+        self.shard.reject(origin, reason)
+    }
+
+    /// See [`Shard::next_row`].
+    pub fn next_row(&mut self, origin: Origin) {
+        self.shard.next_row(origin);
+    }
+
+    /// The partition of a source has nothing more to read for now.
+    pub fn end_of_partition(&mut self, source: u16, partition: i32) {
+        self.shard.end_of_partition(source, partition);
+        self.seal();
+    }
+
+    /// A partition of a source is to be read; returns the offset to seek to, where one is known.
+    pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+        self.shard.assign(source, partition)
+    }
+
+    /// See [`Shard::rewind`].
+    pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
+        self.shard.rewind(source, partition, offset);
+    }
+
+    /// Seals what the watermark has passed.
+    #[cold]
+    fn seal(&mut self) {
+        while let Some(batch) = self.shard.drain() {
+            self.take(batch);
+        }
+    }
+
+    /// The input has ended: seals everything.
+    pub fn finish(&mut self) {
+        for model in 0..self.shard.due_ms().len() {
+            let line_ms = self.shard.last_line_ms(model, i64::MAX);
+            let mut at_ms = i64::MIN;
+            while at_ms < line_ms {
+                let batch = self.shard.seal(model, line_ms);
+                at_ms = batch.sealed.map_or(line_ms, |(_, until_ms)| until_ms);
+                self.take(batch);
+            }
+        }
+        self.correct();
+    }
+
+    fn take(&mut self, batch: Batch) {
+        for delta in &batch.deltas {
+            let lost = self.windows.apply(delta);
+            if let Some(source) = delta.source() {
+                self.shard.count_no_cell(source, lost);
+            }
+        }
+        if let Some((model, until_ms)) = batch.sealed {
+            self.windows.advance(model, until_ms);
+        }
+        self.deltas.extend(batch.deltas);
+    }
+
+    fn correct(&mut self) {
+        let deltas = self.shard.take_corrections();
+        self.take(Batch {
+            deltas,
+            sealed: None,
+        });
+    }
+
+    /// Takes the time: lets streams go that nobody uses.
+    pub fn tick(&mut self, now_ms: i64) {
+        self.shard.tick(now_ms);
+        let (shard, windows) = (&self.shard, &mut self.windows);
+        let keys: Vec<&Key> = shard.activity().map(|a| a.of).collect();
+        let versions: Vec<_> = shard.vector_activity().map(|a| a.of).collect();
+        windows.retain(
+            |key| keys.contains(&key),
+            |name| versions.iter().any(|v| v.is(name)),
+        );
+    }
+
+    /// What happened in joins since the last call, to be written before the next checkpoint.
+    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
+        self.correct();
+        self.shard.take_journals()
+    }
+
+    /// Moves its deltas into its log, where another process judges.
+    pub fn log_deltas(&mut self) {
+        if let Some(log) = &mut self.log {
+            log.extend(self.deltas.drain(..));
+        }
+    }
+
+    /// The deltas for its next checkpoint; nothing where this process judges.
+    pub fn delta_batch(&mut self) -> Option<DeltaBatch> {
+        self.log_deltas();
+        let log = self.log.as_ref()?;
+        Some(log.batch(self.shard.pending(), self.shard.due_ms()))
+    }
+
+    /// The deltas before `next` are stored.
+    pub fn deltas_stored(&mut self, next: u64) {
+        if let Some(log) = &mut self.log {
+            log.stored_until(next);
+        }
+    }
+
+    /// What is counted of the partition.
+    pub fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// All state for a checkpoint.
+    pub fn snapshot(&self) -> Snapshot {
+        let mut snapshot = Snapshot {
+            topics: self.topics.clone(),
+            ..self.shard.snapshot()
+        };
+        self.windows.save_to(&mut snapshot);
+        snapshot
+    }
+
+    /// Parts of its checkpoint that were dropped, each with the reason.
+    pub fn dropped(&self) -> &[String] {
+        &self.dropped
+    }
+
+    /// What it contributes to a monitor that is made again.
+    pub fn contribution(&self) -> Contribution<'_> {
+        Contribution {
+            sealed_until_ms: self.shard.sealed_until_ms(),
+            streams: self.shard.activity().collect(),
+            versions: self.shard.vector_activity().collect(),
+            windows: &self.windows,
+        }
+    }
+
+    /// Keeps its deltas from now on for a judge in another process.
+    pub fn keep_log(&mut self) {
+        self.log = Some(DeltaLog::new(self.origin));
+    }
+
+    /// Takes out the deltas for the monitor of this process.
+    pub fn take_deltas(&mut self) -> Vec<Delta> {
+        std::mem::take(&mut self.deltas)
+    }
+
+    /// What is counted of the partition, to change what is around it.
+    pub fn shard_mut(&mut self) -> &mut Shard {
+        &mut self.shard
+    }
+
+    /// What it had counted when it came.
+    pub fn brought(&self) -> &Counters {
+        &self.brought
+    }
+
+    /// Panes held, open and in windows.
+    pub fn panes(&self) -> usize {
+        self.shard.panes() + self.windows.panes()
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        let log = self.log.as_ref().map_or(0, DeltaLog::bytes);
+        self.shard.bytes() + self.windows.bytes() + log
+    }
+
+    /// Where rows of pairs went here, by model that has pairs: its name, the counts, and how many wait.
+    pub fn pair_counts(&self) -> impl Iterator<Item = (String, PairCounts, usize)> {
+        let now = self.shard.pair_counts().into_iter();
+        let all = now.zip(&self.brought_pairs);
+        all.map(|((name, now, waiting), brought)| (name, now.since(brought), waiting))
+    }
+}

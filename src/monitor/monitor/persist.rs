@@ -1,0 +1,116 @@
+//! What a monitor saves of itself, and a monitor made of that.
+
+use super::{Monitor, Stream, judges_for};
+use crate::collect::{Key, Named, Slots};
+use crate::judge::{Judge, Plan};
+use crate::monitor::restore::{Fit, RestoreError};
+use crate::monitor::snapshot::{ModelState, Snapshot, StreamState};
+use crate::monitor::stakes;
+use crate::monitor::vectors::scalars;
+use crate::window::PackError;
+
+impl Monitor {
+    /// Adds all state to the snapshot of the shard, or to an empty one.
+    pub fn save_to(&self, snapshot: &mut Snapshot) {
+        if snapshot.models.is_empty() {
+            let models = self.plan.models.iter().zip(&self.sealed_until_ms);
+            let models = models.map(|(m, until)| ModelState::new(m, *until));
+            snapshot.models = models.collect();
+        }
+        let mut known = Slots::<KnownStream>::default();
+        for state in &snapshot.streams {
+            let key = Key::new(&state.name, &state.version, &state.segment);
+            known.insert(KnownStream(key));
+        }
+        for (_, stream) in self.streams.iter() {
+            let at = known.find(&stream.key.names()).unwrap_or_else(|| {
+                snapshot.streams.push(StreamState {
+                    model: stream.model as u32,
+                    newest_ms: stream.newest_ms,
+                    seen_ms: stream.seen_ms,
+                    ..StreamState::new(&stream.key)
+                });
+                snapshot.streams.len() - 1
+            });
+            let state = &mut snapshot.streams[at];
+            state.pending = stream.pending.state();
+            state.judges = stream.judges.iter().map(Judge::state).collect();
+        }
+        self.vectors.save_to(&mut snapshot.vectors);
+        snapshot.ledger = self.ledger.state(&self.plan.models);
+        self.add_counts_to(&mut snapshot.counters);
+    }
+
+    /// A monitor that resumes from a snapshot.
+    pub fn restore(plan: Plan, s: &Snapshot, fit: &Fit) -> Result<Monitor, RestoreError> {
+        let mut monitor = Monitor::new(plan);
+        monitor.dropped.clone_from(&fit.dropped);
+        for (model, line_ms) in fit.sealed_until_ms(s) {
+            monitor.sealed_until_ms[model] = line_ms;
+        }
+        monitor.ledger.restore(&monitor.plan.models, &s.ledger);
+        for state in &s.streams {
+            match fit.model_of(&monitor.plan, state) {
+                Some(model) => monitor.restore_stream(model, state)?,
+                None => {
+                    let gone = state.judges.iter().filter_map(|j| j.detector.as_ref());
+                    gone.for_each(|d| stakes::keep(&mut monitor.ledger, d));
+                }
+            }
+        }
+        for state in &s.vectors {
+            let Some(model) = fit.model_of_version(&monitor.plan, state) else {
+                continue;
+            };
+            let restored = monitor.vectors.restore(&monitor.plan, model, state);
+            if restored.is_none() {
+                monitor.dropped.push(state.of_another_shape());
+            }
+        }
+        let streams = monitor.streams.iter();
+        let keys: Vec<_> = streams.map(|(_, s)| (s.model, s.key.clone())).collect();
+        // Roll-ups that the plan wants and the snapshot had not begin now.
+        keys.iter()
+            .for_each(|(model, key)| monitor.make_rollup(*model, key));
+        (0..monitor.plan.models.len()).for_each(|model| monitor.adjust_families(model));
+        Ok(monitor)
+    }
+
+    fn restore_stream(&mut self, model: usize, s: &StreamState) -> Result<(), RestoreError> {
+        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
+        let plan = &self.plan.models[model];
+        let key = Key::new(&s.name, &s.version, &s.segment);
+        let mut stream = Stream::new(model, key);
+        (stream.newest_ms, stream.seen_ms) = (s.newest_ms, s.seen_ms);
+        let views = scalars(plan).count();
+        let pending = s.pending.clone();
+        let restored = stream.pending.restore(pending, views, plan.grid);
+        restored.map_err(corrupt)?;
+        let number = stakes::number_of(&mut self.ledger, plan, model, s);
+        let odds = self.odds[model].as_ref();
+        stream.judges = judges_for(plan, odds, &stream.key, number);
+        if !s.judges.is_empty() {
+            if s.judges.len() != views {
+                return Err(RestoreError::Corrupt(format!("views of {}", s.title())));
+            }
+            for (judge, state) in stream.judges.iter_mut().zip(&s.judges) {
+                let other = judge.restore(state.clone(), &plan.judge).map_err(corrupt)?;
+                if let Some(other) = other {
+                    stakes::keep(&mut self.ledger, &other);
+                }
+                judge.seen(s.newest_ms);
+            }
+        }
+        self.streams.insert(stream);
+        Ok(())
+    }
+}
+
+/// A stream that a snapshot has already.
+struct KnownStream(Key);
+
+impl Named for KnownStream {
+    fn key(&self) -> &Key {
+        &self.0
+    }
+}

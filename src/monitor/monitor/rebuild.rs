@@ -1,0 +1,161 @@
+//! A monitor made again of the windows of all partitions, when one comes or goes.
+
+use super::Monitor;
+use crate::judge::ledger::stake_of;
+use crate::judge::{Detector, DetectorState, Judge, StreamId};
+use crate::monitor::activity::{Activity, StreamActivity};
+use crate::monitor::retained::PartitionWindows;
+use crate::monitor::snapshot::VerdictState;
+use crate::monitor::stakes;
+use crate::monitor::vectors::VersionName;
+
+/// What one partition contributes to a monitor that is made again.
+pub struct Contribution<'a> {
+    /// Up to where its models are sealed.
+    pub sealed_until_ms: Vec<i64>,
+    /// Its streams.
+    pub streams: Vec<StreamActivity<'a>>,
+    /// Its versions with vector views.
+    pub versions: Vec<Activity<VersionName<'a>>>,
+    /// Its windows.
+    pub windows: &'a PartitionWindows,
+}
+
+impl Monitor {
+    /// A monitor of the windows of all partitions, in place of `old`, with what is known of their verdicts.
+    /// It stands at the furthest line of all and judges from the next slides on; until then it shows what
+    /// was judged last.
+    pub fn rebuild(
+        old: &Monitor,
+        parts: &[Contribution<'_>],
+        verdicts: &[VerdictState],
+    ) -> Monitor {
+        let mut monitor = Monitor::new(old.plan.clone());
+        let models = &monitor.plan.models;
+        monitor.ledger.restore(models, &old.ledger.state(models));
+        if let Some(stopwatch) = old.stopwatch {
+            monitor.time_by(stopwatch);
+        }
+        monitor.sealed_until_ms.clone_from(&old.sealed_until_ms);
+        for part in parts {
+            for (ours, theirs) in monitor
+                .sealed_until_ms
+                .iter_mut()
+                .zip(&part.sealed_until_ms)
+            {
+                *ours = (*ours).max(*theirs);
+            }
+        }
+        parts.iter().for_each(|part| monitor.absorb(part));
+        monitor.restore_verdicts(verdicts);
+        monitor
+    }
+
+    /// Adds the windows of a partition, none of whose lines is beyond ours.
+    fn absorb(&mut self, part: &Contribution<'_>) {
+        for a in &part.streams {
+            let Some(slot) = self.find_or_begin(a.of) else {
+                continue;
+            };
+            if let Some(stream) = self.streams.get_mut(slot) {
+                stream.newest_ms = stream.newest_ms.max(a.newest_ms);
+                stream.seen_ms = stream.seen_ms.max(a.seen_ms);
+            }
+            let windows = part.windows.of(a.of).unwrap_or_default();
+            for slot in self.with_rollup(slot) {
+                self.make_judges(slot);
+                let Some(stream) = self.streams.get_mut(slot) else {
+                    continue;
+                };
+                let line_ms = self.sealed_until_ms[stream.model];
+                for (judge, windows) in stream.judges.iter_mut().zip(windows) {
+                    // Sums that do not fit stay out, as above.
+                    let _ = judge.absorb(windows, line_ms);
+                }
+            }
+        }
+        for a in &part.versions {
+            let begins = Activity { begins: true, ..*a };
+            self.vectors.observe(&self.plan, &begins);
+        }
+        for windows in part.windows.versions() {
+            self.vectors
+                .absorb(&self.plan, windows, &self.sealed_until_ms);
+        }
+    }
+
+    /// Verdicts, alerts and detectors of the streams for whose model and version `of` says so.
+    pub fn verdicts(&self, of: impl Fn(&str, &str) -> bool) -> Vec<VerdictState> {
+        // A roll-up goes with any of its segments.
+        let of = |id: &StreamId| of(&id.model, &id.version);
+        let judges = self.judges().chain(self.vectors.judges());
+        let wanted = judges.filter(|j| of(&j.report().id));
+        let verdicts = wanted.map(|j| VerdictState {
+            stream: j.report().id.clone(),
+            windows: j.verdicts(),
+            detector: j.detector().map(Detector::state),
+            alert: j.alert(),
+            told: None,
+        });
+        verdicts.collect()
+    }
+
+    /// Takes over verdicts, alerts and detectors for the streams that there are; the later ones where two
+    /// are given.
+    fn restore_verdicts(&mut self, all: &[VerdictState]) {
+        let latest = |id: &StreamId| {
+            let mine = all.iter().filter(|v| v.stream == *id);
+            mine.cloned().reduce(VerdictState::later)
+        };
+        for slot in 0..self.streams.len() {
+            let Some(stream) = self.streams.get(slot) else {
+                continue;
+            };
+            let judges = stream.judges.iter();
+            let known: Vec<_> = judges.map(|j| latest(&j.report().id)).collect();
+            let detector = known.iter().flatten().find_map(|m| m.detector.as_ref());
+            if let Some(before) = detector {
+                self.renumber(slot, before);
+            }
+            let Some(stream) = self.streams.get_mut(slot) else {
+                continue;
+            };
+            let options = &self.plan.models[stream.model].judge;
+            for (judge, known) in stream.judges.iter_mut().zip(known) {
+                let Some(known) = known else { continue };
+                // Of another ladder, they say nothing about these windows.
+                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
+                let other = judge.restore_detector(known.detector, options);
+                if let Ok(Some(other)) = other {
+                    stakes::keep(&mut self.ledger, &other);
+                }
+            }
+        }
+        for (judge, options) in self.vectors.judges_with(&self.plan) {
+            if let Some(known) = latest(&judge.report().id) {
+                let _ = judge.restore_verdicts(&known.windows, known.alert, options);
+            }
+        }
+        (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
+    }
+
+    /// Lets the detectors of a stream begin under the number that they had, while it is free.
+    fn renumber(&mut self, slot: usize, before: &DetectorState) {
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        let (model, plan) = (stream.model, &self.plan.models[stream.model]);
+        let mut watched = stream.judges.iter().filter_map(Judge::detector);
+        let (Some(odds), Some(options), Some(now)) =
+            (&self.odds[model], &plan.judge.detector, watched.next())
+        else {
+            return;
+        };
+        self.ledger.close(model, now.number());
+        let number = stakes::come_back(&mut self.ledger, options, model, before);
+        let share = stake_of(options, plan, number);
+        for judge in &mut stream.judges {
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
+        }
+    }
+}

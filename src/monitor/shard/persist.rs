@@ -1,0 +1,178 @@
+//! What a shard saves of itself, and a shard made of that.
+
+use super::Shard;
+use crate::collect::join::{JoinState, SpillBackend};
+use crate::collect::{Key, Stream};
+use crate::judge::{Comparisons, Plan};
+use crate::monitor::restore::{Fit, RestoreError, SegmentOf};
+use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
+use crate::monitor::vectors::scalars;
+use crate::window::{PackError, Packed};
+use std::sync::Arc;
+
+/// Highest slot of a stream that a snapshot may name: far above any cap on streams, and no danger to
+/// memory.
+const SLOT_MAX: usize = 1 << 24;
+
+impl Shard {
+    /// All state, to be restored by [`Shard::restore`]; where outcomes come separately, together with the
+    /// journals. Windows are kept elsewhere.
+    pub fn snapshot(&self) -> Snapshot {
+        let models = self.plan.models.iter().zip(self.sealed_until_ms());
+        let streams = self.collector.streams().iter();
+        Snapshot {
+            partitions: self.collector.partitions().clone(),
+            counters: self.collector.counters().clone(),
+            models: models.map(|(m, until)| ModelState::new(m, until)).collect(),
+            streams: streams.map(|(slot, s)| stream_state(slot, s)).collect(),
+            joins: self.collector.join_states(),
+            compared: self.compared_states(),
+            vectors: self.vectors.state(),
+            ..Snapshot::default()
+        }
+    }
+
+    fn compared_states(&self) -> Vec<ComparedState> {
+        let models = (0u32..).zip(&self.comparisons);
+        let state = |(model, comparisons): (u32, &Comparisons)| {
+            Some(ComparedState {
+                model,
+                pairing: self.collector.pairing(model as usize)?.state(),
+                comparisons: comparisons.states(),
+            })
+        };
+        models.filter_map(state).collect()
+    }
+
+    /// A shard that resumes from a snapshot. `segment` reads the journals that the snapshot marks; `spills` is
+    /// a place for the predictions that memory has no room for, with the number of shards that share the
+    /// memory. What no longer fits the plan is left out.
+    pub fn restore<'s>(
+        plan: Plan,
+        s: &Snapshot,
+        fit: &Fit,
+        segment: SegmentOf<'s, '_>,
+        spills: Option<(Arc<dyn SpillBackend>, usize)>,
+    ) -> Result<Shard, RestoreError> {
+        let mut shard = Shard::new(plan);
+        if let Some((spills, shared_by)) = spills {
+            shard.spill_to(spills, shared_by);
+        }
+        let mut counters = s.counters.clone();
+        counters.streams_dropped += fit.streams_dropped;
+        let lines = fit.sealed_until_ms(s);
+        shard
+            .collector
+            .restore(s.partitions.clone(), counters, &lines);
+        for stream in &s.streams {
+            if let (Some(model), Some(slot)) = (fit.model_of(&shard.plan, stream), stream.slot) {
+                shard.restore_stream(model, slot as usize, stream)?;
+            }
+        }
+        for version in &s.vectors {
+            if let Some(model) = fit.model_of_version(&shard.plan, version) {
+                // Sums of another shape are dropped where their windows are.
+                let _ = shard.vectors.restore(&shard.plan, model, version);
+            }
+        }
+        shard.restore_comparisons(s, fit)?;
+        shard.restore_joins(s, fit, segment)?;
+        Ok(shard)
+    }
+
+    fn restore_stream(
+        &mut self,
+        model: usize,
+        slot: usize,
+        s: &StreamState,
+    ) -> Result<(), RestoreError> {
+        let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
+        let plan = &self.plan.models[model];
+        let mut stream = Stream::new(model, Key::new(&s.name, &s.version, &s.segment));
+        stream.restore_marks(s.newest_ms, s.seen_ms, s.late);
+        let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
+        let views = scalars(plan).count();
+        stream
+            .restore(open.map_err(corrupt)?, views, plan.grid)
+            .map_err(corrupt)?;
+        if slot > SLOT_MAX || !self.collector.restore_stream(slot, stream) {
+            return Err(RestoreError::Corrupt(format!("slot of {}", s.title())));
+        }
+        Ok(())
+    }
+
+    /// Puts back pairs and comparisons of models that are as they were, and whose versions are still
+    /// compared.
+    fn restore_comparisons(&mut self, s: &Snapshot, fit: &Fit) -> Result<(), RestoreError> {
+        for state in &s.compared {
+            let model = fit.model(state.model);
+            let Some(model) = model.filter(|&m| self.collector.pairing(m).is_some()) else {
+                continue;
+            };
+            let pairing = state.pairing.clone();
+            let sound = self.collector.restore_pairing(model, pairing);
+            if !sound || !self.comparisons[model].restore(state.comparisons.clone()) {
+                let name = &self.plan.models[model].name;
+                return Err(RestoreError::Corrupt(format!("comparison of {name}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts back the joiners, and counts as expired or orphaned what was open in joins or models that the
+    /// plan no longer has.
+    fn restore_joins(
+        &mut self,
+        s: &Snapshot,
+        fit: &Fit,
+        segment: SegmentOf<'_, '_>,
+    ) -> Result<(), RestoreError> {
+        let before = s.models.len() as u16;
+        let same = |m: u16| fit.model(u32::from(m)) == Some(usize::from(m));
+        self.collector.joins_mut().number_journals(&s.joins);
+        for state in &s.joins {
+            let (join, partition) = (state.join, state.partition);
+            let read = |mark| segment(state, mark);
+            let restored = self.collector.restore_joiner(state, read, before, same);
+            let restored = restored.map_err(|e| {
+                RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
+            })?;
+            if !restored {
+                self.drop_join(state, &s.topics);
+            }
+        }
+        self.collector.recount_joins();
+        match self.fault() {
+            Some(error) => Err(RestoreError::Spill(error.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_join(&mut self, state: &JoinState, topics: &[String]) {
+        let topic = topics.get(usize::from(state.predictions));
+        let (topic, partition) = (topic.map_or("", String::as_str), state.partition);
+        self.dropped.push(format!(
+            "predictions of {topic}/{partition} that waited for outcomes: they are no longer joined, or with \
+             another topic"
+        ));
+    }
+}
+
+fn stream_state(slot: usize, s: &Stream) -> StreamState {
+    let bytes = |p: &Packed| p.as_bytes().to_vec();
+    let pane = |(start, views): (i64, Vec<Packed>)| (start, views.iter().map(bytes).collect());
+    StreamState {
+        model: s.model as u32,
+        newest_ms: s.newest_ms,
+        seen_ms: s.seen_ms,
+        late: s.late,
+        slot: u32::try_from(slot).ok(),
+        open: s.packed().into_iter().map(pane).collect(),
+        ..StreamState::new(&s.key)
+    }
+}
+
+fn unpacked((start, views): &(i64, Vec<Vec<u8>>)) -> Result<(i64, Vec<Packed>), PackError> {
+    let views: Result<_, _> = views.iter().map(|b| Packed::from_bytes(b)).collect();
+    Ok((*start, views?))
+}
