@@ -34,7 +34,7 @@ use crate::judge::{
 use crate::stats::sequential::Odds;
 use crate::stats::sums::Sums;
 use crate::stats::view::View;
-use crate::window::{Correction, Total};
+use crate::window::{Correction, PackError, Total};
 use std::sync::Arc;
 
 mod persist;

@@ -2,7 +2,7 @@
 
 use super::dispatch::Dispatcher;
 use super::journal::{AlertJournal, Entry, lock};
-use crate::alert::{Ack, Silences, SilenceError, Matcher, Silence};
+use crate::alert::{Ack, Matcher, Silence, SilenceError, Silences};
 use std::sync::Arc;
 
 /// Changes silences and acknowledgements. Each change is on disk when its call returns.

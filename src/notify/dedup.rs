@@ -21,7 +21,7 @@
 //! it.
 
 use super::notification::{Notification, Status};
-use crate::alert::{Silences, Severity};
+use crate::alert::{Severity, Silences};
 use std::collections::BTreeMap;
 
 /// How long a notified alert may go unseen before it is resolved as an orphan. Longer than it takes
@@ -196,7 +196,11 @@ mod tests {
     }
 
     /// Sends what must be sent; returns for each notification whether it was.
-    fn send(dedup: &mut Deduplicator, notifications: &[Notification], book: &Silences) -> Vec<bool> {
+    fn send(
+        dedup: &mut Deduplicator,
+        notifications: &[Notification],
+        book: &Silences,
+    ) -> Vec<bool> {
         let mut answers = Vec::new();
         for notification in notifications {
             let mut notification = notification.clone();
@@ -298,7 +302,11 @@ mod tests {
         dedup.saw_firing(&begun.fingerprint, 5_000);
         assert!(dedup.release(&begun.fingerprint) && !dedup.release(&begun.fingerprint));
         assert!(dedup.orphans(5_000 + 10 * ORPHAN_MS).is_empty());
-        let again = send(&mut dedup, std::slice::from_ref(&begun), &Silences::default());
+        let again = send(
+            &mut dedup,
+            std::slice::from_ref(&begun),
+            &Silences::default(),
+        );
         assert_eq!(again, [false]);
         assert!(dedup.reacquire(&begun.fingerprint) && !dedup.reacquire(&begun.fingerprint));
         let far = 5_000 + 20 * ORPHAN_MS;

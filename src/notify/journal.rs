@@ -27,7 +27,7 @@
 //! `key`.
 
 use super::notification::{Notification, Status};
-use crate::alert::{Ack, Silences, Silence};
+use crate::alert::{Ack, Silence, Silences};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};

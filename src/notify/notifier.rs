@@ -11,7 +11,7 @@ use super::journal::{AlertJournal, Entry, TransferredAlert};
 use super::notification::{Links, Notification, Status};
 use super::options::{NotifyOptions, SinkOptions, Texts};
 use super::receiver::Receiver;
-use crate::alert::{Silences, Severity};
+use crate::alert::{Severity, Silences};
 use crate::telemetry::facts::SinkFacts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

@@ -12,11 +12,9 @@ use crate::support::partitions;
 use serde_json::Value;
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
-use trueline::judge::{
-    Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport, WindowReport,
-    classes, detector_report, kernel, report,
-};
+use trueline::judge::{Change, CompareOptions, DetectorOptions, JudgeOptions, Step, StreamReport};
 use trueline::monitor::{Engine, ModelPlan, Plan};
+use trueline::report;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -49,16 +47,10 @@ fn numbers(value: &Value) -> String {
     format!("{}:{:016x}", all.len(), hash(all.join(" ").bytes()))
 }
 
-/// The numbers of a vector view.
-fn vector(w: &WindowReport) -> Option<Value> {
-    let cells = w.cells().map(classes::json);
-    cells.or(w.kernel().map(kernel::window_json))
-}
-
 fn stream(r: &StreamReport, out: &mut String) {
     for w in &r.windows {
-        let scores = w.scores().map(report::json);
-        let said = scores.or(vector(w)).unwrap_or(Value::Null);
+        let said = w.numbers.as_ref().map(report::numbers_json);
+        let said = said.unwrap_or(Value::Null);
         let _ = writeln!(
             out,
             "{} {}: {}..{} since {} n {} {} {}",
@@ -73,7 +65,7 @@ fn stream(r: &StreamReport, out: &mut String) {
         );
     }
     if let Some(detector) = &r.detector {
-        let said = numbers(&detector_report::json(detector));
+        let said = numbers(&report::detector::json(detector));
         let _ = writeln!(out, "{} detector {said}", r.id);
     }
 }

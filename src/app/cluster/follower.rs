@@ -176,7 +176,10 @@ impl Follower {
 
     /// Finds the topic, makes it where it is missing, and claims to judge.
     fn try_connect(&self) -> Result<(Link, i32), KafkaError> {
-        let (kafka, topic) = (&self.options.checkpoints.kafka, &self.options.checkpoints.topic);
+        let (kafka, topic) = (
+            &self.options.checkpoints.kafka,
+            &self.options.checkpoints.topic,
+        );
         let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.state_partition(0, &self.topics)?;
         let follower = StateFollower::new(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);

@@ -7,8 +7,8 @@
 use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, alarms, event, plan};
 use crate::support::bars::{Bar, count, data_sets};
 use crate::support::streams::{LAWS, Law, each, score};
-use trueline::monitor::Engine;
 use trueline::judge::{Step, Verdict};
+use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
 
 const EVENTS: i64 = 100_000;

@@ -6,6 +6,7 @@
 
 use crate::support::bars::{Bar, count, data_sets};
 use crate::support::streams::{LAWS, Law, each, grid, pane};
+use trueline::stats::algebra::Merge;
 use trueline::stats::evaluation::{DiscreteMode, Options, evaluate};
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
