@@ -1,8 +1,9 @@
 //! The life of an alert: one total function.
 //!
-//! Every judgement is one of three conditions: bad (worth a warning, or a page), good or unknown. An
-//! alert fires when the condition has been bad for the hold time `pending_ms`, and stops firing when it
-//! has not been bad for `keep_firing_ms`; so neither one unlucky window nor one lucky one moves it.
+//! Every judgement is one of three conditions: bad (worth a warning, or a page), good or unknown.
+//! An alert fires when the condition has been bad for the hold time `pending_ms`, and stops firing
+//! when it has not been bad for `keep_firing_ms`; so neither one unlucky window nor one lucky one
+//! moves it.
 //!
 //! ```text
 //!              bad                held bad                good, held
@@ -21,8 +22,9 @@
 //! * A resolved alert that turns bad is pending again, and fires at once where the hold time is 0.
 //! * Severity rises at once and falls only after the same hold as the alert itself.
 //! * **Flaps.** One that fires again within `flap_within_ms` of its end has its hold doubled, up to
-//!   2^[`FLAPS_MAX`] times, until it has stayed away for longer; so an alert that comes and goes with the
-//!   minute ends up as one long alert and not as sixty messages. The firing itself is never delayed.
+//!   2^[`FLAPS_MAX`] times, until it has stayed away for longer; so an alert that comes and goes
+//!   with the minute ends up as one long alert and not as sixty messages. The firing itself is
+//!   never delayed.
 //! * Time is whatever clock the caller passes as `now_ms`; if it goes back, held times count as 0.
 //!
 //! The states and hold times are those of Prometheus (`rules/alerting.go`).
@@ -429,7 +431,8 @@ mod tests {
             prop_assert!(condition != Dire || page);
             prop_assert!(!page || matches!(next.state, Pending | Firing));
             prop_assert!(next.flaps <= FLAPS_MAX);
-            // The same judgement at the same moment says nothing new, but that what has no hold moves on.
+            // The same judgement at the same moment says nothing new, but that what has no hold
+            // moves on.
             let again = next.step(condition, now, &holds);
             prop_assert!(again.state == next.state || next.state == Pending && pending_ms == 0
                 || keep_firing_ms == 0 && next.state == Firing);

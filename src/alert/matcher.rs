@@ -1,9 +1,10 @@
 //! Which alerts are meant: conditions on labels.
 //!
-//! A matcher is `label=value` or `label!=value`; a `*` in the value stands for any text, also none. A list of
-//! matchers means the alerts that satisfy all. Labels are those of the alert: `model`, `version`,
-//! `segment`, `view`, `severity`. No regular expressions: what people silence is a model, a version, or
-//! the segments of a country, and a pattern that is read wrong keeps alerts from the one who is on call.
+//! A matcher is `label=value` or `label!=value`; a `*` in the value stands for any text, also none.
+//! A list of matchers means the alerts that satisfy all. Labels are those of the alert: `model`,
+//! `version`, `segment`, `view`, `severity`. No regular expressions: what people silence is a
+//! model, a version, or the segments of a country, and a pattern that is read wrong keeps alerts
+//! from the one who is on call.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -94,8 +95,9 @@ impl From<Matcher> for String {
     }
 }
 
-/// Whether the whole text fits the pattern. Linear but for the stars: on a mismatch the last star takes one byte
-/// more, which is enough, since an earlier one could only have taken what this one may.
+/// Whether the whole text fits the pattern. Linear but for the stars: on a mismatch the last star
+/// takes one byte more, which is enough, since an earlier one could only have taken what this one
+/// may.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;

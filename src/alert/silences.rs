@@ -1,15 +1,17 @@
 //! Silences and acknowledgements of alerts.
 //!
-//! A silence suppresses the notifications of the alerts that it matches, until it expires or is lifted. It
-//! does not touch the alert itself, whose state moves and is shown. Anyone who was notified that an alert
-//! fires is notified of its end, silence or not, because an alert that is never closed stays on a pager.
-//! If an alert still fires when its silence ends, the notification is sent then.
+//! A silence suppresses the notifications of the alerts that it matches, until it expires or is
+//! lifted. It does not touch the alert itself, whose state moves and is shown. Anyone who was
+//! notified that an alert fires is notified of its end, silence or not, because an alert that is
+//! never closed stays on a pager. If an alert still fires when its silence ends, the notification
+//! is sent then.
 //!
-//! An acknowledgement says who looks after a firing alert. It belongs to that one firing, identified by the
-//! moment at which it began, and is void once the alert ends.
+//! An acknowledgement says who looks after a firing alert. It belongs to that one firing,
+//! identified by the moment at which it began, and is void once the alert ends.
 //!
-//! Always: ids are never used twice. At most [`SILENCES_MAX`] silences and [`ACKS_MAX`] acknowledgements are
-//! kept; more are refused, and nothing is dropped for them. Time is an argument.
+//! Always: ids are never used twice. At most [`SILENCES_MAX`] silences and [`ACKS_MAX`]
+//! acknowledgements are kept; more are refused, and nothing is dropped for them. Time is an
+//! argument.
 
 use super::matcher::{Labels, Matcher};
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,11 @@
 //! The open panes of one vector view.
 //!
-//! Accepted events land in open base panes. A pane is sealed when the watermark passes its end, and is then
-//! merged into the windows of the view. Where partitions are counted apart, the sealed panes of each are
-//! merged into an open pane here first.
+//! Accepted events land in open base panes. A pane is sealed when the watermark passes its end, and
+//! is then merged into the windows of the view. Where partitions are counted apart, the sealed
+//! panes of each are merged into an open pane here first.
 //!
-//! Always: what a sealed pane holds depends on the events that were observed before it was sealed, not on
-//! their order. Events that come after that are counted as late in the pane that seals next.
+//! Always: what a sealed pane holds depends on the events that were observed before it was sealed,
+//! not on their order. Events that come after that are counted as late in the pane that seals next.
 
 use crate::window::{
     EmptySums, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision, Unlabelled,
@@ -61,8 +61,8 @@ impl VectorPanes {
         self.pane_at(time_ms).sums.observe(event)
     }
 
-    /// Adds a mature prediction with its class, if it has one; `implied` where that is not an outcome that
-    /// came. Answers whether there was room for it.
+    /// Adds a mature prediction with its class, if it has one; `implied` where that is not an
+    /// outcome that came. Answers whether there was room for it.
     pub fn mature(
         &mut self,
         time_ms: i64,
@@ -77,8 +77,8 @@ impl VectorPanes {
         class.is_none_or(|class| pane.sums.observe_retained(vector, class))
     }
 
-    /// Takes a late outcome into an open pane; answers whether there was room for it, or `None` where the pane
-    /// of its prediction is not open.
+    /// Takes a late outcome into an open pane; answers whether there was room for it, or `None`
+    /// where the pane of its prediction is not open.
     pub fn revise(&mut self, r: &Revision<'_>) -> Option<bool> {
         let pane = self.open.get_mut(&self.start_of(r.time_ms))?;
         Some(r.apply(&mut pane.sums, &mut pane.unlabelled))
@@ -193,5 +193,71 @@ impl VectorPanes {
             late: 0,
             unlabelled: Unlabelled::default(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::multiclass::VectorView;
+    use crate::stats::multiclass::sums::Shape;
+    use crate::window::ViewShape;
+
+    fn panes() -> VectorPanes {
+        let shape = ViewShape::Cells(Shape {
+            view: VectorView::Full,
+            classes: 3,
+            cells_max: 100,
+            weighted: false,
+        });
+        VectorPanes::new(Arc::new(shape.blank().expect("a dimension")), 1000)
+    }
+
+    fn event(panes: &mut VectorPanes, time_ms: i64) {
+        let event = VectorEvent {
+            entries: &[0.5, 0.3, 0.2],
+            sum: 1.0,
+            class: (time_ms % 3) as u32,
+            rank: 0,
+            weight: None,
+        };
+        assert!(panes.observe(time_ms, event));
+    }
+
+    #[test]
+    fn panes_seal_oldest_first_and_late_events_count_in_the_next_also_after_a_restart() {
+        let mut before = panes();
+        [1100, 100, 900].map(|t| event(&mut before, t));
+        before.miss();
+        before.miss();
+        let mut after = panes();
+        after.restore(before.state()).expect("the same shape");
+        for mut panes in [before, after] {
+            assert_eq!((panes.oldest_ms(), panes.len()), (Some(0), 2));
+            assert!(panes.seal(0).is_none());
+            let first = panes.seal(1000).expect("a pane before the line");
+            assert_eq!((first.start_ms, first.end_ms, first.late), (0, 1000, 2));
+            assert_eq!(first.sums.n(), 2);
+            let second = panes.seal(2000).expect("a pane before the line");
+            assert_eq!(
+                (second.start_ms, second.late, second.sums.n()),
+                (1000, 0, 1)
+            );
+            assert!(panes.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_panes_of_two_counts_add_up_with_what_came_late_in_each() {
+        let (mut one, mut other, mut both) = (panes(), panes(), panes());
+        event(&mut one, 100);
+        [200, 300].map(|t| event(&mut other, t));
+        one.miss();
+        for count in [&mut one, &mut other] {
+            let pane = count.seal(1000).expect("a pane before the line");
+            both.merge(&pane);
+        }
+        let pane = both.seal(1000).expect("a pane before the line");
+        assert_eq!((pane.sums.n(), pane.late), (3, 1));
     }
 }

@@ -176,7 +176,8 @@ fn stream(parts: &[String], published: &Published) -> Answer {
     }
 }
 
-/// Versions against each other; a model that nobody knows is told from one whose versions share no id yet.
+/// Versions against each other; a model that nobody knows is told from one whose versions share no
+/// id yet.
 fn compared(model: Option<&str>, published: &Published) -> Answer {
     let body = api::comparisons(published, model);
     let known = |model: &str| published.reports().iter().any(|r| r.id.model == model);

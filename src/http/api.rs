@@ -1,8 +1,9 @@
-//! The JSON interface: reports as they are published, with the words and addresses that people need.
+//! The JSON interface: reports as they are published, with the words and addresses that people
+//! need.
 //!
-//! Times are given twice, as milliseconds since the epoch (exact, for programs) and as RFC 3339 (for
-//! reading). An undecided window has `evaluation: null`, as its metrics are withdrawn; a field that is
-//! undefined for a sample is `null`, never a number that means nothing.
+//! Times are given twice, as milliseconds since the epoch (exact, for programs) and as RFC 3339
+//! (for reading). An undecided window has `evaluation: null`, as its metrics are withdrawn; a field
+//! that is undefined for a sample is `null`, never a number that means nothing.
 
 use serde_json::{Value, json};
 

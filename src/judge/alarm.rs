@@ -1,8 +1,8 @@
 //! The alert of a stream: what its windows and its detector say together.
 //!
-//! A window has a verdict, a stream has an alert. Windows are tested again and again, so that one of many is
-//! rejected by chance now and then; the detector bounds its false alarms over all time, but says less
-//! of size. So:
+//! A window has a verdict, a stream has an alert. Windows are tested again and again, so that one
+//! of many is rejected by chance now and then; the detector bounds its false alarms over all time,
+//! but says less of size. So:
 //!
 //! | detector alarms | some window is miscalibrated | condition |
 //! |---|---|---|
@@ -14,9 +14,9 @@
 //!
 //! If data stop, the condition is unknown, whatever it was before.
 //!
-//! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity leaves
-//! with the [`Facts`] of that moment: reports change, and a notification that is sent later should say
-//! what was known at the change.
+//! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity
+//! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later
+//! should say what was known at the change.
 
 use super::numbers::Numbers;
 use super::report::{Evidence, Facts, StreamReport, WindowReport};
@@ -36,8 +36,8 @@ pub fn condition(report: &StreamReport) -> Condition {
     of_parts(detector, bad, windows.iter().any(large), decided)
 }
 
-/// The table of the module, from whether the detector alarms (if there is one), a window is miscalibrated,
-/// the interval of one lies above the tolerance, and any window is decided.
+/// The table of the module, from whether the detector alarms (if there is one), a window is
+/// miscalibrated, the interval of one lies above the tolerance, and any window is decided.
 pub fn of_parts(detector: Option<bool>, bad: bool, large: bool, decided: bool) -> Condition {
     match (detector, bad) {
         (Some(true), _) if large => Condition::Bad(Severity::Page),
@@ -47,8 +47,8 @@ pub fn of_parts(detector: Option<bool>, bad: bool, large: bool, decided: bool) -
     }
 }
 
-/// The window that speaks for the stream: of those that are miscalibrated, else of those decided, else of all,
-/// the one whose error is surest to be large, and then the one with most events.
+/// The window that speaks for the stream: of those that are miscalibrated, else of those decided,
+/// else of all, the one whose error is surest to be large, and then the one with most events.
 pub fn speaker(report: &StreamReport) -> Option<usize> {
     let rank = |w: &WindowReport| match w.verdict {
         Verdict::Miscalibrated => 2,
@@ -105,7 +105,8 @@ pub fn sentence(id: &StreamId, from: &Alert, to: &Alert) -> String {
 }
 
 impl StreamId {
-    /// Identifies the alert of the stream: 16 hexadecimal digits, the same in every process and version.
+    /// Identifies the alert of the stream: 16 hexadecimal digits, the same in every process and
+    /// version.
     pub fn fingerprint(&self) -> String {
         let view = self.view.to_string();
         let parts = [&self.model, &self.version, &self.segment, &view];

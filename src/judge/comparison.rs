@@ -1,16 +1,19 @@
 //! Versions of a model against each other, from the pairs of sealed panes.
 //!
-//! One comparison for each model, view and pair of versions, from their first pair on; the statistic and its guarantee
-//! are [`crate::stats::sequential::paired`]'s. Only views whose outcome does not depend on the version are compared:
-//! `binary` and `class:k`. Of `top_label` the outcome is whether the version itself was right, so two
-//! versions are not scored on the same outcome there.
+//! One comparison for each model, view and pair of versions, from their first pair on; the
+//! statistic and its guarantee are [`crate::stats::sequential::paired`]'s. Only views whose outcome
+//! does not depend on the version are compared: `binary` and `class:k`. Of `top_label` the outcome
+//! is whether the version itself was right, so two versions are not scored on the same outcome
+//! there.
 //!
-//! Where partitions move between processes, each pairs and learns by itself, and a process says the sum over those that it
-//! has: to the bit what one that had read them all would say of the Brier score and in the large, and of calibration with a
-//! recalibrator for each partition. The guarantee holds for a set of partitions; where that changes, for
-//! reasons that have nothing to do with outcomes, another sequence begins.
+//! Where partitions move between processes, each pairs and learns by itself, and a process says the
+//! sum over those that it has: to the bit what one that had read them all would say of the Brier
+//! score and in the large, and of calibration with a recalibrator for each partition. The guarantee
+//! holds for a set of partitions; where that changes, for reasons that have nothing to do with
+//! outcomes, another sequence begins.
 //!
-//! Always: at most [`COMPARISONS_MAX`] for each plan of models; another takes the place of the one whose last pair is oldest.
+//! Always: at most [`COMPARISONS_MAX`] for each plan of models; another takes the place of the one
+//! whose last pair is oldest.
 
 use crate::collect::pairing::Matches;
 use crate::stats::axis::Grid;

@@ -1,8 +1,8 @@
 //! How many of a window's predictions have an outcome of their own, over all and by score.
 //!
-//! A calibrated model looks miscalibrated when outcomes are missing where they would have been good, or bad;
-//! no test on the labelled part can see that. So the share is shown by score, and below a configured floor
-//! there is no verdict.
+//! A calibrated model looks miscalibrated when outcomes are missing where they would have been
+//! good, or bad; no test on the labelled part can see that. So the share is shown by score, and
+//! below a configured floor there is no verdict.
 
 use crate::stats::pyramid::Level;
 use crate::window::{COVERAGE_CELLS, Total, Unlabelled};
@@ -32,9 +32,9 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// The coverage of a window with these sums and these unlabelled predictions; `None` where no outcome
-    /// was missing. A cell of the sums counts where its mean score lies, that of vectors where their
-    /// largest probability lies.
+    /// The coverage of a window with these sums and these unlabelled predictions; `None` where no
+    /// outcome was missing. A cell of the sums counts where its mean score lies, that of vectors
+    /// where their largest probability lies.
     pub fn of(total: &Total, unlabelled: &Unlabelled) -> Option<Coverage> {
         if unlabelled.is_empty() {
             return None;
@@ -54,7 +54,8 @@ impl Coverage {
             cells[at.min(COVERAGE_CELLS - 1)].predictions += count;
         }
         for (k, cell) in cells.iter_mut().enumerate() {
-            // A cell at a border may have its mean beside it; what is implied is then not all there.
+            // A cell at a border may have its mean beside it; what is implied is then not all
+            // there.
             cell.labelled = cell.predictions.saturating_sub(implied[k]);
             cell.predictions += dropped[k];
         }

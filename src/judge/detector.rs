@@ -1,21 +1,25 @@
-//! The detector of one stream, as the judge keeps it: fed by sealed panes, drawing its stakes on the ledger.
+//! The detector of one stream, as the judge keeps it: fed by sealed panes, drawing its stakes on
+//! the ledger.
 //!
 //! Windows describe, the detector alarms: its false alarms are bounded over all time by a budget
-//! ([`crate::stats::sequential`]) that it shares with other streams ([`super::ledger`]). It takes each pane once,
-//! when it is sealed, that is when its predictions are mature and its time is past the watermark, in order of event time.
+//! ([`crate::stats::sequential`]) that it shares with other streams ([`super::ledger`]). It takes
+//! each pane once, when it is sealed, that is when its predictions are mature and its time is past
+//! the watermark, in order of event time.
 //!
-//! *What comes later.* An outcome that comes or changes after its pane was sealed (`revise` in the join) corrects windows and
-//! never the detector: no bet may be settled twice, and to take one back once its outcome is known would let
-//! outcomes choose the bets. So the guarantee is about outcomes *as they stood when the pane was sealed*: if those
-//! have the probabilities that the scores say, false alarms are bounded. If revisions all go one way (charge-backs
-//! turn "fine" into "fraud" after maturity), outcomes at maturity are rarer than the scores say, and it is
-//! right about them when it alarms; the cure is a longer maturity. [`Detector::missed`] counts what it did not see.
+//! *What comes later.* An outcome that comes or changes after its pane was sealed (`revise` in the
+//! join) corrects windows and never the detector: no bet may be settled twice, and to take one back
+//! once its outcome is known would let outcomes choose the bets. So the guarantee is about outcomes
+//! *as they stood when the pane was sealed*: if those have the probabilities that the scores say,
+//! false alarms are bounded. If revisions all go one way (charge-backs turn "fine" into "fraud"
+//! after maturity), outcomes at maturity are rarer than the scores say, and it is right about them
+//! when it alarms; the cure is a longer maturity. [`Detector::missed`] counts what it did not see.
 //! Predictions whose outcome never came are not seen at all, unless the join implies one.
 //!
-//! Always: its state is a function of the panes sealed under one budget and tolerance; under others the sums
-//! staked mean something else, so after a snapshot made under others it starts over, and what was staked stays in
-//! the ledger. The bounds of the sequences and the evidence are computed when they are reported
-//! ([`Detector::report`]), not at each pane. Cost: 24 kB and about 0.1 ms a pane for each stream, and 2 MB of bets for each model.
+//! Always: its state is a function of the panes sealed under one budget and tolerance; under others
+//! the sums staked mean something else, so after a snapshot made under others it starts over, and
+//! what was staked stays in the ledger. The bounds of the sequences and the evidence are computed
+//! when they are reported ([`Detector::report`]), not at each pane. Cost: 24 kB and about 0.1 ms a
+//! pane for each stream, and 2 MB of bets for each model.
 
 use crate::stats::axis::Grid;
 use crate::stats::sequential::watch::Alarm;
@@ -32,7 +36,8 @@ pub struct DetectorOptions {
     pub account: String,
     /// The budget of the account.
     pub budget: Budget,
-    /// The model's part of the account: those of all its models sum to 1 at most; of events, 1 at most each.
+    /// The model's part of the account: those of all its models sum to 1 at most; of events, 1 at
+    /// most each.
     pub part: f64,
     /// 1 − confidence of each of the sequences.
     pub alpha: f64,
@@ -57,7 +62,8 @@ impl DetectorOptions {
         Arc::new(Odds::new(grid, self.tolerance))
     }
 
-    /// Under what a state is made. The part is none of it: stakes may change, as long as outcomes do not tell them how.
+    /// Under what a state is made. The part is none of it: stakes may change, as long as outcomes
+    /// do not tell them how.
     pub fn terms(&self) -> String {
         let DetectorOptions {
             account,

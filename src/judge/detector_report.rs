@@ -90,7 +90,8 @@ pub fn sentence(stream: &str, report: &DetectorReport) -> String {
     )
 }
 
-/// The kind of miscalibration in words: what the largest share of the evidence is for, how large, and which scores.
+/// The kind of miscalibration in words: what the largest share of the evidence is for, how large,
+/// and which scores.
 pub fn kind(evidence: &Evidence) -> String {
     let (share, of) = largest(&evidence.shares, evidence.direction);
     let mut words = format!(

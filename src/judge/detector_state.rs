@@ -1,11 +1,11 @@
 //! A detector in a snapshot.
 //!
-//! Floats are stored as they are, so a restored detector continues with the same bits. Signs that are even, as
-//! those of cells without events stay, are left out. What follows from other fields (the direction of an
-//! alarm) is not stored.
+//! Floats are stored as they are, so a restored detector continues with the same bits. Signs that
+//! are even, as those of cells without events stay, are left out. What follows from other fields
+//! (the direction of an alarm) is not stored.
 //!
-//! A state carries the *terms* under which it was made. Under other terms it is dropped, and the detector starts
-//! over.
+//! A state carries the *terms* under which it was made. Under other terms it is dropped, and the
+//! detector starts over.
 
 use super::detector::{Detector, Missed};
 use crate::stats::sequential::detector::{Component, Parts, Place};
@@ -131,7 +131,8 @@ impl DetectorState {
 }
 
 impl Detector {
-    /// Puts back a state; refuses one that is no state. It is an error to call this with one of other terms.
+    /// Puts back a state; refuses one that is no state. It is an error to call this with one of
+    /// other terms.
     pub fn restore(&mut self, state: &DetectorState) -> Result<(), Corrupt> {
         self.watch = Watch::from_parts(state.parts().ok_or(Corrupt)?).map_err(|_| Corrupt)?;
         self.log_worth = self.watch.log_worth();

@@ -1,14 +1,14 @@
 //! Every class against the rest, with one error rate for all classes.
 //!
-//! A stream with several `class:k` views has a test for each class. One of K calibrated classes is rejected
-//! more often than α, so the p-values are adjusted by Holm's step-down (1979), which keeps the chance of any
-//! false rejection at α whatever the dependence between classes. The smallest adjusted p-value tests all
-//! classes at once. A class without a p-value (undecided) is not part of the family; `classes` says how
-//! many are.
+//! A stream with several `class:k` views has a test for each class. One of K calibrated classes is
+//! rejected more often than α, so the p-values are adjusted by Holm's step-down (1979), which keeps
+//! the chance of any false rejection at α whatever the dependence between classes. The smallest
+//! adjusted p-value tests all classes at once. A class without a p-value (undecided) is not part of
+//! the family; `classes` says how many are.
 //!
-//! Verdicts and alerts stay those of each class alone; the adjusted p-value stands beside them. It is
-//! recomputed whenever windows of the model are judged, from p-values of one end of window, and withdrawn
-//! with them.
+//! Verdicts and alerts stay those of each class alone; the adjusted p-value stands beside them. It
+//! is recomputed whenever windows of the model are judged, from p-values of one end of window, and
+//! withdrawn with them.
 
 use super::judge::Judge;
 use super::report::Family;

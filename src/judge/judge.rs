@@ -1,22 +1,24 @@
 //! The judge of one stream: windows, verdicts, alerts.
 //!
 //! It takes sealed panes in order of time, and at every slide of a window takes the window's total,
-//! evaluates it, and moves the window's alert. Streams of scores and of vectors are judged alike; only
-//! the evaluation differs ([`Numbers::of`]), and streams of scores may have a detector. The judge knows
-//! event time only; the clock enters in one place, [`Judge::withdraw`], when no event has come for too
-//! long: then values are withdrawn rather than frozen.
+//! evaluates it, and moves the window's alert. Streams of scores and of vectors are judged alike;
+//! only the evaluation differs ([`Numbers::of`]), and streams of scores may have a detector. The
+//! judge knows event time only; the clock enters in one place, [`Judge::withdraw`], when no event
+//! has come for too long: then values are withdrawn rather than frozen.
 //!
-//! Always: a window's report is a function of the panes that were sealed, so any order, split or restart
-//! that seals the same panes gives the same report, to the last bit of each p-value; the seed of a
-//! resampling test is derived from stream, window and end of window.
+//! Always: a window's report is a function of the panes that were sealed, so any order, split or
+//! restart that seals the same panes gives the same report, to the last bit of each p-value; the
+//! seed of a resampling test is derived from stream, window and end of window.
 //!
-//! A window is judged at its slides. Until its first slide ends (up to four hours for a day) it is judged
-//! as that fills, each time the window that it gathers from slides; its report says since when it has
-//! data. After a restart each window is evaluated over the panes that it still holds, which for scores and
-//! slides under an hour is one slide less than was judged: the evaluation says its own n. Bounds, n,
-//! verdict and alert stay as they were judged, and the next slide makes all of it whole.
+//! A window is judged at its slides. Until its first slide ends (up to four hours for a day) it is
+//! judged as that fills, each time the window that it gathers from slides; its report says since
+//! when it has data. After a restart each window is evaluated over the panes that it still holds,
+//! which for scores and slides under an hour is one slide less than was judged: the evaluation says
+//! its own n. Bounds, n, verdict and alert stay as they were judged, and the next slide makes all
+//! of it whole.
 //!
-//! A window in which an event found no room is `undecided(capacity)`: what is left would be a biased sample.
+//! A window in which an event found no room is `undecided(capacity)`: what is left would be a
+//! biased sample.
 //!
 //! Cost: a merge of the window's panes at each slide, and the evaluation of the total.
 
@@ -63,8 +65,8 @@ pub struct Judge {
     nanos: Vec<u64>,
 }
 
-/// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take. Nothing
-/// that is judged depends on it.
+/// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take.
+/// Nothing that is judged depends on it.
 pub type Stopwatch = fn() -> u64;
 
 impl Judge {
@@ -124,8 +126,8 @@ impl Judge {
         self.report.last_event_ms = last_event_ms;
     }
 
-    /// Tells when the oldest predictions that wait for outcomes are mature; a window that was never judged
-    /// is immature until then.
+    /// Tells when the oldest predictions that wait for outcomes are mature; a window that was never
+    /// judged is immature until then.
     pub fn awaits(&mut self, due_ms: Option<i64>) {
         self.report.due_ms = due_ms;
         for report in &mut self.report.windows {
@@ -135,8 +137,8 @@ impl Judge {
         }
     }
 
-    /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide. The detector
-    /// counts it as missed.
+    /// Takes a correction of a sealed pane; the windows that hold it show it at their next slide.
+    /// The detector counts it as missed.
     pub fn correct(&mut self, c: &Correction) -> Result<(), PackError> {
         if let Some(detector) = &mut self.detector {
             detector.miss(c);
@@ -145,8 +147,8 @@ impl Judge {
         self.windows.correct(c)
     }
 
-    /// Takes a late outcome of a vector; the windows that hold it show it at their next slide. Answers whether
-    /// there was room for it.
+    /// Takes a late outcome of a vector; the windows that hold it show it at their next slide.
+    /// Answers whether there was room for it.
     pub fn revise(&mut self, r: &Revision<'_>) -> bool {
         self.windows.revise(r)
     }
@@ -156,26 +158,27 @@ impl Judge {
         self.windows.cap(cells_max);
     }
 
-    /// Takes a base pane that begins before `line_ms`, up to which all was sealed; the windows that hold it
-    /// show it at their next slide.
+    /// Takes a base pane that begins before `line_ms`, up to which all was sealed; the windows that
+    /// hold it show it at their next slide.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
         self.windows.place(pane, line_ms)
     }
 
-    /// Takes all panes of another judge of the stream, over other partitions, up to `line_ms` at most.
+    /// Takes all panes of another judge of the stream, over other partitions, up to `line_ms` at
+    /// most.
     pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
         self.windows.absorb(theirs, line_ms)
     }
 
-    /// Whether time alone can change a window: one by time holds panes, or its last judgement does not
-    /// know yet that it is empty.
+    /// Whether time alone can change a window: one by time holds panes, or its last judgement does
+    /// not know yet that it is empty.
     pub fn moves(&self) -> bool {
         let had = |(i, r): (usize, &WindowReport)| r.n > 0 && self.windows.by_time(i);
         self.windows.moves() || self.report.windows.iter().enumerate().any(had)
     }
 
-    /// Takes the base pane that ends at `end_ms`, if any event fell into it, and judges every window
-    /// that slides there.
+    /// Takes the base pane that ends at `end_ms`, if any event fell into it, and judges every
+    /// window that slides there.
     pub fn seal(
         &mut self,
         pane: Option<&Pane>,
@@ -234,7 +237,8 @@ impl Judge {
         Some(before)
     }
 
-    /// Puts into the report what the detector says now; done before reports are read, not at each pane.
+    /// Puts into the report what the detector says now; done before reports are read, not at each
+    /// pane.
     pub fn report_detector(&mut self) {
         if let (false, Some(detector)) = (self.detector_reported, &self.detector) {
             self.report.detector = detector.report().map(Arc::new);
@@ -260,7 +264,8 @@ impl Judge {
         !slid && self.windows.young(index) && self.windows.gathered(index) != report.n
     }
 
-    /// The input ended at `end_ms`: judges every window as it stands, but those judged there already.
+    /// The input ended at `end_ms`: judges every window as it stands, but those judged there
+    /// already.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         let sealed = self.windows.finish(end_ms);
         for index in 0..self.alerts.len() {
@@ -397,8 +402,8 @@ impl Judge {
         (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
     }
 
-    /// The sums of the panes that window `index` holds, with its report; less than the report's where a
-    /// pane was dropped after the judgement.
+    /// The sums of the panes that window `index` holds, with its report; less than the report's
+    /// where a pane was dropped after the judgement.
     pub fn total(&self, index: usize) -> Result<(&WindowReport, Total), PackError> {
         let report = &self.report.windows[index];
         Ok((report, self.windows.total(index, report.end_ms)?))
@@ -445,8 +450,8 @@ impl Judge {
     }
 }
 
-/// The seed of a window's resampling: FNV-1a over the names, the end of the window and the configured
-/// seed; the same for a rerun, another for each window.
+/// The seed of a window's resampling: FNV-1a over the names, the end of the window and the
+/// configured seed; the same for a rerun, another for each window.
 pub fn seed(id: &StreamId, window: &str, end_ms: i64, base: u64) -> u64 {
     let names = format!("{id}\n{window}");
     let bytes = names.bytes().chain(end_ms.to_le_bytes());

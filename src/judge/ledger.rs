@@ -1,10 +1,10 @@
 //! The ledger of false alarms: who may stake how much, what was staked, and what that promises.
 //!
-//! A budget is kept by an *account*, not by a stream: that of the fleet, and one for each model with a budget of
-//! its own. Streams stake out of their account, and the guarantee of the detector adds up: at any time the
-//! expected false alarms of all streams of an account are at most the capital that they have staked, over A,
-//! however the streams depend on one another. So all there is to see to is that they never stake more than the
-//! budget hands out.
+//! A budget is kept by an *account*, not by a stream: that of the fleet, and one for each model
+//! with a budget of its own. Streams stake out of their account, and the guarantee of the detector
+//! adds up: at any time the expected false alarms of all streams of an account are at most the
+//! capital that they have staked, over A, however the streams depend on one another. So all there
+//! is to see to is that they never stake more than the budget hands out.
 //!
 //! | budget | hands out | a stream stakes |
 //! |---|---|---|
@@ -12,29 +12,33 @@
 //! | `2000000 events` | 1 for each event | 1 an event, divided by the streams that an event reaches: the views, twice with a roll-up |
 //! | `5% ever` | 1 in all | its share of the schedule; shares of all streams that ever lived sum to at most 1 |
 //!
-//! *Shares* of time and of `ever` are fixed when a stream begins, as number i = 0, 1, … of its model, by a series that
-//! sums to 1 whatever the number of streams (views of one subject divide its share):
+//! *Shares* of time and of `ever` are fixed when a stream begins, as number i = 0, 1, … of its
+//! model, by a series that sums to 1 whatever the number of streams (views of one subject divide
+//! its share):
 //!
 //! ```text
 //!   γᵢ = ⅕ Σ_S S/((i + S)(i + S + 1)),     S = 1, 8, 64, 512, 4096
 //! ```
 //!
-//! Each term telescopes to 1 and is flat up to i = S. Nobody has to say how many streams there will be, and what that
-//! costs is the logarithm of a share: against equal shares of a number known beforehand at most 3 in log A, for any
-//! number up to 10,000, where log A is 15 and more (tested below). A number is free again when its stream is let
-//! go; under `ever` never. Models of one account divide it by weight; a weight of events is that over the largest. Parts
-//! follow the configuration from the next stake on; under `ever` those that were staked before stay staked, so where models come and go
-//! each should have a budget of its own.
+//! Each term telescopes to 1 and is flat up to i = S. Nobody has to say how many streams there will
+//! be, and what that costs is the logarithm of a share: against equal shares of a number known
+//! beforehand at most 3 in log A, for any number up to 10,000, where log A is 15 and more (tested
+//! below). A number is free again when its stream is let go; under `ever` never. Models of one
+//! account divide it by weight; a weight of events is that over the largest. Parts follow the
+//! configuration from the next stake on; under `ever` those that were staked before stay staked, so
+//! where models come and go each should have a budget of its own.
 //!
-//! *Calls.* An alarm is M ≥ A of a stream alone. Beside it stands e-BH over the streams of an account: the k largest are
-//! *called*, k the largest number with the k-th worth at least A/k, where a stream whose alarm is not over counts as
-//! worth A. Of the streams called at any time the expected share of false ones is at most what was staked, over A,
-//! since a called stream has 1/k ≤ M/A ([`crate::stats::sequential::fleet`]). So a fault of the whole fleet is seen
-//! sooner than in each stream. Calls are shown and raise no alarm: their number is not bounded by the budget.
+//! *Calls.* An alarm is M ≥ A of a stream alone. Beside it stands e-BH over the streams of an
+//! account: the k largest are *called*, k the largest number with the k-th worth at least A/k,
+//! where a stream whose alarm is not over counts as worth A. Of the streams called at any time the
+//! expected share of false ones is at most what was staked, over A, since a called stream has 1/k ≤
+//! M/A ([`crate::stats::sequential::fleet`]). So a fault of the whole fleet is seen sooner than in
+//! each stream. Calls are shown and raise no alarm: their number is not bounded by the budget.
 //!
-//! What is staked is never taken back: it stays in the account when a stream is let go or starts over under other
-//! terms. An account starts over when its budget changes. Each process has a ledger of its own; where several share the
-//! partitions, each keeps the budget for its own streams.
+//! What is staked is never taken back: it stays in the account when a stream is let go or starts
+//! over under other terms. An account starts over when its budget changes. Each process has a
+//! ledger of its own; where several share the partitions, each keeps the budget for its own
+//! streams.
 //!
 //! Source: `sequential.md` §§2, 7.
 
@@ -129,8 +133,8 @@ pub struct AccountReport {
 }
 
 impl AccountReport {
-    /// Most false alarms to expect of what was staked so far, and the largest expected share of false ones among the
-    /// streams called now.
+    /// Most false alarms to expect of what was staked so far, and the largest expected share of
+    /// false ones among the streams called now.
     pub fn expected_false_alarms(&self) -> f64 {
         self.staked / self.budget.log_threshold().exp()
     }
@@ -199,7 +203,8 @@ impl Ledger {
         number
     }
 
-    /// A stream that starts over under other terms: it keeps its number, but under `ever` pays with a new one.
+    /// A stream that starts over under other terms: it keeps its number, but under `ever` pays with
+    /// a new one.
     pub fn renew(&mut self, model: usize, number: u64) -> u64 {
         if !self.is_ever(model) {
             return number;
@@ -218,7 +223,8 @@ impl Ledger {
         self.numbers[model].used.remove(&number);
     }
 
-    /// Keeps what a detector that is no more has staked and raised, in the account of that name and budget, if there is one.
+    /// Keeps what a detector that is no more has staked and raised, in the account of that name and
+    /// budget, if there is one.
     pub fn keep(&mut self, account: &str, budget: &str, staked: f64, alarms: u64) {
         let mut all = self.accounts.iter_mut();
         let same = |a: &&mut Account| a.name == account && a.budget.to_string() == budget;

@@ -1,7 +1,7 @@
 //! Floor 2: the second stage, from sealed panes to verdicts and alerts.
 //!
-//! [`judge`](mod@judge) holds the windows of one stream and judges them; everything else serves it or adds
-//! to what it says.
+//! [`judge`](mod@judge) holds the windows of one stream and judges them; everything else serves it
+//! or adds to what it says.
 //!
 //! | file | noun |
 //! |---|---|

@@ -78,7 +78,8 @@ impl Numbers {
         }
     }
 
-    /// The debiased estimate of the squared ℓ2-ECE, which may be negative; the kernel test has none.
+    /// The debiased estimate of the squared ℓ2-ECE, which may be negative; the kernel test has
+    /// none.
     pub fn ece_squared(&self) -> Option<f64> {
         match self {
             Numbers::Scores(e) => Some(e.interval.estimate_squared),
@@ -132,7 +133,8 @@ impl Numbers {
         }
     }
 
-    /// Whether the interval excludes 0 and lies above the tolerance. Only single scores page by size.
+    /// Whether the interval excludes 0 and lies above the tolerance. Only single scores page by
+    /// size.
     pub fn above_tolerance(&self) -> bool {
         self.scores()
             .is_some_and(|e| !e.interval.contains_zero && e.interval.lower > e.tolerance.tolerance)

@@ -47,16 +47,17 @@ pub struct Caps {
     pub expire_after_ms: i64,
     /// An event further ahead of its arrival than this is rejected, lest it push the watermark.
     pub future_max_ms: i64,
-    /// Most cells of a pane of a vector view; an event that would begin another makes its windows undecided.
+    /// Most cells of a pane of a vector view; an event that would begin another makes its windows
+    /// undecided.
     pub vector_cells_max: usize,
     /// Most versions that have cells for vector views; windows of the others are undecided.
     pub vector_versions_max: usize,
 }
 
 impl Default for Caps {
-    /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a minute);
-    /// a week without events; an hour of clock error;
-    /// 4096 cells of a vector view, 64 versions with some.
+    /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a
+    /// minute); a week without events; an hour of clock error; 4096 cells of a vector view, 64
+    /// versions with some.
     fn default() -> Caps {
         Caps {
             streams_max: 10_000,

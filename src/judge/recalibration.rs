@@ -1,4 +1,5 @@
-//! Recalibration of a window: maps that are fitted to a miscalibrated window, and judged on a later one.
+//! Recalibration of a window: maps that are fitted to a miscalibrated window, and judged on a later
+//! one.
 //!
 //! ```text
 //! miscalibrated   maps are fitted to the window's total and kept
@@ -8,17 +9,17 @@
 //! calibrated      everything is dropped: the served scores need no map, or one is applied already
 //! ```
 //!
-//! So maps are fitted and judged once per width, not once per slide. A window shares no event with the
-//! window on which its maps are judged. No pane is kept for this: between the two only the parameters are
-//! retained (at most 6 KiB per fit, two fits per window). An undecided window changes nothing. A fit is
-//! repeated before its trial if the number of events of its window has doubled since, as happens while a
-//! stream is young.
+//! So maps are fitted and judged once per width, not once per slide. A window shares no event with
+//! the window on which its maps are judged. No pane is kept for this: between the two only the
+//! parameters are retained (at most 6 KiB per fit, two fits per window). An undecided window
+//! changes nothing. A fit is repeated before its trial if the number of events of its window has
+//! doubled since, as happens while a stream is young.
 //!
-//! Where negatives are down-sampled the cells hold scores on another scale, to which no scorer could apply
-//! a map: then there is none.
+//! Where negatives are down-sampled the cells hold scores on another scale, to which no scorer
+//! could apply a map: then there is none.
 //!
-//! The recalibration is a function of the sealed panes, like the verdict, and travels with snapshots.
-//! Outcomes that are revised later do not change what was fitted or judged before.
+//! The recalibration is a function of the sealed panes, like the verdict, and travels with
+//! snapshots. Outcomes that are revised later do not change what was fitted or judged before.
 
 use super::verdict::{JudgeOptions, Verdict};
 use crate::stats::evaluation::Sampling;
@@ -141,7 +142,8 @@ fn fitted_bytes(f: &Fitted) -> usize {
     size_of::<Fitted>() + f.fits.bytes()
 }
 
-/// A recalibration in a snapshot: numbers as their bits, so that every format gives them back exactly.
+/// A recalibration in a snapshot: numbers as their bits, so that every format gives them back
+/// exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecalibrationState {
     fitted: FittedState,

@@ -24,8 +24,8 @@ pub struct WindowReport {
     pub start_ms: i64,
     /// Event time at which it ends, exclusive.
     pub end_ms: i64,
-    /// Begin of the oldest pane in it: later than `start_ms` while the stream is younger than the window,
-    /// or was silent when it began.
+    /// Begin of the oldest pane in it: later than `start_ms` while the stream is younger than the
+    /// window, or was silent when it began.
     pub since_ms: i64,
     /// Number of events.
     pub n: u64,
@@ -199,7 +199,8 @@ pub struct DetectorStep {
 pub struct Change {
     /// The stream.
     pub stream: StreamId,
-    /// Name of the window; `detector` for the stream's detector, and for its alert the one that speaks for it.
+    /// Name of the window; `detector` for the stream's detector, and for its alert the one that
+    /// speaks for it.
     pub window: String,
     /// When: event time for judgements, the clock's for staleness.
     pub at_ms: i64,

@@ -1,9 +1,9 @@
 //! Verdicts, and when they are due.
 //!
-//! `miscalibrated` needs significance and size: the null hypothesis is rejected, and where a tolerance
-//! is set the interval's lower end lies above it. With enough events and neither, a window is
-//! `calibrated`: nothing was found that is large enough to matter. Before that it is undecided, with
-//! the reason, and an undecided window reports no evaluation.
+//! `miscalibrated` needs significance and size: the null hypothesis is rejected, and where a
+//! tolerance is set the interval's lower end lies above it. With enough events and neither, a
+//! window is `calibrated`: nothing was found that is large enough to matter. Before that it is
+//! undecided, with the reason, and an undecided window reports no evaluation.
 
 use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
@@ -101,7 +101,8 @@ pub struct JudgeOptions {
     pub evaluation: Options,
     /// Fewer events than this are `too_few`; of weighted ones, fewer effective ones.
     pub min_events: u64,
-    /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an outcome.
+    /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an
+    /// outcome.
     pub coverage_min: f64,
     /// τ, the ℓ2-ECE that is tolerated, in [0, 1].
     pub tolerance: f64,

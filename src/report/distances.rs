@@ -1,9 +1,10 @@
-//! The distances from calibration as JSON: the key `distances` of an evaluation. Measures that were not wanted are
-//! null.
+//! The distances from calibration as JSON: the key `distances` of an evaluation. Measures that were
+//! not wanted are null.
 //!
-//! Every measure is on the scale of scores. `error` is how far a value may be off that of the raw scores
-//! because cells stood for them (0 where they did not); `low` and `high` are proved ends; `sampling_95` is how far
-//! n events may be from their law with 95 % certainty on each side, whatever the law.
+//! Every measure is on the scale of scores. `error` is how far a value may be off that of the raw
+//! scores because cells stood for them (0 where they did not); `low` and `high` are proved ends;
+//! `sampling_95` is how far n events may be from their law with 95 % certainty on each side,
+//! whatever the law.
 
 use crate::stats::distance::{Distances, sandwich};
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
 //! An evaluation as JSON, the same for `trueline evaluate --json` and the HTTP API.
 //!
-//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change. The
-//! rest says more of the same sample. Every error estimate is on the scale its key says: `…_squared` is
-//! squared, everything else is on the scale of probabilities. What is undefined is null.
+//! The keys up to `cox_score` are a contract with scripts: their names and meanings do not change.
+//! The rest says more of the same sample. Every error estimate is on the scale its key says:
+//! `…_squared` is squared, everything else is on the scale of probabilities. What is undefined is
+//! null.
 
 use crate::judge::Numbers;
 use crate::stats::evaluation::{

@@ -1,5 +1,5 @@
-//! Intervals by resampling as JSON: the key `intervals` of `trueline evaluate --compare-intervals`. Ends are on the
-//! ℓ2-ECE scale.
+//! Intervals by resampling as JSON: the key `intervals` of `trueline evaluate --compare-intervals`.
+//! Ends are on the ℓ2-ECE scale.
 
 use crate::stats::comparison::intervals::{Compared, Ends};
 use serde_json::{Value, json};

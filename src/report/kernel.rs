@@ -1,7 +1,8 @@
-//! The kernel test of vectors as JSON: what `trueline evaluate --view kernel --json` prints, and what the API says of a window.
+//! The kernel test of vectors as JSON: what `trueline evaluate --view kernel --json` prints, and
+//! what the API says of a window.
 //!
-//! Estimates are squared (SKCE) but for `kce`. Each has its p-values by method; the one given the predictions of
-//! the biased estimator decides. What is undefined or was not asked for is null.
+//! Estimates are squared (SKCE) but for `kce`. Each has its p-values by method; the one given the
+//! predictions of the biased estimator decides. What is undefined or was not asked for is null.
 
 use crate::stats::kernel::window::{BlockTest, FeatureTest, WindowEvaluation};
 use crate::stats::kernel::{Evaluation, PValues};
@@ -36,8 +37,8 @@ pub fn json(e: &Evaluation) -> Value {
     })
 }
 
-/// A window of a stream: what decides, then the test of its sample as [`json()`] has it, that of random features, and the
-/// linear and block sums of its panes.
+/// A window of a stream: what decides, then the test of its sample as [`json()`] has it, that of
+/// random features, and the linear and block sums of its panes.
 pub fn window_json(e: &WindowEvaluation) -> Value {
     json!({
         "n": e.n,

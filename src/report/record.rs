@@ -1,11 +1,13 @@
-//! A change of an alert that can be recomputed: everything it rested on, and everything that followed.
+//! A change of an alert that can be recomputed: everything it rested on, and everything that
+//! followed.
 //!
-//! A record keeps the sums of each window that was judged at that moment, with options and seeds; the
-//! detector before the pane that it took, and that pane; the alert before, and its hold times. Beside them
-//! it keeps the results: the evaluations, the detector's report and the alert after. [`Record::recompute`]
-//! computes the results again and compares the texts, in which every double is the shortest decimal that
-//! reads back as the same bits: equal texts are equal bits. Windows that were judged earlier have no sums
-//! here; their verdicts are taken as they are, and listed as such.
+//! A record keeps the sums of each window that was judged at that moment, with options and seeds;
+//! the detector before the pane that it took, and that pane; the alert before, and its hold times.
+//! Beside them it keeps the results: the evaluations, the detector's report and the alert after.
+//! [`Record::recompute`] computes the results again and compares the texts, in which every double
+//! is the shortest decimal that reads back as the same bits: equal texts are equal bits. Windows
+//! that were judged earlier have no sums here; their verdicts are taken as they are, and listed as
+//! such.
 //!
 //! Size: 10 to 100 kB for each window that was judged, by the cells that are occupied.
 
@@ -70,8 +72,8 @@ struct VectorWindow {
     rows: String,
 }
 
-/// A window of a kernel view beyond this many bytes is not kept: a sample of vectors of hundreds of classes, which would
-/// make a record of megabytes.
+/// A window of a kernel view beyond this many bytes is not kept: a sample of vectors of hundreds of
+/// classes, which would make a record of megabytes.
 const HELD_BYTES_MAX: usize = 1 << 20;
 
 impl VectorWindow {
@@ -124,13 +126,14 @@ impl VectorWindow {
 struct Watch {
     account: String,
     budget: String,
-    /// Of the step: its number among the streams of its model, and its share of what the budget hands out.
+    /// Of the step: its number among the streams of its model, and its share of what the budget
+    /// hands out.
     number: u64,
     share: f64,
     alpha: f64,
     tolerance: f64,
-    /// State before the pane as in snapshots (JSON has no infinities, which an empty bet is worth in logarithms), the pane, its begin and
-    /// end; where it took one at that moment.
+    /// State before the pane as in snapshots (JSON has no infinities, which an empty bet is worth
+    /// in logarithms), the pane, its begin and end; where it took one at that moment.
     step: Option<(String, String, (i64, i64))>,
     /// Whether it stood in alarm after it.
     alarm: bool,

@@ -1,8 +1,8 @@
 //! Reports as lines of text, for the demo's screen and for the end of a replay.
 //!
-//! A table is cells of text with a colour each; widths are counted before colours are put on, so that
-//! columns stand straight with and without them. Every calibration number stands beside its interval
-//! and its n. What an undecided window does not know is a dash, never a zero.
+//! A table is cells of text with a colour each; widths are counted before colours are put on, so
+//! that columns stand straight with and without them. Every calibration number stands beside its
+//! interval and its n. What an undecided window does not know is a dash, never a zero.
 
 use crate::judge::{Numbers, Verdict, WindowReport};
 
@@ -69,8 +69,8 @@ pub const JUDGEMENT: [&str; 7] = [
     "direction",
 ];
 
-/// What one window has to say: verdict, n, debiased ℓ2-ECE, its interval, the test's p-value, and the
-/// direction of the error where there is one.
+/// What one window has to say: verdict, n, debiased ℓ2-ECE, its interval, the test's p-value, and
+/// the direction of the error where there is one.
 pub fn judgement(report: &WindowReport) -> Vec<Cell> {
     let paint = match report.verdict {
         Verdict::Calibrated => Paint::Green,
@@ -89,8 +89,8 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
     cells
 }
 
-/// ECE, interval, p-value and direction of a window. Vectors have no direction, and the kernel test has a
-/// lower end only.
+/// ECE, interval, p-value and direction of a window. Vectors have no direction, and the kernel test
+/// has a lower end only.
 fn numbers(found: &Numbers, verdict: Verdict) -> [Cell; 4] {
     let direction = match (verdict, found.scores()) {
         (Verdict::Miscalibrated, Some(e)) => e.direction.words(),

@@ -1,8 +1,8 @@
 //! An evaluation as text for people: what was found, how large, where, and with what certainty.
 //!
-//! First the verdict in one line, then the numbers with their intervals, then the levels of the test,
-//! then a reliability diagram in which `─` spans where the event rate falls if the scores are true, `●`
-//! is the rate, and a rate outside its span is marked.
+//! First the verdict in one line, then the numbers with their intervals, then the levels of the
+//! test, then a reliability diagram in which `─` spans where the event rate falls if the scores are
+//! true, `●` is the rate, and a rate outside its span is marked.
 
 use std::fmt::Write;
 

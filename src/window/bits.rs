@@ -1,8 +1,8 @@
 //! Bits: Rice codes for small numbers, variable bytes for the rest.
 //!
-//! A Rice code of parameter k writes v as ⌊v/2ᵏ⌋ ones, a zero, and the k low bits of v: within half a
-//! bit of the best code where v falls off geometrically with a mean near 2ᵏ. Values far above their
-//! like cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong.
+//! A Rice code of parameter k writes v as ⌊v/2ᵏ⌋ ones, a zero, and the k low bits of v: within half
+//! a bit of the best code where v falls off geometrically with a mean near 2ᵏ. Values far above
+//! their like cost [`ESCAPE`] ones and the whole 64 bits, so a bad k is slow but never wrong.
 //! Source: R. F. Rice, "Some practical universal noiseless coding techniques" (1979).
 
 /// Ones that announce a value written in full; with them such a value costs 88 bits.

@@ -1,7 +1,7 @@
 //! Packed sums as bytes in snapshots, and as text in formats that people read.
 //!
-//! postcard writes a byte string as it writes a list of bytes. JSON gets one hexadecimal text instead of a
-//! list of numbers, which is a quarter as long.
+//! postcard writes a byte string as it writes a list of bytes. JSON gets one hexadecimal text
+//! instead of a list of numbers, which is a quarter as long.
 
 use super::Packed;
 use serde::de::Error;

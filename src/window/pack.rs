@@ -1,9 +1,9 @@
 //! A sealed pane in few bytes.
 //!
-//! An open pane spends 48 bytes on a cell. A sealed one is read once per slide and never written, so it
-//! is kept as what cannot be predicted. Within a cell of width w all scores are nearly equal, and so
-//! five of the six sums nearly follow from the others; only the residuals are stored, each in a Rice
-//! code whose parameter is chosen per pane and field:
+//! An open pane spends 48 bytes on a cell. A sealed one is read once per slide and never written,
+//! so it is kept as what cannot be predicted. Within a cell of width w all scores are nearly equal,
+//! and so five of the six sums nearly follow from the others; only the residuals are stored, each
+//! in a Rice code whose parameter is chosen per pane and field:
 //!
 //! | field | predicted by |
 //! |---|---|
@@ -17,12 +17,13 @@
 //!
 //! Of a cell with one event the last three are exact functions of z and are not stored.
 //!
-//! Always: unpacking gives back the sums to the last bit. Predictions are made of integers alone, with
-//! wrapping arithmetic, so they are the same on every machine, and a residual is a difference modulo
-//! 2⁶⁴, so a bad prediction costs bits and never correctness. Bytes that no packer wrote are refused.
+//! Always: unpacking gives back the sums to the last bit. Predictions are made of integers alone,
+//! with wrapping arithmetic, so they are the same on every machine, and a residual is a difference
+//! modulo 2⁶⁴, so a bad prediction costs bits and never correctness. Bytes that no packer wrote are
+//! refused.
 //!
-//! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events each, 8 at
-//! twenty, 10 at 600; half a millisecond to pack, a third to unpack.
+//! Cost, measured with 4096 cells of uniform scores (test below): 5 bytes a cell at two events
+//! each, 8 at twenty, 10 at 600; half a millisecond to pack, a third to unpack.
 //!
 //! ```text
 //! varint n · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·
@@ -45,8 +46,8 @@ use model::{Cells, Model};
 /// Coded numbers of a cell.
 const FIELDS: usize = 7;
 
-/// In place of a Rice parameter: the field is 0 in all cells and not written. So is the index where all
-/// cells are occupied.
+/// In place of a Rice parameter: the field is 0 in all cells and not written. So is the index where
+/// all cells are occupied.
 const ALL_ZERO: u32 = 64;
 
 /// The sums of a pane, packed. Cloning shares the bytes.

@@ -1,8 +1,8 @@
 //! Sealed sums of a stretch of event time, and what late outcomes change in them.
 //!
-//! A pane holds one of two kinds of sums: scores, packed ([`Packed`]), or vectors ([`ViewSums`]). Both add
-//! up exactly and in any order, so windows treat them alike. Cloning a pane shares its sums; a pane that
-//! several windows hold is copied when one of them changes it.
+//! A pane holds one of two kinds of sums: scores, packed ([`Packed`]), or vectors ([`ViewSums`]).
+//! Both add up exactly and in any order, so windows treat them alike. Cloning a pane shares its
+//! sums; a pane that several windows hold is copied when one of them changes it.
 
 use super::pack::{PackError, Packed};
 use super::unlabelled::Unlabelled;
@@ -140,12 +140,13 @@ pub struct Pane {
     pub late: u64,
     /// The sums.
     pub sums: PaneSums,
-    /// Predictions whose outcome never came: by score, those of vectors by their largest probability.
+    /// Predictions whose outcome never came: by score, those of vectors by their largest
+    /// probability.
     pub unlabelled: Unlabelled,
 }
 
-/// What late outcomes change in a sealed pane of scores: the same events leave and come back with other
-/// outcomes, or come for the first time.
+/// What late outcomes change in a sealed pane of scores: the same events leave and come back with
+/// other outcomes, or come for the first time.
 #[derive(Debug, Clone)]
 pub struct Correction {
     /// Begin of the base pane.

@@ -1,9 +1,10 @@
 //! Late panes: merging the panes of a partition that joined or fell behind.
 //!
-//! Windows over several partitions gather what each has sealed. A partition that comes from another process
-//! brings whole windows, and one that is behind the others seals panes that the windows have passed. Both
-//! are merged here into the panes that hold their stretch of event time, exactly, since sums are integers.
-//! Panes that no window will need again are left out. A window shows them at its next slide.
+//! Windows over several partitions gather what each has sealed. A partition that comes from another
+//! process brings whole windows, and one that is behind the others seals panes that the windows
+//! have passed. Both are merged here into the panes that hold their stretch of event time, exactly,
+//! since sums are integers. Panes that no window will need again are left out. A window shows them
+//! at its next slide.
 //!
 //! The line, up to which everything was sealed, says how far a window has come:
 //!
@@ -23,8 +24,8 @@ use super::width::Width;
 use std::collections::VecDeque;
 
 impl Windows {
-    /// Merges a base pane that begins before `line_ms` into every window that it would have reached by
-    /// now, had it come in its turn.
+    /// Merges a base pane that begins before `line_ms` into every window that it would have reached
+    /// by now, had it come in its turn.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
         let pane = self.empty().admit(pane)?;
         for index in 0..self.len() {
@@ -46,7 +47,8 @@ impl Windows {
                 let pane = self.empty().admit(pane)?;
                 self.put(index, &pane, line_ms)?;
             }
-            // What they still gather in a narrower window has reached this one where we are further.
+            // What they still gather in a narrower window has reached this one where we are
+            // further.
             let (mut below, mut narrower) = (index, self.feed_of(index));
             while let Some(from) = narrower {
                 let gathering = theirs[from].gathering.as_ref();
@@ -60,8 +62,8 @@ impl Windows {
         Ok(())
     }
 
-    /// Whether a base pane has come as far as window `index`: the slide of the narrower one that holds
-    /// it is over.
+    /// Whether a base pane has come as far as window `index`: the slide of the narrower one that
+    /// holds it is over.
     fn reached(&self, index: usize, start_ms: i64, line_ms: i64) -> bool {
         match self.feed_of(index).map(|from| self.width_of(from)) {
             Some(Width::Time { slide_ms, .. }) => floor(start_ms, slide_ms) + slide_ms <= line_ms,

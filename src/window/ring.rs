@@ -1,9 +1,10 @@
 //! The sealed panes of all windows of one stream.
 //!
-//! Base panes come in as they seal, oldest first, with the gaps between them. Each time window keeps
-//! the panes of its own slide that it still covers, and one more that is being gathered; a wider window
-//! gathers from the widest narrower one whose slide divides its own, so that a day gathers six panes of
-//! four hours, each from twenty-four of ten minutes, not from three hundred of fifty seconds.
+//! Base panes come in as they seal, oldest first, with the gaps between them. Each time window
+//! keeps the panes of its own slide that it still covers, and one more that is being gathered; a
+//! wider window gathers from the widest narrower one whose slide divides its own, so that a day
+//! gathers six panes of four hours, each from twenty-four of ten minutes, not from three hundred of
+//! fifty seconds.
 //!
 //! ```text
 //! base ─► 5m:  panes of 50s ────────────────► total at every 50s
@@ -14,12 +15,13 @@
 //! A window by count keeps base panes, newest first until they hold N events; above
 //! [`COUNT_PANES_MAX`] the two neighbours with the fewest events together are folded into one.
 //!
-//! Always: panes of a window are disjoint and in order of time; a window's total is the merge of its
-//! panes and equals the sums of the events in them, since merging is exact. Empty panes are not kept.
-//! Panes that the next total will not need are dropped after a judgement (see [`RETAIN_SLIDE_MS`]).
+//! Always: panes of a window are disjoint and in order of time; a window's total is the merge of
+//! its panes and equals the sums of the events in them, since merging is exact. Empty panes are not
+//! kept. Panes that the next total will not need are dropped after a judgement (see
+//! [`RETAIN_SLIDE_MS`]).
 //!
-//! A window that ends within one of its slides has its first slide under way: what it has gathered is
-//! then part of it. So a day need not wait four hours for its first verdict.
+//! A window that ends within one of its slides has its first slide under way: what it has gathered
+//! is then part of it. So a day need not wait four hours for its first verdict.
 
 use super::pack::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
@@ -33,9 +35,9 @@ use std::sync::Arc;
 pub const COUNT_PANES_MAX: usize = 64;
 
 /// Windows that slide this seldom keep the pane that will leave next even after their judgement, so
-/// that a restored window can be evaluated again as it was. For shorter slides the pane (a sixth of the
-/// window's memory) is not worth it: the next judgement is near, and until then a restored window is
-/// evaluated over the panes that it still holds.
+/// that a restored window can be evaluated again as it was. For shorter slides the pane (a sixth of
+/// the window's memory) is not worth it: the next judgement is near, and until then a restored
+/// window is evaluated over the panes that it still holds.
 pub const RETAIN_SLIDE_MS: i64 = 3_600_000;
 
 /// Panes of one window.
@@ -130,7 +132,8 @@ impl Windows {
         (&mut self.rings[index], &self.empty)
     }
 
-    /// Whether the pane that leaves a window next is kept after a judgement. See [`RETAIN_SLIDE_MS`].
+    /// Whether the pane that leaves a window next is kept after a judgement. See
+    /// [`RETAIN_SLIDE_MS`].
     pub(super) fn retains(&self, slide_ms: i64) -> bool {
         slide_ms >= RETAIN_SLIDE_MS || self.empty.vector().is_some()
     }
@@ -159,7 +162,8 @@ impl Windows {
         self.step(pane, end_ms, false)
     }
 
-    /// Ends all slides that are under way, as if every window slid at `end_ms`: for the end of input.
+    /// Ends all slides that are under way, as if every window slid at `end_ms`: for the end of
+    /// input.
     pub fn finish(&mut self, end_ms: i64) -> Result<(), PackError> {
         self.step(None, end_ms, true)
     }
@@ -240,8 +244,8 @@ impl Windows {
         Ok(())
     }
 
-    /// Takes a late outcome into the pane that holds its vector, in every window; answers whether there was
-    /// room for it in all of them.
+    /// Takes a late outcome into the pane that holds its vector, in every window; answers whether
+    /// there was room for it in all of them.
     pub fn revise(&mut self, r: &Revision<'_>) -> bool {
         let mut took = true;
         for ring in &mut self.rings {
@@ -369,7 +373,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Ends the slide; returns its pane, if any event fell into it. Panes from before `begin_ms` go.
+    /// Ends the slide; returns its pane, if any event fell into it. Panes from before `begin_ms`
+    /// go.
     fn complete(&mut self, begin_ms: i64) -> Option<Pane> {
         let whole = self.gathering.take();
         self.panes.extend(whole.clone());
@@ -386,8 +391,8 @@ impl Ring {
     }
 }
 
-/// Begin of the window that ends at `end_ms`: of its first whole slide. At a slide that is the width
-/// before; at the end of input, in the middle of a slide, it is less than a slide later.
+/// Begin of the window that ends at `end_ms`: of its first whole slide. At a slide that is the
+/// width before; at the end of input, in the middle of a slide, it is less than a slide later.
 fn begin(end_ms: i64, width_ms: i64, slide_ms: i64) -> i64 {
     let begin = end_ms - width_ms;
     begin + (-begin).rem_euclid(slide_ms)

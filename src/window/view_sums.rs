@@ -1,7 +1,7 @@
 //! The sums of a vector view in one pane: cells of vectors, or what the kernel test needs.
 //!
-//! Both keep the same promises. A merge is exact and has no order. Events that found no room are counted. A
-//! state gives back the same bits.
+//! Both keep the same promises. A merge is exact and has no order. Events that found no room are
+//! counted. A state gives back the same bits.
 
 use crate::stats::algebra::Merge;
 use crate::stats::kernel::features::{BlockSums, FeatureParts};
@@ -127,7 +127,8 @@ pub struct KernelState {
     /// Σ‖δ‖² and Σ(1 − ‖g‖²).
     diagonals: (i64, i64),
     closed: bool,
-    /// Linear and block sums: their number, and Σ, Σ of squares, Σ of null variances in halves of 64 bits.
+    /// Linear and block sums: their number, and Σ, Σ of squares, Σ of null variances in halves of
+    /// 64 bits.
     blocks: [(u64, [(i64, u64); 3]); 2],
     /// Outcomes that these do not know of.
     outdated: u64,
@@ -173,8 +174,8 @@ impl ViewSums {
         }
     }
 
-    /// Adds a mature prediction; answers whether there was room for it. A prediction that came before the view was
-    /// configured was not kept whole and is left out.
+    /// Adds a mature prediction; answers whether there was room for it. A prediction that came
+    /// before the view was configured was not kept whole and is left out.
     pub fn observe_retained(&mut self, vector: RetainedVector<'_>, class: u32) -> bool {
         match (self, vector.whole) {
             (ViewSums::Cells(sums), _) => sums.observe_ranked(vector.ranked, class, vector.weight),
@@ -183,8 +184,8 @@ impl ViewSums {
         }
     }
 
-    /// Gives an event another class than it was counted with, or any where it was not counted, exactly. Answers
-    /// whether there was room for it.
+    /// Gives an event another class than it was counted with, or any where it was not counted,
+    /// exactly. Answers whether there was room for it.
     pub fn revise(&mut self, vector: RetainedVector<'_>, before: Option<u32>, now: u32) -> bool {
         match (self, vector.whole) {
             (ViewSums::Cells(sums), _) => sums.revise(vector.ranked, before, now, vector.weight),
@@ -238,7 +239,8 @@ impl ViewSums {
         }
     }
 
-    /// Changes the cap of cells for what is observed from now on; a sample is as large as ever, unless the cap is 0.
+    /// Changes the cap of cells for what is observed from now on; a sample is as large as ever,
+    /// unless the cap is 0.
     pub fn cap(&mut self, cells_max: usize) {
         match self {
             ViewSums::Cells(sums) => sums.cap(cells_max),

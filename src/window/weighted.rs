@@ -1,15 +1,16 @@
 //! The bytes of a pane of weighted events.
 //!
-//! Weights are anybody's, so little of a cell can be predicted from another, and its sums are written as they
-//! are, but for a cell of one event: that is its weight, score and outcome.
+//! Weights are anybody's, so little of a cell can be predicted from another, and its sums are
+//! written as they are, but for a cell of one event: that is its weight, score and outcome.
 //!
 //! ```text
 //! varint n · varint cells · 4 varints: log sums · (varint index delta · varint N ·
 //!     N = 1: varint y, w, z in their integers;  else: 17 varints)*
 //! ```
 //!
-//! Always: reading gives back the sums to the last bit; bytes that no number of events makes are refused.
-//! Cost: at most 282 bytes a cell, the more the larger the weights; of one event at most 20.
+//! Always: reading gives back the sums to the last bit; bytes that no number of events makes are
+//! refused. Cost: at most 282 bytes a cell, the more the larger the weights; of one event at most
+//! 20.
 
 use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};
 use crate::stats::algebra::Overflow;

@@ -1,9 +1,10 @@
 //! How long windows are, and how they are cut into panes.
 //!
-//! A time window of some width moves on in steps, its *slide*; it is the union of width/slide sealed
-//! panes of one slide each. All panes are aligned to the epoch. Events land in *base panes*, as wide as
-//! the slide of the shortest time window; every wider slide is a whole number of base panes, so each
-//! wider pane is a merge of base panes, and nothing is ever counted from raw events twice.
+//! A time window of some width moves on in steps, its *slide*; it is the union of width/slide
+//! sealed panes of one slide each. All panes are aligned to the epoch. Events land in *base panes*,
+//! as wide as the slide of the shortest time window; every wider slide is a whole number of base
+//! panes, so each wider pane is a merge of base panes, and nothing is ever counted from raw events
+//! twice.
 //!
 //! ```text
 //! base panes   |--|--|--|--|--|--|--|--|--|--|--|--|

@@ -1,7 +1,7 @@
 //! A judge in a snapshot, and a judge restored from one.
 //!
-//! Evaluations are not stored. They are computed again over the panes that are held; the report then says
-//! the begin and number of these, and all else is as it was judged.
+//! Evaluations are not stored. They are computed again over the panes that are held; the report
+//! then says the begin and number of these, and all else is as it was judged.
 
 use super::{Detector, Judge, JudgeOptions, Judged, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
@@ -55,8 +55,8 @@ impl Judge {
         }
     }
 
-    /// Restores a snapshot; answers the state of its detector if that was made under other terms, or no
-    /// detector is configured.
+    /// Restores a snapshot; answers the state of its detector if that was made under other terms,
+    /// or no detector is configured.
     pub fn restore(
         &mut self,
         state: JudgeState,
@@ -94,7 +94,8 @@ impl Judge {
         self.report.alert
     }
 
-    /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are held here.
+    /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are
+    /// held here.
     pub fn restore_verdicts(
         &mut self,
         verdicts: &[WindowVerdict],
@@ -129,7 +130,8 @@ impl Judge {
         Ok(())
     }
 
-    /// Restores a detector; answers a state that was made under other terms, or where none is configured.
+    /// Restores a detector; answers a state that was made under other terms, or where none is
+    /// configured.
     pub fn restore_detector(
         &mut self,
         state: Option<DetectorState>,

@@ -1,5 +1,5 @@
-//! The options of a record, field by field through serde's remote derive, so that a field that is added to
-//! them and not here does not compile.
+//! The options of a record, field by field through serde's remote derive, so that a field that is
+//! added to them and not here does not compile.
 
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;

@@ -1,4 +1,5 @@
-//! What each sum of a cell is predicted by, the same for packing and unpacking. See [`super`] for the table.
+//! What each sum of a cell is predicted by, the same for packing and unpacking. See [`super`] for
+//! the table.
 
 use super::{ALL_ZERO, FIELDS};
 use crate::stats::axis::{Axis, Grid};
