@@ -227,7 +227,9 @@ mod tests {
     #[test]
     fn panes_seal_oldest_first_and_late_events_count_in_the_next_also_after_a_restart() {
         let mut before = panes();
-        [1100, 100, 900].map(|t| event(&mut before, t));
+        for time_ms in [1100, 100, 900] {
+            event(&mut before, time_ms);
+        }
         before.miss();
         before.miss();
         let mut after = panes();
@@ -251,7 +253,9 @@ mod tests {
     fn the_panes_of_two_counts_add_up_with_what_came_late_in_each() {
         let (mut one, mut other, mut both) = (panes(), panes(), panes());
         event(&mut one, 100);
-        [200, 300].map(|t| event(&mut other, t));
+        for time_ms in [200, 300] {
+            event(&mut other, time_ms);
+        }
         one.miss();
         for count in [&mut one, &mut other] {
             let pane = count.seal(1000).expect("a pane before the line");
