@@ -172,7 +172,7 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
         thousands(window.n),
         alert(window)
     );
-    match &window.numbers {
+    match window.decided() {
         Some(Numbers::Scores(e)) => {
             let _ = write!(
                 body,
@@ -318,7 +318,7 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
         badge(window),
         thousands(window.n)
     );
-    match &window.numbers {
+    match window.decided() {
         Some(Numbers::Kernel(e)) => {
             let p = e.p_value.map_or("–".to_owned(), significance);
             let _ = write!(

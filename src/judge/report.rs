@@ -67,19 +67,27 @@ impl WindowReport {
         }
     }
 
+    /// The numbers behind a verdict; none while undecided.
+    pub fn decided(&self) -> Option<&Numbers> {
+        match self.verdict {
+            Verdict::Undecided(_) => None,
+            Verdict::Calibrated | Verdict::Miscalibrated => self.numbers.as_ref(),
+        }
+    }
+
     /// The numbers of single scores; none while undecided.
     pub fn scores(&self) -> Option<&Evaluation> {
-        self.numbers.as_ref()?.scores()
+        self.decided()?.scores()
     }
 
     /// The numbers of vectors by cells; none while undecided.
     pub fn cells(&self) -> Option<&multiclass::Evaluation> {
-        self.numbers.as_ref()?.cells()
+        self.decided()?.cells()
     }
 
     /// The numbers of the kernel test; none while undecided.
     pub fn kernel(&self) -> Option<&WindowEvaluation> {
-        self.numbers.as_ref()?.kernel()
+        self.decided()?.kernel()
     }
 
     /// Lower end of its interval, or 0.

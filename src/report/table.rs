@@ -82,7 +82,7 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
         Cell::painted(report.verdict.to_string(), paint),
         Cell::plain(report.n.to_string()),
     ];
-    match &report.numbers {
+    match report.decided() {
         None => cells.extend((0..4).map(|_| Cell::plain("-"))),
         Some(found) => cells.extend(numbers(found, report.verdict)),
     }

@@ -49,7 +49,7 @@ fn numbers(value: &Value) -> String {
 
 fn stream(r: &StreamReport, out: &mut String) {
     for w in &r.windows {
-        let said = w.numbers.as_ref().map(report::numbers_json);
+        let said = w.numbers.as_ref().map(report::evaluation::numbers_json);
         let said = said.unwrap_or(Value::Null);
         let _ = writeln!(
             out,
