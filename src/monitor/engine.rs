@@ -11,7 +11,7 @@
 //! offsets gives what this engine will give, bit for bit.
 
 use super::monitor::{Monitor, comparisons};
-use super::restore::{Fit, RestoreError, SegmentOf};
+use super::restore::{Fit, RestoreError, Segment, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
@@ -351,7 +351,7 @@ impl Engine {
 pub fn segments_of<'s>(
     joins: &'s [JoinState],
     segments: &'s [Vec<Vec<u8>>],
-) -> Result<impl Fn(&JoinState, usize) -> Result<Cow<'s, [u8]>, JournalError>, RestoreError> {
+) -> Result<impl Fn(&JoinState, usize) -> Segment<'s>, RestoreError> {
     if segments.len() != joins.len() {
         return Err(RestoreError::Corrupt(
             "its join journals are missing".into(),

@@ -11,7 +11,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Reads a segment of a snapshot's journals, by its place among the marks.
-pub type SegmentOf<'s, 'f> = &'f dyn Fn(&JoinState, usize) -> Result<Cow<'s, [u8]>, JournalError>;
+pub type SegmentOf<'s, 'f> = &'f dyn Fn(&JoinState, usize) -> Segment<'s>;
+
+/// A segment of a journal, or why it cannot be read.
+pub type Segment<'s> = Result<Cow<'s, [u8]>, JournalError>;
 
 /// Why a snapshot cannot be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
