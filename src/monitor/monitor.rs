@@ -207,7 +207,6 @@ impl Monitor {
     fn apply_pane(&mut self, key: &Key, newest_ms: i64, pane: &PaneDelta) -> Option<()> {
         let slot = self.find_or_begin(key)?;
         let stream = self.streams.get_mut(slot)?;
-        stream.seen = true;
         stream.newest_ms = stream.newest_ms.max(newest_ms);
         let model = stream.model;
         if pane.start_ms >= self.sealed_until_ms[model] {
@@ -348,6 +347,7 @@ impl Monitor {
         for slot in 0..self.streams.len() {
             self.tick_stream(slot, now_ms);
         }
+        self.expire_rollups(now_ms);
         self.vectors.tick(&self.plan, now_ms, &mut self.changes);
         self.take_changes()
     }
@@ -414,6 +414,20 @@ impl Monitor {
         let (model, version) = (rollup.key.model(), rollup.key.version());
         let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
         !others.any(|(_, s)| s.is_of(model, version))
+    }
+
+    /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
+    fn expire_rollups(&mut self, now_ms: i64) {
+        let expire_after_ms = self.plan.caps.expire_after_ms;
+        let quiet = |s: &Stream| now_ms.saturating_sub(s.seen_ms.unwrap_or(now_ms));
+        let unused = |s: &Stream| s.waiting == 0 && quiet(s) >= expire_after_ms;
+        let rollups = self.streams.iter().filter(|(_, s)| s.part == Part::RollUp);
+        let unused = rollups.filter(|(_, s)| unused(s)).map(|(slot, _)| slot);
+        for slot in unused.collect::<Vec<_>>() {
+            if self.may_expire(slot) {
+                self.expire(slot, now_ms);
+            }
+        }
     }
 
     /// Lets a stream go; what its detectors staked stays in the ledger.

@@ -243,7 +243,6 @@ impl Vectors {
         let line_ms = line_ms[version.model];
         let view = version.views.iter_mut().find(|v| v.view() == stream.view)?;
         view.apply(pane, line_ms).ok()?;
-        version.seen = true;
         version.see(newest_ms);
         Some(())
     }

@@ -22,20 +22,25 @@ impl Monitor {
             let key = Key::new(&state.name, &state.version, &state.segment);
             known.insert(KnownStream(key));
         }
+        let counted = std::mem::take(&mut snapshot.streams);
+        let mut counted: Vec<Option<StreamState>> = counted.into_iter().map(Some).collect();
+        // In the order of the monitor, so that a restored one reports in the same.
         for (_, stream) in self.streams.iter() {
-            let at = known.find(&stream.key.names()).unwrap_or_else(|| {
-                snapshot.streams.push(StreamState {
-                    model: stream.model as u32,
-                    newest_ms: stream.newest_ms,
-                    seen_ms: stream.seen_ms,
-                    ..StreamState::new(&stream.key)
-                });
-                snapshot.streams.len() - 1
+            let at = known.find(&stream.key.names());
+            let state = at.and_then(|at| counted[at].take());
+            let state = state.unwrap_or_else(|| StreamState {
+                model: stream.model as u32,
+                newest_ms: stream.newest_ms,
+                seen_ms: stream.seen_ms,
+                ..StreamState::new(&stream.key)
             });
-            let state = &mut snapshot.streams[at];
-            state.pending = stream.pending.state();
-            state.judges = stream.judges.iter().map(Judge::state).collect();
+            snapshot.streams.push(StreamState {
+                pending: stream.pending.state(),
+                judges: stream.judges.iter().map(Judge::state).collect(),
+                ..state
+            });
         }
+        snapshot.streams.extend(counted.into_iter().flatten());
         self.vectors.save_to(&mut snapshot.vectors);
         snapshot.ledger = self.ledger.state(&self.plan.models);
         self.add_counts_to(&mut snapshot.counters);
