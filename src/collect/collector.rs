@@ -14,9 +14,9 @@
 use super::amend::{Amendments, LateVector};
 use super::counters::Counters;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
-use super::join::{self, JoinPlan, Joins};
+use super::join::{JoinPlan, Joins};
 use super::key::Names;
-use super::pairing::{MatchedPairs, Pairing, PairingState};
+use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
 use super::shape::{FastPath, ModelShape, NAME_MAX, believes, project};
@@ -272,58 +272,6 @@ impl Collector {
             source.other += u64::from(other);
         }
         Ok(())
-    }
-
-    /// Keeps an observation for the other versions of its model.
-    #[inline(never)]
-    fn pair(&mut self, slot: usize, event: &Event<'_>, only: Option<Scored>) {
-        let model = self.streams.get(slot).map(|s| s.model);
-        let Some((model, Some(pairing))) = model.map(|m| (m, &mut self.pairings[m])) else {
-            return;
-        };
-        if event.id.is_empty() {
-            pairing.count_nameless();
-            return;
-        }
-        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
-        let one = only.map(|one| [one]);
-        let seen = one.as_ref().map_or(self.seen.as_slice(), |one| one);
-        let key = join::Key::new(None, event.id);
-        pairing.observe(start_ms, event.time_ms, slot, key, seen);
-    }
-
-    /// Tells the pairs of `model` in panes that end at or before `line_ms`.
-    pub fn pair_up(&mut self, model: usize, line_ms: i64, each: impl FnMut(MatchedPairs<'_>)) {
-        let Some(mut pairing) = self.pairings[model].take() else {
-            return;
-        };
-        let name = |slot: u32| {
-            let stream = self.streams.get(slot as usize)?;
-            Some((stream.key.model(), stream.key.version()))
-        };
-        pairing.seal(line_ms, self.models[model].pane_ms, name, each);
-        self.pairings[model] = Some(pairing);
-    }
-
-    /// The ids that versions of `model` share, if these are compared.
-    pub fn pairing(&self, model: usize) -> Option<&Pairing> {
-        self.pairings.get(model)?.as_ref()
-    }
-
-    /// Puts back the rows of a snapshot, without those of streams that did not come back; the streams must be
-    /// back. `false` where they are of another shape.
-    pub fn restore_pairing(&mut self, model: usize, state: PairingState) -> bool {
-        let Some(mut pairing) = self.pairings[model].take() else {
-            return true;
-        };
-        let sound = pairing.restore(state);
-        let here = |slot: u32| {
-            let stream = self.streams.get(slot as usize);
-            stream.is_some_and(|s| s.model == model)
-        };
-        pairing.retain(here);
-        self.pairings[model] = Some(pairing);
-        sound
     }
 
     /// Whether a pane of some model can be sealed.

@@ -7,21 +7,19 @@
 use super::collector::Collector;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
-    JoinPlan, JoinState, Joins, JournalDelta, JournalError, Key, Labelled, Matured, MaturityEvent,
-    Missing, NewPrediction, Predicted, Revision, Role, RowLayout, full_vector, weight_view,
+    JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
+    Role, full_vector, weight_view,
 };
 use super::key;
 use super::pairing::Pairing;
 use super::rank::rank;
-use super::shape::{ModelShape, believes};
+use super::shape::believes;
 use super::streams::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
 use crate::window::RetainedVector;
-use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// A mature prediction, for its vector views.
 #[derive(Debug, Clone, Copy)]
@@ -352,109 +350,6 @@ impl Collector {
             source.orphaned += n;
         }
         self.joins = joins;
-    }
-
-    /// What the join journals have that was not taken before.
-    pub fn take_journals(&mut self) -> Vec<JournalDelta> {
-        let floors = self.sealed_until_ms.iter().zip(&self.models);
-        let floor = |(closed, shape): (&i64, &ModelShape)| closed.saturating_sub(shape.held_ms);
-        let least = floors.map(floor).min().unwrap_or(i64::MIN);
-        self.joins.take_journals(least)
-    }
-
-    /// How far the join journals go.
-    pub fn join_states(&self) -> Vec<JoinState> {
-        self.joins.states()
-    }
-
-    /// Predictions that are held.
-    pub fn retained(&self) -> usize {
-        self.joins.retained()
-    }
-
-    /// All joins.
-    pub fn joins(&self) -> &Joins {
-        &self.joins
-    }
-
-    /// All joins, to change what is around them.
-    pub fn joins_mut(&mut self) -> &mut Joins {
-        &mut self.joins
-    }
-
-    /// Puts back one joiner, without the predictions of models, of the `before` that the snapshot has, that are not
-    /// the `same` now; outcomes that wait and named one of these are taken for outcomes of any model. The lines must be
-    /// back. `false` where the plan no longer has the join: it is left out.
-    pub fn restore_joiner<'s>(
-        &mut self,
-        state: &JoinState,
-        segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
-        before: u16,
-        same: impl Fn(u16) -> bool,
-    ) -> Result<bool, JournalError> {
-        let Some(join) = self.joins.join_of(state) else {
-            return Ok(false);
-        };
-        let plan = self.joins.plan(join);
-        let (revise, closed) = (plan.revise, self.sealed_until_ms.clone());
-        let held = self
-            .models
-            .iter()
-            .map(|m| if revise { m.held_ms } else { 0 });
-        let held: Vec<i64> = held.collect();
-        let least = closed.iter().copied().min().unwrap_or(i64::MIN);
-        let line_of = |m: Option<u16>| match m.filter(|m| same(*m)) {
-            Some(m) => closed[usize::from(m)],
-            None => least,
-        };
-        let floor_of = |m: u16| match same(m) {
-            true => closed[usize::from(m)].saturating_sub(held[usize::from(m)]),
-            false => i64::MAX,
-        };
-        let maturity = plan.maturity_ms;
-        let models = self.models.clone();
-        let due_of = |m: u16, start_ms: i64| models[usize::from(m)].due_ms(start_ms, maturity);
-        let kept: Vec<RowLayout> = models.iter().map(ModelShape::row_layout).collect();
-        self.joins
-            .restore(state, segment, &kept, line_of, floor_of, due_of)?;
-        for model in (0..before).filter(|m| !same(*m)) {
-            self.joins.drop_model(join, state.partition, model);
-        }
-        Ok(true)
-    }
-
-    /// After all joiners are back: tells streams what they wait for, and counts as expired or orphaned
-    /// what did not come back.
-    pub fn recount_joins(&mut self) {
-        let mut pending: BTreeMap<u16, u64> = BTreeMap::new();
-        let streams = &mut self.streams;
-        self.joins.each_pending(|source, slot, n| {
-            *pending.entry(source).or_default() += n;
-            if let Some(stream) = streams.get_mut(slot as usize) {
-                stream.add_pending(n);
-            }
-        });
-        let mut waiting: BTreeMap<u16, u64> = BTreeMap::new();
-        self.joins
-            .each_waiting(|source, n| *waiting.entry(source).or_default() += n);
-        let sources: Vec<u16> = self.counters.sources().map(|(source, _)| source).collect();
-        for source in sources {
-            let counts = self.counters.source_mut(source);
-            let (p, w) = (pending.get(&source), waiting.get(&source));
-            let gone = counts.pending.saturating_sub(p.copied().unwrap_or(0));
-            counts.pending -= gone;
-            counts.expired += gone;
-            let gone = counts.waiting.saturating_sub(w.copied().unwrap_or(0));
-            counts.waiting -= gone;
-            counts.orphaned += gone;
-        }
-    }
-
-    /// Event time at which the oldest predictions of `model` that wait are mature.
-    pub fn due_ms(&self, model: usize) -> Option<i64> {
-        let shape = &self.models[model];
-        let oldest = self.joins.oldest_ms(model as u16)?;
-        Some(oldest + shape.pane_ms + shape.lateness_ms + shape.maturity_ms)
     }
 
     /// For each view of the model the score and the class that makes its outcome true; returns whether a

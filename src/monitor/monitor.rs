@@ -23,22 +23,22 @@ use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
 use super::vectors::{Vectors, VersionName, scalars};
-use crate::collect::{Counters, Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
+use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};
 use crate::judge::{
-    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, Judge,
-    JudgeOptions, Ledger, ModelPlan, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
-    pane_of,
+    AccountReport, Change, CompareOptions, ComparisonReport, Comparisons, Detector, Judge, Ledger,
+    ModelPlan, Plan, Stopwatch, StreamId, pane_of,
 };
 use crate::stats::sequential::Odds;
-use crate::stats::sums::Sums;
 use crate::stats::view::View;
-use crate::window::{Correction, PackError, Total};
+use crate::window::{Correction, PackError};
 use std::sync::Arc;
 
+mod expiry;
 mod persist;
 mod rebuild;
+mod reports;
 
 pub use rebuild::Contribution;
 
@@ -340,114 +340,6 @@ impl Monitor {
         self.unsettled[model] = true;
     }
 
-    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
-    /// last call.
-    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
-        self.observe_rollups();
-        for slot in 0..self.streams.len() {
-            self.tick_stream(slot, now_ms);
-        }
-        self.expire_rollups(now_ms);
-        self.vectors.tick(&self.plan, now_ms, &mut self.changes);
-        self.take_changes()
-    }
-
-    fn tick_stream(&mut self, slot: usize, now_ms: i64) {
-        let Some(stream) = self.streams.get_mut(slot) else {
-            return;
-        };
-        if std::mem::take(&mut stream.seen) || stream.seen_ms.is_none() {
-            stream.seen_ms = Some(now_ms);
-        }
-        let quiet_ms = now_ms.saturating_sub(stream.seen_ms.unwrap_or(now_ms));
-        let (model, waits) = (stream.model, stream.waiting > 0);
-        if quiet_ms >= self.plan.caps.expire_after_ms && !waits && self.may_expire(slot) {
-            self.expire(slot, now_ms);
-            return;
-        }
-        self.make_judges(slot);
-        let due_ms = self.due_ms[model].filter(|_| waits);
-        let Some(stream) = self.streams.get_mut(slot) else {
-            return;
-        };
-        if let Some(due_ms) = due_ms {
-            let name = VersionName::of_key(&stream.key);
-            self.vectors.await_until(&self.plan, name, due_ms);
-        }
-        let options = &self.plan.models[model].judge;
-        for judge in &mut stream.judges {
-            judge.awaits(due_ms);
-            if quiet_ms >= options.stale_after_ms {
-                judge.withdraw(now_ms, options, &mut self.changes);
-            }
-        }
-    }
-
-    /// Lets roll-ups know what their segments have seen and wait for.
-    fn observe_rollups(&mut self) {
-        let rollups = self.streams.iter_mut();
-        for (_, rollup) in rollups.filter(|(_, s)| s.part == Part::RollUp) {
-            rollup.waiting = 0;
-        }
-        for slot in 0..self.streams.len() {
-            let Some(rollup) = self.rollup_of(slot) else {
-                continue;
-            };
-            let said = self.streams.get(slot);
-            let said = said.map(|s| (s.seen, s.newest_ms, s.waiting));
-            if let (Some((seen, newest_ms, waiting)), Some(rollup)) =
-                (said, self.streams.get_mut(rollup))
-            {
-                rollup.seen |= seen;
-                rollup.newest_ms = rollup.newest_ms.max(newest_ms);
-                rollup.waiting += waiting;
-            }
-        }
-    }
-
-    /// Whether a stream may be let go: a roll-up only without segments.
-    fn may_expire(&self, slot: usize) -> bool {
-        let rollup = self.streams.get(slot);
-        let Some(rollup) = rollup.filter(|s| s.part == Part::RollUp) else {
-            return true;
-        };
-        let (model, version) = (rollup.key.model(), rollup.key.version());
-        let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
-        !others.any(|(_, s)| s.is_of(model, version))
-    }
-
-    /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
-    fn expire_rollups(&mut self, now_ms: i64) {
-        let expire_after_ms = self.plan.caps.expire_after_ms;
-        let quiet = |s: &Stream| now_ms.saturating_sub(s.seen_ms.unwrap_or(now_ms));
-        let unused = |s: &Stream| s.waiting == 0 && quiet(s) >= expire_after_ms;
-        let rollups = self.streams.iter().filter(|(_, s)| s.part == Part::RollUp);
-        let unused = rollups.filter(|(_, s)| unused(s)).map(|(slot, _)| slot);
-        for slot in unused.collect::<Vec<_>>() {
-            if self.may_expire(slot) {
-                self.expire(slot, now_ms);
-            }
-        }
-    }
-
-    /// Lets a stream go; what its detectors staked stays in the ledger.
-    fn expire(&mut self, slot: usize, now_ms: i64) {
-        let Some(stream) = self.streams.remove(slot) else {
-            return;
-        };
-        let plan = &self.plan.models[stream.model];
-        self.counts.streams_expired += scalars(plan).count() as u64;
-        for mut judge in stream.judges {
-            judge.leave(now_ms, &plan.judge, &mut self.changes);
-            if let Some(d) = judge.detector() {
-                let budget = d.options().budget.to_string();
-                self.ledger
-                    .keep(&d.options().account, &budget, d.staked(), d.alarms());
-                self.ledger.close(stream.model, d.number());
-            }
-        }
-    }
-
     /// What happened since the last call or tick.
     pub fn take_changes(&mut self) -> Vec<Change> {
         let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
@@ -559,117 +451,6 @@ impl Monitor {
         for (judge, called) in watched.zip(called) {
             judge.call(called, at_ms);
         }
-    }
-
-    /// The latest report of each stream.
-    pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.judges()
-            .map(Judge::report)
-            .chain(self.vectors.reports())
-    }
-
-    /// The sums of the panes that every window of every stream of scores holds, with its report; less than the
-    /// report's where a pane was dropped after the judgement.
-    pub fn totals(&self) -> impl Iterator<Item = (&StreamId, &WindowReport, Sums)> {
-        self.judges().flat_map(|judge| {
-            let id = &judge.report().id;
-            (0..judge.report().windows.len()).filter_map(move |i| match judge.total(i) {
-                Ok((report, Total::Scores(sums))) => Some((id, report, sums)),
-                _ => None,
-            })
-        })
-    }
-
-    /// Adds what was judged, and which streams were let go, to the counters of records.
-    pub fn add_counts_to(&self, counters: &mut Counters) {
-        counters.evaluations += self.counts.evaluations;
-        counters.streams_expired += self.counts.streams_expired;
-    }
-
-    /// What is monitored.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// Takes over what may change in a plan at run time. See
-    /// [`Engine::reload`](super::Engine::reload).
-    pub fn reload(&mut self, new: &Plan) {
-        for model in &mut self.plan.models {
-            let Some(theirs) = new.models.iter().find(|m| m.name == model.name) else {
-                continue;
-            };
-            let sampling = model.judge.evaluation.sampling;
-            model.judge = JudgeOptions {
-                detector: model.judge.detector.take(),
-                compare: model.judge.compare.take(),
-                kernel: model.judge.kernel,
-                ..theirs.judge.clone()
-            };
-            // The sums hold scores that were carried by it.
-            model.judge.evaluation.sampling = sampling;
-            model.segmenting.max = theirs.segmenting.max;
-            model.segmenting.other = theirs.segmenting.other;
-        }
-        self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
-        self.plan.caps.streams_max = new.caps.streams_max;
-        self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
-    }
-
-    /// Times every evaluation from now on; see [`Monitor::take_nanos`].
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        self.stopwatch = Some(stopwatch);
-        let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-        judges.for_each(|judge| judge.time_by(Some(stopwatch)));
-        self.vectors.time_by(stopwatch);
-    }
-
-    /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
-    pub fn take_nanos(&mut self) -> Vec<u64> {
-        let mut all = Vec::new();
-        if self.stopwatch.is_some() {
-            let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-            judges.for_each(|judge| judge.take_nanos(&mut all));
-            self.vectors.take_nanos(&mut all);
-        }
-        all
-    }
-
-    /// The lateness of the model that allows most: what is older than a partition's newest event by more
-    /// is complete for every model.
-    pub fn lateness_ms(&self) -> i64 {
-        let lateness = self.plan.models.iter().map(|m| m.ladder.lateness_ms);
-        lateness.max().unwrap_or(0)
-    }
-
-    /// Up to where the panes of each model are sealed and judged.
-    pub fn sealed_until_ms(&self) -> &[i64] {
-        &self.sealed_until_ms
-    }
-
-    /// Panes held over all streams; one that two windows share counts for each.
-    pub fn panes(&self) -> usize {
-        let views = |s: &Stream| scalars(&self.plan.models[s.model]).count();
-        let streams = self.streams.iter();
-        let pending: usize = streams.map(|(_, s)| s.pending.len() * views(s)).sum();
-        let sealed = self.judges().map(|j| j.windows().panes());
-        pending + sealed.sum::<usize>() + self.vectors.panes()
-    }
-
-    /// Heap bytes of all state.
-    pub fn bytes(&self) -> usize {
-        let stream = |s: &Stream| s.key.bytes() + s.pending.bytes();
-        let streams = self.streams.iter().map(|(_, s)| stream(s));
-        let odds = self.odds.iter().flatten().map(|o| o.bytes());
-        self.streams.bytes()
-            + streams.sum::<usize>()
-            + self.judges().map(Judge::bytes).sum::<usize>()
-            + self.vectors.bytes()
-            + odds.sum::<usize>()
-    }
-
-    /// Streams of the snapshot that the plan no longer fits, each with the reason.
-    pub fn dropped(&self) -> &[String] {
-        &self.dropped
     }
 }
 

@@ -32,7 +32,7 @@ const FROZEN: Duration = Duration::from_secs(9);
 const SESSION: &str = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"";
 
 /// The parcels of a group as they lie in its topic.
-fn parcels(
+fn checkpoints(
     broker: &Broker,
     group: &str,
     state: &str,

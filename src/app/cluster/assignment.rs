@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::checkpoint_store::{CheckpointStore, ParcelAge, ParcelCounts, Taken};
+use super::checkpoint_store::{CheckpointAge, CheckpointCounts, CheckpointStore, Taken};
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::judge::StreamId;
@@ -208,7 +208,7 @@ impl Assignment {
     }
 
     /// What happened to checkpoints, and how old each is.
-    pub fn checkpoints(&self) -> (&ParcelCounts, Vec<ParcelAge<'_>>) {
+    pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         (self.store.counts(), self.store.ages().collect())
     }
 }

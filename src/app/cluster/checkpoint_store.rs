@@ -13,19 +13,16 @@
 //! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition and the
 //! topic has no checkpoint of it: then the topic is another one, or was emptied.
 
-use super::cursor::{CheckpointCursor, Progress, WHOLE};
+use super::checkpoint_batch::{Answer, Outgoing, outgoing, progress_of, write};
+use super::cursor::{CheckpointCursor, WHOLE};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
-use crate::collect::Origin;
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::monitor::aggregator::At;
-use crate::monitor::delta_log::DeltaBatch;
-use crate::monitor::{LocalShard, Plan, RestoreError, Shard, VerdictState};
+use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
 use crate::store::FormatError;
-use crate::store::checkpoint::{
-    self, CHUNK_BYTES, JournalChunk, JournalRange, KeyedRecord, PartitionCheckpoint,
-};
+use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -34,13 +31,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long one batch of parcels may take to be written before it is called failed.
-const WRITE: Duration = Duration::from_secs(30);
-
 /// Longest wait for the last checkpoint of a shard, where sessions are long.
 const LEAVE_MAX: Duration = Duration::from_secs(10);
 
-/// What the depot needs to know.
+/// Options of the checkpoint store.
 #[derive(Debug, Clone)]
 pub struct CheckpointOptions {
     /// Brokers and credentials.
@@ -51,59 +45,32 @@ pub struct CheckpointOptions {
     pub topic: String,
     /// How long taking one partition over may take.
     pub restore_within: Duration,
-    /// Whether a partition whose parcels cannot be used begins anew; otherwise it stops.
+    /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
     pub fresh: bool,
 }
 
 /// Where predictions go that memory has no room for, and how many shards share the memory.
 pub type Room = (Arc<dyn SpillBackend>, usize);
 
-/// A shard on its way to the topic.
-struct Outgoing {
-    source: u16,
-    partition: i32,
-    state_partition: i32,
-    prefix: String,
-    epoch: i64,
-    number: u64,
-    checkpoint: PartitionCheckpoint,
-    pieces: Vec<(JournalChunk, Vec<u8>)>,
-    drops: Vec<String>,
-    positions: Vec<Origin>,
-    progress: Progress,
-    /// First journal segment that the parcel needs.
-    needs: u64,
-    /// Number of the delta after the last one.
-    deltas_until: u64,
-}
-
-/// What became of a batch.
-struct Answer {
-    sent: Vec<Outgoing>,
-    result: Result<(), String>,
-    took: Duration,
-    bytes: u64,
-}
-
-/// What happened to parcels, for metrics.
+/// What happened to checkpoints, for metrics.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct ParcelCounts {
-    /// Parcels written.
+pub struct CheckpointCounts {
+    /// Checkpoints written.
     pub written: u64,
-    /// Bytes written, of parcels and journals.
+    /// Bytes written, of checkpoints and journals.
     pub written_bytes: u64,
-    /// Parcels read.
+    /// Checkpoints read.
     pub read: u64,
     /// Bytes read to find them.
     pub read_bytes: u64,
-    /// Parcels passed over for an older one.
+    /// Checkpoints skipped in favour of an older one.
     pub refused: u64,
     /// How long the last take-over took.
     pub restore_seconds: f64,
 }
 
-/// Topic and partition, and when their parcel was last written or read, in milliseconds since 1970.
-pub type ParcelAge<'a> = (&'a str, i32, Option<i64>);
+/// Topic and partition, and when their checkpoint was last written or read, in milliseconds since 1970.
+pub type CheckpointAge<'a> = (&'a str, i32, Option<i64>);
 
 /// How a partition was found.
 pub enum Taken {
@@ -124,7 +91,7 @@ pub struct CheckpointStore {
     answers: Receiver<Answer>,
     thread: Option<JoinHandle<()>>,
     busy: bool,
-    counts: ParcelCounts,
+    counts: CheckpointCounts,
     /// For the shards that are made here.
     room: Option<Room>,
     /// How far each partition is stored.
@@ -157,7 +124,7 @@ impl CheckpointStore {
             answers,
             thread: Some(thread),
             busy: false,
-            counts: ParcelCounts::default(),
+            counts: CheckpointCounts::default(),
             room: None,
             cursors: BTreeMap::new(),
         })
@@ -176,7 +143,7 @@ impl CheckpointStore {
     }
 
     /// What happened so far.
-    pub fn counts(&self) -> &ParcelCounts {
+    pub fn counts(&self) -> &CheckpointCounts {
         &self.counts
     }
 
@@ -310,7 +277,7 @@ impl CheckpointStore {
     }
 
     /// Topic and partition of each shard, and when its last checkpoint was written or read.
-    pub fn ages(&self) -> impl Iterator<Item = ParcelAge<'_>> {
+    pub fn ages(&self) -> impl Iterator<Item = CheckpointAge<'_>> {
         let all = self.cursors.iter();
         all.map(|(at, cursor)| (cursor.topic.as_str(), at.1, cursor.at_ms))
     }
@@ -504,108 +471,4 @@ fn shard_of(
     cursor.written = Some(progress_of(shard.shard(), &found.checkpoint.verdicts));
     cursor.at_ms = Some(clock::now_ms());
     Ok((shard, found.checkpoint.verdicts))
-}
-
-fn progress_of(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
-    let alerts = verdicts.iter().map(|v| (v.alert, v.told.clone()));
-    Progress {
-        records: shard.counters().total().records,
-        sealed_until_ms: shard.sealed_until_ms(),
-        idle: shard.is_idle(),
-        alerts: alerts.collect(),
-    }
-}
-
-/// A shard as it is now; `None` where nothing happened since it was last written.
-fn outgoing(
-    shard: &mut LocalShard,
-    cursor: &mut CheckpointCursor,
-    verdicts: &[VerdictState],
-) -> Option<Outgoing> {
-    let progress = progress_of(shard.shard(), verdicts);
-    if cursor.written.as_ref() == Some(&progress) || shard.shard().fault().is_some() {
-        return None;
-    }
-    let journals = shard.take_journals();
-    let deltas = shard.delta_batch();
-    let snapshot = shard.snapshot();
-    for delta in journals {
-        let mut offset = delta.offset;
-        for bytes in delta.bytes.chunks(CHUNK_BYTES) {
-            let piece = (delta.segment, offset, cursor.epoch);
-            cursor.unwritten.push((piece, bytes.to_vec()));
-            offset += bytes.len() as u64;
-        }
-    }
-    let mut marks = snapshot.joins.iter().flat_map(|j| &j.marks);
-    let needs = marks.next().map_or(0, |m| m.segment);
-    cursor.prune(needs);
-    Some(Outgoing {
-        source: shard.source,
-        partition: shard.partition,
-        state_partition: cursor.state_partition,
-        prefix: cursor.prefix.clone(),
-        epoch: cursor.epoch,
-        number: cursor.number + 1,
-        positions: shard.shard().positions(),
-        deltas_until: deltas.as_ref().map_or(0, DeltaBatch::next),
-        checkpoint: PartitionCheckpoint {
-            snapshot,
-            verdicts: verdicts.to_vec(),
-            epochs: cursor.lineage.clone(),
-            deltas,
-        },
-        drops: cursor.drops(),
-        pieces: std::mem::take(&mut cursor.unwritten),
-        progress,
-        needs,
-    })
-}
-
-/// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
-fn write(writer: &StateWriter, sent: Vec<Outgoing>) -> Answer {
-    let start = Instant::now();
-    let written = try_write(writer, &sent);
-    Answer {
-        result: written.as_ref().map(|_| ()).map_err(Clone::clone),
-        bytes: written.unwrap_or(0),
-        sent,
-        took: start.elapsed(),
-    }
-}
-
-fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
-    let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
-    for o in sent {
-        for (piece, bytes) in &o.pieces {
-            let key = checkpoint::journal_key(&o.prefix, *piece);
-            bodies.push((o.state_partition, (key, Some(bytes.clone()))));
-        }
-        let (body, head) = checkpoint::records(&o.checkpoint, &o.prefix, o.epoch, o.number)?;
-        bodies.extend(body.into_iter().map(|keyed| (o.state_partition, keyed)));
-        heads.push((o.state_partition, head));
-        drops.extend(
-            o.drops
-                .iter()
-                .map(|key| (o.state_partition, (key.clone(), None))),
-        );
-    }
-    let size = |(_, (key, value)): &(i32, KeyedRecord)| {
-        (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
-    };
-    let bytes = bodies.iter().chain(&heads).map(size).sum();
-    put(writer, &bodies)?;
-    put(writer, &heads)?;
-    // What stays is in nobody's way.
-    let _ = put(writer, &drops);
-    Ok(bytes)
-}
-
-fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
-    let all: Vec<(i32, &KeyedRecord)> =
-        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
-    match writer.put(&all, WRITE) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    }
 }

@@ -26,7 +26,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::checkpoint_store::{CheckpointOptions, ParcelAge, ParcelCounts};
+use super::checkpoint_store::{CheckpointAge, CheckpointCounts, CheckpointOptions};
 use super::reader::{Arrival, JudgeLease, StateTopicReader, lease_key};
 use crate::app::clock;
 use crate::judge::Change;
@@ -89,7 +89,7 @@ pub struct Follower {
     /// All that lay in the topic at the start was read and looked at.
     began: bool,
     rival: Option<JudgeLease>,
-    counts: ParcelCounts,
+    counts: CheckpointCounts,
 }
 
 impl Follower {
@@ -127,7 +127,7 @@ impl Follower {
             counted: None,
             began: false,
             rival: None,
-            counts: ParcelCounts::default(),
+            counts: CheckpointCounts::default(),
         })
     }
 
@@ -437,7 +437,7 @@ impl Follower {
     }
 
     /// What happened to parcels, and how old each is.
-    pub fn parcels(&self) -> (&ParcelCounts, Vec<ParcelAge<'_>>) {
+    pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         let now_ms = clock::now_ms();
         let ages = self.liveness.all(now_ms);
         let ages = ages.map(|(at, known, _)| (self.name(at.0), at.1, known.written_ms));

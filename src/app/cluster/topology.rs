@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::assignment::{Assignment, Moves};
-use super::checkpoint_store::{ParcelAge, ParcelCounts};
+use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
 use super::follower::Follower;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
@@ -406,11 +406,11 @@ impl Topology {
     }
 
     /// What happened to parcels, where there are any.
-    pub fn parcels(&self) -> Option<(&ParcelCounts, Vec<ParcelAge<'_>>)> {
+    pub fn checkpoints(&self) -> Option<(&CheckpointCounts, Vec<CheckpointAge<'_>>)> {
         match self {
             Topology::Single(_) => None,
             Topology::Sharded(m) => Some(m.checkpoints()),
-            Topology::Aggregator(f) => Some(f.parcels()),
+            Topology::Aggregator(f) => Some(f.checkpoints()),
         }
     }
 }

@@ -82,7 +82,7 @@ pub fn facts(
 
 /// Facts about checkpoints, where partitions move with their state.
 fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
-    let (counts, ages) = engine.parcels()?;
+    let (counts, ages) = engine.checkpoints()?;
     let ages = ages.into_iter();
     Some(CheckpointFacts {
         written: counts.written,

@@ -1,0 +1,116 @@
+//! What time alone changes: verdicts become stale, and streams that nobody uses are let go.
+
+use super::{Monitor, Stream};
+use crate::collect::Part;
+use crate::judge::Change;
+use crate::monitor::vectors::{VersionName, scalars};
+
+impl Monitor {
+    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
+    /// last call.
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        self.observe_rollups();
+        for slot in 0..self.streams.len() {
+            self.tick_stream(slot, now_ms);
+        }
+        self.expire_rollups(now_ms);
+        self.vectors.tick(&self.plan, now_ms, &mut self.changes);
+        self.take_changes()
+    }
+
+    fn tick_stream(&mut self, slot: usize, now_ms: i64) {
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        if std::mem::take(&mut stream.seen) || stream.seen_ms.is_none() {
+            stream.seen_ms = Some(now_ms);
+        }
+        let quiet_ms = now_ms.saturating_sub(stream.seen_ms.unwrap_or(now_ms));
+        let (model, waits) = (stream.model, stream.waiting > 0);
+        if quiet_ms >= self.plan.caps.expire_after_ms && !waits && self.may_expire(slot) {
+            self.expire(slot, now_ms);
+            return;
+        }
+        self.make_judges(slot);
+        let due_ms = self.due_ms[model].filter(|_| waits);
+        let Some(stream) = self.streams.get_mut(slot) else {
+            return;
+        };
+        if let Some(due_ms) = due_ms {
+            let name = VersionName::of_key(&stream.key);
+            self.vectors.await_until(&self.plan, name, due_ms);
+        }
+        let options = &self.plan.models[model].judge;
+        for judge in &mut stream.judges {
+            judge.awaits(due_ms);
+            if quiet_ms >= options.stale_after_ms {
+                judge.withdraw(now_ms, options, &mut self.changes);
+            }
+        }
+    }
+
+    /// Lets roll-ups know what their segments have seen and wait for.
+    fn observe_rollups(&mut self) {
+        let rollups = self.streams.iter_mut();
+        for (_, rollup) in rollups.filter(|(_, s)| s.part == Part::RollUp) {
+            rollup.waiting = 0;
+        }
+        for slot in 0..self.streams.len() {
+            let Some(rollup) = self.rollup_of(slot) else {
+                continue;
+            };
+            let said = self.streams.get(slot);
+            let said = said.map(|s| (s.seen, s.newest_ms, s.waiting));
+            if let (Some((seen, newest_ms, waiting)), Some(rollup)) =
+                (said, self.streams.get_mut(rollup))
+            {
+                rollup.seen |= seen;
+                rollup.newest_ms = rollup.newest_ms.max(newest_ms);
+                rollup.waiting += waiting;
+            }
+        }
+    }
+
+    /// Whether a stream may be let go: a roll-up only without segments.
+    fn may_expire(&self, slot: usize) -> bool {
+        let rollup = self.streams.get(slot);
+        let Some(rollup) = rollup.filter(|s| s.part == Part::RollUp) else {
+            return true;
+        };
+        let (model, version) = (rollup.key.model(), rollup.key.version());
+        let mut others = self.streams.iter().filter(|(at, _)| *at != slot);
+        !others.any(|(_, s)| s.is_of(model, version))
+    }
+
+    /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
+    fn expire_rollups(&mut self, now_ms: i64) {
+        let expire_after_ms = self.plan.caps.expire_after_ms;
+        let quiet = |s: &Stream| now_ms.saturating_sub(s.seen_ms.unwrap_or(now_ms));
+        let unused = |s: &Stream| s.waiting == 0 && quiet(s) >= expire_after_ms;
+        let rollups = self.streams.iter().filter(|(_, s)| s.part == Part::RollUp);
+        let unused = rollups.filter(|(_, s)| unused(s)).map(|(slot, _)| slot);
+        for slot in unused.collect::<Vec<_>>() {
+            if self.may_expire(slot) {
+                self.expire(slot, now_ms);
+            }
+        }
+    }
+
+    /// Lets a stream go; what its detectors staked stays in the ledger.
+    fn expire(&mut self, slot: usize, now_ms: i64) {
+        let Some(stream) = self.streams.remove(slot) else {
+            return;
+        };
+        let plan = &self.plan.models[stream.model];
+        self.counts.streams_expired += scalars(plan).count() as u64;
+        for mut judge in stream.judges {
+            judge.leave(now_ms, &plan.judge, &mut self.changes);
+            if let Some(d) = judge.detector() {
+                let budget = d.options().budget.to_string();
+                self.ledger
+                    .keep(&d.options().account, &budget, d.staked(), d.alarms());
+                self.ledger.close(stream.model, d.number());
+            }
+        }
+    }
+}
