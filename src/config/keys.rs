@@ -592,8 +592,8 @@ const MODEL: &[Key] = &[
         Kind::Choice(&["linear", "logit"]),
         Value("\"linear\""),
         "How scores are divided into cells: equally in the score, or equally in log-odds, for \
-         rare events whose scores are all near 0. The level of the test is the same, its power \
-         is not.",
+         rare events whose scores are all near 0. On either axis the level of the default test \
+         needs some tens of events of the rarer outcome (deploy/guide/verdicts.md).",
     ),
     key(
         "axis_low",
@@ -766,8 +766,9 @@ const TEST: &[Key] = &[
         COUNT,
         Value("500"),
         "A window with fewer events has no verdict: `undecided(too_few)`. 500 is the smallest \
-         number at which the level of the default test was measured to hold. For weighted \
-         events the effective number counts.",
+         number at which the level of the default test was measured to hold, for outcomes that \
+         are not rare (deploy/guide/verdicts.md). For weighted events the effective number \
+         counts.",
     ),
     key(
         "coverage_min",

@@ -3,7 +3,7 @@
 //! A single broker that freezes for longer than its session with the controller omits itself from
 //! the metadata for a moment. librdkafka then drops it. If that overtakes librdkafka's own
 //! re-bootstrap (its issue 5301, seen in 2.12), the client knows no broker any more and never
-//! connects again. `tests/brokers_forgotten.rs` reproduces this. The remedy is what the
+//! connects again. `tests/kafka/rebootstrap.rs` reproduces this. The remedy is what the
 //! re-bootstrap would have done: add the configured brokers after the client reports that all are
 //! down. Known brokers stay unchanged, so this does no harm if the brokers are really down.
 

@@ -12,7 +12,7 @@
 //!
 //! Cost: about 4 µs of processor time per series, mostly for the strings of names and labels that
 //! the `prometheus` crate needs. 100,000 series, the default cap, take 0.4 s of one HTTP thread and
-//! 12.5 MB (measured by the ignored test in `tests/http.rs` on two busy cores).
+//! 12.5 MB (measured by the ignored test in `tests/service/http.rs` on two busy cores).
 
 use std::sync::Arc;
 

@@ -7,11 +7,9 @@
 //! functions of the points at fixed draws.
 //!
 //! * Fourier (Błasiok, Gopalan, Hu, Nakkiran 2023, Algorithm 1): ω from the Cauchy law of scale
-//!   1/ν,
-//!   |ΣU e^{−iωz}|²/n², unbiased for the empirical kCE². (The paper's (8.11) lacks the 1/π of the density.)
+//!   1/ν, |ΣU e^{−iωz}|²/n², unbiased for the empirical kCE².
 //! * Binning (Algorithm 2): width δ from Gamma(2, ν), edge τ uniform on (0, δ), n⁻²Σ_bins(ΣU)²,
-//!   unbiased. (The algorithm's last line lacks the n⁻² that its theorem has; δ above 1 is
-//!   harmless.)
+//!   unbiased. δ above 1 is harmless.
 //! * Cosine series (derived): e^{−x/ν} = Σ c_k cos πkx on [0, 1] with all c_k > 0, so
 //!   kCE² = n⁻²Σ c_k[(ΣU cos πkz)² + (ΣU sin πkz)²]; cut off after k = `last` it is low by at most
 //!   0.2772/`last`·(mean|U|)² at ν = 1. No randomness at all.

@@ -7,8 +7,7 @@
 //! S_b)/(N·N_parent) over the finer level's cells.
 //!
 //! Beside it the bound of Theorem 3.1, valid always: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ =
-//! α/B. (The paper's statement has m^(−d) for the second; the variance it bounds, 2K²·min(m^d/n²,
-//! m^(−d)), is under the root, as its Remark 3 has it.)
+//! α/B.
 //!
 //! A level on which no cell holds two events has p-value 1. In many dimensions that is nearly every
 //! level, and the test says nothing: kernels do better there.

@@ -220,7 +220,7 @@ fn the_threshold_and_the_p_value_of_the_composite_test_agree() {
 }
 
 #[test]
-fn the_theorems_second_term_holds_the_level_only_under_the_root() {
+fn a_threshold_below_that_of_theorem_3_1_rejects_calibrated_samples() {
     // T-Cal Theorem 3.1 with K = 2: √(8/α)·min(√m/n, 1/√m). With 1/m for 1/√m the threshold falls
     // below the value of a single pair in one cell, and pairs are on the same side half of the
     // time.

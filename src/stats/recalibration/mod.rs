@@ -21,7 +21,7 @@
 //! cost: a cell's events share one mended score, that of their mean, so what differs from the map
 //! of raw scores is what logit z varies within cells. On six networks, 2000 events fitted into 4096
 //! cells, mended scores differ by at most 0.01 (root mean square) and log loss by 0.002
-//! (`tests/recalibration_shared.rs`).
+//! (`tests/golden/recalibration.rs`).
 
 pub mod advice;
 pub mod beta;
