@@ -262,13 +262,13 @@ impl<'b> Stage<'b> {
     fn compare(&self, group: &str, moved: &Windows) {
         let parcels = |group: &str| {
             let group = self.group(group);
-            parcels(self.broker, &group, &group, &self.topics[0])
+            checkpoints(self.broker, &group, &group, &self.topics[0])
         };
-        let ours = parcels(group);
+        let ours = checkpoints(group);
         let mut still = Service::start(&self.config("still", None, true));
         let undisturbed = self.judged(&still);
         assert_eq!(still.end("TERM"), Some(0));
-        let theirs = parcels("still");
+        let theirs = checkpoints("still");
         for (partition, parcel) in &ours {
             let (ours, theirs) = (known(&parcel.snapshot), known(&theirs[partition].snapshot));
             assert_eq!(ours.0, theirs.0, "offsets of {partition}");
