@@ -260,15 +260,15 @@ impl<'b> Stage<'b> {
     /// Compares what a group holds in the end, and what it judged, with an undisturbed process and with
     /// one that has no state topic.
     fn compare(&self, group: &str, moved: &Windows) {
-        let parcels = |group: &str| {
+        let stored = |group: &str| {
             let group = self.group(group);
             checkpoints(self.broker, &group, &group, &self.topics[0])
         };
-        let ours = checkpoints(group);
+        let ours = stored(group);
         let mut still = Service::start(&self.config("still", None, true));
         let undisturbed = self.judged(&still);
         assert_eq!(still.end("TERM"), Some(0));
-        let theirs = checkpoints("still");
+        let theirs = stored("still");
         for (partition, parcel) in &ours {
             let (ours, theirs) = (known(&parcel.snapshot), known(&theirs[partition].snapshot));
             assert_eq!(ours.0, theirs.0, "offsets of {partition}");
