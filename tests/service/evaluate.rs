@@ -135,7 +135,7 @@ fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
     let failed = evaluate(&bad, &["--view", "full", "--test", "consistency"]);
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(
-        !failed.status.success() && said.contains("of scores"),
+        !failed.status.success() && said.contains("needs single scores"),
         "{said}"
     );
     for path in [good, bad] {
