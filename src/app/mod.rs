@@ -1,6 +1,6 @@
 //! Floor 5: wiring.
 //!
-//! [`engine`] joins the pure stages; the rest connects it to the world. A [`Setup`] (from the
+//! [`crate::monitor`] joins the pure stages; the rest connects it to the world. A [`Setup`] (from the
 //! configuration) becomes an [`App`] that is bound but does not run yet: its state directory is locked,
 //! its snapshot restored, its port taken, its consumers created. Errors at the start surface there, with a
 //! message; [`App::run`] then ends only when it is stopped. A [`Reloader`] applies live changes of the

@@ -39,7 +39,7 @@ impl Monitor {
     }
 
     /// Takes over what may change in a plan at run time. See
-    /// [`Engine::reload`](super::Engine::reload).
+    /// [`Engine::reload`](crate::monitor::Engine::reload).
     pub fn reload(&mut self, new: &Plan) {
         for model in &mut self.plan.models {
             let Some(theirs) = new.models.iter().find(|m| m.name == model.name) else {
