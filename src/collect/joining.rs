@@ -13,8 +13,8 @@ use super::join::{
 use super::key;
 use super::pairing::Pairing;
 use super::rank::rank;
+use super::segment::Part;
 use super::shape::believes;
-use super::streams::Part;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};

@@ -3,7 +3,7 @@
 use super::event::{Event, Reason};
 use super::join::{self, Matured, RowLayout};
 use super::pairing::PairShape;
-use super::streams::Segmenting;
+use super::segment::Segmenting;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sampling::Sampling;

@@ -10,7 +10,7 @@
 
 use super::event::Refusal;
 use super::key::Key;
-use super::streams::Part;
+use super::segment::Part;
 use super::table::Named;
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;

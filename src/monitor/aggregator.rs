@@ -400,7 +400,7 @@ impl RemoteState {
         })
     }
 
-    fn versions(&self) -> impl Iterator<Item = Activity<super::vectors::VersionName<'_>>> {
+    fn versions(&self) -> impl Iterator<Item = Activity<super::views::VersionName<'_>>> {
         self.versions.iter().map(|v| Activity {
             of: v.name(),
             newest_ms: v.newest_ms,

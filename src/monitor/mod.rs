@@ -38,6 +38,7 @@ mod stakes;
 pub mod vector_counts;
 pub mod vector_windows;
 pub mod vectors;
+pub mod views;
 
 pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use aggregator::Aggregator;

@@ -22,7 +22,8 @@
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
-use super::vectors::{Vectors, VersionName, scalars};
+use super::vectors::Vectors;
+use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
 use crate::judge::family;
 use crate::judge::ledger::{Entry, stake_of};

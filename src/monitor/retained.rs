@@ -11,7 +11,7 @@ use super::pending::PendingPanes;
 use super::restore::{Fit, RestoreError};
 use super::snapshot::{Snapshot, StreamState, VersionState};
 use super::vector_windows::VersionWindows;
-use super::vectors::{VersionName, scalars};
+use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, Slots};
 use crate::judge::{JudgeState, Plan, pane_of};
 use crate::window::{EmptySums, PackError, Windows};

@@ -18,7 +18,7 @@
 use super::activity::{Activity, StreamActivity};
 use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
-use super::vectors::{VersionName, scalars};
+use super::views::{VersionName, scalars};
 use crate::collect::join::{JoinPlan, JournalDelta, SpillBackend, SpillError};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Label, ModelShape, Origin, Pair, PairCounts,

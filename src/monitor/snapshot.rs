@@ -17,7 +17,7 @@
 //! removed or moved does not lend its offsets to another one.
 
 use super::delta_log::LogPosition;
-use super::vectors::{VersionName, scalars};
+use super::views::{VersionName, scalars};
 use crate::alert::Alert;
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Key, PairingState, PaneDelta, Partitions, VectorPanesState};

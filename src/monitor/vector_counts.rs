@@ -16,7 +16,7 @@
 use super::activity::Activity;
 use super::delta::Delta;
 use super::snapshot::{VectorViewState, VersionState};
-use super::vectors::{VersionName as Name, blank, vectors};
+use super::views::{VersionName as Name, blank, vectors};
 use crate::collect::{Event, MaturedVector, Origin, ROLL_UP, VectorPanes, rank};
 use crate::judge::{ModelPlan, Plan, StreamId};
 use crate::stats::view::{Checked, Outcome, View};

@@ -1,7 +1,7 @@
 //! The windows of one version's vector views, where partitions move. See [`super::retained`].
 
 use super::snapshot::VersionState;
-use super::vectors::{VersionName, blank, revision, vectors};
+use super::views::{VersionName, blank, revision, vectors};
 use crate::collect::{LateVector, VectorPanes};
 use crate::judge::Plan;
 use crate::stats::view::View;

@@ -7,14 +7,13 @@
 use super::activity::Activity;
 use super::snapshot::VersionState;
 use super::vector_windows::VersionWindows;
-use crate::collect::{Event, Key, LateVector, ROLL_UP, VectorPanes};
+use super::views::{VersionName, blank, revision, vectors};
+use crate::collect::{LateVector, ROLL_UP, VectorPanes};
 use crate::judge::{
     Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport,
 };
-use crate::stats::multiclass::sums::Shape;
 use crate::stats::view::View;
-use crate::window::{EmptySums, PackError, PaneState, Revision, ViewShape, ViewSums};
-use std::sync::Arc;
+use crate::window::{EmptySums, PackError, PaneState, Revision};
 
 /// All vector streams of a monitor.
 #[derive(Debug, Clone, Default)]
@@ -44,92 +43,6 @@ struct VectorView {
     /// Sealed panes that not all shards have passed.
     pending: VectorPanes,
     judge: Judge,
-}
-
-/// What a version is called.
-#[derive(Debug, Clone, Copy)]
-pub struct VersionName<'a> {
-    /// Name of the model as it came.
-    pub model: &'a str,
-    /// Version.
-    pub version: &'a str,
-    /// Whether its events have segments.
-    pub segmented: bool,
-}
-
-impl<'a> VersionName<'a> {
-    /// The version of an event.
-    pub fn of_event(event: &Event<'a>) -> VersionName<'a> {
-        VersionName {
-            model: event.model,
-            version: event.version,
-            segmented: !event.segment.is_empty(),
-        }
-    }
-
-    /// The version of a stream of scores.
-    pub fn of_key(key: &'a Key) -> VersionName<'a> {
-        VersionName {
-            model: key.model(),
-            version: key.version(),
-            segmented: !key.segment().is_empty(),
-        }
-    }
-
-    /// The version of a vector stream.
-    pub fn of_stream(id: &'a StreamId) -> VersionName<'a> {
-        VersionName {
-            model: &id.model,
-            version: &id.version,
-            segmented: !id.segment.is_empty(),
-        }
-    }
-
-    /// Whether both are one version.
-    pub fn is(self, other: VersionName<'_>) -> bool {
-        self.model == other.model && self.version == other.version
-    }
-}
-
-/// A pane of a vector view without events, with room for so many cells; `None` of a scalar view.
-pub fn blank(plan: &ModelPlan, view: View, cells_max: usize) -> Option<Arc<ViewSums>> {
-    let classes = plan.classes.len();
-    let shape = match view {
-        View::Kernel => ViewShape::Kernel {
-            classes,
-            keeping: plan.judge.kernel,
-        },
-        _ => ViewShape::Cells(Shape {
-            view: view.cells()?,
-            classes,
-            cells_max,
-            weighted: plan.grid.is_weighted(),
-        }),
-    };
-    let mut blank = shape.blank()?;
-    blank.cap(cells_max);
-    Some(Arc::new(blank))
-}
-
-/// The vector views of a model.
-pub fn vectors(plan: &ModelPlan) -> impl Iterator<Item = View> {
-    plan.views.iter().copied().filter(|v| v.is_vector())
-}
-
-/// The scalar views of a model, which the collector counts.
-pub fn scalars(plan: &ModelPlan) -> impl Iterator<Item = View> {
-    plan.views.iter().copied().filter(|v| !v.is_vector())
-}
-
-/// What a late outcome changes.
-pub fn revision(late: &LateVector) -> Revision<'_> {
-    Revision {
-        time_ms: late.time_ms,
-        vector: late.vector(),
-        before: late.before,
-        implied: late.implied,
-        now: late.now,
-    }
 }
 
 fn views(plan: &ModelPlan, name: VersionName<'_>, cells_max: usize) -> Vec<VectorView> {

@@ -3,7 +3,7 @@
 use super::{Monitor, Stream};
 use crate::collect::Part;
 use crate::judge::Change;
-use crate::monitor::vectors::{VersionName, scalars};
+use crate::monitor::views::{VersionName, scalars};
 
 impl Monitor {
     /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the

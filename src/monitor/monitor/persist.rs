@@ -6,7 +6,7 @@ use crate::judge::{Judge, Plan};
 use crate::monitor::restore::{Fit, RestoreError};
 use crate::monitor::snapshot::{ModelState, Snapshot, StreamState};
 use crate::monitor::stakes;
-use crate::monitor::vectors::scalars;
+use crate::monitor::views::scalars;
 use crate::window::PackError;
 
 impl Monitor {

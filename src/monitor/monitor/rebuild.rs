@@ -7,7 +7,7 @@ use crate::monitor::activity::{Activity, StreamActivity};
 use crate::monitor::retained::PartitionWindows;
 use crate::monitor::snapshot::VerdictState;
 use crate::monitor::stakes;
-use crate::monitor::vectors::VersionName;
+use crate::monitor::views::VersionName;
 
 /// What one partition contributes to a monitor that is made again.
 pub struct Contribution<'a> {

@@ -3,7 +3,7 @@
 use super::{Monitor, Stream};
 use crate::collect::Counters;
 use crate::judge::{Judge, JudgeOptions, Plan, Stopwatch, StreamId, StreamReport, WindowReport};
-use crate::monitor::vectors::scalars;
+use crate::monitor::views::scalars;
 use crate::stats::sums::Sums;
 use crate::window::Total;
 

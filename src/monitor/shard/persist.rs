@@ -6,7 +6,7 @@ use crate::collect::{Key, Stream};
 use crate::judge::{Comparisons, Plan};
 use crate::monitor::restore::{Fit, RestoreError, SegmentOf};
 use crate::monitor::snapshot::{ComparedState, ModelState, Snapshot, StreamState};
-use crate::monitor::vectors::scalars;
+use crate::monitor::views::scalars;
 use crate::window::{PackError, Packed};
 use std::sync::Arc;
 
