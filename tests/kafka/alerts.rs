@@ -593,8 +593,8 @@ fn alerts_move_with_their_partitions_and_are_notified_once() {
         (parts.iter().all(|p| p.len() == 1) && all == before).then_some(())
     });
     wait_told(2);
-    assert!(journal(&one).contains("\"left\""), "{}", journal(&one));
-    assert!(journal(&other).contains("\"came\""), "{}", journal(&other));
+    assert!(journal(&one).contains("\"released\""), "{}", journal(&one));
+    assert!(journal(&other).contains("\"acquired\""), "{}", journal(&other));
     phase(1, true);
     wait_told(4);
     phase(2, false);
