@@ -219,7 +219,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
         let one = |(key, fault): &(String, crate::store::FormatError)| json!({ "key": key, "fault": fault.to_string() });
         all.iter().map(one).collect::<Value>()
     };
-    let parcel = |found: &FoundCheckpoint| {
+    let checkpoint = |found: &FoundCheckpoint| {
         let s = &found.checkpoint.snapshot;
         let next = positions(s).map(
             |(topic, partition, offset)| json!({ "topic": topic, "partition": partition, "offset": offset }),
@@ -251,7 +251,7 @@ fn as_json(topic: &str, homes: &[Home], now_ms: i64) -> Value {
             "written_ms": s.written_ms,
             "age_seconds": s.written_ms.map(|ms| (now_ms - ms) as f64 / 1000.0),
             "usable": s.found.is_ok(),
-            "parcel": found.map(parcel),
+            "checkpoint": found.map(checkpoint),
             "refused": refused,
         })
     };

@@ -30,7 +30,7 @@ pub struct Event<'a> {
     pub weight: Option<Weight>,
 }
 
-/// A decoded outcome that comes apart from its prediction.
+/// A decoded outcome in a record of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Label<'a> {
     /// Name of the model, where ids are unique within a model only.

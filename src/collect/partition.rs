@@ -9,7 +9,7 @@
 //! that the broker let expire), and the last one revoked must not carry the frontier past the others.
 //!
 //! Always: the frontier never goes back; a position goes back only where the partition itself did, because its
-//! topic was made anew ([`Partitions::rewind`]).
+//! topic was recreated ([`Partitions::rewind`]).
 //!
 //! Cost: one comparison per event while the partition stays the same; the minimum is taken again only
 //! when the partition that held it moves.
@@ -77,7 +77,7 @@ impl Partitions {
         true
     }
 
-    /// Moves the position back to the record that was passed last, of which there is more.
+    /// Moves the position back to the record that was passed last, which has more rows.
     pub fn reopen(&mut self, origin: Origin) {
         let index = self.find(origin.source, origin.partition);
         let p = &mut self.all[index];
@@ -121,7 +121,7 @@ impl Partitions {
         self.all[index].next
     }
 
-    /// The partition's records have offsets anew from here on.
+    /// The partition's records start again with other offsets from here.
     pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
         let index = self.find(source, partition);
         self.all[index].next = Some(offset);

@@ -176,7 +176,7 @@ fn stream(parts: &[String], published: &Published) -> Answer {
     }
 }
 
-/// Versions against each other; a model that nobody knows is told from one whose versions share no
+/// Versions against each other; a model that nobody knows is distinguished from one whose versions share no
 /// id yet.
 fn compared(model: Option<&str>, published: &Published) -> Answer {
     let body = api::comparisons(published, model);

@@ -212,7 +212,7 @@ pub struct VerdictState {
     /// The alert of the stream.
     pub alert: Alert,
     /// What people were notified of, while it fires; opaque here, written and read by the notifier.
-    pub told: Option<String>,
+    pub notified: Option<String>,
 }
 
 impl VerdictState {
@@ -244,7 +244,7 @@ impl VerdictState {
             detector,
             alert,
             // The monitor notifies nobody.
-            told: None,
+            notified: None,
         }
     }
 }

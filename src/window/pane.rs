@@ -25,7 +25,7 @@ pub enum PaneSums<S = Packed> {
 /// The sums of a whole window, unpacked.
 pub type Total = PaneSums<Sums>;
 
-/// Sums of no events: says of which kind the panes of a stream are.
+/// Sums of no events, which name the kind of the panes of a stream.
 pub type EmptySums = PaneSums<Grid>;
 
 impl<S> PaneSums<S> {

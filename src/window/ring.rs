@@ -61,7 +61,7 @@ pub struct RingState {
 /// All windows of one stream, in the order of the ladder.
 #[derive(Debug, Clone)]
 pub struct Windows {
-    /// Of which kind the panes are.
+    /// The kind of the panes.
     empty: EmptySums,
     widths: Vec<Width>,
     /// For each window the narrower one it gathers from; `None`: from base panes.

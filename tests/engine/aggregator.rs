@@ -36,7 +36,7 @@ fn by_time(mut plan: Plan) -> Plan {
     plan
 }
 
-/// The newest parcel of each partition, with its epoch.
+/// The newest checkpoint of each partition, with its epoch.
 type Topic = BTreeMap<i32, (PartitionCheckpoint, i64)>;
 
 /// Workers, the topic, and who judges.
@@ -51,7 +51,7 @@ struct Fleet<'l> {
     topic: Topic,
     aggregator: Aggregator,
     said: Said,
-    /// The share of parcels that the panel does not see.
+    /// The share of checkpoints that the panel does not see.
     missed: f64,
 }
 
@@ -108,30 +108,30 @@ impl<'l> Fleet<'l> {
         next.unwrap_or(0) as usize
     }
 
-    /// Writes a parcel, which the panel may see.
+    /// Writes a checkpoint, which the panel may see.
     fn write(&mut self, p: i32) {
         let epoch = self.epochs[&p];
         let shard = self.shard(p);
         let deltas = shard.delta_batch();
         shard.deltas_stored(deltas.as_ref().expect("it counts").next());
-        let parcel = PartitionCheckpoint {
+        let checkpoint = PartitionCheckpoint {
             snapshot: shard.snapshot(),
             deltas,
             ..PartitionCheckpoint::default()
         };
         // As it comes out of the topic.
-        let bytes = postcard::to_stdvec(&parcel).expect("encoded");
-        let parcel = postcard::from_bytes(&bytes).expect("decoded");
-        self.topic.insert(p, (parcel, epoch));
+        let bytes = postcard::to_stdvec(&checkpoint).expect("encoded");
+        let checkpoint = postcard::from_bytes(&bytes).expect("decoded");
+        self.topic.insert(p, (checkpoint, epoch));
         if self.rng.uniform() >= self.missed {
             self.show(p);
         }
     }
 
     fn show(&mut self, p: i32) {
-        let (parcel, epoch) = self.topic[&p].clone();
+        let (checkpoint, epoch) = self.topic[&p].clone();
         let found = FoundCheckpoint {
-            checkpoint: parcel,
+            checkpoint: checkpoint,
             epoch,
             ..FoundCheckpoint::default()
         };
@@ -178,7 +178,7 @@ impl<'l> Fleet<'l> {
         }
     }
 
-    /// The panel dies, goes on from its snapshot, and reads the newest parcels again.
+    /// The panel dies, goes on from its snapshot, and reads the newest checkpoints again.
     fn restart(&mut self) {
         let bytes = postcard::to_stdvec(&self.aggregator.snapshot()).expect("encoded");
         let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("decoded");

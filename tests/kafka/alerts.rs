@@ -594,7 +594,11 @@ fn alerts_move_with_their_partitions_and_are_notified_once() {
     });
     wait_told(2);
     assert!(journal(&one).contains("\"released\""), "{}", journal(&one));
-    assert!(journal(&other).contains("\"acquired\""), "{}", journal(&other));
+    assert!(
+        journal(&other).contains("\"acquired\""),
+        "{}",
+        journal(&other)
+    );
     phase(1, true);
     wait_told(4);
     phase(2, false);

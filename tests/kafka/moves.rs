@@ -31,7 +31,7 @@ const SLIDE: i64 = 600_000;
 const FROZEN: Duration = Duration::from_secs(9);
 const SESSION: &str = "[kafka.options]\n\"session.timeout.ms\" = \"6000\"";
 
-/// The parcels of a group as they lie in its topic.
+/// The checkpoints of a group as they lie in its topic.
 fn checkpoints(
     broker: &Broker,
     group: &str,
@@ -39,11 +39,14 @@ fn checkpoints(
     topic: &str,
 ) -> BTreeMap<i32, PartitionCheckpoint> {
     let open = |partition: i32| {
-        let mut shelf = CheckpointReader::new(prefix(group, topic, partition));
+        let mut reader = CheckpointReader::new(prefix(group, topic, partition));
         for (key, value) in broker.read_keyed(state, partition) {
-            shelf.read(&key, value.as_deref());
+            reader.read(&key, value.as_deref());
         }
-        let found = shelf.newest().expect("sound parcels").expect("a parcel");
+        let found = reader
+            .newest()
+            .expect("sound checkpoints")
+            .expect("a checkpoint");
         assert!(found.refused.is_empty(), "{:?}", found.refused);
         (partition, found.checkpoint)
     };
@@ -269,8 +272,11 @@ impl<'b> Stage<'b> {
         let undisturbed = self.judged(&still);
         assert_eq!(still.end("TERM"), Some(0));
         let theirs = stored("still");
-        for (partition, parcel) in &ours {
-            let (ours, theirs) = (known(&parcel.snapshot), known(&theirs[partition].snapshot));
+        for (partition, checkpoint) in &ours {
+            let (ours, theirs) = (
+                known(&checkpoint.snapshot),
+                known(&theirs[partition].snapshot),
+            );
             assert_eq!(ours.0, theirs.0, "offsets of {partition}");
             assert_eq!(ours.1, theirs.1, "counters of {partition}");
             assert_eq!(ours.2.len(), 4, "three models and the clock");
@@ -535,9 +541,9 @@ fn assert_inspected(service: &Service, topic: &str) {
                     .is_some_and(|s| (0.0..3600.0).contains(&s))
             );
             // The service may have ended before it had read all of both topics.
-            let next = one["parcel"]["next"].as_array().map(Vec::len);
+            let next = one["checkpoint"]["next"].as_array().map(Vec::len);
             assert!(next >= Some(1), "{one:#}");
-            assert!(one["parcel"]["records"].as_u64() > Some(0), "{one:#}");
+            assert!(one["checkpoint"]["records"].as_u64() > Some(0), "{one:#}");
         }
     }
     let output = inspect(&[]);
@@ -594,7 +600,7 @@ fn a_partition_whose_state_is_broken_or_gone_stops_by_name_and_the_others_go_on(
     });
     let scrape = service.scrape().expect("an answer");
     assert_eq!(scrape.sum("trueline_partition_suspended", &[]), 2.0);
-    let written = wait_for("parcels to be written", LIMIT, || {
+    let written = wait_for("checkpoints to be written", LIMIT, || {
         let scrape = service.scrape()?;
         (scrape.sum("trueline_checkpoint_written_bytes_total", &[]) > 0.0).then_some(scrape)
     });

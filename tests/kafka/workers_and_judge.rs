@@ -133,9 +133,9 @@ fn standing(service: &Service, standing: &str) -> Option<f64> {
         .then(|| scrape.sum("trueline_judge_partitions", &[&label]))
 }
 
-/// Waits until the parcels hold all records.
+/// Waits until the checkpoints hold all records.
 fn covered(judge: &Service) {
-    wait_for("parcels of all records", 2 * LIMIT, || {
+    wait_for("checkpoints of all records", 2 * LIMIT, || {
         let covered = standing(judge, "covered") == Some(f64::from(PARTITIONS));
         let scrape = judge.scrape()?;
         (covered && scrape.sum("trueline_judge_uncovered_records", &[]) == 0.0).then_some(())
@@ -266,7 +266,7 @@ fn partitions_that_no_worker_counts_are_named_until_one_does_and_one_process_jud
     stage.send(early);
     let patience = "missing_after = \"4s\"";
     let mut judge = Service::start(&stage.member("all", patience, ""));
-    let said = judge.wait_not_ready(&["no worker has written a parcel"]);
+    let said = judge.wait_not_ready(&["no worker has written a checkpoint"]);
     assert_eq!(
         said.matches("no worker has").count(),
         PARTITIONS as usize,

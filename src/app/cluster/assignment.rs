@@ -76,7 +76,7 @@ impl Assignment {
         let mut all = self.shards.verdicts(source, partition);
         if !self.notified.is_empty() {
             for verdict in &mut all {
-                verdict.told = self.notified.get(&verdict.stream.fingerprint()).cloned();
+                verdict.notified = self.notified.get(&verdict.stream.fingerprint()).cloned();
             }
         }
         all

@@ -40,7 +40,7 @@ pub(super) struct Answer {
 
 /// How far a shard is.
 pub(super) fn progress_of(shard: &Shard, verdicts: &[VerdictState]) -> Progress {
-    let alerts = verdicts.iter().map(|v| (v.alert, v.told.clone()));
+    let alerts = verdicts.iter().map(|v| (v.alert, v.notified.clone()));
     Progress {
         records: shard.counters().total().records,
         sealed_until_ms: shard.sealed_until_ms(),

@@ -107,7 +107,7 @@ impl CheckpointStore {
         let (outbox, answers) = channel();
         let hand = Arc::clone(&writer);
         let thread = thread::Builder::new()
-            .name("parcels".to_owned())
+            .name("checkpoints".to_owned())
             .spawn(move || {
                 for letter in inbox {
                     if outbox.send(write(&hand, letter)).is_err() {
@@ -165,11 +165,11 @@ impl CheckpointStore {
         let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
         let epoch = self.writer.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
-        let mut shelf = CheckpointReader::new(prefix.clone());
+        let mut reader = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
             .read(state_partition, epoch, left, |key, value| {
-                shelf.read(key, value)
+                reader.read(key, value)
             })?;
         let cursor = CheckpointCursor {
             group,
@@ -182,12 +182,12 @@ impl CheckpointStore {
                 offset: 0,
                 epoch,
             }],
-            old: shelf.keys_of_other_epochs(epoch),
-            pieces: shelf.journal_chunks().collect(),
+            old: reader.keys_of_other_epochs(epoch),
+            pieces: reader.journal_chunks().collect(),
             ..CheckpointCursor::default()
         };
-        self.counts.read_bytes += shelf.bytes();
-        let taken = self.open((source, partition), topics, plan, &shelf, cursor);
+        self.counts.read_bytes += reader.bytes();
+        let taken = self.open((source, partition), topics, plan, &reader, cursor);
         self.counts.restore_seconds = start.elapsed().as_secs_f64();
         taken
     }
@@ -197,17 +197,17 @@ impl CheckpointStore {
         (source, partition): At,
         topics: &[String],
         plan: &Plan,
-        shelf: &CheckpointReader,
+        reader: &CheckpointReader,
         mut cursor: CheckpointCursor,
     ) -> Result<Taken, KafkaError> {
         let at = (source, partition);
-        let why = match shelf.newest() {
+        let why = match reader.newest() {
             Ok(Some(found)) => {
                 for (key, fault) in &found.refused {
-                    tracing::error!(%key, %fault, "parcel refused, using an older one");
+                    tracing::error!(%key, %fault, "checkpoint refused, using an older one");
                     self.counts.refused += 1;
                 }
-                cursor.resume(shelf, &found);
+                cursor.resume(reader, &found);
                 match shard_of(at, found, topics, plan, &mut cursor, self.room.clone()) {
                     Ok((shard, verdicts)) => {
                         self.counts.read += 1;
@@ -225,7 +225,7 @@ impl CheckpointStore {
             {
                 None => return Ok(self.fresh(at, topics, plan, cursor)),
                 Some(offset) => format!(
-                    "the group has committed offset {offset} and topic {} holds no parcel of it: it was \
+                    "the group has committed offset {offset} and topic {} holds no checkpoint of it: it was \
                      emptied, or is another",
                     self.options.topic
                 ),
@@ -235,7 +235,7 @@ impl CheckpointStore {
                 let named = |(key, fault): &(String, FormatError)| format!("{key}: {fault}");
                 let all: Vec<String> = faults.iter().map(named).collect();
                 format!(
-                    "no usable parcel in {}: {}",
+                    "no usable checkpoint in {}: {}",
                     self.options.topic,
                     all.join("; ")
                 )

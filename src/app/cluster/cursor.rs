@@ -51,9 +51,9 @@ pub(super) struct Progress {
 
 impl CheckpointCursor {
     /// Takes up where a checkpoint left off.
-    pub(super) fn resume(&mut self, shelf: &CheckpointReader, found: &FoundCheckpoint) {
-        self.old = shelf.keys_of_other_epochs(self.epoch);
-        self.pieces = shelf.journal_chunks().collect();
+    pub(super) fn resume(&mut self, reader: &CheckpointReader, found: &FoundCheckpoint) {
+        self.old = reader.keys_of_other_epochs(self.epoch);
+        self.pieces = reader.journal_chunks().collect();
         let next = found.checkpoint.deltas.as_ref().map(|deltas| deltas.next());
         self.origin = next.map(|next| LogPosition {
             epoch: found.epoch,
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_the_journal_go_when_neither_of_the_last_two_parcels_needs_them() {
+    fn pieces_of_the_journal_go_when_neither_of_the_last_two_checkpoints_needs_them() {
         let mut cursor = CheckpointCursor {
             epoch: 9,
             lineage: vec![stretch(0, 0, 5), stretch(0, 6, 9)],
-            // The one at (0, 6) of epoch 5 was written by the dead behind its last parcel.
+            // The one at (0, 6) of epoch 5 was written by the dead behind its last checkpoint.
             pieces: [(0, 0, 5), (0, 3, 5), (0, 6, 5), (0, 6, 9), (1, 0, 9)].into(),
             old: vec!["5/head/0".to_owned()],
             ..CheckpointCursor::default()
@@ -149,11 +149,11 @@ mod tests {
         cursor.needed.push_back(0);
         assert!(
             cursor.drops().is_empty(),
-            "the giver's parcel may be needed"
+            "the giver's checkpoint may be needed"
         );
         cursor.needed.push_back(0);
         assert_eq!(cursor.drops(), ["5/head/0", "5/journal/0/6"]);
-        // The next parcel needs nothing of the first segment, the one before still does.
+        // The next checkpoint needs nothing of the first segment, the one before still does.
         cursor.prune(1);
         assert_eq!(cursor.lineage.len(), 2);
         cursor.needed = [0, 1].into();

@@ -57,7 +57,7 @@ const CLAIM: Duration = Duration::from_secs(10);
 pub struct FollowerOptions {
     /// Brokers, groups and the topic.
     pub checkpoints: CheckpointOptions,
-    /// How long verdicts wait for a partition whose parcels stand still.
+    /// How long verdicts wait for a partition whose checkpoints stand still.
     pub missing_after: Duration,
     /// By number of the topic, the one with whose partitions its own go.
     pub copartitions: Vec<u16>,
@@ -83,7 +83,7 @@ pub struct Follower {
     trouble: Option<String>,
     tried: Option<Instant>,
     looked: Instant,
-    /// Parcels came since it was looked.
+    /// Checkpoints came since it was looked.
     news: bool,
     counted: Option<Instant>,
     /// All that lay in the topic at the start was read and looked at.
@@ -251,7 +251,7 @@ impl Follower {
             Err(why) => {
                 self.counts.refused += 1;
                 let topic = self.name(at.0);
-                crate::warn_limited!(topic, partition = at.1, why, "parcel cannot be used");
+                crate::warn_limited!(topic, partition = at.1, why, "checkpoint cannot be used");
                 self.liveness.refuse(at, why, now_ms);
             }
         }
@@ -325,7 +325,7 @@ impl Follower {
         let positions = positions.map(|o| ((o.source, o.partition), o.offset));
         let positions: BTreeMap<At, i64> = positions.collect();
         let position = |source: u16, partition: i32| positions.get(&(source, partition)).copied();
-        // Where a parcel goes on from is past the begin.
+        // Where a checkpoint goes on from is past the begin.
         let unread = |(at, source, _): &&(At, u16, _)| position(*source, at.1).is_none();
         let unread = parts.iter().filter(unread).map(|(.., part)| part.clone());
         let begins = follower.begins(&unread.collect::<Vec<_>>())?;
@@ -385,7 +385,7 @@ impl Follower {
         if let Some(lease) = &self.rival {
             let why = format!(
                 "{} claimed to judge at offset {} of {topic}; run one process with [state] verdicts = \"all\", \
-                 and start this one anew if it is to be that",
+                 and restart this one if it is to be the judge",
                 lease.by, lease.claim
             );
             return vec![("judge".to_owned(), why)];
@@ -401,13 +401,13 @@ impl Follower {
             let n = known.uncovered;
             let why = match (freshness, known.written_ms, &known.fault) {
                 (Freshness::Covered, ..) => continue,
-                (_, _, Some(fault)) => format!("its newest parcel cannot be used: {fault}"),
+                (_, _, Some(fault)) => format!("its newest checkpoint cannot be used: {fault}"),
                 (_, None, None) => {
-                    format!("no worker has written a parcel of its {n} records into {topic}")
+                    format!("no worker has written a checkpoint of its {n} records into {topic}")
                 }
                 (Freshness::Behind, ..) => continue,
                 (_, Some(_), None) => format!(
-                    "no parcel came for {:?} or more, and {n} of its records are in none: verdicts go on without it",
+                    "no checkpoint came for {:?} or more, and {n} of its records are in none: verdicts go on without it",
                     self.options.missing_after
                 ),
             };
@@ -436,7 +436,7 @@ impl Follower {
         Role::Judge(facts)
     }
 
-    /// What happened to parcels, and how old each is.
+    /// What happened to checkpoints, and how old each is.
     pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
         let now_ms = clock::now_ms();
         let ages = self.liveness.all(now_ms);

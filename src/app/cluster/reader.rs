@@ -39,7 +39,7 @@ pub struct JudgeLease {
 /// One partition of a source.
 #[derive(Debug)]
 struct PartitionReader {
-    shelf: CheckpointReader,
+    reader: CheckpointReader,
     /// The last claim; later checkpoints under earlier claims are ignored.
     claim: i64,
     head_ms: Option<i64>,
@@ -139,7 +139,7 @@ impl StateTopicReader {
             return arrivals;
         };
         let reader = home.readers.entry(at).or_insert_with(|| PartitionReader {
-            shelf: CheckpointReader::without_journals(prefix),
+            reader: CheckpointReader::without_journals(prefix),
             claim: i64::MIN,
             head_ms: None,
         });
@@ -150,7 +150,7 @@ impl StateTopicReader {
         if value.is_none() || epoch.is_some_and(|epoch| epoch < reader.claim) {
             return arrivals;
         }
-        reader.shelf.read(key, value);
+        reader.reader.read(key, value);
         if rest.contains("/head/") {
             reader.head_ms = at_ms;
             if home.open {
@@ -198,7 +198,7 @@ impl StatePartition {
 
 impl PartitionReader {
     fn open(&mut self, at: At) -> Option<Arrival> {
-        let found = match self.shelf.newest() {
+        let found = match self.reader.newest() {
             Ok(None) => return None,
             Ok(Some(found)) => Ok(found),
             Err(faults) => {
@@ -207,7 +207,7 @@ impl PartitionReader {
                 Err(all.join("; "))
             }
         };
-        self.shelf.clear();
+        self.reader.clear();
         Some(Arrival {
             at,
             at_ms: self.head_ms,
@@ -235,7 +235,7 @@ mod tests {
             Log { homes, next: 0 }
         }
 
-        /// Evaluations counted by the parcels that come of a record.
+        /// Evaluations counted by the checkpoints that come of a record.
         fn put(&mut self, (key, value): &KeyedRecord) -> Vec<u64> {
             let keyed = (key.as_bytes(), value.as_deref());
             let came = self.homes.take(0, self.next, Some(self.next), keyed);
@@ -251,10 +251,10 @@ mod tests {
             self.next - 1
         }
 
-        fn parcel(&mut self, epoch: i64, number: u64, n: u64) -> Vec<u64> {
-            let mut parcel = PartitionCheckpoint::default();
-            parcel.snapshot.counters.evaluations = n;
-            let (body, head) = records(&parcel, "g/x/t/4/", epoch, number).expect("encoded");
+        fn checkpoint(&mut self, epoch: i64, number: u64, n: u64) -> Vec<u64> {
+            let mut checkpoint = PartitionCheckpoint::default();
+            checkpoint.snapshot.counters.evaluations = n;
+            let (body, head) = records(&checkpoint, "g/x/t/4/", epoch, number).expect("encoded");
             body.iter()
                 .for_each(|keyed| assert!(self.put(keyed).is_empty()));
             self.put(&head)
@@ -268,26 +268,26 @@ mod tests {
     }
 
     #[test]
-    fn at_the_start_the_newest_parcel_is_taken_and_then_each_as_it_comes() {
+    fn at_the_start_the_newest_checkpoint_is_taken_and_then_each_as_it_comes() {
         let mut log = Log::new(&[]);
         let epoch = log.claim();
         for n in 1..5 {
-            assert!(log.parcel(epoch, n, 10 * n).is_empty());
+            assert!(log.checkpoint(epoch, n, 10 * n).is_empty());
         }
         assert!(!log.homes.are_read());
         let came: Vec<u64> = log.homes.end(0).into_iter().map(known).collect();
         assert_eq!(came, [40]);
         assert!(log.homes.are_read() && log.homes.end(0).is_empty());
-        assert_eq!(log.parcel(epoch, 5, 50), [50]);
-        assert_eq!(log.parcel(epoch, 6, 60), [60]);
+        assert_eq!(log.checkpoint(epoch, 5, 50), [50]);
+        assert_eq!(log.checkpoint(epoch, 6, 60), [60]);
     }
 
     #[test]
-    fn after_a_restart_every_parcel_is_taken_that_came_since() {
+    fn after_a_restart_every_checkpoint_is_taken_that_came_since() {
         let mut log = Log::new(&[(0, 5)]);
         let epoch = log.claim();
-        assert!(log.parcel(epoch, 1, 10).is_empty());
-        assert!(log.parcel(epoch, 2, 20).is_empty());
+        assert!(log.checkpoint(epoch, 1, 10).is_empty());
+        assert!(log.checkpoint(epoch, 2, 20).is_empty());
         // The first record at 5 or behind opens what was before, then itself when it is whole.
         let (body, head) =
             records(&PartitionCheckpoint::default(), "g/x/t/4/", epoch, 3).expect("encoded");
@@ -301,13 +301,13 @@ mod tests {
         let mut log = Log::new(&[]);
         let old = log.claim();
         log.homes.end(0);
-        assert_eq!(log.parcel(old, 1, 10), [10]);
+        assert_eq!(log.checkpoint(old, 1, 10), [10]);
         let new = log.claim();
         // The giver was frozen, and goes on.
-        assert!(log.parcel(old, 2, 20).is_empty());
-        assert_eq!(log.parcel(new, 1, 30), [30]);
-        assert!(log.parcel(old, 3, 40).is_empty());
-        assert_eq!(log.parcel(new, 2, 50), [50]);
+        assert!(log.checkpoint(old, 2, 20).is_empty());
+        assert_eq!(log.checkpoint(new, 1, 30), [30]);
+        assert!(log.checkpoint(old, 3, 40).is_empty());
+        assert_eq!(log.checkpoint(new, 2, 50), [50]);
     }
 
     #[test]

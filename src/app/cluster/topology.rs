@@ -374,7 +374,7 @@ impl Topology {
         }
     }
 
-    /// Whether parcels are being written.
+    /// Whether checkpoints are being written.
     pub fn writing(&self) -> bool {
         match self {
             Topology::Single(_) | Topology::Aggregator(_) => false,
@@ -389,7 +389,7 @@ impl Topology {
         }
     }
 
-    /// What became of the parcels handed over last, once, if it is known.
+    /// What became of the checkpoints handed over last, once, if it is known.
     pub fn written(&mut self) -> Option<Written> {
         match self {
             Topology::Single(_) | Topology::Aggregator(_) => None,
@@ -397,7 +397,7 @@ impl Topology {
         }
     }
 
-    /// Waits for the parcels under way, for the end.
+    /// Waits for the checkpoints under way, for the end.
     pub fn wait_written(&mut self) -> Option<Written> {
         match self {
             Topology::Single(_) | Topology::Aggregator(_) => None,
@@ -405,7 +405,7 @@ impl Topology {
         }
     }
 
-    /// What happened to parcels, where there are any.
+    /// What happened to checkpoints, where there are any.
     pub fn checkpoints(&self) -> Option<(&CheckpointCounts, Vec<CheckpointAge<'_>>)> {
         match self {
             Topology::Single(_) => None,

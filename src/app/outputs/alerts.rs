@@ -133,7 +133,7 @@ impl AlertDispatcher {
         for memory in moves.came {
             self.notifier.acquire(&AlertHandover {
                 fingerprint: memory.stream.fingerprint(),
-                transferred: memory.told,
+                transferred: memory.notified,
                 ended_ms: memory.alert.ended_ms,
             });
         }

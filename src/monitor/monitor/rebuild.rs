@@ -95,7 +95,7 @@ impl Monitor {
             windows: j.verdicts(),
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
-            told: None,
+            notified: None,
         });
         verdicts.collect()
     }
