@@ -125,10 +125,10 @@ fn a_recreated_topic_is_not_read_until_an_offset_is_given() {
     let mut sender = broker.producer();
     send(&mut sender, &topic, 100);
     let said = service.wait_not_ready(&[&format!("partition {topic}/0"), "on_truncated"]);
-    assert!(said.contains("and was read up to 1000"), "{said}");
-    wait_for("both partitions to be barred", LIMIT, || {
-        let barred = service.scrape()?.sum("trueline_partition_suspended", &[]);
-        (barred == 2.0).then_some(())
+    assert!(said.contains("was read up to 1000"), "{said}");
+    wait_for("both partitions to be suspended", LIMIT, || {
+        let suspended = service.scrape()?.sum("trueline_partition_suspended", &[]);
+        (suspended == 2.0).then_some(())
     });
     wait_read(&service, 2 * EACH);
 
