@@ -99,7 +99,9 @@ type Held = BTreeMap<(String, usize, i64), (Sums, u64, Vec<u64>)>;
 fn hold(held: &mut Held, snapshot: &Snapshot) {
     let grid = Grid::new(Axis::Linear, 12);
     for subject in &snapshot.streams {
-        for (window, ring) in subject.judges[0].rings.iter().enumerate() {
+        // A stream of which no pane is sealed has no windows yet.
+        let windows = subject.judges.first().map_or(&[][..], |j| &j.rings);
+        for (window, ring) in windows.iter().enumerate() {
             let panes = ring.panes.iter().chain(&ring.gathering);
             for pane in panes {
                 let PaneState {
