@@ -131,7 +131,7 @@ impl<'l> Fleet<'l> {
     fn show(&mut self, p: i32) {
         let (checkpoint, epoch) = self.topic[&p].clone();
         let found = FoundCheckpoint {
-            checkpoint: checkpoint,
+            checkpoint,
             epoch,
             ..FoundCheckpoint::default()
         };
