@@ -17,7 +17,7 @@
 //! at once, and the slides up to the furthest line are not judged. They are
 //! [counted](Aggregator::skipped).
 //!
-//! Always: a delta was applied once, or is in the windows of which the monitor was made. What was judged
+//! Always: a delta was applied once, or is in the windows that the monitor was made from. What was judged
 //! depends on the checkpoints and on who was waited for, not on when they were read. An aggregator restored
 //! from its snapshot continues with the next delta of each partition.
 

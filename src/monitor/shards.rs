@@ -272,7 +272,7 @@ impl Shards {
         self.monitor.iter().flat_map(Monitor::reports)
     }
 
-    /// Streams of which no shard is left, among these.
+    /// The streams among these that have no shard left.
     pub fn without_reports(&self, streams: &mut Vec<StreamId>) {
         let here: BTreeSet<&StreamId> = self.reports().map(|r| &r.id).collect();
         streams.retain(|id| !here.contains(id));

@@ -311,7 +311,7 @@ impl Predictions {
         }
     }
 
-    /// Removes all predictions of a model, none of which is mature.
+    /// Removes all predictions of a model. None of them may be mature.
     pub fn evict_model(&mut self, model: u16) {
         let panes: Vec<(i64, u32)> = self.index.before(model, i64::MAX).collect();
         for (_, at) in panes {
