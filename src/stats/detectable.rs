@@ -1,29 +1,76 @@
-//! The smallest ℓ2-ECE that the test would find in a sample like this one with 80 % power.
+//! The smallest ℓ2-ECE that the test that decides would find with 80 % power.
 //!
 //! A calibrated verdict on 300 events and one on 300,000 are not the same news; this number says
-//! what the sample could have shown. It is taken at the coarsest level, where the null spread of
-//! T_d is least, and so for an error that two cells can see (scores off the same way over each
-//! half). Finer errors need more.
+//! what the sample could have shown. It is the size Δ of an error of the simplest kind: all scores
+//! off by the same Δ.
 //!
-//! With s the null standard deviation of T_d at that level, γ its skewness, v̄ = ΣV/n, and an error
-//! of constant sign of size Δ: E T_d ≈ Δ² and var T_d ≈ s² + 4Δ²v̄/n (the linear term of the
-//! square). The level rejects above c = s·q, q the Pearson III quantile at α/B (second-order
-//! expansion). The power is 80 % where
+//! **The combination** finds it by its smooth part ([`super::smooth`]), which then has the
+//! noncentral χ² law with λ = Δ²·hᵀI⁻¹h, h = Σ b(z); it has to reach its share of α, w = 1.5 of all
+//! weights. Δ is where the upper tail of that law is 0.8 there, by Sankaran's approximation (1963).
+//! The other parts add some power, and errors that no score test sees need more.
+//!
+//! **T-Cal alone** is taken at the coarsest level, where the null spread of T_d is least. With s the
+//! null standard deviation of T_d at that level, γ its skewness and v̄ = ΣV/n: E T_d ≈ Δ² and
+//! var T_d ≈ s² + 4Δ²v̄/n (the linear term of the square). The level rejects above c = s·q, q the
+//! Pearson III quantile at α/B (second-order expansion). The power is 80 % where
 //!
 //! Δ² − 0.8416·√(s² + 4Δ²v̄/n) = c,
 //!
-//! a quadratic in Δ². The normal approximation of T_d off the null and α/B for the shared error
-//! both err to the large side for global errors, since finer levels reject too. A simulation in the
-//! tests finds power 0.75 to 0.97 at the number given.
+//! a quadratic in Δ². A simulation in the tests finds power 0.75 to 0.97 at both numbers.
 
+use super::combined::Part;
 use super::levels::Level;
-use super::null::Moments;
+use super::null::{Moments, normal_upper_quantile};
+use super::smooth::Quadratic;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Standard normal quantile at the power of 0.8.
 const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
 
-/// Smallest detectable ℓ2-ECE of a test at `alpha` over `scales` levels whose coarsest is `level`,
+/// Power that is asked for.
+const POWER: f64 = 0.8;
+
+/// Smallest detectable ℓ2-ECE of the combination of `parts` at `alpha`, for the scores of these
+/// cells; `None` without variance, or where the answer would exceed 1.
+pub fn detectable_by_combination(finest: &Level, alpha: f64, parts: &[Part]) -> Option<f64> {
+    let form = Quadratic::of(finest)?;
+    let weights: f64 = parts.iter().map(|p| p.weight()).sum();
+    let share = alpha * Part::Smooth.weight() / weights.max(Part::Smooth.weight());
+    let lambda = noncentrality(f64::from(form.rank), share);
+    let shift = (lambda / form.of_shift(finest)).sqrt();
+    (shift <= 1.0).then_some(shift)
+}
+
+/// λ at which a noncentral χ² variable exceeds the 1 − `alpha` quantile of the central one with
+/// probability 0.8.
+fn noncentrality(degrees: f64, alpha: f64) -> f64 {
+    // Wilson and Hilferty's quantile of the central law.
+    let spread = 2.0 / (9.0 * degrees);
+    let bar = degrees * (1.0 - spread + normal_upper_quantile(alpha) * spread.sqrt()).powi(3);
+    let (mut low, mut high) = (0.0, 10.0 * (bar + 10.0));
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if upper_tail(bar, degrees, middle) < POWER {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// P(χ²(d, λ) > x), by Sankaran's approximation.
+fn upper_tail(x: f64, d: f64, lambda: f64) -> f64 {
+    let (one, two, three) = (d + lambda, d + 2.0 * lambda, d + 3.0 * lambda);
+    let h = 1.0 - 2.0 / 3.0 * one * three / (two * two);
+    let p = two / (one * one);
+    let m = (h - 1.0) * (1.0 - 3.0 * h);
+    let mean = 1.0 + h * p * (h - 1.0 - 0.5 * (2.0 - h) * m * p);
+    let sd = h * (2.0 * p).sqrt() * (1.0 + 0.5 * m * p);
+    Normal::standard().sf(((x / one).powf(h) - mean) / sd)
+}
+
+/// Smallest detectable ℓ2-ECE of T-Cal at `alpha` over `scales` levels whose coarsest is `level`,
 /// for a sample of `n` events (of weighted ones, Σw); `None` where the null has no variance or the
 /// answer would exceed 1.
 pub fn detectable_ece_l2(level: &Level, n: f64, alpha: f64, scales: u32) -> Option<f64> {
@@ -47,8 +94,9 @@ pub fn detectable_ece_l2(level: &Level, n: f64, alpha: f64, scales: u32) -> Opti
 
 #[cfg(test)]
 mod tests {
-    use super::super::evaluation::{Options, evaluate_scores};
+    use super::super::evaluation::{DecideBy, Options, evaluate_scores};
     use super::super::rng::Rng;
+    use super::noncentrality;
 
     /// Uniform scores on [0.1, 0.9] whose true probability is the score plus `shift`.
     fn sample(rng: &mut Rng, shift: f64) -> Vec<(f64, bool)> {
@@ -62,14 +110,29 @@ mod tests {
     #[test]
     fn an_error_of_the_detectable_size_is_found_about_four_times_in_five() {
         let mut rng = Rng::new(5);
-        let o = Options::default();
-        let size = evaluate_scores(&sample(&mut rng, 0.0), &o).and_then(|e| e.detectable_ece_l2);
-        let size = size.unwrap_or_default();
-        assert!((0.02..0.06).contains(&size), "{size}");
-        let found = (0..200)
-            .filter(|_| evaluate_scores(&sample(&mut rng, size), &o).is_some_and(|e| e.reject))
-            .count();
-        assert!((150..=194).contains(&found), "{found} of 200 at {size}");
+        for decide_by in [DecideBy::Combined, DecideBy::Tcal] {
+            let o = Options {
+                decide_by,
+                ..Options::default()
+            };
+            let calibrated = evaluate_scores(&sample(&mut rng, 0.0), &o);
+            let size = calibrated
+                .and_then(|e| e.detectable_ece_l2)
+                .unwrap_or_default();
+            assert!((0.02..0.06).contains(&size), "{size}");
+            let found = (0..200)
+                .filter(|_| evaluate_scores(&sample(&mut rng, size), &o).is_some_and(|e| e.reject))
+                .count();
+            assert!((150..=194).contains(&found), "{found} of 200 at {size}");
+        }
+    }
+
+    #[test]
+    fn the_noncentrality_is_that_of_the_tables() {
+        // One degree, α = 0.05 two-sided, power 0.8: (1.96 + 0.8416)² = 7.849.
+        assert!((noncentrality(1.0, 0.05) / 7.849 - 1.0).abs() < 0.02);
+        // Three degrees: 10.903 (Haynam, Govindarajulu, Leone 1970).
+        assert!((noncentrality(3.0, 0.05) / 10.903 - 1.0).abs() < 0.01);
     }
 
     #[test]

@@ -3,10 +3,11 @@
 //! Two one-parameter families explain most miscalibration: all log-odds off by a constant (too
 //! high, too low), and all log-odds off by a factor (over-confident, under-confident). Their score
 //! statistics are S_a = ΣU/√ΣV and S_b = ΣUℓ/√ΣVℓ², each standard normal under the null; the larger
-//! names the direction. Where the scores vary little the two are nearly one statistic (their
-//! correlation is ρ = ΣVℓ/√(ΣV·ΣVℓ²)), so the factor must win by a standard deviation of the
-//! difference, √(2(1−|ρ|)), else the simpler word is used: of a rare-event model one says that it
-//! is too low.
+//! says whether there is a direction at all. Which one, the best fit of both together says: where
+//! its curve lies on one side of the diagonal for nearly all of the error ([`ONE_SIDED`]), the
+//! scores are too low or too high, however their log odds are bent; else it crosses the diagonal,
+//! and the slope says whether they are over- or under-confident. Without a fit (scores of one
+//! value, or outcomes of one kind) the sign of the mean residual decides.
 //!
 //! Where neither is significant, or a fit of both together explains less than a quarter of the
 //! squared error, the error is local: the reliability diagram shows where.
@@ -62,6 +63,10 @@ impl Direction {
 /// A statistic below this is chance (two-sided 5 %).
 const SIGNIFICANT: f64 = 1.96;
 
+/// Share of the fitted error on one side of the diagonal from which the scores are too low or too
+/// high.
+const ONE_SIDED: f64 = 0.85;
+
 /// Least share of the squared error that a direction must explain to be named.
 const EXPLAINED_MIN: f64 = 0.25;
 
@@ -81,18 +86,35 @@ pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared:
     {
         return Direction::Local;
     }
-    let rho = standard(t.v_logit, t.v_clipped * t.v_logit2);
-    let margin = (2.0 * (1.0 - rho.abs()).max(0.0)).sqrt();
-    match (
-        factor.abs() > shift.abs() + margin,
-        factor > 0.0,
-        shift > 0.0,
-    ) {
-        (true, false, _) => Direction::OverConfident,
-        (true, true, _) => Direction::UnderConfident,
-        (false, _, true) => Direction::TooLow,
-        (false, _, false) => Direction::TooHigh,
+    let sides = cox
+        .and_then(|c| c.fit.as_ref())
+        .map(|fit| sides(fit, level));
+    match sides {
+        Some((low, high)) if low < ONE_SIDED * (low + high) && high < ONE_SIDED * (low + high) => {
+            if factor < 0.0 {
+                Direction::OverConfident
+            } else {
+                Direction::UnderConfident
+            }
+        }
+        Some((low, high)) if low > high => Direction::TooLow,
+        None if shift > 0.0 => Direction::TooLow,
+        _ => Direction::TooHigh,
     }
+}
+
+/// By how much, over all events, the fit lies above the scores and below them.
+fn sides(fit: &Recalibration, level: &Level) -> (f64, f64) {
+    let (mut low, mut high) = (0.0, 0.0);
+    for c in &level.occupied {
+        let z = c.z / c.n;
+        if z > 0.0 && z < 1.0 {
+            let off = c.n * (fit.rate(z) - z);
+            low += off.max(0.0);
+            high += (-off).max(0.0);
+        }
+    }
+    (low, high)
 }
 
 /// Squared error of the scores if the fit were the truth: (1/n) Σ N (fitted rate − z)² at the
@@ -156,8 +178,11 @@ mod tests {
         );
         assert_eq!(
             of(0.5, 1.0, |z| sigmoid(0.6 * logit(z))),
-            Direction::OverConfident
+            Direction::TooHigh
         );
+        assert_eq!(of(0.15, 0.25, |_| 0.4), Direction::TooLow);
+        assert_eq!(of(0.15, 0.25, |_| 1.0), Direction::TooLow);
+        assert_eq!(of(0.75, 0.85, |_| 0.6), Direction::TooHigh);
         assert_eq!(
             of(0.0, 1.0, |z| sigmoid(1.5 * logit(z))),
             Direction::UnderConfident

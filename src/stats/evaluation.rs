@@ -15,30 +15,50 @@
 //! the finest cells and a few hundred coarse ones.
 
 pub use super::classical::{Brier, Cox, InTheLarge, Mce, Recalibration, Spiegelhalter};
+pub use super::combined::{Combined, Part, PartResult};
 pub use super::direction::Direction;
 pub use super::discrete::{DiscreteMode, DiscreteTest};
 pub use super::distance::{Distances, Extent};
-pub use super::interval::{Interval, NullReach};
+pub use super::interval::{Ends, Interval, NullReach};
 pub use super::ks::Path;
 pub use super::reliability::ReliabilityCell;
 pub use super::sampling::Sampling;
+pub use super::smooth::ScoreTest;
 pub use super::tcal::{Critical, LevelResult, Sharing, TCal, TCalOptions};
+pub use super::tolerance::{Comparison, Conclusion, Ratio, Tolerance};
 
 use super::axis::Axis;
 use super::classical::{self, Totals};
+use super::conditional::Statistic;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels};
 use super::sums::Sums;
+use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
-use super::{detectable, direction, distance, interval, ks, reliability, tcal};
+use super::{combined, detectable, direction, distance, interval, ks, reliability, smooth, tcal};
 use std::borrow::Cow;
+
+/// Which test decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum DecideBy {
+    /// The combination of several tests ([`super::combined`]).
+    Combined,
+    /// T-Cal alone, as the options have it.
+    Tcal,
+    /// As the T-Cal paper decides: T-Cal, and the exact binomial tests where scores are discrete.
+    Paper,
+}
 
 /// What to compute and how.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Options {
-    /// The adaptive test.
+    /// Which test decides.
+    pub decide_by: DecideBy,
+    /// The adaptive test; its α and seed are those of all tests.
     pub tcal: TCalOptions,
     /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number
     /// is taken to the next power of two the grid has.
@@ -47,8 +67,8 @@ pub struct Options {
     pub confidence: f64,
     /// When 0 joins the interval.
     pub null_reach: NullReach,
-    /// τ, the ℓ2-ECE that is tolerated, in [0, 1].
-    pub tolerance: f64,
+    /// What is tolerated.
+    pub tolerance: Tolerance,
     /// When the exact test for discrete scores runs.
     pub discrete: DiscreteMode,
     /// The reliability diagram has 2^this cells; at most 5.
@@ -61,9 +81,10 @@ pub struct Options {
 
 impl Default for Options {
     /// The product's defaults: α = 0.05 by moments and joint sharing, a 90 % interval with the
-    /// conditional null, no tolerance, 16 cells in the diagram.
+    /// conditional null, the default tolerance, 16 cells in the diagram.
     fn default() -> Options {
         Options {
+            decide_by: DecideBy::Combined,
             tcal: TCalOptions {
                 alpha: 0.05,
                 critical: Critical::Moments,
@@ -73,26 +94,13 @@ impl Default for Options {
             interval_cells: None,
             confidence: 0.9,
             null_reach: NullReach::Conditional,
-            tolerance: 0.0,
+            tolerance: Tolerance::default(),
             discrete: DiscreteMode::Auto,
             reliability_level: 4,
             distances: Extent::Off,
             sampling: Sampling::default(),
         }
     }
-}
-
-/// Whether the ℓ2-ECE is above what is tolerated.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Tolerance {
-    /// τ, on the ℓ2-ECE scale.
-    pub tolerance: f64,
-    /// The interval's lower end is above τ; with τ = 0: the sample rejects calibration.
-    pub exceeded: bool,
-    /// Some level's debiased estimate is above the Chebyshev bound of T-Cal, Remark 3; always
-    /// valid, seldom sharp. `None` for weighted events, where it does not hold.
-    pub theorem_exceeded: Option<bool>,
 }
 
 /// All that is said about one sample.
@@ -113,12 +121,20 @@ pub struct Evaluation {
     pub tcal_options: TCalOptions,
     /// Interval for the ℓ2-ECE.
     pub interval: Interval,
-    /// The exact test for discrete scores, where it ran.
+    /// The tests over discrete scores, where they ran.
     pub discrete: Option<DiscreteTest>,
-    /// The decision: of the discrete test where it ran, else of T-Cal.
+    /// The combination of several tests.
+    pub combined: Combined,
+    /// Which test decided.
+    pub decided_by: DecideBy,
+    /// The decision: calibration is rejected.
     pub reject: bool,
+    /// p-value of the test that decided.
+    pub p_value: f64,
+    /// Score test against shift, slope and noise; `None` without variance.
+    pub smooth: Option<ScoreTest>,
     /// The comparison with the tolerance.
-    pub tolerance: Tolerance,
+    pub tolerance: Comparison,
     /// ℓ1-ECE: over 15 equal cells offline, over the nearest dyadic level (16) live.
     pub ece_l1: f64,
     /// Largest |mean residual| of a cell, over the cells of `ece_l1` with enough events.
@@ -230,9 +246,10 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
         },
         weighted: sums.weighted().is_some(),
         interval: at(cells.max(2).next_power_of_two().ilog2()),
+        interval_leaves: None,
         ece: at(ECE_LEVEL),
         levels: &levels,
-        discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha),
+        discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
         distances: match sums.weighted() {
             Some(_) => None,
             None => distance::of_cells(
@@ -274,13 +291,16 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         .unwrap_or(interval::default_cells(n))
         .max(1);
     let ece = Level::from_scores(sample, ECE_CELLS);
+    let odd = !levels.finest().cells.is_multiple_of(cells);
+    let odd = odd.then(|| Level::from_scores(sample, cells << 20));
     let parts = Sample {
         weighted: false,
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::from_scores(sample, cells),
+        interval_leaves: odd.as_ref(),
         ece: &ece,
         levels: &levels,
-        discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha),
+        discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed),
         distances: distance::of_scores(sample, o.distances),
     };
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
@@ -304,6 +324,8 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let n = (totals.n * (totals.n / totals.w2)) as u64;
     let levels = Levels::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
     let cells = (o.interval_cells).unwrap_or(interval::default_cells(n));
+    let odd = !levels.finest().cells.is_multiple_of(cells.max(1));
+    let odd = odd.then(|| Level::from_weighted(sample, cells.max(1) << 20));
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
     let diagram = Level::from_weighted(sample, 1 << level);
@@ -311,6 +333,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         weighted: true,
         totals,
         interval: &Level::from_weighted(sample, cells.max(1)),
+        interval_leaves: odd.as_ref(),
         ece: &Level::from_weighted(sample, ECE_CELLS),
         levels: &levels,
         discrete: None,
@@ -345,6 +368,8 @@ struct Sample<'a> {
     weighted: bool,
     levels: &'a Levels,
     interval: &'a Level,
+    /// Cells that the interval's level nests in, where it does not in the finest level.
+    interval_leaves: Option<&'a Level>,
     ece: &'a Level,
     discrete: Option<DiscreteTest>,
     distances: Option<Distances>,
@@ -353,34 +378,57 @@ struct Sample<'a> {
 impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
-        let tcal = tcal::tcal(self.levels, &o.tcal);
         let effective = self.levels.n();
-        let interval = interval::interval(self.interval, effective, o.confidence, o.null_reach);
-        let reject = self.discrete.as_ref().map_or(tcal.reject, |d| d.reject);
-        let cox = classical::cox(t, self.interval);
-        let (ks, kuiper) = ks::ks_and_kuiper(self.levels.finest(), n);
+        let tests = self.tests(o);
         let coarsest = &self.levels.as_slice()[0];
+        let exact = o.interval_cells.is_none() && interval::needs_exact_ends(self.interval);
+        let (level, interval) = if exact {
+            (coarsest, interval::exact(coarsest, n, o.confidence))
+        } else {
+            let (reach, zero) = (o.null_reach, tests.zero_p_value);
+            let i = interval::interval_with(self.interval, effective, o.confidence, reach, zero);
+            (self.interval, i)
+        };
+        let (reject, p_value) = self.decision(o, &tests);
+        let compared = Compared {
+            n: effective,
+            mean_score: t.z / n,
+            event_rate: t.y / n,
+            alpha: o.tcal.alpha,
+            reject,
+            tcal: &tests.tcal,
+            interval: &interval,
+            level,
+            weighted: self.weighted,
+        };
+        let tolerance = compared.with(&o.tolerance);
+        let Tests {
+            tcal,
+            combined,
+            smooth,
+            cox,
+            ks,
+            kuiper,
+            in_the_large,
+            spiegelhalter,
+            ..
+        } = tests;
         Evaluation {
             n: t.count as u64,
             positives: t.positives as u64,
             mean_score: t.z / n,
             event_rate: t.y / n,
-            tolerance: tolerance(o, &tcal, &interval, (!self.weighted).then_some(n), reject),
+            tolerance,
             ece_l1: classical::ece_l1(self.ece, n),
             mce: classical::mce(self.ece),
             brier: classical::brier(t, diagram),
             log_loss: t.loss / n,
-            in_the_large: classical::in_the_large(t),
-            spiegelhalter: classical::spiegelhalter(t),
+            in_the_large,
+            spiegelhalter,
             cox,
             ks,
             kuiper,
-            detectable_ece_l2: detectable::detectable_ece_l2(
-                coarsest,
-                n,
-                o.tcal.alpha,
-                tcal.scales,
-            ),
+            detectable_ece_l2: self.detectable(o, &tcal, &combined),
             direction: if reject {
                 direction::direction(t, cox.as_ref(), self.interval, interval.estimate_squared)
             } else {
@@ -394,9 +442,105 @@ impl Sample<'_> {
             tcal,
             tcal_options: o.tcal,
             interval,
+            combined,
+            decided_by: o.decide_by,
             reject,
+            p_value,
+            smooth,
         }
     }
+
+    /// All tests of the sample, each under the null that holds for it.
+    fn tests(&self, o: &Options) -> Tests {
+        let (t, finest) = (&self.totals, self.levels.finest());
+        let nests = finest.cells.is_multiple_of(self.interval.cells);
+        let (tcal, null) =
+            tcal::tcal_and_null(self.levels, nests.then_some(self.interval), 1.0, &o.tcal);
+        let p_value = |s, formula| null.p_value(s, 1.0, formula);
+        let mut smooth = smooth::smooth(finest);
+        if let Some(test) = &mut smooth {
+            test.p_value = p_value(Statistic::Smooth, Some(test.p_value)).unwrap_or(1.0);
+        }
+        let mut cox = classical::cox(t, self.interval);
+        if let Some(test) = &mut cox {
+            test.p_value = p_value(Statistic::Cox, Some(test.p_value)).unwrap_or(1.0);
+        }
+        let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n);
+        ks.p_value = p_value(Statistic::Cumulative, ks.p_value);
+        kuiper.p_value = p_value(Statistic::Kuiper, kuiper.p_value);
+        let mut in_the_large = classical::in_the_large(t);
+        in_the_large.p_value = p_value(Statistic::InTheLarge, in_the_large.p_value);
+        let spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
+            p_value: p_value(Statistic::Spiegelhalter, Some(s.p_value)).unwrap_or(1.0),
+            ..s
+        });
+        let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
+        let silent = null.is_silent();
+        let others = [
+            part(Part::Smooth, smooth.filter(|_| !silent).map(|s| s.p_value)),
+            part(Part::Cumulative, ks.p_value),
+            part(Part::Values, self.discrete.as_ref().map(|d| d.sum_p_value)),
+        ];
+        let others: Vec<PartResult> = others.into_iter().flatten().collect();
+        let combined = combined::combined(&null, tcal.levels.len(), true, &others, o.tcal.alpha);
+        let zero_p_value = if nests {
+            null.zero_p_value(&interval::Estimate::of(self.interval, self.levels.n()))
+        } else {
+            self.interval_leaves
+                .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal))
+        };
+        Tests {
+            tcal,
+            combined,
+            smooth,
+            cox,
+            ks,
+            kuiper,
+            in_the_large,
+            spiegelhalter,
+            zero_p_value,
+        }
+    }
+
+    fn detectable(&self, o: &Options, tcal: &TCal, combined: &Combined) -> Option<f64> {
+        if o.decide_by == DecideBy::Combined {
+            let parts: Vec<Part> = combined.parts.iter().map(|p| p.part).collect();
+            return detectable::detectable_by_combination(
+                self.levels.finest(),
+                o.tcal.alpha,
+                &parts,
+            );
+        }
+        let coarsest = &self.levels.as_slice()[0];
+        detectable::detectable_ece_l2(coarsest, self.totals.n, o.tcal.alpha, tcal.scales)
+    }
+
+    /// Whether the test that decides rejects, and its p-value.
+    fn decision(&self, o: &Options, tests: &Tests) -> (bool, f64) {
+        let tcal = (tests.tcal.reject, tests.tcal.p_value);
+        match o.decide_by {
+            DecideBy::Combined => (tests.combined.reject, tests.combined.p_value),
+            DecideBy::Tcal => tcal,
+            DecideBy::Paper => self
+                .discrete
+                .as_ref()
+                .map_or(tcal, |d| (d.reject, d.p_value)),
+        }
+    }
+}
+
+/// All tests of one sample.
+struct Tests {
+    tcal: TCal,
+    combined: Combined,
+    smooth: Option<ScoreTest>,
+    cox: Option<Cox>,
+    ks: Path,
+    kuiper: Path,
+    in_the_large: InTheLarge,
+    spiegelhalter: Option<Spiegelhalter>,
+    /// That the squared error is 0, at the interval's level; `None` where no law is known.
+    zero_p_value: Option<f64>,
 }
 
 fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {
@@ -405,30 +549,4 @@ fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {
         sampling: *sampling,
         whole_event_rate: sampling.whole(rate),
     })
-}
-
-/// The composite null: an ℓ2-ECE of at most τ.
-///
-/// By the interval (default): its lower end is above τ and 0 is not in it. By T-Cal, Remark 3: some
-/// level has T_d − τ² ≥ √(K²/α′ · (2·min(m/n², 1/m) + 5τ²·min(1/n, 1/m))), K = 2, α′ = α/B. The
-/// remark writes the tolerance as c₀n^(−2s/(4s+1)); here that is τ, and its square, the most that E
-/// T_d can be under the composite null, is taken off first, so that Chebyshev's bound holds at any
-/// τ.
-fn tolerance(o: &Options, tcal: &TCal, i: &Interval, n: Option<f64>, reject: bool) -> Tolerance {
-    let tau = o.tolerance;
-    let shared = 4.0 * f64::from(tcal.scales.max(1)) / o.tcal.alpha;
-    let above = |l: &LevelResult, n: f64| {
-        let m = l.cells as f64;
-        let noise = 2.0 * (m / (n * n)).min(1.0 / m) + 5.0 * tau * tau * (1.0 / n).min(1.0 / m);
-        l.debiased - tau * tau >= (shared * noise).sqrt()
-    };
-    Tolerance {
-        tolerance: tau,
-        exceeded: if tau > 0.0 {
-            !i.contains_zero && i.lower > tau
-        } else {
-            reject
-        },
-        theorem_exceeded: n.map(|n| tcal.levels.iter().any(|l| above(l, n))),
-    }
 }

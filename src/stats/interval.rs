@@ -20,12 +20,25 @@
 //! for rare events, where every V = z(1−z) is small. The conditional reach uses the exact three
 //! cumulants of T given the scores and keeps its level whatever the scores are.
 //!
+//! Few outcomes. Both ends above are normal ones, and T is nearly normal only where several cells
+//! hold enough of the rarer outcome. Where fewer than [`EXACT_BELOW`] of it are expected (ΣV), or
+//! fewer than [`CELLS_MIN`] cells hold nearly all of ΣV, the ends are exact instead, at a resolution
+//! of two cells: Clopper–Pearson intervals of the event rates of both halves of the axis, jointly of
+//! the confidence asked for, bound each half's error. A sum of unequal coins varies less than a
+//! binomial count of the same mean (Hoeffding 1956), so they cover.
+//!
+//! The interval covers the error of the binned scores at its `cells`, not a finer one: an error that
+//! changes its sign within a cell is none to it.
+//!
 //! The paper's condition on m is n^(1/4s) ≪ m ≪ n: cells must be fine enough for the curve and hold
 //! enough events; `median_count` under 5 says that they do not.
 
+use super::conditional::{Asked, Null};
 use super::estimator;
 use super::levels::Level;
 use super::null::Moments;
+use super::reliability::clopper_pearson;
+use super::tcal::TCalOptions;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// When 0 joins the interval.
@@ -42,12 +55,31 @@ pub enum NullReach {
     },
 }
 
+/// Expected rare outcomes (ΣV) below this have exact ends.
+pub const EXACT_BELOW: f64 = 10.0;
+
+/// Fewer cells than this that share ΣV, (ΣV)²/Σ(ΣV of a cell)², have exact ends.
+pub const CELLS_MIN: f64 = 4.0;
+
+/// Where the ends come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum Ends {
+    /// Algorithm 1 of the paper.
+    Normal,
+    /// Clopper–Pearson intervals of the event rates of two cells.
+    Exact,
+}
+
 /// Interval for the ℓ2-ECE.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Interval {
-    /// m, the number of cells.
+    /// m, the number of cells: the resolution of the error that is covered.
     pub cells: u64,
+    /// Where the ends come from.
+    pub ends: Ends,
     /// Confidence asked for.
     pub confidence: f64,
     /// T, the unbiased estimate of the squared ℓ2-ECE; may be negative.
@@ -169,10 +201,36 @@ pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -
 
 /// The interval at a level of a sample of `n` events; of weighted ones, of the effective number.
 pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Interval {
+    let e = Estimate::of(level, n);
+    interval_with(level, n, confidence, reach, Some(e.null_p_value()))
+}
+
+/// The p-value of T at a level that nests in `leaves`, where that is drawn or its formula holds.
+pub(crate) fn zero_p_value(level: &Level, leaves: &Level, o: &TCalOptions) -> Option<f64> {
+    let asked = Asked {
+        levels: &[],
+        leaves,
+        interval: Some(level),
+        alpha: o.alpha,
+        seed: o.seed,
+        dispersion: 1.0,
+    };
+    let e = Estimate::of(level, level.occupied.iter().map(|c| c.n).sum());
+    Null::of(Vec::new(), &asked).zero_p_value(&e)
+}
+
+/// The interval with the p-value of T under the null; without one 0 stays in the interval.
+pub(crate) fn interval_with(
+    level: &Level,
+    n: f64,
+    confidence: f64,
+    reach: NullReach,
+    zero_p_value: Option<f64>,
+) -> Interval {
     let alpha = 1.0 - confidence;
     let e = Estimate::of(level, n);
     let within = match reach {
-        NullReach::Conditional => e.null_p_value() > alpha,
+        NullReach::Conditional => zero_p_value.is_none_or(|p| p > alpha),
         NullReach::Paper { lower_support } => {
             e.t.max(0.0) < paper_threshold(lower_support, level.cells, n, alpha)
         }
@@ -180,12 +238,49 @@ pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Int
     let ends = squared_ends(&e, n, alpha, within);
     Interval {
         cells: level.cells,
+        ends: Ends::Normal,
         confidence,
         estimate_squared: e.t,
         sigma1_squared: e.sigma1_squared,
         lower: ends.lower.sqrt(),
         upper: ends.upper.sqrt(),
         contains_zero: ends.contains_zero,
+        median_count: median_count(level),
+    }
+}
+
+/// Whether normal ends do not serve at a level of unweighted events.
+pub(crate) fn needs_exact_ends(level: &Level) -> bool {
+    let (mut v, mut squares) = (0.0, 0.0);
+    for c in &level.occupied {
+        v += c.v;
+        squares += c.v * c.v;
+    }
+    !level.is_weighted() && (v < EXACT_BELOW || v * v < CELLS_MIN * squares)
+}
+
+/// The interval with exact ends at a level of two cells of unweighted events.
+pub(crate) fn exact(level: &Level, n: f64, confidence: f64) -> Interval {
+    let e = Estimate::of(level, n);
+    let tail = 0.5 * (1.0 - confidence) / level.occupied.len().max(1) as f64;
+    let (mut least, mut most) = (0.0, 0.0);
+    for c in &level.occupied {
+        let mean = c.z / c.n;
+        let (low, high) = clopper_pearson(c.y, c.n, tail);
+        let near = (low - mean).max(mean - high).max(0.0);
+        let far = (high - mean).max(mean - low);
+        least += c.n * near * near;
+        most += c.n * far * far;
+    }
+    Interval {
+        cells: level.cells,
+        ends: Ends::Exact,
+        confidence,
+        estimate_squared: e.t,
+        sigma1_squared: e.sigma1_squared,
+        lower: (least / n).sqrt(),
+        upper: (most / n).sqrt(),
+        contains_zero: least <= 0.0,
         median_count: median_count(level),
     }
 }

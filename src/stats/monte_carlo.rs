@@ -276,17 +276,8 @@ impl<'a> Draws<'a> {
         let squares = cell.z - cell.v;
         let out = &mut self.drawn;
         (out.leaf, out.n) = (Some(cell.index), cell.n);
-        let n = cell.n as u64;
-        if cell.n * mean * (1.0 - mean) > VARIANCE_NORMAL {
-            let sd = (cell.n * mean * (1.0 - mean)).sqrt();
-            for d in &mut out.d {
-                let y = (cell.z + sd * self.rng.normal()).round();
-                *d = (y.clamp(0.0, cell.n) - cell.z) as f32;
-            }
-        } else {
-            self.table.make(n, mean, cell.z);
-            self.table.fill(&mut self.rng, &mut out.d);
-        }
+        self.table
+            .draw(cell.n as u64, mean, &mut self.rng, &mut out.d);
         let (slope, level) = (
             (1.0 - 2.0 * mean) as f32,
             (cell.z * (1.0 - 2.0 * mean) + squares) as f32,
@@ -308,7 +299,7 @@ const LEAST: f64 = 1e-11;
 
 /// Walker's alias table of D = K − Σz, K binomial; 2^bits slots.
 #[derive(Debug, Default)]
-struct Alias {
+pub(super) struct Alias {
     bits: u32,
     slots: Vec<Slot>,
     scaled: Vec<f64>,
@@ -324,6 +315,22 @@ struct Slot {
 }
 
 impl Alias {
+    /// Fills `out` with draws of Binomial(n, p) − n·p.
+    pub fn draw(&mut self, n: u64, p: f64, rng: &mut Rng, out: &mut [f32]) {
+        let size = n as f64;
+        let mean = size * p;
+        if mean * (1.0 - p) > VARIANCE_NORMAL {
+            let sd = (mean * (1.0 - p)).sqrt();
+            for d in out {
+                let y = (mean + sd * rng.normal()).round();
+                *d = (y.clamp(0.0, size) - mean) as f32;
+            }
+        } else {
+            self.make(n, p, mean);
+            self.fill(rng, out);
+        }
+    }
+
     /// The table of Binomial(n, p) − shift; outcomes below [`LEAST`] of the likeliest are left out.
     fn make(&mut self, n: u64, p: f64, shift: f64) {
         let (first, bulk) = binomial::bulk(n, p, LEAST);

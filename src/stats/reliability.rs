@@ -12,6 +12,7 @@
 //! their place (it is off by under a hundredth of a standard deviation, the tests check it).
 
 use super::levels::{Level, LevelCell};
+use super::null::normal_upper_quantile;
 use statrs::distribution::{Beta, ContinuousCDF};
 
 /// Finest level of a diagram: 32 cells.
@@ -86,7 +87,7 @@ fn weighted_cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
 }
 
 fn cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
-    let (rate_low, rate_high) = clopper_pearson(c.y, c.n);
+    let (rate_low, rate_high) = clopper_pearson(c.y, c.n, TAIL);
     let (null_low, null_high) = consistency(c.n, c.z / c.n);
     ReliabilityCell {
         low,
@@ -101,36 +102,36 @@ fn cell(c: &LevelCell, (low, high): (f64, f64)) -> ReliabilityCell {
     }
 }
 
-/// Clopper–Pearson bar of `y` positives in `n` events (Biometrika 26, 1934): quantiles of
-/// Beta(y, n−y+1) below and Beta(y+1, n−y) above; exactly 0 and 1 at the ends.
-fn clopper_pearson(y: f64, n: f64) -> (f64, f64) {
+/// Clopper–Pearson interval of the rate of `y` positives in `n` events, `tail` outside on each side
+/// (Biometrika 26, 1934): quantiles of Beta(y, n−y+1) below and Beta(y+1, n−y) above; exactly 0 and
+/// 1 at the ends.
+pub(super) fn clopper_pearson(y: f64, n: f64, tail: f64) -> (f64, f64) {
     let low = if y > 0.0 {
-        beta_quantile(y, n - y + 1.0, false)
+        beta_quantile(y, n - y + 1.0, tail)
     } else {
         0.0
     };
     let high = if y < n {
-        beta_quantile(y + 1.0, n - y, true)
+        beta_quantile(y + 1.0, n - y, 1.0 - tail)
     } else {
         1.0
     };
     (low, high)
 }
 
-/// Lower (or upper) [`TAIL`] quantile of Beta(a, b).
-fn beta_quantile(a: f64, b: f64, upper: bool) -> f64 {
+/// The quantile of Beta(a, b) at `p`.
+fn beta_quantile(a: f64, b: f64, p: f64) -> f64 {
     let s = a + b;
     if a * b / s < SMALL {
-        let p = if upper { 1.0 - TAIL } else { TAIL };
         // A shape is at least 1 here, so the constructor cannot refuse it.
-        return Beta::new(a, b).map_or(f64::from(u8::from(upper)), |d| d.inverse_cdf(p));
+        return Beta::new(a, b).map_or(p.round(), |d| d.inverse_cdf(p));
     }
     let mean = a / s;
     let sd = (a * b / (s + 1.0)).sqrt() / s;
     let skew = 2.0 * (b - a) * (s + 1.0).sqrt() / ((s + 2.0) * (a * b).sqrt());
     let excess =
         6.0 * ((a - b) * (a - b) * (s + 1.0) - a * b * (s + 2.0)) / (a * b * (s + 2.0) * (s + 3.0));
-    let z = if upper { QUANTILE } else { -QUANTILE };
+    let z = -normal_upper_quantile(p);
     (mean + sd * cornish_fisher(z, skew, excess)).clamp(0.0, 1.0)
 }
 
@@ -186,13 +187,13 @@ mod tests {
     #[test]
     fn bars_are_those_of_the_textbook() {
         // 10 of 100: Clopper–Pearson 95 % is [0.0490, 0.1762].
-        let (low, high) = clopper_pearson(10.0, 100.0);
+        let (low, high) = clopper_pearson(10.0, 100.0, TAIL);
         assert!(
             (low - 0.049_00).abs() < 1e-4 && (high - 0.176_22).abs() < 1e-4,
             "{low} {high}"
         );
-        assert_eq!(clopper_pearson(0.0, 20.0).0, 0.0);
-        assert_eq!(clopper_pearson(20.0, 20.0).1, 1.0);
+        assert_eq!(clopper_pearson(0.0, 20.0, TAIL).0, 0.0);
+        assert_eq!(clopper_pearson(20.0, 20.0, TAIL).1, 1.0);
         // Binomial(20, ½): 2.5 % and 97.5 % quantiles are 6 and 14.
         assert_eq!(consistency(20.0, 0.5), (0.3, 0.7));
         assert_eq!(consistency(5.0, 0.0), (0.0, 0.0));
@@ -205,12 +206,12 @@ mod tests {
             let sd = (y * (n - y) / n).sqrt() / n;
             let exact = Beta::new(y, n - y + 1.0).unwrap().inverse_cdf(TAIL);
             assert!(
-                (clopper_pearson(y, n).0 - exact).abs() < 0.01 * sd,
+                (clopper_pearson(y, n, TAIL).0 - exact).abs() < 0.01 * sd,
                 "{y} of {n}"
             );
             let exact = Beta::new(y + 1.0, n - y).unwrap().inverse_cdf(1.0 - TAIL);
             assert!(
-                (clopper_pearson(y, n).1 - exact).abs() < 0.01 * sd,
+                (clopper_pearson(y, n, TAIL).1 - exact).abs() < 0.01 * sd,
                 "{y} of {n}"
             );
         }

@@ -12,6 +12,7 @@
 //! occupied cells, about 60 µs at 12 levels of up to 4096 cells, and some 30 µs for the joint law.
 //! Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
 
+use super::conditional::{self, Asked, Null};
 use super::estimator::pairs_u;
 use super::joint;
 use super::levels::{Level, Levels};
@@ -30,7 +31,9 @@ pub enum Critical {
         /// Number of redrawn samples R.
         replicates: u32,
     },
-    /// Pearson type III law with the three exact cumulants of the null.
+    /// Pearson type III law with the three exact cumulants of the null. Where positives or
+    /// negatives are so few that no such law fits, outcomes are drawn from the scores, or levels
+    /// are left out.
     Moments,
 }
 
@@ -77,6 +80,9 @@ pub struct LevelResult {
     pub reject: bool,
     /// Index of the cell that contributes most to T_d.
     pub worst_cell: u64,
+    /// The level takes no part: no law of its estimate can be trusted at so few positives or
+    /// negatives. Its p-value is then 1.
+    pub left_out: bool,
 }
 
 /// Outcome of the adaptive test.
@@ -128,11 +134,30 @@ pub fn scales(n: f64) -> u32 {
 /// (`scales` 0, p-value 1). `Theorem` bounds are not probabilities of a common law, so their error
 /// is shared by Bonferroni whatever was asked. \[T-Cal §4\]
 pub fn tcal(p: &Levels, o: &TCalOptions) -> TCal {
+    tcal_and_null(p, None, 1.0, o).0
+}
+
+/// The same with the null of the levels, and of the interval's level where that nests in them; φ,
+/// the dispersion, is 1 where outcomes are independent.
+pub(crate) fn tcal_and_null(
+    p: &Levels,
+    interval: Option<&Level>,
+    dispersion: f64,
+    o: &TCalOptions,
+) -> (TCal, Null) {
     let depth = (scales(p.n()) as usize).min(p.as_slice().len());
+    let asked = Asked {
+        levels: &p.as_slice()[..depth],
+        leaves: p.finest(),
+        interval,
+        alpha: o.alpha,
+        seed: o.seed,
+        dispersion,
+    };
     if p.n() < 2.0 || depth == 0 {
-        return TCal::silent();
+        return (TCal::silent(), Null::of(Vec::new(), &asked));
     }
-    test(&p.as_slice()[..depth], p.finest(), o)
+    test(&asked, o)
 }
 
 /// Non-adaptive T-Cal: one level of m* = ⌊n^{2/(4s+1)}⌋ cells, for a known Hölder smoothness s > 0
@@ -149,22 +174,32 @@ pub fn tcal_fixed(sample: &[(f64, bool)], smoothness: f64, o: &TCalOptions) -> T
     let level = Level::from_scores(sample, m);
     // Outcomes are redrawn in cells 2²⁰ times finer, where the mean score stands for each score.
     let leaves = Level::from_scores(sample, m << 20);
-    test(&[level], &leaves, o)
+    let asked = Asked {
+        levels: &[level],
+        leaves: &leaves,
+        interval: None,
+        alpha: o.alpha,
+        seed: o.seed,
+        dispersion: 1.0,
+    };
+    test(&asked, o).0
 }
 
-/// Tests nested levels, coarse to fine, of one sample; `leaves` is the last of them or nests in it.
-fn test(levels: &[Level], leaves: &Level, o: &TCalOptions) -> TCal {
+/// Tests nested levels, coarse to fine, of one sample.
+fn test(asked: &Asked<'_>, o: &TCalOptions) -> (TCal, Null) {
+    let (levels, leaves) = (asked.levels, asked.leaves);
     let mut summaries: Vec<Summary> = Vec::with_capacity(levels.len());
     for (i, level) in levels.iter().enumerate() {
         let parent = i.checked_sub(1).map(|i| (&levels[i], &summaries[i]));
         let summary = Summary::of(level, parent);
         summaries.push(summary);
     }
+    let null = Null::of(summaries.iter().map(Summary::part).collect(), asked);
     let bonferroni = o.sharing == Sharing::Bonferroni || o.critical == Critical::Theorem;
     let (mut drawn_joint, mut borderline) = (None, false);
     let p_values: Vec<f64> = match o.critical {
         Critical::Theorem => summaries.iter().map(Summary::theorem_p_value).collect(),
-        Critical::Moments => summaries.iter().map(Summary::moments_p_value).collect(),
+        Critical::Moments => (0..levels.len()).map(|b| null.level_p_value(b)).collect(),
         Critical::MonteCarlo { replicates } => {
             let plan = Plan {
                 replicates,
@@ -186,11 +221,18 @@ fn test(levels: &[Level], leaves: &Level, o: &TCalOptions) -> TCal {
     let smallest = p_values.iter().copied().fold(1.0, f64::min);
     let p_value = if bonferroni {
         (count * smallest).min(1.0)
+    } else if o.critical == Critical::Moments {
+        null.joint_p_value(0..levels.len()).unwrap_or(1.0)
     } else {
         drawn_joint.unwrap_or_else(|| joint::min_p_value(smallest, &chain(&summaries)))
     };
     let bar = level_bar(o.alpha, p_value, smallest, bonferroni.then_some(count));
-    verdict(&summaries, &p_values, p_value, bar, o.alpha, borderline)
+    let mut tcal = verdict(&summaries, &p_values, p_value, bar, o.alpha, borderline);
+    for (b, level) in tcal.levels.iter_mut().enumerate() {
+        let has_variance = summaries[b].moments.variance > 0.0;
+        level.left_out = o.critical == Critical::Moments && has_variance && !null.speaks(b);
+    }
+    (tcal, null)
 }
 
 fn verdict(
@@ -308,6 +350,15 @@ impl Summary {
         }
     }
 
+    fn part(&self) -> conditional::Part {
+        conditional::Part {
+            debiased: self.debiased,
+            plug_in: self.plug_in,
+            moments: self.moments,
+            correlation: self.correlation_with_parent,
+        }
+    }
+
     fn moments_p_value(&self) -> f64 {
         self.moments.survival(self.debiased)
     }
@@ -331,6 +382,7 @@ impl Summary {
             p_value,
             reject,
             worst_cell: self.worst_cell,
+            left_out: false,
         }
     }
 }

@@ -1,0 +1,438 @@
+//! Outcomes drawn from the scores, the rarer outcome of each cell at a time.
+//!
+//! Given the scores, a calibrated model's outcomes are independent coins. In a cell of mean score z̄
+//! the rarer outcome (positive where z̄ < ½) has the probability r = min(z̄, 1−z̄). A replicate begins
+//! with no rare outcome at all, and every rare outcome that is drawn, a *hit*, changes each
+//! statistic by a known step: with s = ±1 the step of ΣU, D = ΣU of the cell before it and Q = ΣU²,
+//!
+//! ```text
+//! (D + s)² − (Q + 1 − 2r) − (D² − Q) = 2(s·D + r)
+//! ```
+//!
+//! So a replicate costs as much as rare outcomes are expected, at most 2ΣV. Hits are drawn by
+//! geometric jumps over the events of all cells whose r lies in (2^−(k+1), 2^−k], with the
+//! probability 2^−k, and each is kept with probability r·2^k: exact, at most two trials a hit.
+//!
+//! Cells stand for their events by the mean score, as everywhere; within a cell of 1/4096 the
+//! spread of scores changes the variance by a relative 10⁻⁴ at most where it matters.
+//!
+//! All statistics of one replicate come from the same hits, so their joint law is there too. The
+//! observed statistics are worked out by the same steps, so ties with the drawn ones are exact.
+
+use super::super::levels::Level;
+use super::super::ln::ln;
+use super::super::rng::Rng;
+use super::super::smooth::{DIRECTIONS, Quadratic, direction};
+use super::rank;
+
+/// A statistic that has one value a replicate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    /// T of the interval's level.
+    Interval,
+    /// Score test in the smooth directions.
+    Smooth,
+    /// Cox's score test: its directions are 1 and ln z − ln(1−z).
+    Cox,
+    /// Largest |ΣU| of the scores up to any.
+    Cumulative,
+    /// Range of ΣU of the scores up to any.
+    Kuiper,
+    /// |ΣU|.
+    InTheLarge,
+    /// |Σ(U² − V)|.
+    Spiegelhalter,
+}
+
+/// Statistics beside those of levels.
+const FURTHER: usize = 7;
+
+/// The observed statistics and those of the replicates.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    levels: usize,
+    observed: Vec<f64>,
+    /// One column of replicates for each statistic.
+    columns: Vec<Vec<f64>>,
+}
+
+impl Drawn {
+    /// Draws `replicates` sets of outcomes for the scores of `leaves`. Levels, and the interval's,
+    /// nest in them; nothing is weighted.
+    pub fn of(
+        leaves: &Level,
+        levels: &[Level],
+        interval: Option<&Level>,
+        replicates: usize,
+        seed: u64,
+    ) -> Drawn {
+        let mut sample = Sample::of(leaves, levels, interval);
+        let observed = sample.statistics(&observed_hits(leaves));
+        let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
+        let (mut rng, groups) = (Rng::new(seed), Group::all(leaves));
+        let mut hits = Vec::new();
+        for _ in 0..replicates {
+            hits.clear();
+            groups.iter().for_each(|g| g.draw(&mut rng, &mut hits));
+            for (column, value) in columns.iter_mut().zip(sample.statistics(&hits)) {
+                column.push(value);
+            }
+        }
+        Drawn {
+            levels: levels.len(),
+            observed,
+            columns,
+        }
+    }
+
+    /// R, the number of replicates.
+    pub fn replicates(&self) -> usize {
+        self.columns[0].len()
+    }
+
+    /// p-value of a statistic: (1 + #{drawn ≥ observed})/(R + 1), of `scale` times the observed.
+    pub fn p_value(&self, statistic: Statistic, scale: f64) -> f64 {
+        let at = self.position(statistic);
+        rank::p_value(&self.columns[at], scale * self.observed[at])
+    }
+
+    /// p-value of a level whose observed T_d is lower by `less`, times n.
+    pub fn level_p_value(&self, level: usize, less: f64) -> f64 {
+        rank::p_value(&self.columns[level], self.observed[level] - less)
+    }
+
+    /// p-value of the smallest p-value of these levels, by the joint law of the draws; `less` as
+    /// above, one for each.
+    pub fn joint_p_value(&self, levels: &[usize], less: &[f64]) -> f64 {
+        let columns: Vec<&[f64]> = levels.iter().map(|&b| &self.columns[b][..]).collect();
+        let observed = levels
+            .iter()
+            .zip(less)
+            .map(|(&b, less)| self.observed[b] - less);
+        rank::joint_p_value(&columns, &observed.collect::<Vec<_>>())
+    }
+
+    fn position(&self, statistic: Statistic) -> usize {
+        let further = match statistic {
+            Statistic::Interval => 0,
+            Statistic::Smooth => 1,
+            Statistic::Cox => 2,
+            Statistic::Cumulative => 3,
+            Statistic::Kuiper => 4,
+            Statistic::InTheLarge => 5,
+            Statistic::Spiegelhalter => 6,
+        };
+        self.levels + further
+    }
+}
+
+/// The rare outcomes that were observed: the position of the leaf for each.
+fn observed_hits(leaves: &Level) -> Vec<u32> {
+    let mut hits = Vec::new();
+    for (i, c) in leaves.occupied.iter().enumerate() {
+        let rare = if is_low(c.z, c.n) { c.y } else { c.n - c.y };
+        hits.extend(std::iter::repeat_n(i as u32, rare as usize));
+    }
+    hits
+}
+
+/// Whether the rarer outcome of a cell is the positive one.
+fn is_low(z: f64, n: f64) -> bool {
+    z + z < n
+}
+
+/// One leaf: what a hit in it changes.
+#[derive(Debug, Clone, Copy)]
+struct Leaf {
+    /// Step of ΣU.
+    step: f64,
+    /// r, the probability of the rarer outcome.
+    rare: f64,
+    b: [f64; DIRECTIONS],
+    /// Step of Σ(U² − V): 1 − 2r.
+    square: f64,
+}
+
+/// One cell of one level.
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    /// ΣU without a hit.
+    base: f64,
+    /// Twice the weight of the cell, 1/N or 1/(N − 1); 0 for a cell of one event.
+    weight: f64,
+    /// Sum of the steps of this replicate.
+    steps: f64,
+}
+
+/// One level: its cells, and the cell of each leaf.
+#[derive(Debug)]
+struct Tier {
+    cells: Vec<Cell>,
+    of_leaf: Vec<u32>,
+    /// Σ(D² − Q)·weight without a hit.
+    base: f64,
+}
+
+/// A sample, ready to be drawn.
+struct Sample {
+    leaves: Vec<Leaf>,
+    tiers: Vec<Tier>,
+    /// Whether the last tier is the interval's.
+    with_interval: bool,
+    /// ΣU up to each leaf without a hit. It falls over cells below ½ and rises over the others.
+    path: Vec<f64>,
+    /// The last leaf below ½.
+    vertex: usize,
+    smooth: Option<Quadratic>,
+    cox: Option<Quadratic>,
+    /// The scores of both, without a hit.
+    score: [f64; DIRECTIONS],
+    square: f64,
+    /// A bit for each leaf that was hit, and the steps of each.
+    touched: Vec<u64>,
+    steps: Vec<f64>,
+}
+
+impl Sample {
+    fn of(leaves: &Level, levels: &[Level], interval: Option<&Level>) -> Sample {
+        let mut sample = Sample {
+            leaves: Vec::new(),
+            tiers: Vec::new(),
+            with_interval: interval.is_some(),
+            path: Vec::new(),
+            vertex: 0,
+            smooth: Quadratic::of(leaves),
+            cox: Quadratic::of_cox(leaves),
+            score: [0.0; DIRECTIONS],
+            square: 0.0,
+            touched: vec![0; leaves.occupied.len().div_ceil(64)],
+            steps: vec![0.0; leaves.occupied.len()],
+        };
+        let mut at = 0.0;
+        for (i, c) in leaves.occupied.iter().enumerate() {
+            let (low, mean) = (is_low(c.z, c.n), c.z / c.n);
+            let (base, rare) = base_of(c.z, c.n);
+            let leaf = Leaf {
+                step: if low { 1.0 } else { -1.0 },
+                rare,
+                b: direction(c),
+                square: 1.0 - 2.0 * rare,
+            };
+            at += base;
+            sample.path.push(at);
+            if low {
+                sample.vertex = i;
+            }
+            for (s, b) in sample.score.iter_mut().zip(leaf.b) {
+                *s += base * b;
+            }
+            sample.square += base * (1.0 - 2.0 * mean);
+            sample.leaves.push(leaf);
+        }
+        for level in levels {
+            let tier = Tier::of(leaves, level, |n| 1.0 / n);
+            sample.tiers.push(tier);
+        }
+        if let Some(level) = interval {
+            let tier = Tier::of(leaves, level, |n| 1.0 / (n - 1.0));
+            sample.tiers.push(tier);
+        }
+        sample
+    }
+
+    /// All statistics of a set of hits, in the order of [`Statistic`].
+    fn statistics(&mut self, hits: &[u32]) -> Vec<f64> {
+        let mut out = Vec::with_capacity(self.tiers.len() + FURTHER);
+        let leaves = &self.leaves;
+        for tier in &mut self.tiers {
+            out.push(tier.statistic(leaves, hits));
+        }
+        if !self.with_interval {
+            out.push(0.0);
+        }
+        let (mut score, mut square) = (self.score, self.square);
+        for &hit in hits {
+            let leaf = &leaves[hit as usize];
+            for (s, b) in score.iter_mut().zip(leaf.b) {
+                *s += leaf.step * b;
+            }
+            square += leaf.square;
+            self.touched[hit as usize / 64] |= 1 << (hit % 64);
+            self.steps[hit as usize] += leaf.step;
+        }
+        let cox = [score[0], score[1] + score[2], 0.0];
+        let (low, high) = self.extremes();
+        out.extend([
+            self.smooth.as_ref().map_or(0.0, |q| q.of_score(&score)),
+            self.cox.as_ref().map_or(0.0, |q| q.of_score(&cox)),
+            high.max(-low),
+            high - low,
+            score[0].abs(),
+            square.abs(),
+        ]);
+        out
+    }
+
+    /// The least and greatest ΣU of the scores up to any, 0 counted in; forgets the hits.
+    fn extremes(&mut self) -> (f64, f64) {
+        let (mut low, mut high) = (0.0f64, 0.0f64);
+        let (mut begin, mut steps) = (0, 0.0);
+        let mut stretch = |begin: usize, end: usize, steps: f64| {
+            if begin >= end {
+                return;
+            }
+            // Between two hits the path falls to the vertex and rises from there.
+            for at in [begin, end - 1, self.vertex.clamp(begin, end - 1)] {
+                low = low.min(self.path[at] + steps);
+                high = high.max(self.path[at] + steps);
+            }
+        };
+        for word in 0..self.touched.len() {
+            let mut bits = std::mem::take(&mut self.touched[word]);
+            while bits != 0 {
+                let leaf = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                stretch(begin, leaf, steps);
+                steps += std::mem::take(&mut self.steps[leaf]);
+                begin = leaf;
+            }
+        }
+        stretch(begin, self.path.len(), steps);
+        (low, high)
+    }
+}
+
+/// ΣU of a cell without its rarer outcome, and the probability of that.
+fn base_of(z: f64, n: f64) -> (f64, f64) {
+    let mean = (z / n).clamp(0.0, 1.0);
+    if is_low(z, n) {
+        (-z, mean)
+    } else {
+        (n - z, 1.0 - mean)
+    }
+}
+
+impl Tier {
+    fn of(leaves: &Level, level: &Level, weight: impl Fn(f64) -> f64) -> Tier {
+        let ratio = leaves.cells / level.cells;
+        let mut tier = Tier {
+            cells: Vec::with_capacity(level.occupied.len()),
+            of_leaf: Vec::with_capacity(leaves.occupied.len()),
+            base: 0.0,
+        };
+        let mut inside = leaves.occupied.iter().peekable();
+        for cell in &level.occupied {
+            let (mut base, mut squares) = (0.0, 0.0);
+            while let Some(leaf) = inside.next_if(|l| l.index / ratio == cell.index) {
+                base += base_of(leaf.z, leaf.n).0;
+                // Σz² of the events that do not happen, Σ(1−z)² of those that do.
+                let z2 = leaf.z - leaf.v;
+                squares += if is_low(leaf.z, leaf.n) {
+                    z2
+                } else {
+                    leaf.n - 2.0 * leaf.z + z2
+                };
+                tier.of_leaf.push(tier.cells.len() as u32);
+            }
+            let weight = if cell.n >= 2.0 { weight(cell.n) } else { 0.0 };
+            tier.base += (base * base - squares) * weight;
+            tier.cells.push(Cell {
+                base,
+                weight: 2.0 * weight,
+                steps: 0.0,
+            });
+        }
+        tier
+    }
+
+    fn statistic(&mut self, leaves: &[Leaf], hits: &[u32]) -> f64 {
+        let mut t = self.base;
+        for &hit in hits {
+            let leaf = &leaves[hit as usize];
+            let cell = &mut self.cells[self.of_leaf[hit as usize] as usize];
+            t += cell.weight * (leaf.step * (cell.base + cell.steps) + leaf.rare);
+            cell.steps += leaf.step;
+        }
+        for &hit in hits {
+            self.cells[self.of_leaf[hit as usize] as usize].steps = 0.0;
+        }
+        t
+    }
+}
+
+/// Leaves whose rarer outcome has a probability in (bound/2, bound].
+#[derive(Debug)]
+struct Group {
+    bound: f64,
+    /// 1/ln(1 − bound).
+    jump: f64,
+    leaves: Vec<u32>,
+    /// rare/bound of each.
+    keep: Vec<f64>,
+    /// Events up to and with each.
+    ends: Vec<u64>,
+}
+
+impl Group {
+    /// All groups of the leaves; certain ones are in none.
+    fn all(leaves: &Level) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        for (i, c) in leaves.occupied.iter().enumerate() {
+            let rare = base_of(c.z, c.n).1;
+            if rare <= 0.0 {
+                continue;
+            }
+            let bound = rare.log2().ceil().exp2().min(0.5);
+            let at = groups.iter().position(|g| g.bound == bound);
+            let at = at.unwrap_or_else(|| {
+                groups.push(Group {
+                    bound,
+                    jump: 1.0 / (-bound).ln_1p(),
+                    leaves: Vec::new(),
+                    keep: Vec::new(),
+                    ends: Vec::new(),
+                });
+                groups.len() - 1
+            });
+            let group = &mut groups[at];
+            let before = group.ends.last().copied().unwrap_or(0);
+            group.leaves.push(i as u32);
+            group.keep.push(rare / bound);
+            group.ends.push(before + c.n as u64);
+        }
+        groups
+    }
+
+    /// Adds the hits of one replicate.
+    fn draw(&self, rng: &mut Rng, hits: &mut Vec<u32>) {
+        let total = self.ends.last().copied().unwrap_or(0);
+        let (mut event, mut leaf) = (0u64, 0);
+        loop {
+            // 1 − uniform is above 0. A jump beyond any count ends the walk.
+            let jump = ln(1.0 - rng.uniform()) * self.jump;
+            if jump >= (total - event) as f64 {
+                return;
+            }
+            event += jump as u64;
+            leaf += gallop(&self.ends[leaf..], event);
+            if rng.uniform() < self.keep[leaf] {
+                hits.push(self.leaves[leaf]);
+            }
+            event += 1;
+            if event >= total {
+                return;
+            }
+        }
+    }
+}
+
+/// The number of ends that are at most `event`: a search that is short where the answer is near.
+fn gallop(ends: &[u64], event: u64) -> usize {
+    let mut reach = 1;
+    while reach < ends.len() && ends[reach] <= event {
+        reach *= 2;
+    }
+    let from = reach / 2;
+    let to = ends.len().min(reach + 1);
+    from + ends[from..to].partition_point(|&end| end <= event)
+}

@@ -1,0 +1,241 @@
+//! The null of one sample given its scores: formulas where they hold, draws where they do not.
+//!
+//! Formulas for a level need events: the Pearson type III law of T_d is fitted to three moments, and
+//! where positives are few the true law is one huge atom (no two positives in a cell) with a thin
+//! tail, which no smooth law fits. What tells the two apart is the shape parameter of the fitted law,
+//!
+//! ```text
+//! shape = 4κ₂³/κ₃²          (4/γ², γ the skewness of T_d)
+//! ```
+//!
+//! and not the number of events or of expected pairs. κ₂ weighs a cell by the square of its mean
+//! variance whatever its count, so one lone cell of twenty events at the edge of the axis may carry
+//! as much variance as a cell of twenty thousand; that variance then comes from an event of
+//! probability 10⁻⁴. In a cell with many expected positives T_d is a χ² with one degree, of shape ½;
+//! m of them have shape m/2; cells where pairs are rare have 4 times the expected number of pairs.
+//! So a shape below [`SHAPE_MIN`] is one that no well-filled cell can have.
+//!
+//! The other tests are normal or χ² by sums of all events; they need the variance ΣV of Σy, which
+//! is the expected number of the rarer outcome but for a factor between 1 and 2, to be at least
+//! [`INFORMATION_MIN`].
+//!
+//! | ΣV | every level has the shape | null |
+//! |---|---|---|
+//! | ≥ 10 | yes | formulas |
+//! | ≤ 100 | no | drawn |
+//! | < 10 | either | drawn |
+//! | > 100 | no | formulas, without the levels that do not have it |
+//!
+//! The criterion depends on the scores alone, so choosing by it costs no validity. All statistics
+//! are drawn together ([`draw`]), so joint p-values are exact too. Weighted events cannot be drawn
+//! from cells: levels without the shape are left out, and below the least information nothing is
+//! tested.
+
+mod draw;
+mod rank;
+
+pub use draw::Statistic;
+
+use super::interval::Estimate;
+use super::joint;
+use super::levels::Level;
+use super::null::Moments;
+use draw::Drawn;
+
+/// Least shape 4κ₂³/κ₃² of the law of a level that formulas are trusted with.
+pub const SHAPE_MIN: f64 = 0.25;
+
+/// Least ΣV for formulas.
+pub const INFORMATION_MIN: f64 = 10.0;
+
+/// Greatest ΣV at which outcomes are drawn: a replicate costs up to 2ΣV steps a level.
+pub const INFORMATION_DRAWN: f64 = 100.0;
+
+/// What a test knows of one level.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// T_d.
+    pub debiased: f64,
+    /// T_b.
+    pub plug_in: f64,
+    /// Its exact moments given the scores.
+    pub moments: Moments,
+    /// Null correlation with the level before it.
+    pub correlation: f64,
+}
+
+impl Part {
+    /// T_d where outcomes vary φ times as independent ones would: (U²/φ − ΣU²)/N.
+    fn debiased_under(&self, dispersion: f64) -> f64 {
+        self.debiased - self.less(dispersion)
+    }
+
+    fn less(&self, dispersion: f64) -> f64 {
+        (1.0 - 1.0 / dispersion) * self.plug_in
+    }
+}
+
+/// The null of the levels of one sample.
+#[derive(Debug, Clone)]
+pub struct Null {
+    parts: Vec<Part>,
+    trusted: Vec<bool>,
+    n: f64,
+    information: f64,
+    dispersion: f64,
+    drawn: Option<Drawn>,
+}
+
+/// What the null is asked of.
+pub struct Asked<'a> {
+    /// Levels, coarse to fine.
+    pub levels: &'a [Level],
+    /// Cells that they all nest in.
+    pub leaves: &'a Level,
+    /// The level of the interval, where it nests there too.
+    pub interval: Option<&'a Level>,
+    /// Level of the test, in (0, 1).
+    pub alpha: f64,
+    /// Seed of the draws.
+    pub seed: u64,
+    /// φ ≥ 1: outcomes vary so many times as independent ones would.
+    pub dispersion: f64,
+}
+
+impl Null {
+    /// The null for the levels with these parts.
+    pub fn of(parts: Vec<Part>, asked: &Asked<'_>) -> Null {
+        let leaves = asked.leaves;
+        let (mut n, mut v, mut squares) = (0.0, 0.0, 0.0);
+        for (c, weights) in leaves.squares() {
+            n += c.n;
+            v += c.v;
+            squares += weights.w2;
+        }
+        // Of weighted events in units of an average one.
+        let information = if v > 0.0 {
+            v * (n / squares) * (n / squares)
+        } else {
+            0.0
+        };
+        let trusted: Vec<bool> = parts.iter().map(|p| trusts(&p.moments)).collect();
+        let silent = |p: &Part| p.moments.variance <= 0.0;
+        let sound = parts.iter().zip(&trusted).all(|(p, &t)| t || silent(p));
+        let draws = !leaves.is_weighted()
+            && information > 0.0
+            && (information < INFORMATION_MIN || (!sound && information <= INFORMATION_DRAWN));
+        let drawn = draws.then(|| {
+            Drawn::of(
+                leaves,
+                asked.levels,
+                asked.interval,
+                replicates(asked.alpha),
+                asked.seed,
+            )
+        });
+        Null {
+            parts,
+            trusted,
+            n,
+            information,
+            dispersion: asked.dispersion,
+            drawn,
+        }
+    }
+
+    /// Number of replicates; `None` where formulas serve.
+    pub fn replicates(&self) -> Option<u32> {
+        self.drawn.as_ref().map(|d| d.replicates() as u32)
+    }
+
+    /// Whether no p-value can be had: nothing is drawn and formulas do not hold.
+    pub fn is_silent(&self) -> bool {
+        self.drawn.is_none() && self.information < INFORMATION_MIN
+    }
+
+    /// Whether a level takes part: it has variance, and its law is drawn or trusted.
+    pub fn speaks(&self, level: usize) -> bool {
+        let has_variance = self.parts[level].moments.variance > 0.0;
+        has_variance && (self.drawn.is_some() || (self.trusted[level] && !self.is_silent()))
+    }
+
+    /// p-value of a level; 1 for one that does not take part, but 0 where the null cannot give it.
+    pub fn level_p_value(&self, level: usize) -> f64 {
+        let part = &self.parts[level];
+        if part.moments.variance <= 0.0 {
+            return part.moments.survival(part.debiased);
+        }
+        match &self.drawn {
+            Some(drawn) => drawn.level_p_value(level, self.n * part.less(self.dispersion)),
+            None if self.speaks(level) => {
+                part.moments.survival(part.debiased_under(self.dispersion))
+            }
+            None => 1.0,
+        }
+    }
+
+    /// p-value of the smallest p-value of the levels in a range that take part; `None` where none
+    /// does.
+    pub fn joint_p_value(&self, range: std::ops::Range<usize>) -> Option<f64> {
+        let certain = range
+            .clone()
+            .map(|b| self.level_p_value(b))
+            .fold(1.0, f64::min);
+        let kept: Vec<usize> = range.filter(|&b| self.speaks(b)).collect();
+        if certain <= 0.0 {
+            return Some(0.0);
+        }
+        let first = *kept.first()?;
+        if let Some(drawn) = &self.drawn {
+            let less = |b: &usize| self.n * self.parts[*b].less(self.dispersion);
+            let less: Vec<f64> = kept.iter().map(less).collect();
+            return Some(drawn.joint_p_value(&kept, &less));
+        }
+        // Along the chain, a gap has the product of its correlations.
+        let (mut chain, mut before) = (Vec::with_capacity(kept.len()), first);
+        for &b in &kept[1..] {
+            let steps = self.parts[before + 1..=b].iter().map(|p| p.correlation);
+            chain.push(steps.product());
+            before = b;
+        }
+        let smallest = kept
+            .iter()
+            .map(|&b| self.level_p_value(b))
+            .fold(1.0, f64::min);
+        Some(joint::min_p_value(smallest, &chain))
+    }
+
+    /// The p-value of another statistic: the drawn one, else that of its formula; `None` where it
+    /// has none or no p-value can be had. `share` is what dispersion leaves of the statistic, 1/φ
+    /// of a quadratic one and 1/√φ of a linear one.
+    pub fn p_value(&self, statistic: Statistic, share: f64, formula: Option<f64>) -> Option<f64> {
+        match &self.drawn {
+            Some(drawn) => formula.map(|_| drawn.p_value(statistic, share)),
+            None if self.is_silent() => None,
+            None => formula,
+        }
+    }
+
+    /// The p-value of the unbiased estimate T at the interval's level; `None` where no law is known
+    /// for it.
+    pub fn zero_p_value(&self, e: &Estimate) -> Option<f64> {
+        if e.null.variance <= 0.0 {
+            return Some(e.null_p_value());
+        }
+        match &self.drawn {
+            Some(drawn) => Some(drawn.p_value(Statistic::Interval, 1.0)),
+            None => (trusts(&e.null) && !self.is_silent()).then(|| e.null_p_value()),
+        }
+    }
+}
+
+/// Whether the Pearson law of these moments has a shape of at least [`SHAPE_MIN`].
+fn trusts(m: &Moments) -> bool {
+    let variance = m.variance;
+    variance > 0.0 && 4.0 * variance * variance * variance >= SHAPE_MIN * m.third * m.third
+}
+
+/// Replicates: 1000 at α = 0.05, more for smaller α.
+fn replicates(alpha: f64) -> usize {
+    (50.0 / alpha).ceil().clamp(999.0, 9_999.0) as usize
+}
