@@ -139,7 +139,7 @@ pub fn summary(path: &Path, config: &Config) -> String {
             views.join(", "),
             windows.join(", "),
             model.judge.evaluation.tcal.alpha,
-            model.judge.tolerance,
+            model.judge.evaluation.tolerance,
         ));
     }
     let bound = MemoryBound::of(config);

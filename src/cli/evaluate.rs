@@ -8,13 +8,19 @@ pub use args::Args;
 use super::exit::{Exit, print};
 use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate};
 use crate::report::{self, text};
+use crate::stats::axis::{Axis, Grid};
 use crate::stats::comparison::intervals::{self, Compared};
-use crate::stats::evaluation::{Evaluation, Sampling, evaluate_scores, evaluate_weighted};
+use crate::stats::evaluation::{
+    Evaluation, Sampling, evaluate, evaluate_scores, evaluate_weighted,
+};
 use crate::stats::fixed::Score;
 use crate::stats::kernel::{Options as KernelOptions, Vectors};
 use crate::stats::multiclass::{self, Events, VectorView};
 use crate::stats::offline as tests;
-use args::{FileView, OtherTest};
+use crate::stats::sums::Sums;
+use crate::stats::tolerance::Conclusion;
+use crate::stats::weight::Weight;
+use args::{AxisOption, FileView, OtherTest};
 use input::FileSample;
 
 /// Evaluates the file and prints the report.
@@ -38,7 +44,12 @@ pub fn run(args: &Args) -> Exit {
         )),
         FileSample::Weighted(sample) => Ok(report_scores(
             args,
-            evaluate_weighted(&sample, &args.options()),
+            match args.axis {
+                AxisOption::Linear => evaluate_weighted(&sample, &args.options()),
+                AxisOption::Logit => {
+                    as_window(args, sample.iter().map(|&(z, y, w)| (z, y, Some(w))))
+                }
+            },
             &[],
             None,
         )),
@@ -53,9 +64,43 @@ pub fn run(args: &Args) -> Exit {
 
 fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
     let recalibrated = recalibrate_scores(args, &mut sample)?;
-    let evaluation = evaluate_scores(&sample, &args.options());
+    let evaluation = match args.axis {
+        AxisOption::Linear => evaluate_scores(&sample, &args.options()),
+        AxisOption::Logit => as_window(args, sample.iter().map(|&(z, y)| (z, y, None))),
+    };
     Ok(report_scores(args, evaluation, &sample, recalibrated))
 }
+
+/// Evaluates events as a window does: by sums over 4096 cells of the log odds.
+fn as_window(
+    args: &Args,
+    events: impl Iterator<Item = (f64, bool, Option<f64>)>,
+) -> Option<Evaluation> {
+    let axis = Axis::Logit {
+        low: CLIP,
+        high: 1.0 - CLIP,
+    };
+    let (sampling, grid) = (args.sampling(), Grid::new(axis, LEVEL));
+    let mut sums = None;
+    for (z, y, w) in events {
+        let score = sampling.carry(Score::new(z).ok()?);
+        match w {
+            None => {
+                let sums = sums.get_or_insert_with(|| Sums::new(grid));
+                sums.observe(score, y).ok()?;
+            }
+            Some(w) => {
+                let sums = sums.get_or_insert_with(|| Sums::new(grid.weighted()));
+                sums.observe_weighted(score, y, Weight::new(w).ok()?).ok()?;
+            }
+        }
+    }
+    evaluate(&sums?, &args.options())
+}
+
+/// Clip of the logit axis, and its finest level: those of a model by default.
+const CLIP: f64 = 1e-6;
+const LEVEL: u32 = 12;
 
 /// The intervals of other methods, if they are requested, over the cells of ours.
 fn compared(args: &Args, e: &Evaluation, sample: &[(f64, bool)]) -> Option<Compared> {
@@ -140,7 +185,7 @@ fn run_other(args: &Args, sample: &FileSample) -> Exit {
     let options = tests::Options {
         tcal: args.options().tcal,
         smoothness: args.smoothness,
-        tolerance: args.tolerance,
+        tolerance: args.tolerance.absolute.unwrap_or(0.0),
     };
     let outcome = match sample {
         FileSample::Scores(sample) => tests::scores(test, &adjusted(args, sample), &options),
@@ -250,5 +295,5 @@ fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
 
 /// Whether calibration is rejected and the error exceeds the tolerance.
 fn miscalibrated(e: &Evaluation) -> bool {
-    e.reject && e.tolerance.exceeded
+    e.tolerance.conclusion == Conclusion::Miscalibrated
 }

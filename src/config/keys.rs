@@ -751,15 +751,26 @@ const TEST: &[Key] = &[
         "alpha",
         PROBABILITY,
         Value("0.05"),
-        "Probability of calling one calibrated window miscalibrated, before the hold times of \
-         the alert.",
+        "Level of the test: probability that it rejects one calibrated window.",
+    ),
+    key(
+        "decide_by",
+        Kind::Choice(&["combined", "tcal", "paper"]),
+        Value("\"combined\""),
+        "Which test decides: `combined` joins T-Cal over coarse and over fine cells, a score test \
+         against shift, slope and label noise, and Kolmogorov-Smirnov; `tcal` is T-Cal alone as \
+         the keys below set it; `paper` is T-Cal, and the exact binomial tests where scores are \
+         discrete. All are reported whichever decides.",
     ),
     key(
         "tolerance",
-        SHARE,
-        Value("0.0"),
-        "Calibration error (l2-ECE) that is acceptable. An alert needs the lower end of the \
-         interval above it. With 0, at 10^7 events every model is rejected.",
+        Kind::Tolerance,
+        Value("\"0.05 or 20%\""),
+        "Calibration error that is acceptable: an l2-ECE (\"0.02\"), a share of the mean score of \
+         the rarer outcome (\"10%\"), or the smaller of both. A window is `miscalibrated` if its \
+         error is shown to exceed it, `calibrated` if it is shown to be within it, and else \
+         `undecided(inconclusive)`. Below a mean score of 5 % a share is compared with the ratio \
+         of observed to expected outcomes.",
     ),
     key(
         "min_events",
@@ -781,8 +792,9 @@ const TEST: &[Key] = &[
         "critical",
         Kind::Choice(&["moments", "monte_carlo", "theorem"]),
         Value("\"moments\""),
-        "Critical values: from three exact moments (microseconds), by resampling outcomes, or the \
-         bound of the paper's theorem (conservative).",
+        "Critical values of T-Cal: from three exact moments (microseconds; where positives are too \
+         few for them, outcomes are resampled), by resampling outcomes always, or the bound of the \
+         paper's theorem (conservative).",
     ),
     key(
         "replicates",
@@ -841,7 +853,8 @@ const TEST: &[Key] = &[
         "discrete",
         Kind::Choice(&["auto", "on", "off"]),
         Value("\"auto\""),
-        "Exact binomial test per distinct score; `auto`: when there are at most 64 of them.",
+        "Tests over distinct scores, one by one (exact binomial) and summed up; the sum joins the \
+         combination. `auto`: when there are at most 64 distinct scores.",
     ),
     key(
         "reliability_level",

@@ -10,7 +10,7 @@ use crate::judge::{Caps, CompareOptions, JudgeOptions, ModelPlan, Plan};
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
-use crate::stats::evaluation::Options;
+use crate::stats::evaluation::{DecideBy, Options};
 use crate::stats::interval::NullReach;
 use crate::stats::kernel::window::KernelOptions;
 use crate::stats::sampling::Sampling;
@@ -176,7 +176,7 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
     if test.text("discrete") == Some("on") {
         let what =
             "the exact test of discrete scores has no weighted form, and events are weighted";
-        let remedy = "leave `discrete` out: T-Cal decides";
+        let remedy = "leave `discrete` out";
         problems.add(test.entry("discrete").at, what, remedy);
     }
     true
@@ -307,9 +307,13 @@ fn judge(
         let what = format!("`interval_cells` is {m}, which is not a power of two");
         problems.add(cells.at, what, format!("write {}", m.next_power_of_two()));
     }
-    let tolerance = test.number("tolerance");
     JudgeOptions {
         evaluation: Options {
+            decide_by: match test.text("decide_by") {
+                Some("tcal") => DecideBy::Tcal,
+                Some("paper") => DecideBy::Paper,
+                _ => DecideBy::Combined,
+            },
             tcal: TCalOptions {
                 alpha: test.number("alpha"),
                 critical: match test.text("critical") {
@@ -331,7 +335,7 @@ fn judge(
                 },
                 _ => NullReach::Conditional,
             },
-            tolerance,
+            tolerance: test.tolerance("tolerance"),
             discrete: match test.text("discrete") {
                 Some("on") => DiscreteMode::On,
                 Some("off") => DiscreteMode::Off,
@@ -347,7 +351,6 @@ fn judge(
         },
         coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),
-        tolerance,
         pending_ms: alert.milliseconds("for"),
         keep_firing_ms: alert.milliseconds("keep_firing_for"),
         flap_within_ms: alert.milliseconds("flap_within"),

@@ -1,5 +1,6 @@
 //! Typed access to a record.
 
+use crate::stats::tolerance::Tolerance;
 use std::path::Path;
 
 use super::document::Record;
@@ -59,6 +60,14 @@ impl Record {
         match self.entry(key).value {
             Value::Bytes(n) => usize::try_from(n).unwrap_or(usize::MAX),
             _ => 0,
+        }
+    }
+
+    /// A tolerance.
+    pub(super) fn tolerance(&self, key: &str) -> Tolerance {
+        match self.entry(key).value {
+            Value::Tolerance(tolerance) => tolerance,
+            _ => Tolerance::default(),
         }
     }
 

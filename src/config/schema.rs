@@ -102,6 +102,8 @@ pub enum Kind {
     Duration,
     /// A number of bytes, plain or with its unit in a string: `"64KiB"`.
     Bytes,
+    /// A tolerance: a number, a share `"10%"`, or both `"0.05 or 20%"`.
+    Tolerance,
     /// Strings; a single string is a list of one.
     List,
     /// A table of strings to strings.
@@ -132,6 +134,7 @@ impl Kind {
             Kind::Truth => "`true` or `false`".to_owned(),
             Kind::Duration => "duration".to_owned(),
             Kind::Bytes => "size".to_owned(),
+            Kind::Tolerance => "number from 0 to 1, share `\"10%\"`, or both".to_owned(),
             Kind::List => "list of texts".to_owned(),
             Kind::Map => "table of texts".to_owned(),
             Kind::Windows => "list of windows".to_owned(),
@@ -150,6 +153,7 @@ impl Kind {
             Kind::Truth => "true".to_owned(),
             Kind::Duration => "\"30s\"".to_owned(),
             Kind::Bytes => "\"64KiB\"".to_owned(),
+            Kind::Tolerance => "\"0.05 or 20%\"".to_owned(),
             Kind::List => "[\"a\", \"b\"]".to_owned(),
             Kind::Map => "{ name = \"value\" }".to_owned(),
             Kind::Windows => "[\"5m\", \"1h\", { last = 10000 }]".to_owned(),

@@ -13,6 +13,7 @@ use toml::de::DeValue;
 use super::interpolate;
 use super::problem::{Place, Problems};
 use super::schema::Kind;
+use crate::stats::tolerance::{NoTolerance, Tolerance};
 
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +61,8 @@ pub enum Value {
     Duration(i64),
     /// `Bytes`.
     Bytes(u64),
+    /// `Tolerance`.
+    Tolerance(Tolerance),
     /// `List`.
     List(Vec<Placed<String>>),
     /// `Map`.
@@ -317,6 +320,18 @@ fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fau
             _ => Err(mismatch(kind, &shown)),
         },
         Kind::Bytes => bytes(text).map(Value::Bytes),
+        Kind::Tolerance => text
+            .trim()
+            .parse()
+            .map(Value::Tolerance)
+            .map_err(|_: NoTolerance| {
+                (
+                format!("is {shown}, which is no tolerance"),
+                "write an l2-ECE from 0 to 1 (0.02), a share of the rarer outcome's mean score \
+                 (\"10%\"), or both (\"0.05 or 20%\")"
+                    .to_owned(),
+            )
+            }),
         _ if !quoted => Err(mismatch(kind, &shown)),
         Kind::Text | Kind::Secret if text.trim().is_empty() => Err((
             "is empty".to_owned(),

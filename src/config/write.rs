@@ -123,6 +123,8 @@ pub(super) fn written(kind: Kind, value: &Value) -> Option<String> {
         Value::Duration(0) => quoted("0s"),
         Value::Duration(ms) => quoted(&shown(*ms)),
         Value::Bytes(n) => size(*n),
+        Value::Tolerance(t) if t.relative.is_none() => t.to_string(),
+        Value::Tolerance(t) => quoted(&t.to_string()),
         Value::List(items) => list(items.iter().map(|p| quoted(&p.value))),
         Value::Windows(items) => list(items.iter().map(|p| window(&p.value))),
         Value::Map(map) => {

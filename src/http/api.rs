@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use crate::judge::{
-    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport, p_value,
+    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport,
 };
 use crate::report::{comparison, detector, evaluation, kernel, vectors};
 use crate::stats::evaluation::Evaluation;
@@ -249,7 +249,7 @@ pub fn brief(window: &WindowReport) -> Value {
             "confidence": e.interval.confidence,
             "detectable": e.detectable_ece_l2,
         });
-        entry["p_value"] = json!(p_value(e));
+        entry["p_value"] = json!(e.p_value);
         entry["direction"] = json!(e.direction.as_str());
     }
     if let Some(e) = window.cells() {

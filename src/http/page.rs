@@ -10,7 +10,7 @@ use super::path::{encode, encode_id};
 use super::text::{clock, escape, number, or_none, significance, thousands};
 use crate::alert::AlertState;
 use crate::judge::detector_report::kind;
-use crate::judge::{DetectorReport, Numbers, Recalibration, StreamReport, Verdict, WindowReport};
+use crate::judge::{DetectorReport, Numbers, Recalibration, StreamReport, WindowReport, shown};
 use crate::report::recalibration;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
@@ -172,12 +172,12 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
         thousands(window.n),
         alert(window)
     );
-    match window.decided() {
-        Some(Numbers::Scores(e)) => {
+    match window.evaluated() {
+        Some(numbers @ Numbers::Scores(e)) => {
             let _ = write!(
                 body,
                 "<p class=words>{}{}</p><div class=pair>",
-                escape(&sentence(window.verdict, e)),
+                escape(&capital(&shown(window.verdict, numbers))),
                 events_left(window, e)
             );
             let advised = window
@@ -191,8 +191,12 @@ fn section(path: &str, window: &WindowReport, body: &mut String) {
         }
         other => {
             let words = match other {
-                Some(Numbers::Cells(e)) => vector_sentence(window.verdict, e),
-                Some(Numbers::Kernel(e)) => kernel_sentence(window.verdict, e),
+                Some(numbers @ Numbers::Cells(e)) => {
+                    vector_sentence(&shown(window.verdict, numbers), e)
+                }
+                Some(numbers @ Numbers::Kernel(e)) => {
+                    kernel_sentence(&shown(window.verdict, numbers), e)
+                }
                 _ => undecided_sentence(window).to_owned(),
             };
             let _ = write!(body, "<p class=words>{words}</p>");
@@ -264,7 +268,7 @@ fn figures(e: &Evaluation, body: &mut String) {
             number(e.interval.estimate_squared.max(0.0).sqrt()),
         ),
         (
-            format!("its {percent:.0} % interval"),
+            format!("its {percent:.0} % interval, {} cells", e.interval.cells),
             format!(
                 "{} to {}",
                 number(e.interval.lower),
@@ -277,8 +281,21 @@ fn figures(e: &Evaluation, body: &mut String) {
         ),
         ("tolerance".into(), number(e.tolerance.tolerance)),
         ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
+        ("p-value of the decision".into(), significance(e.p_value)),
         ("T-Cal p-value".into(), significance(e.tcal.p_value)),
     ];
+    for part in &e.combined.parts {
+        rows.push((
+            format!("{} part p-value", part.part.as_str()),
+            significance(part.p_value),
+        ));
+    }
+    if let Some(r) = &e.tolerance.ratio {
+        rows.push((
+            "observed/expected".into(),
+            format!("{} to {}", number(r.lower), number(r.upper)),
+        ));
+    }
     if let Some(discrete) = &e.discrete {
         rows.push((
             "exact discrete test p-value".into(),
@@ -318,7 +335,7 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
         badge(window),
         thousands(window.n)
     );
-    match window.decided() {
+    match window.evaluated() {
         Some(Numbers::Kernel(e)) => {
             let p = e.p_value.map_or("–".to_owned(), significance);
             let _ = write!(
@@ -334,7 +351,7 @@ fn index_row(report: &StreamReport, window: &WindowReport, first: bool, body: &m
                 "<td class=num>{}<td class=num>{} – {}<td class=num>{}",
                 number(e.ece_squared().unwrap_or(0.0).max(0.0).sqrt()),
                 number(e.lower()),
-                number(e.upper().unwrap_or(1.0)),
+                number(e.upper()),
                 e.p_value().map_or("–".to_owned(), significance)
             );
         }
@@ -387,25 +404,12 @@ fn badge(window: &WindowReport) -> String {
     format!("<span class=\"badge {class}\">{verdict}{reason}</span>")
 }
 
-fn sentence(verdict: Verdict, e: &Evaluation) -> String {
-    let words = e.direction.words();
-    match (e.reject, verdict) {
-        (true, Verdict::Miscalibrated) => format!("Calibration is rejected: {words}."),
-        (true, _) => format!("There is a deviation within the tolerance: {words}."),
-        (false, _) => "There is no evidence against the scores.".to_owned(),
-    }
-}
-
 /// Verdict and numbers of a vector view, which has no diagram.
-fn vector_sentence(verdict: Verdict, e: &multiclass::Evaluation) -> String {
+fn vector_sentence(shown: &str, e: &multiclass::Evaluation) -> String {
     let i = &e.interval;
-    let verdict = match (e.tcal.reject, verdict) {
-        (true, Verdict::Miscalibrated) => "Calibration is rejected",
-        (true, _) => "There is a deviation within the tolerance",
-        (false, _) => "There is no evidence against the probabilities",
-    };
+    let shown = capital(shown);
     format!(
-        "{verdict}: ℓ2-ECE over {} coordinates {}, {:.0} % interval {} to {}, p {}. A vector has no single score, so no \
+        "{shown}. ℓ2-ECE over {} coordinates {}, {:.0} % interval {} to {}, p {}. A vector has no single score, so no \
          diagram, direction, detector or recalibration.",
         e.dimension,
         number(i.estimate_squared.max(0.0).sqrt()),
@@ -417,23 +421,20 @@ fn vector_sentence(verdict: Verdict, e: &multiclass::Evaluation) -> String {
 }
 
 /// Verdict and numbers of a kernel view.
-fn kernel_sentence(verdict: Verdict, e: &WindowEvaluation) -> String {
-    let verdict = match (e.reject, verdict) {
-        (true, Verdict::Miscalibrated) => "Calibration is rejected",
-        (true, _) => "There is a deviation that need not exceed the tolerance",
-        (false, _) => "There is no evidence against the probabilities",
-    };
+fn kernel_sentence(shown: &str, e: &WindowEvaluation) -> String {
+    let shown = capital(shown);
     let by = match &e.features {
         Some(f) if e.by_features => format!("by {} random features of all events", f.count),
         _ => format!("by {} of {} events", e.sample.n, e.n),
     };
     format!(
-        "{verdict}: kernel calibration error {} over {} classes, at least {} with {:.0} % confidence, p {}, {by}. A vector has \
+        "{shown}. Kernel calibration error {} over {} classes, {:.0} % interval {} to {}, p {}, {by}. A vector has \
          no single score, so no diagram, direction, detector or recalibration.",
         number(e.kce),
         e.classes,
+        100.0 * e.confidence,
         number(e.lower),
-        50.0 + 50.0 * e.confidence,
+        number(e.upper),
         e.p_value.map_or("undefined".to_owned(), significance)
     )
 }
@@ -456,4 +457,11 @@ fn page(title: &str, body: &str) -> String {
          <meta http-equiv=refresh content=10><style>{STYLE}</style><main>{body}</main></html>\n",
         escape(title)
     )
+}
+
+/// The text with its first letter as a capital.
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }

@@ -363,7 +363,6 @@ impl Judge {
             });
         }
         let mut wanted = options.evaluation.clone();
-        wanted.tolerance = options.tolerance;
         let window = &self.report.windows[index].window;
         wanted.tcal.seed = seed(&self.report.id, window, end_ms, wanted.tcal.seed);
         // Weights say less than their number.
@@ -374,7 +373,8 @@ impl Judge {
         let numbers = Numbers::of(&total, &wanted).filter(enough);
         let too_few = Verdict::Undecided(Undecided::TooFew);
         Ok(Judged {
-            verdict: (numbers.as_ref()).map_or(too_few, |n| n.verdict(options.tolerance)),
+            verdict: (numbers.as_ref())
+                .map_or(too_few, |n| n.verdict(&options.evaluation.tolerance)),
             numbers,
             coverage,
         })

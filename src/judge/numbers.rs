@@ -1,9 +1,10 @@
 //! The numbers of one window: what the test of its view found.
 
-use super::verdict::Verdict;
+use super::verdict::{Undecided, Verdict};
 use crate::stats::evaluation::{Evaluation, Options, evaluate};
 use crate::stats::kernel::{self, window::WindowEvaluation};
 use crate::stats::multiclass;
+use crate::stats::tolerance::{Conclusion, Tolerance};
 use crate::window::{Total, ViewSums};
 use std::sync::Arc;
 
@@ -72,7 +73,7 @@ impl Numbers {
     /// The p-value of the test that decides; `None` where the kernel test is undefined.
     pub fn p_value(&self) -> Option<f64> {
         match self {
-            Numbers::Scores(e) => Some(p_value(e)),
+            Numbers::Scores(e) => Some(e.p_value),
             Numbers::Cells(e) => Some(e.tcal.p_value),
             Numbers::Kernel(e) => e.p_value,
         }
@@ -97,12 +98,12 @@ impl Numbers {
         }
     }
 
-    /// Upper end of the interval; the kernel test has none.
-    pub fn upper(&self) -> Option<f64> {
+    /// Upper end of the interval; of the kernel test that of the kernel calibration error.
+    pub fn upper(&self) -> f64 {
         match self {
-            Numbers::Scores(e) => Some(e.interval.upper),
-            Numbers::Cells(e) => Some(e.interval.upper),
-            Numbers::Kernel(_) => None,
+            Numbers::Scores(e) => e.interval.upper,
+            Numbers::Cells(e) => e.interval.upper,
+            Numbers::Kernel(e) => e.upper,
         }
     }
 
@@ -133,20 +134,36 @@ impl Numbers {
         }
     }
 
-    /// Whether the interval excludes 0 and lies above the tolerance. Only single scores page by
-    /// size.
+    /// Whether the error is shown to exceed the tolerance. Only single scores page by size.
     pub fn above_tolerance(&self) -> bool {
         self.scores()
-            .is_some_and(|e| !e.interval.contains_zero && e.interval.lower > e.tolerance.tolerance)
+            .is_some_and(|e| e.tolerance.conclusion == Conclusion::Miscalibrated)
     }
 
     /// The verdict on a window of enough events.
-    pub fn verdict(&self, tolerance: f64) -> Verdict {
-        let large = tolerance <= 0.0 || self.lower() > tolerance;
-        if self.reject() && large {
-            Verdict::Miscalibrated
+    pub fn verdict(&self, tolerance: &Tolerance) -> Verdict {
+        match self.conclusion(tolerance) {
+            Conclusion::Miscalibrated => Verdict::Miscalibrated,
+            Conclusion::Calibrated => Verdict::Calibrated,
+            Conclusion::FewOutcomes => Verdict::Undecided(Undecided::FewOutcomes),
+            Conclusion::Inconclusive => Verdict::Undecided(Undecided::Inconclusive),
+        }
+    }
+
+    /// What is shown. Of vectors a relative tolerance is a share of one half: there is no rarer
+    /// outcome.
+    fn conclusion(&self, tolerance: &Tolerance) -> Conclusion {
+        if let Numbers::Scores(e) = self {
+            return e.tolerance.conclusion;
+        }
+        let tau = tolerance.resolve(0.5);
+        let exceeds = self.lower() > tau || tau <= 0.0;
+        if self.reject() && exceeds {
+            Conclusion::Miscalibrated
+        } else if self.upper() <= tau {
+            Conclusion::Calibrated
         } else {
-            Verdict::Calibrated
+            Conclusion::Inconclusive
         }
     }
 
@@ -162,9 +179,4 @@ impl Numbers {
             Numbers::Kernel(_) => size_of::<WindowEvaluation>(),
         }
     }
-}
-
-/// The p-value of the test of scores that decides: the exact one where scores are discrete.
-pub fn p_value(e: &Evaluation) -> f64 {
-    e.discrete.as_ref().map_or(e.tcal.p_value, |d| d.p_value)
 }

@@ -37,7 +37,7 @@ pub struct WindowReport {
     pub alert: AlertState,
     /// When that state began.
     pub alert_since_ms: Option<i64>,
-    /// All numbers; `None` while undecided.
+    /// All numbers; `None` where the window was not evaluated.
     pub numbers: Option<Numbers>,
     /// What it is among the other classes; of class views only, while decided.
     pub family: Option<Family>,
@@ -67,27 +67,31 @@ impl WindowReport {
         }
     }
 
-    /// The numbers behind a verdict; none while undecided.
-    pub fn decided(&self) -> Option<&Numbers> {
+    /// The numbers, if the verdict rests on them; none where the window was not evaluated.
+    pub fn evaluated(&self) -> Option<&Numbers> {
         match self.verdict {
+            Verdict::Calibrated
+            | Verdict::Miscalibrated
+            | Verdict::Undecided(Undecided::Inconclusive | Undecided::FewOutcomes) => {
+                self.numbers.as_ref()
+            }
             Verdict::Undecided(_) => None,
-            Verdict::Calibrated | Verdict::Miscalibrated => self.numbers.as_ref(),
         }
     }
 
-    /// The numbers of single scores; none while undecided.
+    /// The numbers of single scores.
     pub fn scores(&self) -> Option<&Evaluation> {
-        self.decided()?.scores()
+        self.evaluated()?.scores()
     }
 
-    /// The numbers of vectors by cells; none while undecided.
+    /// The numbers of vectors by cells.
     pub fn cells(&self) -> Option<&multiclass::Evaluation> {
-        self.decided()?.cells()
+        self.evaluated()?.cells()
     }
 
-    /// The numbers of the kernel test; none while undecided.
+    /// The numbers of the kernel test.
     pub fn kernel(&self) -> Option<&WindowEvaluation> {
-        self.decided()?.kernel()
+        self.evaluated()?.kernel()
     }
 
     /// Lower end of its interval, or 0.

@@ -1,6 +1,6 @@
 //! Changes in words, with the numbers that make them believable.
 
-use super::numbers::{Numbers, p_value};
+use super::numbers::Numbers;
 use super::report::WindowReport;
 use super::stream::StreamId;
 use super::verdict::{Undecided, Verdict};
@@ -8,6 +8,7 @@ use crate::alert::AlertState;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
+use crate::stats::tolerance::Conclusion;
 
 /// "fraud/3//binary over 5m is miscalibrated (was calibrated): …".
 pub fn verdict_sentence(id: &StreamId, report: &WindowReport, from: Verdict) -> String {
@@ -26,8 +27,9 @@ pub fn alert_sentence(id: &StreamId, report: &WindowReport, from: AlertState) ->
 /// The numbers of a window, or why it has no verdict.
 pub fn because(report: &WindowReport) -> String {
     let n = report.n;
-    match (report.verdict, &report.numbers) {
-        (Verdict::Undecided(why), _) => match why {
+    match (report.verdict, report.evaluated()) {
+        (Verdict::Undecided(why), None) => match why {
+            Undecided::Inconclusive | Undecided::FewOutcomes => format!("{n} events"),
             Undecided::TooFew => format!("only {n} events"),
             Undecided::Immature => "its predictions still wait for their outcomes".to_owned(),
             Undecided::Coverage => {
@@ -41,21 +43,88 @@ pub fn because(report: &WindowReport) -> String {
             }
         },
         (_, None) => format!("{n} events"),
-        (verdict, Some(Numbers::Scores(e))) => score_numbers(verdict, e),
-        (verdict, Some(Numbers::Cells(e))) => vector_numbers(verdict, e),
-        (verdict, Some(Numbers::Kernel(e))) => kernel_numbers(verdict, e),
+        (verdict, Some(numbers)) => {
+            let shown = shown(verdict, numbers);
+            match numbers {
+                Numbers::Scores(e) => format!("{shown}; {}", score_numbers(e)),
+                Numbers::Cells(e) => format!("{shown}; {}", vector_numbers(e)),
+                Numbers::Kernel(e) => format!("{shown}; {}", kernel_numbers(e)),
+            }
+        }
     }
 }
 
-fn score_numbers(verdict: Verdict, e: &Evaluation) -> String {
-    let said = match verdict {
-        Verdict::Miscalibrated => format!("{}; ", e.direction.words()),
-        // Say so, or a p-value of 0.001 seems to be overlooked.
-        _ if e.reject => "significant but within the tolerance; ".to_owned(),
-        _ => String::new(),
-    };
+/// What a window that was evaluated shows, in words: the same on the page, in notifications and in
+/// the API.
+pub fn shown(verdict: Verdict, numbers: &Numbers) -> String {
+    match numbers.scores() {
+        Some(e) => shown_of_scores(e),
+        None => shown_of_vectors(verdict, numbers),
+    }
+}
+
+/// What an evaluation of single scores shows, in words.
+pub fn shown_of_scores(e: &Evaluation) -> String {
+    let more = e.tolerance.more_events.map_or(String::new(), |more| {
+        format!("; about {} more events would decide", rounded(more))
+    });
+    let tau = e.tolerance.tolerance;
+    match (e.tolerance.conclusion, e.tolerance.ratio) {
+        (Conclusion::Miscalibrated, _) => match e.combined.decisive {
+            Some(part) => format!("{}; {}", e.direction.words(), part.words()),
+            None => e.direction.words().to_owned(),
+        },
+        (Conclusion::Calibrated, Some(r)) if e.interval.upper > tau => format!(
+            "observed/expected within [{:.2}, {:.2}], of at most {:.2}; shape not shown",
+            r.lower, r.upper, r.most
+        ),
+        (Conclusion::Calibrated, _) => {
+            format!(
+                "error within {:.4}, of {tau:.4} tolerated",
+                e.interval.upper
+            )
+        }
+        (Conclusion::FewOutcomes, _) => {
+            let rare = e.mean_score.min(1.0 - e.mean_score) * e.n as f64;
+            let which = if e.mean_score < 0.5 {
+                "positives"
+            } else {
+                "negatives"
+            };
+            format!("only {rare:.1} {which} are expected by the scores{more}")
+        }
+        (Conclusion::Inconclusive, _) if e.reject => format!(
+            "the error is significant ({}), but not shown to exceed {tau:.4}{more}",
+            e.direction.words()
+        ),
+        (Conclusion::Inconclusive, _) => {
+            format!("an error above {tau:.4} is neither shown nor excluded{more}")
+        }
+    }
+}
+
+fn shown_of_vectors(verdict: Verdict, numbers: &Numbers) -> String {
+    match verdict {
+        Verdict::Calibrated => format!("error within {:.4}", numbers.upper()),
+        Verdict::Miscalibrated => format!("error above {:.4}", numbers.lower()),
+        Verdict::Undecided(_) if numbers.reject() => {
+            "the error is significant, but not shown to exceed the tolerance".to_owned()
+        }
+        Verdict::Undecided(_) => {
+            "an error above the tolerance is neither shown nor excluded".to_owned()
+        }
+    }
+}
+
+/// Two digits of a large number.
+fn rounded(x: f64) -> String {
+    let unit = 10f64.powf(x.max(1.0).log10().floor() - 1.0).max(1.0);
+    format!("{:.0}", (x / unit).round() * unit)
+}
+
+fn score_numbers(e: &Evaluation) -> String {
     format!(
-        "{said}mean score {:.4}, event rate {:.4}, l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}), p = {}, n = {}",
+        "mean score {:.4}, event rate {:.4}, l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{} at {} cells), p = {}, n = {}",
         e.mean_score,
         e.event_rate,
         e.interval.estimate_squared.max(0.0).sqrt(),
@@ -67,19 +136,16 @@ fn score_numbers(verdict: Verdict, e: &Evaluation) -> String {
         } else {
             ""
         },
-        probability(p_value(e)),
+        e.interval.cells,
+        probability(e.p_value),
         e.n
     )
 }
 
-fn vector_numbers(verdict: Verdict, e: &multiclass::Evaluation) -> String {
-    let within = match verdict {
-        Verdict::Calibrated if e.tcal.reject => "significant but within the tolerance; ",
-        _ => "",
-    };
+fn vector_numbers(e: &multiclass::Evaluation) -> String {
     let i = &e.interval;
     format!(
-        "{within}l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}) over {} coordinates, p = {}, n = {}",
+        "l2-ECE {:.4} ({:.0} % interval {:.4} to {:.4}{}) over {} coordinates, p = {}, n = {}",
         i.estimate_squared.max(0.0).sqrt(),
         100.0 * i.confidence,
         i.lower,
@@ -91,19 +157,15 @@ fn vector_numbers(verdict: Verdict, e: &multiclass::Evaluation) -> String {
     )
 }
 
-fn kernel_numbers(verdict: Verdict, e: &WindowEvaluation) -> String {
-    let within = match verdict {
-        Verdict::Calibrated if e.reject => "significant but within the tolerance; ",
-        _ => "",
-    };
+fn kernel_numbers(e: &WindowEvaluation) -> String {
     let p = e.p_value.map_or("undefined".to_owned(), probability);
     let events = match e.by_features {
         true => format!("n = {}", e.n),
         false => format!("{} of n = {}", e.sample.n, e.n),
     };
     format!(
-        "{within}KCE {:.4} (at least {:.4}) over {} classes, p = {p}, {events}",
-        e.kce, e.lower, e.classes
+        "KCE {:.4} ({:.4} to {:.4}) over {} classes, p = {p}, {events}",
+        e.kce, e.lower, e.upper, e.classes
     )
 }
 

@@ -1,9 +1,9 @@
 //! Verdicts, and when they are due.
 //!
-//! `miscalibrated` needs significance and size: the null hypothesis is rejected, and where a
-//! tolerance is set the interval's lower end lies above it. With enough events and neither, a
-//! window is `calibrated`: nothing was found that is large enough to matter. Before that it is
-//! undecided, with the reason, and an undecided window reports no evaluation.
+//! `miscalibrated` and `calibrated` are both shown, by the test and the interval together
+//! ([`crate::stats::tolerance`]): the error exceeds the tolerance, or is within it. Everything else
+//! is undecided, with the reason. A window that was evaluated and shows neither reports its numbers;
+//! one that could not be evaluated has none.
 
 use super::comparison::CompareOptions;
 use super::detector::DetectorOptions;
@@ -28,28 +28,34 @@ pub enum Undecided {
     Capacity,
     /// Too many predictions have no outcome.
     Coverage,
+    /// Evaluated: too few positives, or negatives, are to be expected to show anything.
+    FewOutcomes,
+    /// Evaluated: the error is shown neither to exceed the tolerance nor to be within it.
+    Inconclusive,
 }
 
 /// What is known of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Verdict {
-    /// No deviation that is both significant and large enough.
+    /// The error is shown to be within the tolerance.
     Calibrated,
-    /// A deviation that is both.
+    /// The error is shown to exceed the tolerance.
     Miscalibrated,
-    /// No verdict.
+    /// Neither is shown.
     Undecided(Undecided),
 }
 
 impl Undecided {
     /// All reasons.
-    pub const ALL: [Undecided; 6] = [
+    pub const ALL: [Undecided; 8] = [
         Undecided::TooFew,
         Undecided::Immature,
         Undecided::Stale,
         Undecided::Late,
         Undecided::Capacity,
         Undecided::Coverage,
+        Undecided::FewOutcomes,
+        Undecided::Inconclusive,
     ];
 
     /// Its name, as in labels and JSON.
@@ -61,6 +67,8 @@ impl Undecided {
             Undecided::Late => "late",
             Undecided::Capacity => "capacity",
             Undecided::Coverage => "coverage",
+            Undecided::FewOutcomes => "few_outcomes",
+            Undecided::Inconclusive => "inconclusive",
         }
     }
 }
@@ -97,15 +105,13 @@ impl fmt::Display for Verdict {
 /// How windows are judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JudgeOptions {
-    /// What is computed; its tolerance and seed are overridden by the judge.
+    /// What is computed, with the tolerance; its seed is overridden by the judge.
     pub evaluation: Options,
     /// Fewer events than this are `too_few`; of weighted ones, fewer effective ones.
     pub min_events: u64,
     /// Share of the predictions that must be counted, in [0, 1]: not dropped for want of an
     /// outcome.
     pub coverage_min: f64,
-    /// τ, the ℓ2-ECE that is tolerated, in [0, 1].
-    pub tolerance: f64,
     /// A verdict must be bad this long before its alert fires.
     pub pending_ms: i64,
     /// A verdict must not be bad this long before its alert stops firing.
@@ -141,7 +147,6 @@ impl Default for JudgeOptions {
             evaluation: Options::default(),
             min_events: 500,
             coverage_min: 0.5,
-            tolerance: 0.0,
             pending_ms: 0,
             keep_firing_ms: 0,
             flap_within_ms: 0,

@@ -165,7 +165,8 @@ impl Notification {
             (Some(alarm), _) => Some(alarm.evidence.direction),
             (None, e) => e.map(|e| e.direction),
         };
-        let tolerance = facts.evidence.as_ref().map(|e| e.options.tolerance);
+        let tolerance = facts.evidence.as_ref();
+        let tolerance = tolerance.map(|e| e.options.evaluation.tolerance.resolve(0.5));
         Notification {
             key: String::new(),
             fingerprint: id.fingerprint(),
@@ -185,7 +186,7 @@ impl Notification {
             n: window.n,
             ece: (numbers.and_then(Numbers::ece_squared)).map(|squared| squared.max(0.0).sqrt()),
             ece_lower: numbers.map(Numbers::lower),
-            ece_upper: numbers.and_then(Numbers::upper),
+            ece_upper: numbers.map(Numbers::upper),
             confidence: numbers.map(Numbers::confidence),
             detectable: e.and_then(|e| e.detectable_ece_l2),
             tolerance: (e.map(|e| e.tolerance.tolerance))

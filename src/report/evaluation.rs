@@ -7,8 +7,8 @@
 
 use crate::judge::Numbers;
 use crate::stats::evaluation::{
-    Critical, DiscreteTest, Evaluation, Interval, LevelResult, Path, ReliabilityCell, Sampled,
-    Sharing, WITHHELD, Weights,
+    Combined, Conclusion, Critical, DecideBy, DiscreteTest, Ends, Evaluation, Interval,
+    LevelResult, Path, ReliabilityCell, Sampled, Sharing, WITHHELD, Weights,
 };
 use serde_json::{Map, Value, json};
 
@@ -31,6 +31,7 @@ fn contract(e: &Evaluation) -> Map<String, Value> {
             e.discrete.as_ref().map_or(Value::Null, discrete),
         ),
         ("reject", json!(e.reject)),
+        ("p_value", json!(e.p_value)),
         ("brier", json!(e.brier.score)),
         ("log_loss", json!(e.log_loss)),
         ("spiegelhalter_z", json!(e.spiegelhalter.map(|s| s.z))),
@@ -60,11 +61,36 @@ fn further(e: &Evaluation) -> Map<String, Value> {
     });
     let tolerance = json!({
         "tolerance": e.tolerance.tolerance,
+        "conclusion": match e.tolerance.conclusion {
+            Conclusion::Miscalibrated => "miscalibrated",
+            Conclusion::Calibrated => "calibrated",
+            Conclusion::FewOutcomes => "few_outcomes",
+            Conclusion::Inconclusive => "inconclusive",
+        },
         "exceeded": e.tolerance.exceeded,
+        "ratio": e.tolerance.ratio.map(|r| json!({
+            "observed": r.observed,
+            "expected": r.expected,
+            "lower": r.lower,
+            "upper": r.upper,
+            "most": r.most,
+            "within": r.within,
+        })),
+        "more_events": e.tolerance.more_events,
         "theorem_exceeded": e.tolerance.theorem_exceeded,
     });
     object([
         ("positives", json!(e.positives)),
+        ("decided_by", json!(deciding(e.decided_by))),
+        ("combined", combined(&e.combined)),
+        (
+            "smooth",
+            json!(e.smooth.map(|s| json!({
+                "statistic": s.statistic,
+                "degrees": s.degrees,
+                "p_value": s.p_value,
+            }))),
+        ),
         ("mean_score", json!(e.mean_score)),
         ("event_rate", json!(e.event_rate)),
         ("direction", json!(e.direction.as_str())),
@@ -129,6 +155,29 @@ fn tcal(e: &Evaluation) -> Value {
     })
 }
 
+fn deciding(by: DecideBy) -> &'static str {
+    match by {
+        DecideBy::Combined => "combined",
+        DecideBy::Tcal => "tcal",
+        DecideBy::Paper => "paper",
+    }
+}
+
+fn combined(c: &Combined) -> Value {
+    let parts = c
+        .parts
+        .iter()
+        .map(|p| (p.part.as_str().to_owned(), json!(p.p_value)));
+    json!({
+        "reject": c.reject,
+        "p_value": c.p_value,
+        "parts": Map::from_iter(parts),
+        "decisive": c.decisive.map(|p| p.as_str()),
+        "words": c.decisive.map(|p| p.words()),
+        "replicates": c.replicates,
+    })
+}
+
 fn weights(w: &Weights) -> Value {
     let why = WITHHELD.map(|(what, why)| (what.to_owned(), json!(why)));
     json!({
@@ -156,12 +205,17 @@ fn level(l: &LevelResult) -> Value {
         "null_sd": l.null_sd,
         "reject": l.reject,
         "worst_cell": l.worst_cell,
+        "left_out": l.left_out,
     })
 }
 
 fn interval(i: &Interval) -> Value {
     json!({
         "cells": i.cells,
+        "ends": match i.ends {
+            Ends::Normal => "normal",
+            Ends::Exact => "exact",
+        },
         "confidence": i.confidence,
         "estimate_squared": i.estimate_squared,
         "sigma1_squared": i.sigma1_squared,
@@ -178,6 +232,8 @@ fn discrete(d: &DiscreteTest) -> Value {
         "reject": d.reject,
         "p_value": d.p_value,
         "worst_score": d.worst_score,
+        "statistic": d.statistic,
+        "sum_p_value": d.sum_p_value,
     })
 }
 

@@ -166,7 +166,6 @@ pub struct Record {
     cells: Cells,
     #[serde(with = "OptionsDef")]
     options: Options,
-    tolerance: f64,
     windows: Vec<Window>,
     detector: Option<Watch>,
     /// Hash of the configuration at work.
@@ -210,8 +209,7 @@ impl Record {
         let evidence = facts.evidence.as_deref()?;
         let (id, options) = (&change.stream, &evidence.options);
         let windows = evidence.report.windows.iter().enumerate();
-        let mut judged = options.evaluation.clone();
-        judged.tolerance = options.tolerance;
+        let judged = options.evaluation.clone();
         let fingerprint = id.fingerprint();
         Some(Record {
             format: FORMAT,
@@ -227,7 +225,6 @@ impl Record {
             silent: evidence.condition != alarm::condition(&evidence.report),
             holds: options.holds(),
             cells: Cells::of(evidence.grid),
-            tolerance: options.tolerance,
             windows: windows
                 .map(|(i, w)| {
                     let sums = evidence.sums.get(i).and_then(Option::as_ref);
@@ -328,7 +325,7 @@ impl Record {
             .zip(again.as_ref())
             .is_some_and(|(reported, again)| same_text(reported, &evaluation::numbers_json(again)));
         checked.compare(&format!("{part}: evaluation"), same);
-        let found = again.map(|e| (e.verdict(self.tolerance), e.above_tolerance()));
+        let found = again.map(|e| (e.verdict(&self.options.tolerance), e.above_tolerance()));
         let verdict = found.map(|(verdict, _)| verdict);
         checked.compare(&format!("{part}: verdict"), verdict == Some(window.verdict));
         found

@@ -82,26 +82,28 @@ pub fn judgement(report: &WindowReport) -> Vec<Cell> {
         Cell::painted(report.verdict.to_string(), paint),
         Cell::plain(report.n.to_string()),
     ];
-    match report.decided() {
+    match report.evaluated() {
         None => cells.extend((0..4).map(|_| Cell::plain("-"))),
         Some(found) => cells.extend(numbers(found, report.verdict)),
     }
     cells
 }
 
-/// ECE, interval, p-value and direction of a window. Vectors have no direction, and the kernel test
-/// has a lower end only.
+/// ECE, interval, p-value and direction of a window. Vectors have no direction.
 fn numbers(found: &Numbers, verdict: Verdict) -> [Cell; 4] {
     let direction = match (verdict, found.scores()) {
         (Verdict::Miscalibrated, Some(e)) => e.direction.words(),
         _ => "-",
     };
     let (error, interval) = match found.kernel() {
-        Some(e) => (format!("KCE {:.4}", e.kce), format!("[{:.4}, -]", e.lower)),
+        Some(e) => (
+            format!("KCE {:.4}", e.kce),
+            format!("[{:.4}, {:.4}]", e.lower, e.upper),
+        ),
         None => {
             // Below zero the estimate says "no larger than chance"; the root of that is zero.
             let ece = found.ece_squared().unwrap_or(0.0).max(0.0).sqrt();
-            let (lower, upper) = (found.lower(), found.upper().unwrap_or(1.0));
+            let (lower, upper) = (found.lower(), found.upper());
             // (0, x] and [0, x] differ: the bracket says whether zero is in.
             let closed = found.contains_zero() || lower > 0.0;
             let open = if closed { '[' } else { '(' };

@@ -6,7 +6,8 @@
 
 use std::fmt::Write;
 
-use crate::stats::evaluation::{Evaluation, ReliabilityCell};
+use crate::judge::shown_of_scores;
+use crate::stats::evaluation::{Conclusion, DecideBy, Ends, Evaluation, ReliabilityCell};
 
 /// Width of the diagram's axis from 0 to 1, in characters.
 const AXIS: usize = 50;
@@ -24,16 +25,26 @@ pub fn render(e: &Evaluation) -> String {
 
 fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     let alpha = e.tcal_options.alpha;
+    let conclusion = match e.tolerance.conclusion {
+        Conclusion::Miscalibrated => "miscalibrated",
+        Conclusion::Calibrated => "calibrated",
+        Conclusion::FewOutcomes | Conclusion::Inconclusive => "undecided",
+    };
+    writeln!(out, "{conclusion}: {}", shown_of_scores(e))?;
     if e.reject {
         writeln!(
             out,
-            "calibration rejected at α = {alpha}: {}",
-            e.direction.words()
+            "calibration rejected at α = {alpha}, p = {}",
+            p(e.p_value)
         )?;
     } else {
-        writeln!(out, "calibration not rejected at α = {alpha}")?;
+        writeln!(
+            out,
+            "calibration not rejected at α = {alpha}, p = {}",
+            p(e.p_value)
+        )?;
     }
-    if e.discrete.is_none() && e.tcal.borderline {
+    if e.decided_by != DecideBy::Combined && e.tcal.borderline {
         writeln!(
             out,
             "borderline: the decision hangs by less than the noise of redrawing"
@@ -42,7 +53,7 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     if let Some(d) = e.detectable_ece_l2 {
         writeln!(
             out,
-            "a one-sided error of ℓ2-ECE {d:.4} would have been found with 80 % power"
+            "a shift of all scores by {d:.4} would have been found with 80 % power"
         )?;
     }
     writeln!(out)
@@ -73,13 +84,24 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         let text = format!("{:.5} before negatives were left out", s.whole_event_rate);
         row("event rate", text)?;
     }
+    let parts = e.combined.parts.iter();
+    let parts: Vec<String> = parts
+        .map(|x| format!("{} {}", x.part.as_str(), p(x.p_value)))
+        .collect();
+    let drawn = (e.combined.replicates).map_or(String::new(), |r| format!(", {r} draws"));
+    let text = format!(
+        "p = {} ({}{drawn})",
+        p(e.combined.p_value),
+        parts.join(", ")
+    );
+    row("combined test", text)?;
     row(
         "T-Cal",
         format!("p = {} over {} levels", p(e.tcal.p_value), e.tcal.scales),
     )?;
     if let Some(d) = &e.discrete {
         let text = format!(
-            "p = {} over {} distinct scores, least at {}; it decides",
+            "p = {} over {} distinct scores, least at {}",
             p(d.p_value),
             d.distinct,
             d.worst_score
@@ -94,13 +116,17 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
         );
         row("", text)?;
     }
-    if e.tolerance.tolerance > 0.0 {
-        let text = if e.tolerance.exceeded {
-            "exceeded"
-        } else {
-            "not exceeded"
-        };
-        row("tolerance", format!("{} {text}", e.tolerance.tolerance))?;
+    row("tolerance", format!("{:.5}", e.tolerance.tolerance))?;
+    if let Some(r) = &e.tolerance.ratio {
+        let text = format!(
+            "{:.3} ({:.3} to {:.3}; tolerated {:.3} to {:.3})",
+            r.observed / r.expected,
+            r.lower,
+            r.upper,
+            1.0 / r.most,
+            r.most
+        );
+        row("observed/expected", text)?;
     }
     let worst = e.mce.map_or(String::new(), |m| {
         format!(", largest {:.5} in a cell of {}", m.value, m.n)
@@ -147,8 +173,12 @@ fn interval(e: &Evaluation) -> String {
     } else {
         ""
     };
+    let ends = match i.ends {
+        Ends::Normal => "",
+        Ends::Exact => ", exact ends",
+    };
     format!(
-        "{:.5}, {} % interval {:.5} to {:.5}{zero}, {} cells",
+        "{:.5}, {} % interval {:.5} to {:.5}{zero}, at a resolution of {} cells{ends}",
         i.estimate_squared.max(0.0).sqrt(),
         100.0 * i.confidence,
         i.lower,

@@ -259,11 +259,17 @@ table! {
     EceL2ContainsZero Evaluation Gauge "trueline_ece_l2_contains_zero" "0 or 1" []
         "1 while the confidence interval contains perfect calibration.";
     EceL2Detectable Evaluation Gauge "trueline_ece_l2_detectable" "1" []
-        "Smallest l2 expected calibration error that the test detects with 80 % power at this n.";
+        "Size of a shift of all scores that the test that decides detects with 80 % power at this n.";
     EceL2Tolerance Evaluation Gauge "trueline_ece_l2_tolerance" "1" []
-        "Configured tolerance. Miscalibration below it does not raise an alert.";
+        "Tolerated l2-ECE; a relative tolerance is resolved by the mean score of the window.";
     Mce Evaluation Gauge "trueline_max_calibration_error" "1" []
         "Largest absolute mean residual among the cells with enough events.";
+    PValue Evaluation Gauge "trueline_p_value" "1" []
+        "p-value of the test that decides: by default the combination of its parts.";
+    PartPValue Evaluation Gauge "trueline_part_p_value" "1" ["part"]
+        "p-value of one part of the combined test: coarse, fine, smooth, cumulative, values.";
+    MoreEvents Evaluation Gauge "trueline_more_events" "events" []
+        "About how many more events would decide an inconclusive window. Absent if it is decided.";
     TcalPValue Evaluation Gauge "trueline_tcal_p_value" "1" []
         "p-value of the adaptive T-Cal test over all its levels.";
     TcalReject Evaluation Gauge "trueline_tcal_reject" "0 or 1" []
@@ -281,7 +287,7 @@ table! {
     KernelSample Evaluation Gauge "trueline_kernel_sample_events" "events" []
         "Events of the window in the sample whose pairs the kernel test compares.";
     Reject Evaluation Gauge "trueline_reject" "0 or 1" []
-        "The test decision: of the exact discrete test if it ran, otherwise of T-Cal. For a kernel view, of the kernel test.";
+        "1 while the test that decides rejects calibration. Miscalibrated also needs an error shown to exceed the tolerance.";
     Direction Evaluation Gauge "trueline_direction" "1" ["direction"]
         "1 for the direction of the error: none, too_high, too_low, over_confident, under_confident, local.";
     RecalibrationGain Evaluation Gauge "trueline_recalibration_log_loss_gain" "nats" ["method"]

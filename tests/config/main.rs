@@ -8,6 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use trueline::stats::tolerance::Tolerance;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::document;
 use trueline::config::problem::Problems;
@@ -172,7 +173,7 @@ fn the_fraud_sample_says_what_its_comments_say() {
         high: 0.5,
     };
     assert_eq!(model.grid.axis(), axis);
-    assert_eq!(model.judge.tolerance, 0.002);
+    assert_eq!(model.judge.evaluation.tolerance, Tolerance::absolute(0.002));
     assert_eq!(model.judge.pending_ms, 3_600_000);
     let names: Vec<&str> = model
         .ladder
@@ -200,7 +201,7 @@ fn a_named_model_takes_from_the_star_what_it_leaves_out() {
         [views, vec![View::TopK(2), View::Kernel]].concat()
     );
     assert_eq!(pets.judge.kernel.sample, 400);
-    assert_eq!(pets.judge.tolerance, 0.01);
+    assert_eq!(pets.judge.evaluation.tolerance, Tolerance::absolute(0.01));
     assert_eq!(pets.judge.min_events, 1_000);
     let images = &config.sources[0];
     assert_eq!(images.decode.model, FieldOrConst::Const("pets".into()));

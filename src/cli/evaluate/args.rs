@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use crate::cli::exit::{self, Exit};
 use crate::cli::recalibrate;
 use crate::stats::evaluation::{
-    Critical, DiscreteMode, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
+    Critical, DecideBy, DiscreteMode, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
+    Tolerance,
 };
 use crate::stats::multiclass::VectorView;
 use crate::stats::offline as tests;
@@ -66,6 +67,27 @@ impl OtherTest {
     }
 }
 
+/// Axis of the cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum AxisOption {
+    /// Equal cells of [0, 1]
+    Linear,
+    /// Equal cells of the log odds from 1e-6 to 1 − 1e-6
+    Logit,
+}
+
+/// Which test decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Deciding {
+    /// T-Cal over coarse and over fine cells, a score test against shift, slope and noise, and
+    /// Kolmogorov–Smirnov, joined
+    Combined,
+    /// T-Cal alone
+    Tcal,
+    /// T-Cal, and the exact binomial tests where scores are discrete
+    Paper,
+}
+
 /// When the exact test for discrete scores runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Discrete {
@@ -112,9 +134,9 @@ fn file_view(text: &str) -> Result<FileView, String> {
 /// Evaluate a file of scored outcomes as one sample.
 ///
 /// Tests whether the scores are calibrated and reports how far off they are: the adaptive T-Cal
-/// test, an interval for the ℓ2 calibration error, the classical measures, the distances from
-/// calibration and a reliability diagram. For discrete scores, an exact binomial test of each score
-/// replaces T-Cal.
+/// test and its combination with a score test and Kolmogorov–Smirnov, which decides; an interval for
+/// the ℓ2 calibration error, the classical measures, the distances from calibration and a
+/// reliability diagram. For discrete scores, tests of each score join them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -160,9 +182,16 @@ pub struct Args {
     /// When the exact test for discrete scores runs
     #[arg(long, value_enum, default_value = "auto")]
     pub discrete: Discrete,
-    /// Tolerated ℓ2 calibration error
-    #[arg(long, default_value_t = 0.0, value_name = "ECE", value_parser = share)]
-    pub tolerance: f64,
+    /// Tolerated calibration error: an ℓ2-ECE (0.02), a share of the rarer outcome's mean score
+    /// (10%), or the smaller of both
+    #[arg(long, default_value_t = Tolerance::default(), value_name = "TOLERANCE")]
+    pub tolerance: Tolerance,
+    /// Axis on which scores are cut into cells: linear, or logit for rare outcomes
+    #[arg(long, value_enum, default_value = "linear")]
+    pub axis: AxisOption,
+    /// Which test decides [default: combined, or paper with `--method paper`]
+    #[arg(long, value_enum, value_name = "TEST")]
+    pub decide_by: Option<Deciding>,
     /// Share of the negatives that is in the file, which has all positives: scores of the whole
     /// population are adjusted to the file by s / (s + r(1 − s))
     #[arg(long, default_value_t = 1.0, value_name = "RATE", value_parser = rate)]
@@ -248,6 +277,13 @@ impl Args {
             (Critical::Moments, Sharing::Joint)
         };
         Options {
+            decide_by: match self.decide_by {
+                Some(Deciding::Combined) => DecideBy::Combined,
+                Some(Deciding::Tcal) => DecideBy::Tcal,
+                Some(Deciding::Paper) => DecideBy::Paper,
+                None if paper => DecideBy::Paper,
+                None => DecideBy::Combined,
+            },
             tcal: TCalOptions {
                 alpha: self.alpha,
                 critical,

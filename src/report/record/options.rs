@@ -4,7 +4,7 @@
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
-use crate::stats::evaluation::{NullReach, Options, Sampling};
+use crate::stats::evaluation::{DecideBy, NullReach, Options, Sampling, Tolerance};
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +47,21 @@ enum ExtentDef {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(remote = "DecideBy", rename_all = "snake_case")]
+enum DecideByDef {
+    Combined,
+    Tcal,
+    Paper,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Tolerance")]
+struct ToleranceDef {
+    absolute: Option<f64>,
+    relative: Option<f64>,
+}
+
+#[derive(Serialize, Deserialize)]
 #[serde(remote = "TCalOptions")]
 struct TCalOptionsDef {
     alpha: f64,
@@ -60,13 +75,16 @@ struct TCalOptionsDef {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Options")]
 pub(super) struct OptionsDef {
+    #[serde(with = "DecideByDef")]
+    decide_by: DecideBy,
     #[serde(with = "TCalOptionsDef")]
     tcal: TCalOptions,
     interval_cells: Option<u64>,
     confidence: f64,
     #[serde(with = "NullReachDef")]
     null_reach: NullReach,
-    tolerance: f64,
+    #[serde(with = "ToleranceDef")]
+    tolerance: Tolerance,
     #[serde(with = "DiscreteModeDef")]
     discrete: DiscreteMode,
     reliability_level: u32,

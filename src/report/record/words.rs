@@ -59,7 +59,7 @@ impl Record {
         let _ = writeln!(
             out,
             "tolerance {}, alpha {}, seed {}, configuration {}, program {}",
-            self.tolerance,
+            self.options.tolerance,
             self.options.tcal.alpha,
             self.options.tcal.seed,
             self.configuration,

@@ -103,6 +103,9 @@ pub struct WindowEvaluation {
     /// Lower end of KCE, hence of the ℓ2-ECE of the whole vector, at `confidence` for a two-sided
     /// one.
     pub lower: f64,
+    /// Upper end, by the same bound: the distance of the estimate from the truth in the kernel's
+    /// space is at most noise and deviation together.
+    pub upper: f64,
     /// Confidence.
     pub confidence: f64,
 }
@@ -140,6 +143,7 @@ pub fn evaluate(sums: &KernelSums, alpha: f64, confidence: f64) -> Option<Window
         p_value,
         kce,
         lower: (kce - noise - (-tail.ln() / n).sqrt()).max(0.0),
+        upper: kce + noise + (-tail.ln() / n).sqrt(),
         confidence,
         blocks: block_tests(sums),
         blocks_outdated: sums.outdated(),

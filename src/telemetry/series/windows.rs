@@ -198,6 +198,7 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
     put(Id::EceL2Upper, e.interval.upper);
     put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
     put(Id::EceL2Tolerance, e.tolerance.tolerance);
+    put(Id::PValue, e.p_value);
     put(Id::TcalPValue, e.tcal.p_value);
     put(Id::TcalReject, one_if(e.tcal.reject));
     put(Id::Reject, one_if(e.reject));
@@ -211,6 +212,7 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
         (Id::EceL2Detectable, e.detectable_ece_l2),
         (Id::Mce, e.mce.as_ref().map(|mce| mce.value)),
         (Id::DiscretePValue, e.discrete.as_ref().map(|d| d.p_value)),
+        (Id::MoreEvents, e.tolerance.more_events),
         (Id::EventsEffective, e.weights.map(|w| w.effective)),
         (Id::SpiegelhalterZ, e.spiegelhalter.as_ref().map(|s| s.z)),
     ];
@@ -218,6 +220,10 @@ fn calibration(e: &Evaluation, samples: &mut Samples) {
         if let Some(value) = value {
             put(id, value);
         }
+    }
+    for part in &e.combined.parts {
+        let label = part.part.as_str().to_owned();
+        samples.push((Id::PartPValue, Some(label), part.p_value));
     }
     let direction = e.direction.as_str().to_owned();
     samples.push((Id::Direction, Some(direction), 1.0));
