@@ -69,14 +69,9 @@ impl WindowReport {
 
     /// The numbers, if the verdict rests on them; none where the window was not evaluated.
     pub fn evaluated(&self) -> Option<&Numbers> {
-        match self.verdict {
-            Verdict::Calibrated
-            | Verdict::Miscalibrated
-            | Verdict::Undecided(Undecided::Inconclusive | Undecided::FewOutcomes) => {
-                self.numbers.as_ref()
-            }
-            Verdict::Undecided(_) => None,
-        }
+        self.numbers
+            .as_ref()
+            .filter(|_| self.verdict.is_evaluated())
     }
 
     /// The numbers of single scores.

@@ -83,6 +83,16 @@ impl Verdict {
         }
     }
 
+    /// Whether the window was evaluated, so that numbers stand behind the verdict.
+    pub fn is_evaluated(self) -> bool {
+        match self {
+            Verdict::Calibrated | Verdict::Miscalibrated => true,
+            Verdict::Undecided(why) => {
+                matches!(why, Undecided::Inconclusive | Undecided::FewOutcomes)
+            }
+        }
+    }
+
     /// The condition that it puts to an alert.
     pub fn condition(self) -> Condition {
         match self {

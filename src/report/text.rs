@@ -25,12 +25,6 @@ pub fn render(e: &Evaluation) -> String {
 
 fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     let alpha = e.tcal_options.alpha;
-    let conclusion = match e.tolerance.conclusion {
-        Conclusion::Miscalibrated => "miscalibrated",
-        Conclusion::Calibrated => "calibrated",
-        Conclusion::FewOutcomes | Conclusion::Inconclusive => "undecided",
-    };
-    writeln!(out, "{conclusion}: {}", shown_of_scores(e))?;
     if e.reject {
         writeln!(
             out,
@@ -44,6 +38,12 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
             p(e.p_value)
         )?;
     }
+    let conclusion = match e.tolerance.conclusion {
+        Conclusion::Miscalibrated => "miscalibrated",
+        Conclusion::Calibrated => "calibrated",
+        Conclusion::FewOutcomes | Conclusion::Inconclusive => "undecided",
+    };
+    writeln!(out, "{conclusion}: {}", shown_of_scores(e))?;
     if e.decided_by != DecideBy::Combined && e.tcal.borderline {
         writeln!(
             out,

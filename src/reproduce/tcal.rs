@@ -15,7 +15,9 @@ use super::alternatives::{self, Curve, critical_values, line, rejects, statistic
 use super::published::{NETWORKS, PRINTED};
 use super::{Cell, Effort, Row, Table};
 use crate::stats::estimator::ece_l1;
-use crate::stats::evaluation::{Critical, DiscreteMode, Options, Sharing, evaluate_scores};
+use crate::stats::evaluation::{
+    Critical, DecideBy, DiscreteMode, Options, Sharing, evaluate_scores,
+};
 use crate::stats::levels::Level;
 use crate::stats::rng::Rng;
 use std::path::Path;
@@ -151,6 +153,7 @@ fn networks(folder: &Path) -> Result<Table, String> {
             .ok_or_else(|| place("it has weights".to_owned()))?;
         let binned = name.ends_with(".histogram") || name.ends_with(".scalebin");
         let mut options = Options {
+            decide_by: DecideBy::Paper,
             discrete: if binned {
                 DiscreteMode::On
             } else {

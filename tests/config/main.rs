@@ -8,7 +8,6 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use trueline::stats::tolerance::Tolerance;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::document;
 use trueline::config::problem::Problems;
@@ -17,6 +16,7 @@ use trueline::config::value::{Outside, Value};
 use trueline::config::{Config, Problem, keys, reference};
 use trueline::decode::{FieldOrConst, PredictionField};
 use trueline::stats::axis::Axis;
+use trueline::stats::tolerance::Tolerance;
 use trueline::stats::view::View;
 use trueline::window::Width;
 

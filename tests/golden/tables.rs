@@ -5,11 +5,12 @@
 //! scores, and the ECE over 15 cells (last one closed) must agree to 10⁻⁶.
 
 use crate::support::golden::{json, numbers, published, scores, seeded_cases};
-use trueline::stats::evaluation::{DiscreteMode, Options, evaluate_scores};
-use trueline::stats::tcal::{Critical, Sharing, TCalOptions};
+use trueline::stats::evaluation::{DecideBy, DiscreteMode, Options, evaluate_scores};
+use trueline::stats::tcal::{Critical, DecideBy, Sharing, TCalOptions};
 
 fn paper(discrete: DiscreteMode) -> Options {
     Options {
+        decide_by: DecideBy::Paper,
         tcal: TCalOptions {
             alpha: 0.05,
             critical: Critical::MonteCarlo { replicates: 3000 },

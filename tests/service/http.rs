@@ -12,6 +12,7 @@ use trueline::collect::{Event, Origin};
 use trueline::judge::{ModelPlan, Plan, Verdict};
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::tolerance::Tolerance;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::telemetry::Published;
 use trueline::telemetry::metrics::{Kind, TABLE};
@@ -353,7 +354,7 @@ fn judged_vectors() -> Engine {
             classes: ["cat", "dog", "ox"].map(String::from).to_vec(),
             ladder: Ladder::new(windows, 60_000).unwrap(),
             grid: Grid::new(Axis::Linear, 8),
-            judge: Default::default(),
+            judge: wide(),
             segmenting: Default::default(),
         }],
         ..Plan::default()
@@ -385,6 +386,13 @@ fn judged_vectors() -> Engine {
     }
     engine.finish();
     engine
+}
+
+/// Options whose tolerance 2000 events can show to be kept.
+fn wide() -> JudgeOptions {
+    let mut options = JudgeOptions::default();
+    options.evaluation.tolerance = Tolerance::absolute(0.5);
+    options
 }
 
 #[test]

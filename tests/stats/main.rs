@@ -2,6 +2,7 @@
 
 mod alarms;
 mod bars;
+mod decision;
 mod interval_coverage;
 mod level;
 mod power;

@@ -3,7 +3,7 @@
 //! Evaluations are not stored. They are computed again over the panes that are held; the report
 //! then says the begin and number of these, and all else is as it was judged.
 
-use super::{Detector, Judge, JudgeOptions, Judged, Undecided, Verdict, WindowReport};
+use super::{Detector, Judge, JudgeOptions, Judged, Undecided, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
 use crate::judge::recalibration::RecalibrationState;
@@ -107,9 +107,9 @@ impl Judge {
         }
         for (index, known) in verdicts.iter().enumerate() {
             let end_ms = known.end_ms;
-            let decided = !matches!(known.verdict, Verdict::Undecided(_));
+            let evaluated = known.verdict.is_evaluated();
             let judged = match self.evaluate(index, end_ms, options) {
-                Err(error) if decided => return Err(error),
+                Err(error) if evaluated => return Err(error),
                 Err(_) => Judged::undecided(Undecided::Capacity),
                 Ok(judged) => judged,
             };
@@ -124,7 +124,7 @@ impl Judge {
             report.verdict = known.verdict;
             report.alert = known.alert.state;
             report.alert_since_ms = known.alert.since_ms;
-            report.numbers = judged.numbers.filter(|_| decided);
+            report.numbers = judged.numbers.filter(|_| evaluated);
         }
         self.report.alert = alert;
         Ok(())

@@ -84,7 +84,7 @@ fn stream_samples(report: &StreamReport, cells: bool) -> Samples {
 fn window_samples(report: &StreamReport, window: &WindowReport, cells: bool) -> Samples {
     let mut samples = Samples::new();
     status(report, window, &mut samples);
-    let undecided = matches!(window.verdict, Verdict::Undecided(_));
+    let evaluated = window.verdict.is_evaluated();
     if let Some(evaluation) = window.scores() {
         calibration(evaluation, &mut samples);
         if cells {
@@ -93,7 +93,7 @@ fn window_samples(report: &StreamReport, window: &WindowReport, cells: bool) -> 
             }
         }
     }
-    if let (false, Some(family)) = (undecided, &window.family) {
+    if let (true, Some(family)) = (evaluated, &window.family) {
         samples.push((Id::ClassAdjustedPValue, None, family.adjusted_p_value));
     }
     if let Some(evaluation) = window.cells() {
@@ -102,7 +102,7 @@ fn window_samples(report: &StreamReport, window: &WindowReport, cells: bool) -> 
     if let Some(evaluation) = window.kernel() {
         kernel_calibration(evaluation, &mut samples);
     }
-    if let (false, Some(found)) = (undecided, &window.recalibration) {
+    if let (true, Some(found)) = (evaluated, &window.recalibration) {
         recalibration_samples(found, &mut samples);
     }
     samples
@@ -164,6 +164,7 @@ fn vector_calibration(e: &multiclass::Evaluation, samples: &mut Samples) {
     put(Id::EceL2Lower, e.interval.lower);
     put(Id::EceL2Upper, e.interval.upper);
     put(Id::EceL2ContainsZero, one_if(e.interval.contains_zero));
+    put(Id::PValue, e.tcal.p_value);
     put(Id::TcalPValue, e.tcal.p_value);
     put(Id::TcalReject, one_if(e.tcal.reject));
     put(Id::Reject, one_if(e.tcal.reject));
@@ -178,6 +179,7 @@ fn kernel_calibration(e: &WindowEvaluation, samples: &mut Samples) {
     put(Id::Kce, e.kce);
     put(Id::KceLower, e.lower);
     if let Some(p) = e.p_value {
+        put(Id::PValue, p);
         put(Id::KernelPValue, p);
     }
     put(Id::KernelSample, e.sample.n as f64);
