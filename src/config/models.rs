@@ -344,6 +344,7 @@ fn judge(
                 _ => Extent::Cheap,
             },
             sampling,
+            overdispersion: None,
         },
         coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),

@@ -29,6 +29,7 @@ use super::classical::{self, Totals};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels};
+use super::overdispersion::Overdispersion;
 use super::sums::Sums;
 use super::weighted::WeightedEvent;
 use super::{detectable, direction, distance, interval, ks, reliability, tcal};
@@ -57,6 +58,8 @@ pub struct Options {
     pub distances: Extent,
     /// How negatives were sampled. Raw scores are carried accordingly; those of a window have been.
     pub sampling: Sampling,
+    /// How much more outcomes vary than independent ones, where the stream has measured it.
+    pub overdispersion: Option<Overdispersion>,
 }
 
 impl Default for Options {
@@ -78,6 +81,7 @@ impl Default for Options {
             reliability_level: 4,
             distances: Extent::Off,
             sampling: Sampling::default(),
+            overdispersion: None,
         }
     }
 }

@@ -13,6 +13,7 @@
 //! | When did a running model go wrong? | [`sequential::StreamDetector`] | e-detectors: Shin, Ramdas, Rinaldo (2023) |
 //! | Which of many streams went wrong? | [`sequential::multiple_testing`] | Wang, Ramdas (2022); Dandapanthula, Ramdas (2025) |
 //! | Which of two models is better on the same events? | [`comparison`], [`sequential::Paired`] | DeLong, DeLong, Clarke-Pearson (1988); Choe, Ramdas (2024) |
+//! | Are the outcomes independent of each other? | [`overdispersion`] | von Neumann (1941) |
 //! | How can the scores be corrected? | [`recalibration`] | Platt (1999); Kull, Silva Filho, Flach (2017); isotonic regression |
 //! | Brier score, log loss, Spiegelhalter, Cox | [`classical`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
 //! | What does a published test say of this sample? | [`offline`] | as T-Cal compares them |
@@ -157,6 +158,7 @@ mod monte_carlo;
 pub mod multiclass;
 pub mod null;
 pub mod offline;
+pub mod overdispersion;
 
 pub mod recalibration;
 pub mod reliability;
