@@ -59,8 +59,9 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
             future_max_ms: limits.milliseconds("future_max"),
             vector_cells_max: limits.count("vector_cells_max"),
             vector_versions_max: limits.count("vector_versions_max"),
+            ids_max: limits.count("ids_max"),
         },
-        joins: Vec::new(),
+        ..Plan::default()
     }
 }
 

@@ -51,6 +51,7 @@ fn plan(classes: usize, keeping: KernelOptions) -> Plan {
         }],
         caps: Caps::default(),
         joins: Vec::new(),
+        ids: Vec::new(),
     }
 }
 
