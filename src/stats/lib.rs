@@ -14,6 +14,7 @@
 //! | Which of many streams went wrong? | [`sequential::multiple_testing`] | Wang, Ramdas (2022); Dandapanthula, Ramdas (2025) |
 //! | Which of two models is better on the same events? | [`comparison`], [`sequential::Paired`] | DeLong, DeLong, Clarke-Pearson (1988); Choe, Ramdas (2024) |
 //! | Are the outcomes independent of each other? | [`overdispersion`] | von Neumann (1941) |
+//! | Do records come twice? | [`repeats`] | Flajolet (1990) |
 //! | How can the scores be corrected? | [`recalibration`] | Platt (1999); Kull, Silva Filho, Flach (2017); isotonic regression |
 //! | Brier score, log loss, Spiegelhalter, Cox | [`classical`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
 //! | What does a published test say of this sample? | [`offline`] | as T-Cal compares them |
@@ -162,6 +163,7 @@ pub mod overdispersion;
 
 pub mod recalibration;
 pub mod reliability;
+pub mod repeats;
 pub mod rng;
 pub mod sampling;
 pub mod sequential;
