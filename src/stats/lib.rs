@@ -14,6 +14,7 @@
 //! | Which of many streams went wrong? | [`sequential::multiple_testing`] | Wang, Ramdas (2022); Dandapanthula, Ramdas (2025) |
 //! | Which of two models is better on the same events? | [`comparison`], [`sequential::Paired`] | DeLong, DeLong, Clarke-Pearson (1988); Choe, Ramdas (2024) |
 //! | Are the outcomes independent of each other? | [`overdispersion`] | von Neumann (1941) |
+//! | Is it calibrated, whatever the dependence within clusters? | [`clusters`] | Hoeffding (1952) |
 //! | Do records come twice? | [`repeats`] | Flajolet (1990) |
 //! | How can the scores be corrected? | [`recalibration`] | Platt (1999); Kull, Silva Filho, Flach (2017); isotonic regression |
 //! | Brier score, log loss, Spiegelhalter, Cox | [`classical`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
@@ -137,6 +138,7 @@ pub mod batch;
 mod binomial;
 pub mod cell;
 pub mod classical;
+pub mod clusters;
 mod compact;
 pub mod comparison;
 pub mod detectable;
