@@ -34,6 +34,7 @@ fn plan() -> Plan {
     ];
     Plan {
         joins: Vec::new(),
+        ids: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
             segmenting: Segmenting::default(),

@@ -66,6 +66,7 @@ fn plan(views: &[View], kernel: KernelOptions) -> Plan {
         }],
         caps: Caps::default(),
         joins: Vec::new(),
+        ids: Vec::new(),
     }
 }
 

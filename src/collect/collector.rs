@@ -13,6 +13,7 @@
 
 use super::amend::{Amendments, LateVector};
 use super::counters::Counters;
+use super::deduplication::{Deduplication, IdPlan};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{JoinPlan, Joins};
 use super::key::Names;
@@ -36,6 +37,8 @@ pub struct Bounds {
     pub open_panes_max: usize,
     /// How far an event may be ahead of its arrival.
     pub future_max_ms: i64,
+    /// Most ids that are remembered.
+    pub ids_max: usize,
 }
 
 /// See the module.
@@ -63,6 +66,7 @@ pub struct Collector {
     pub(super) row: Vec<f64>,
     pub(super) rows: Rows,
     pub(super) joins: Joins,
+    pub(super) deduplication: Deduplication,
     /// Number of classes of each model, or 0.
     pub(super) classes: Vec<u32>,
     pub(super) amendments: Amendments,
@@ -74,9 +78,15 @@ pub struct Collector {
 
 impl Collector {
     /// A collector without state.
-    pub fn new(models: Vec<ModelShape>, bounds: Bounds, joins: Vec<JoinPlan>) -> Collector {
+    pub fn new(
+        models: Vec<ModelShape>,
+        bounds: Bounds,
+        joins: Vec<JoinPlan>,
+        ids: &[IdPlan],
+    ) -> Collector {
         Collector {
             joins: Joins::new(joins),
+            deduplication: Deduplication::new(ids, bounds.ids_max),
             classes: models.iter().map(ModelShape::outcomes).collect(),
             expected: Vec::new(),
             order: Vec::new(),
@@ -107,6 +117,8 @@ impl Collector {
             Disposition::Replayed
         } else if let Some(role) = self.joins.role(origin.source) {
             self.expect(role, origin, event)
+        } else if self.deduplication.horizon_ms(origin.source).is_some() {
+            self.take_once(origin, event)
         } else {
             self.take(origin.source, event)
         };
@@ -138,7 +150,7 @@ impl Collector {
     }
 
     #[inline]
-    fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
+    pub(super) fn take(&mut self, source: u16, event: &Event<'_>) -> Disposition {
         if !believes(event.time_ms, event.arrival_ms, self.bounds.future_max_ms) {
             return Disposition::Rejected(Reason::TimeOutOfRange);
         }
@@ -466,6 +478,7 @@ impl Collector {
         self.streams.bytes()
             + self.partitions.bytes()
             + self.joins.bytes()
+            + self.deduplication.bytes()
             + self
                 .pairings
                 .iter()

@@ -46,6 +46,9 @@ pub struct SourceCounters {
     pub other: u64,
     /// Vector views without a free cell for an observed record; the record is counted as observed.
     pub no_cell: u64,
+    /// Ids that were forgotten before their time because there were too many: a repeat of their
+    /// records would be counted.
+    pub ids_evicted: u64,
 }
 
 impl SourceCounters {
@@ -155,6 +158,7 @@ impl SourceCounters {
         combine(&mut self.implied, o.implied);
         combine(&mut self.other, o.other);
         combine(&mut self.no_cell, o.no_cell);
+        combine(&mut self.ids_evicted, o.ids_evicted);
         let rejected = self.rejected.iter_mut().zip(o.rejected);
         let refused = self.refused.iter_mut().zip(o.refused);
         rejected.chain(refused).for_each(|(a, b)| combine(a, b));

@@ -1,4 +1,4 @@
-//! The collector's joins in snapshots and journals, and back.
+//! The collector's joins and ids in snapshots and journals, and joins back from them.
 
 use super::collector::Collector;
 use super::join::{JoinState, Joins, JournalDelta, JournalError, RowLayout};
@@ -7,17 +7,21 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 impl Collector {
-    /// What the join journals have that was not taken before.
+    /// What the journals of joins and of ids have that was not taken before.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         let floors = self.sealed_until_ms.iter().zip(&self.models);
         let floor = |(closed, shape): (&i64, &ModelShape)| closed.saturating_sub(shape.held_ms);
         let least = floors.map(floor).min().unwrap_or(i64::MIN);
-        self.joins.take_journals(least)
+        let mut all = self.joins.take_journals(least);
+        all.extend(self.deduplication.take_journals(self.least_line_ms()));
+        all
     }
 
-    /// How far the join journals go.
+    /// How far the journals of joins and of ids go.
     pub fn join_states(&self) -> Vec<JoinState> {
-        self.joins.states()
+        let mut all = self.joins.states();
+        all.extend(self.deduplication.states());
+        all
     }
 
     /// Predictions that are held.

@@ -10,6 +10,7 @@
 //! | [`key`], [`table`] | names of streams, and a table that is searched with borrowed names |
 //! | [`stream`], [`streams`] | one stream with its open panes; which streams there may be |
 //! | [`join`] | predictions that wait for their outcomes; `amend`: what late outcomes change |
+//! | [`seen_ids`], [`deduplication`] | records that are delivered twice |
 //! | [`pairing`] | ids that two versions have scored |
 //! | [`rank()`] | which events are in samples |
 //! | [`tap`] | pairs of prediction and outcome, shown as they form |
@@ -17,6 +18,7 @@
 mod amend;
 pub mod collector;
 pub mod counters;
+pub mod deduplication;
 pub mod event;
 pub mod join;
 mod join_state;
@@ -26,6 +28,7 @@ mod paired;
 pub mod pairing;
 pub mod partition;
 mod rank;
+pub mod seen_ids;
 pub mod segment;
 pub mod shape;
 pub mod stream;
@@ -38,6 +41,7 @@ pub mod vector_panes;
 pub use amend::LateVector;
 pub use collector::{Bounds, Collector};
 pub use counters::{Counters, SourceCounters};
+pub use deduplication::IdPlan;
 pub use event::{Disposition, Event, Label, Origin, PartitionId, Reason, Refusal};
 pub use joining::MaturedVector;
 pub use key::{Key, Names};

@@ -33,6 +33,8 @@
 //! With comparisons of versions, each of `rows_max` retained observations takes [`ROW_BYTES`], and
 //! each of 1000 comparisons 5 kB.
 //!
+//! Where records are counted once by their ids, each of `ids_max` ids takes [`ID_BYTES`].
+//!
 //! For weighted events a cell takes 600 bytes open and 288 packed.
 //!
 //! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window floor). 48
@@ -42,6 +44,7 @@
 //! stream whose scores touch few cells costs proportionally less.
 
 use crate::collect::join::{JoinPlan, full_vector};
+use crate::collect::seen_ids::ID_BYTES;
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
@@ -67,8 +70,9 @@ const WEIGHTED_PACKED_CELL_BYTES: u64 = 288;
 const LONE_EVENT_BYTES: u64 = 80;
 /// Recalibration of a window: the isotonic maps of two fits, with their reports.
 const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
-/// Names, reports and bookkeeping of a stream, and the batch of events before its open cells.
-const STREAM_BYTES: u64 = 16 * 1024;
+/// Names, reports and bookkeeping of a stream, its series of base panes, and the batch of events
+/// before its open cells.
+const STREAM_BYTES: u64 = 24 * 1024;
 
 /// A retained prediction with one view: a row, its score and its index entry, with room for growth.
 pub const PENDING_BYTES: u64 = 80;
@@ -109,7 +113,8 @@ pub struct MemoryBound {
     pub vector_bytes: u64,
     /// Bets of the detectors, one table for each model, bytes.
     pub bets_bytes: u64,
-    /// Predictions and outcomes that wait for each other, and observations of versions, bytes.
+    /// Predictions and outcomes that wait for each other, observations of versions, and ids of
+    /// counted records, bytes.
     pub pending_bytes: u64,
     /// Spilled predictions on disk, bytes.
     pub spill_bytes: u64,
@@ -133,7 +138,9 @@ impl MemoryBound {
             streams_max: config.plan.caps.streams_max as u64,
             vector_bytes: vector_bytes(config),
             bets_bytes: bets_bytes(config),
-            pending_bytes: pending_bytes(config).saturating_add(compared_bytes(config)),
+            pending_bytes: pending_bytes(config)
+                .saturating_add(compared_bytes(config))
+                .saturating_add(ids_bytes(config)),
             spill_bytes: spill_bytes(config),
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
         }
@@ -228,6 +235,14 @@ fn pending_bytes(config: &Config) -> u64 {
         held(j).saturating_add(waiting)
     });
     all.fold(0, u64::saturating_add)
+}
+
+/// Ids of counted records.
+fn ids_bytes(config: &Config) -> u64 {
+    match config.plan.ids.is_empty() {
+        true => 0,
+        false => (config.plan.caps.ids_max as u64).saturating_mul(ID_BYTES as u64),
+    }
 }
 
 /// Disk space of all joins.

@@ -370,6 +370,23 @@ const SOURCE: &[Key] = &[
          otherwise it is read from its oldest record or from its end.",
     ),
     key(
+        "deduplicate",
+        Kind::Truth,
+        Value("true"),
+        "Whether a record that carries its outcome counts once if a second record of its \
+         partition has the same model, version, segment and id. Needs `fields.id`. The first \
+         that was counted stays. With [source.outcomes] this is always so.",
+    ),
+    key(
+        "deduplicate_within",
+        Kind::Duration,
+        Value("\"1h\""),
+        "How far the event times of two records of one id may differ for the second to be a \
+         duplicate. Records with their own event time repeat it, and are recognised whatever \
+         this is, up to `ids_max`; the timestamp of the record is new when a producer sends it \
+         again. An hour covers retries of producers and restarts from an older position.",
+    ),
+    key(
         "dead_letter",
         Kind::Text,
         Unset("\"predictions.dead\""),
@@ -419,7 +436,8 @@ const FIELDS: &[Key] = &[
         "id",
         Kind::Text,
         Unset("\"request_id\""),
-        "Path of the event's id, or `@key` for the record's key.",
+        "Path of the event's id, or `@key` for the record's key. An id names one prediction: \
+         unless `deduplicate` is off, a record that is delivered twice counts once.",
     ),
     key(
         "time",
@@ -1183,6 +1201,13 @@ const LIMITS: &[Key] = &[
         Value("10000"),
         "Most panes of a stream that wait for the watermark. An event that would open another \
          is refused. Enough for one partition a week ahead of another.",
+    ),
+    key(
+        "ids_max",
+        COUNT,
+        Value("4000000"),
+        "Most ids of counted records that are remembered, over all partitions of a process, \
+         about 60 bytes each. Beyond it the oldest are forgotten early, and counted.",
     ),
     key(
         "future_max",

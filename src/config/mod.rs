@@ -87,6 +87,8 @@ pub struct SourceOptions {
     pub decode: DecodeOptions,
     /// Separate outcomes.
     pub join: Option<JoinOptions>,
+    /// How far apart two records of one id may be to count once; `None` where each counts.
+    pub deduplicate_ms: Option<i64>,
 }
 
 /// The HTTP server.
@@ -177,6 +179,7 @@ impl Config {
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
         plan.joins = join::plans(&sources);
+        plan.ids = sources::ids(&sources);
         let state = service::state(&document, &outside.directory, &mut problems);
         let http = service::http(&document);
         let notify = notify::notify(&document, http.listen, &mut problems);

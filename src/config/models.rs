@@ -59,8 +59,9 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
             future_max_ms: limits.milliseconds("future_max"),
             vector_cells_max: limits.count("vector_cells_max"),
             vector_versions_max: limits.count("vector_versions_max"),
+            ids_max: limits.count("ids_max"),
         },
-        joins: Vec::new(),
+        ..Plan::default()
     }
 }
 
@@ -348,6 +349,7 @@ fn judge(
                 _ => Extent::Cheap,
             },
             sampling,
+            overdispersion: None,
         },
         coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),

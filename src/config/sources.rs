@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::collect::IdPlan;
 use crate::decode::Decoder;
 use crate::kafka::{KafkaOptions, OWNED, StartAt, Truncated};
 
@@ -60,14 +61,33 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         if let Some(join) = &join {
             kafka.topics.extend(join.topics.iter().cloned());
         }
+        let once = decode.id.is_some() && join.is_none() && record.truth("deduplicate");
         out.push(SourceOptions {
             name,
             kafka,
+            deduplicate_ms: once.then(|| record.milliseconds("deduplicate_within")),
             decode,
             join,
         });
     }
     out
+}
+
+/// The sources whose records count once by their ids. Topics are numbered over all sources.
+pub fn ids(sources: &[SourceOptions]) -> Vec<IdPlan> {
+    let all = sources.iter().flat_map(|s| {
+        let topics = s.kafka.topics.iter();
+        topics.map(|_| s.deduplicate_ms)
+    });
+    let numbered = (0..).zip(all);
+    numbered
+        .filter_map(|(source, within)| {
+            Some(IdPlan {
+                source,
+                horizon_ms: within?,
+            })
+        })
+        .collect()
 }
 
 /// The name of a source: its own, or its first topic.

@@ -181,6 +181,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
         "last_event": rfc3339(report.last_event_ms),
         "due_ms": report.due_ms,
         "due": report.due_ms.map(rfc3339),
+        "overdispersion": report.overdispersion,
         "links": {
             "self": format!("/api/v1/streams/{path}"),
             "reliability": format!("/api/v1/streams/{path}/reliability"),

@@ -26,6 +26,7 @@ use super::alarm;
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
+use super::dispersion::StreamDispersion;
 use super::numbers::Numbers;
 use super::recalibration::{JudgedWindow, Recalibration};
 use super::report::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
@@ -34,7 +35,9 @@ use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::Alert;
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
+use crate::stats::overdispersion::PaneTotals;
 use crate::stats::sequential::Outcome;
+use crate::stats::sums::Sums;
 use crate::window::{
     Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
 };
@@ -55,6 +58,8 @@ pub struct Judge {
     report: StreamReport,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
+    /// How much more outcomes vary than independent ones.
+    dispersion: StreamDispersion,
     /// Watches a stream of scores.
     detector: Option<Box<Detector>>,
     /// Whether the report says what the detector would say now.
@@ -84,6 +89,7 @@ impl Judge {
                 id,
                 last_event_ms: 0,
                 due_ms: None,
+                overdispersion: None,
                 detector: None,
                 alert: Alert::default(),
                 windows: ladder
@@ -93,6 +99,7 @@ impl Judge {
                     .collect(),
             },
             grid,
+            dispersion: StreamDispersion::default(),
             detector: None,
             detector_reported: true,
             evaluations: 0,
@@ -186,7 +193,12 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
-        let before = self.step_detector(pane, changes);
+        let sums = pane.and_then(|pane| self.unpack(pane));
+        if let (Some(pane), Some(sums)) = (pane, &sums) {
+            self.dispersion.observe(&PaneTotals::of(sums), pane.end_ms);
+            self.report.overdispersion = self.dispersion.series.measure();
+        }
+        let before = self.step_detector(pane.zip(sums.as_ref()), changes);
         let sealed = self.windows.seal(pane, end_ms);
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
@@ -199,22 +211,25 @@ impl Judge {
         self.windows.trim(end_ms);
     }
 
-    /// Shows the pane to the detector; answers what it was before.
+    /// The sums of a pane of scores. The windows that take the pane report one that does not unpack.
+    fn unpack(&self, pane: &Pane) -> Option<Sums> {
+        pane.sums.scores()?.unpack(self.grid).ok()
+    }
+
+    /// Shows the pane and its sums to the detector; answers what it was before.
     fn step_detector<'p>(
         &mut self,
-        pane: Option<&'p Pane>,
+        pane: Option<(&'p Pane, &Sums)>,
         changes: &mut Vec<Change>,
     ) -> Option<Before<'p>> {
-        let (detector, pane) = (self.detector.as_mut()?, pane?);
-        // The windows that take the pane report one that does not unpack.
+        let (detector, (pane, sums)) = (self.detector.as_mut()?, pane?);
         let packed = pane.sums.scores()?;
-        let sums = packed.unpack(self.grid).ok()?;
         let before = Before {
             detector: detector.clone(),
             pane: packed,
             span_ms: (pane.start_ms, pane.end_ms),
         };
-        let outcome = detector.observe(&sums, before.span_ms);
+        let outcome = detector.observe(sums, before.span_ms);
         self.detector_reported = false;
         // The report is made when it is read, but at once where an alert depends on it.
         if outcome != Outcome::Quiet || self.report.detector.is_none() {
@@ -363,6 +378,7 @@ impl Judge {
             });
         }
         let mut wanted = options.evaluation.clone();
+        wanted.overdispersion = self.report.overdispersion;
         let window = &self.report.windows[index].window;
         wanted.tcal.seed = seed(&self.report.id, window, end_ms, wanted.tcal.seed);
         // Weights say less than their number.
@@ -426,6 +442,11 @@ impl Judge {
         &self.windows
     }
 
+    /// What it has measured of the dispersion of outcomes.
+    pub fn dispersion(&self) -> &StreamDispersion {
+        &self.dispersion
+    }
+
     /// The detector.
     pub fn detector(&self) -> Option<&Detector> {
         self.detector.as_deref()
@@ -444,6 +465,7 @@ impl Judge {
         size_of::<Judge>()
             + names
             + self.windows.bytes()
+            + self.dispersion.series.bytes()
             + self.detector.as_ref().map_or(0, |d| d.bytes())
             + self.alerts.len() * size_of::<Alert>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()

@@ -1,8 +1,8 @@
 //! What to monitor: read-only, made by the configuration, taken by the engine.
 
 use super::verdict::JudgeOptions;
-use crate::collect::Segmenting;
 use crate::collect::join::JoinPlan;
+use crate::collect::{IdPlan, Segmenting};
 use crate::stats::axis::Grid;
 use crate::stats::view::View;
 use crate::window::Ladder;
@@ -52,12 +52,14 @@ pub struct Caps {
     pub vector_cells_max: usize,
     /// Most versions that have cells for vector views; windows of the others are undecided.
     pub vector_versions_max: usize,
+    /// Most ids of counted records that are remembered; beyond it the oldest are forgotten.
+    pub ids_max: usize,
 }
 
 impl Default for Caps {
     /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a
     /// minute); a week without events; an hour of clock error; 4096 cells of a vector view, 64
-    /// versions with some.
+    /// versions with some; four million ids.
     fn default() -> Caps {
         Caps {
             streams_max: 10_000,
@@ -66,6 +68,7 @@ impl Default for Caps {
             future_max_ms: 3_600_000,
             vector_cells_max: 4096,
             vector_versions_max: 64,
+            ids_max: 4_000_000,
         }
     }
 }
@@ -79,6 +82,8 @@ pub struct Plan {
     pub caps: Caps,
     /// Sources whose outcomes arrive separately from their predictions.
     pub joins: Vec<JoinPlan>,
+    /// Sources whose records carry their outcome and an id, and are counted once.
+    pub ids: Vec<IdPlan>,
 }
 
 impl Plan {

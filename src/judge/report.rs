@@ -12,6 +12,7 @@ use crate::stats::axis::Grid;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
+use crate::stats::overdispersion::Overdispersion;
 use crate::window::{Packed, PaneSums};
 use std::sync::Arc;
 
@@ -117,6 +118,9 @@ pub struct StreamReport {
     pub last_event_ms: i64,
     /// Event time at which the oldest predictions that wait for outcomes are mature.
     pub due_ms: Option<i64>,
+    /// How much more its outcomes vary than independent ones; `None` while that is not known, and of
+    /// vectors.
+    pub overdispersion: Option<Overdispersion>,
     /// What the detector says; `None` where none is asked for, or before its first pane.
     pub detector: Option<Arc<DetectorReport>>,
     /// The alert of the stream.

@@ -69,13 +69,14 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
         format!("; about {} more events would decide", rounded(more))
     });
     let tau = e.tolerance.tolerance;
+    let more = more + &dependence(e);
     match (e.tolerance.conclusion, e.tolerance.ratio) {
         (Conclusion::Miscalibrated, _) => match e.combined.decisive {
-            Some(part) => format!("{}; {}", e.direction.words(), part.words()),
-            None => e.direction.words().to_owned(),
+            Some(part) => format!("{}; {}{more}", e.direction.words(), part.words()),
+            None => format!("{}{more}", e.direction.words()),
         },
         (Conclusion::Calibrated, Some(r)) if e.interval.upper > tau => format!(
-            "observed/expected within [{:.2}, {:.2}], of at most {:.2}; shape not shown",
+            "observed/expected within [{:.2}, {:.2}], of at most {:.2}; shape not shown{more}",
             r.lower, r.upper, r.most
         ),
         (Conclusion::Calibrated, _) => {
@@ -101,6 +102,19 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
             format!("an error above {tau:.4} is neither shown nor excluded{more}")
         }
     }
+}
+
+/// What is known of dependence between events, if there is any.
+fn dependence(e: &Evaluation) -> String {
+    let mut said = String::new();
+    if let Some((factor, _)) = e.overdispersion.and_then(|d| d.gated()) {
+        said += &format!("; outcomes vary {factor:.1} times as independent ones would");
+    }
+    if let Some(r) = e.repeated.filter(|r| r.is_suspicious()) {
+        let share = 100.0 * r.share;
+        said += &format!("; {share:.1} % of scores repeat exactly: records delivered twice?");
+    }
+    said
 }
 
 fn shown_of_vectors(verdict: Verdict, numbers: &Numbers) -> String {

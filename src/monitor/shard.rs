@@ -59,10 +59,11 @@ impl Shard {
             streams_max: plan.caps.streams_max,
             open_panes_max: plan.caps.open_panes_max,
             future_max_ms: plan.caps.future_max_ms,
+            ids_max: plan.caps.ids_max,
         };
         let models = plan.models.iter().map(|m| model_shape(m, &plan)).collect();
         Shard {
-            collector: Collector::new(models, bounds, plan.joins.clone()),
+            collector: Collector::new(models, bounds, plan.joins.clone(), &plan.ids),
             vectors: VectorCounts::new(&plan),
             comparisons: vec![Comparisons::default(); plan.models.len()],
             dropped: Vec::new(),
@@ -354,7 +355,7 @@ impl Shard {
         self.collector.tap(room)
     }
 
-    /// What happened in joins since the last call, to be written to their journals before the snapshot that
+    /// What happened in joins and what ids came since the last call, to be written to their journals before the snapshot that
     /// is taken next. It is an error to call this before [`Shard::take_corrections`] were applied.
     pub fn take_journals(&mut self) -> Vec<JournalDelta> {
         self.collector.take_journals()
@@ -376,8 +377,9 @@ impl Shard {
         self.collector.joins_mut().spill_to(spills, shared_by);
     }
 
-    /// How many shards share the memory that the plan allows pending predictions.
+    /// How many shards share the memory that the plan allows pending predictions and ids.
     pub fn share_memory(&mut self, by: usize) {
+        self.collector.share_ids(by);
         self.collector.joins_mut().share(by);
     }
 

@@ -120,6 +120,24 @@ fn further(e: &Evaluation) -> Map<String, Value> {
         ),
         ("sampling", e.sampled.as_ref().map_or(Value::Null, sampled)),
         ("weights", e.weights.as_ref().map_or(Value::Null, weights)),
+        (
+            "repeated",
+            json!(e.repeated.map(|r| json!({
+                "share": r.share,
+                "repeats": r.repeats,
+                "suspicious": r.is_suspicious(),
+            }))),
+        ),
+        (
+            "overdispersion",
+            json!(e.overdispersion.map(|d| json!({
+                "factor": d.factor,
+                "low": d.low,
+                "high": d.high,
+                "panes": d.panes,
+                "used": d.gated().is_some(),
+            }))),
+        ),
     ])
 }
 

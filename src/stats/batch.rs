@@ -144,6 +144,7 @@ impl BatchedSums {
 mod tests {
     use super::super::axis::Axis;
     use super::super::fixed::Score;
+    use super::super::repeats::Repeats;
     use super::super::rng::Rng;
     use super::super::sums::{Cell, Distinct, LogSums};
     use super::*;
@@ -221,7 +222,13 @@ mod tests {
     fn of_cell(cell: Cell) -> Result<BatchedSums, Overflow> {
         let grid = Grid::new(Axis::Linear, 1);
         let none = Distinct::from_counts(None);
-        let sums = Sums::from_parts(grid, [(1, cell)], LogSums::default(), none)?;
+        let sums = Sums::from_parts(
+            grid,
+            [(1, cell)],
+            LogSums::default(),
+            none,
+            Repeats::default(),
+        )?;
         BatchedSums::from_sums(vec![sums])
     }
 

@@ -33,10 +33,14 @@ use super::conditional::Statistic;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels};
+use super::null::{normal_survival, normal_upper_quantile};
+use super::overdispersion::Overdispersion;
+use super::repeats::{RepeatedScores, Repeats};
 use super::sums::Sums;
 use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
 use super::{combined, detectable, direction, distance, interval, ks, reliability, smooth, tcal};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use std::borrow::Cow;
 
 /// Which test decides.
@@ -77,6 +81,8 @@ pub struct Options {
     pub distances: Extent,
     /// How negatives were sampled. Raw scores are carried accordingly; those of a window have been.
     pub sampling: Sampling,
+    /// How much more outcomes vary than independent ones, where the stream has measured it.
+    pub overdispersion: Option<Overdispersion>,
 }
 
 impl Default for Options {
@@ -99,6 +105,7 @@ impl Default for Options {
             reliability_level: 4,
             distances: Extent::Off,
             sampling: Sampling::default(),
+            overdispersion: None,
         }
     }
 }
@@ -165,6 +172,11 @@ pub struct Evaluation {
     pub sampled: Option<Sampled>,
     /// What is said of weights, where events have them.
     pub weights: Option<Weights>,
+    /// How often scores repeat exactly, where the sample is known.
+    pub repeated: Option<RepeatedScores>,
+    /// How much more outcomes vary than independent ones, where that is known; p-values, interval
+    /// and ratio are corrected for it where it is surely above 1.
+    pub overdispersion: Option<Overdispersion>,
 }
 
 /// What is said of the weights of a sample.
@@ -249,6 +261,7 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
         interval_leaves: None,
         ece: at(ECE_LEVEL),
         levels: &levels,
+        repeated: sums.repeats().measure(),
         discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
         distances: match sums.weighted() {
             Some(_) => None,
@@ -300,6 +313,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
         interval_leaves: odd.as_ref(),
         ece: &ece,
         levels: &levels,
+        repeated: Repeats::from_scores(sample).measure(),
         discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed),
         distances: distance::of_scores(sample, o.distances),
     };
@@ -336,6 +350,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         interval_leaves: odd.as_ref(),
         ece: &Level::from_weighted(sample, ECE_CELLS),
         levels: &levels,
+        repeated: None,
         discrete: None,
         distances: None,
     };
@@ -373,20 +388,32 @@ struct Sample<'a> {
     ece: &'a Level,
     discrete: Option<DiscreteTest>,
     distances: Option<Distances>,
+    repeated: Option<RepeatedScores>,
 }
 
 impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
         let effective = self.levels.n();
+        let dispersion = dispersion(o).map_or(1.0, |(factor, _)| factor);
         let tests = self.tests(o);
         let coarsest = &self.levels.as_slice()[0];
         let exact = o.interval_cells.is_none() && interval::needs_exact_ends(self.interval);
         let (level, interval) = if exact {
-            (coarsest, interval::exact(coarsest, n, o.confidence))
+            (
+                coarsest,
+                interval::exact(coarsest, n, o.confidence, dispersion),
+            )
         } else {
             let (reach, zero) = (o.null_reach, tests.zero_p_value);
-            let i = interval::interval_with(self.interval, effective, o.confidence, reach, zero);
+            let i = interval::interval_with(
+                self.interval,
+                effective,
+                o.confidence,
+                reach,
+                zero,
+                dispersion,
+            );
             (self.interval, i)
         };
         let (reject, p_value) = self.decision(o, &tests);
@@ -400,6 +427,7 @@ impl Sample<'_> {
             interval: &interval,
             level,
             weighted: self.weighted,
+            dispersion,
         };
         let tolerance = compared.with(&o.tolerance);
         let Tests {
@@ -437,6 +465,8 @@ impl Sample<'_> {
             reliability: reliability::reliability(diagram, edges),
             discrete: self.discrete,
             distances: self.distances,
+            repeated: self.repeated,
+            overdispersion: o.overdispersion,
             sampled: sampled(&o.sampling, t.y / n),
             weights: self.weighted.then_some(Weights { sum: n, effective }),
             tcal,
@@ -453,25 +483,39 @@ impl Sample<'_> {
     /// All tests of the sample, each under the null that holds for it.
     fn tests(&self, o: &Options) -> Tests {
         let (t, finest) = (&self.totals, self.levels.finest());
+        let dispersed = dispersion(o);
+        let factor = dispersed.map_or(1.0, |(factor, _)| factor);
+        let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
         let nests = finest.cells.is_multiple_of(self.interval.cells);
         let (tcal, null) =
-            tcal::tcal_and_null(self.levels, nests.then_some(self.interval), 1.0, &o.tcal);
-        let p_value = |s, formula| null.p_value(s, 1.0, formula);
+            tcal::tcal_and_null(self.levels, nests.then_some(self.interval), factor, &o.tcal);
+        let quadratic = |s, statistic: f64, degrees: u32, formula: f64| {
+            let formula = match dispersed {
+                None => formula,
+                Some((factor, nu)) => fisher(statistic / factor, f64::from(degrees), nu),
+            };
+            null.p_value(s, 1.0 / factor, Some(formula)).unwrap_or(1.0)
+        };
+        let normal = |s, z: f64| {
+            let formula = two_sided(z / factor.sqrt());
+            null.p_value(s, 1.0 / factor.sqrt(), Some(linear(formula)))
+        };
+        let path = |s, p: Option<f64>| null.p_value(s, 1.0 / factor.sqrt(), p.map(linear));
         let mut smooth = smooth::smooth(finest);
-        if let Some(test) = &mut smooth {
-            test.p_value = p_value(Statistic::Smooth, Some(test.p_value)).unwrap_or(1.0);
+        if let Some(t) = &mut smooth {
+            t.p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
         }
         let mut cox = classical::cox(t, self.interval);
         if let Some(test) = &mut cox {
-            test.p_value = p_value(Statistic::Cox, Some(test.p_value)).unwrap_or(1.0);
+            test.p_value = quadratic(Statistic::Cox, test.score, 2, test.p_value);
         }
-        let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n);
-        ks.p_value = p_value(Statistic::Cumulative, ks.p_value);
-        kuiper.p_value = p_value(Statistic::Kuiper, kuiper.p_value);
+        let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n, factor);
+        ks.p_value = path(Statistic::Cumulative, ks.p_value);
+        kuiper.p_value = path(Statistic::Kuiper, kuiper.p_value);
         let mut in_the_large = classical::in_the_large(t);
-        in_the_large.p_value = p_value(Statistic::InTheLarge, in_the_large.p_value);
+        in_the_large.p_value = (in_the_large.z).and_then(|z| normal(Statistic::InTheLarge, z));
         let spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
-            p_value: p_value(Statistic::Spiegelhalter, Some(s.p_value)).unwrap_or(1.0),
+            p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
             ..s
         });
         let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
@@ -479,10 +523,19 @@ impl Sample<'_> {
         let others = [
             part(Part::Smooth, smooth.filter(|_| !silent).map(|s| s.p_value)),
             part(Part::Cumulative, ks.p_value),
-            part(Part::Values, self.discrete.as_ref().map(|d| d.sum_p_value)),
+            part(
+                Part::Values,
+                // Of dependent outcomes the law of the sum is not known.
+                (self.discrete.as_ref())
+                    .filter(|_| dispersed.is_none())
+                    .map(|d| d.sum_p_value),
+            ),
         ];
         let others: Vec<PartResult> = others.into_iter().flatten().collect();
-        let combined = combined::combined(&null, tcal.levels.len(), true, &others, o.tcal.alpha);
+        let combined = {
+            let fine = !self.repeated.is_some_and(|r| r.is_suspicious());
+            combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha)
+        };
         let zero_p_value = if nests {
             null.zero_p_value(&interval::Estimate::of(self.interval, self.levels.n()))
         } else {
@@ -526,6 +579,34 @@ impl Sample<'_> {
                 .as_ref()
                 .map_or(tcal, |d| (d.reject, d.p_value)),
         }
+    }
+}
+
+/// φ and its degrees of freedom, where outcomes surely vary more than independent ones.
+fn dispersion(o: &Options) -> Option<(f64, f64)> {
+    o.overdispersion.and_then(|d| d.gated())
+}
+
+/// P(|N| ≥ z).
+fn two_sided(z: f64) -> f64 {
+    2.0 * normal_survival(z.abs())
+}
+
+/// The two-sided p-value of Student's t with ν degrees of freedom where the normal law has `p`: the
+/// variance was estimated.
+fn student(p: f64, nu: f64) -> f64 {
+    let z = normal_upper_quantile(0.5 * p);
+    match StudentsT::new(0.0, 1.0, nu) {
+        Ok(t) if z.is_finite() => (2.0 * t.sf(z.max(0.0))).clamp(0.0, 1.0),
+        _ => p,
+    }
+}
+
+/// Upper tail of Q/d on F(d, ν), Q a quadratic statistic of d degrees.
+fn fisher(statistic: f64, degrees: f64, nu: f64) -> f64 {
+    match FisherSnedecor::new(degrees, nu) {
+        Ok(f) => f.sf((statistic / degrees).max(0.0)).clamp(0.0, 1.0),
+        Err(_) => 1.0,
     }
 }
 

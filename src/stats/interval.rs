@@ -106,6 +106,9 @@ pub struct Estimate {
     pub sigma1_squared: f64,
     /// Moments of T under the null given the scores.
     pub null: Moments,
+    /// (1/n) Σ_{N≥2} ΣV/(N−1): what T is too large by where whole cells vary twice as much as
+    /// independent outcomes.
+    pub excess: f64,
 }
 
 impl Estimate {
@@ -115,6 +118,7 @@ impl Estimate {
             return Estimate::of_weighted(level);
         }
         let (mut t, mut fourth, mut second, mut mixed) = (0.0, 0.0, 0.0, 0.0);
+        let mut excess = 0.0;
         for c in &level.occupied {
             let e = c.u / c.n;
             let e2 = e * e;
@@ -123,12 +127,14 @@ impl Estimate {
             mixed += c.n * e2 * (c.u2 / c.n - e2);
             if c.n >= 2.0 {
                 t += (c.u * c.u - c.u2) / (c.n - 1.0);
+                excess += c.v / (c.n - 1.0);
             }
         }
         Estimate {
             t: t / n,
             sigma1_squared: fourth / n - (second / n) * (second / n) + 4.0 * mixed / n,
             null: Moments::of_unbiased(level),
+            excess: excess / n,
         }
     }
 
@@ -141,8 +147,11 @@ impl Estimate {
             squares += moments.w2;
             second += c.u * c.u / c.n;
         }
-        let mut spread = 0.0;
+        let (mut spread, mut excess) = (0.0, 0.0);
         for (c, moments) in level.squares() {
+            if c.count >= 2.0 {
+                excess += c.v / (c.n - moments.w2 / c.n);
+            }
             let e = c.u / c.n;
             let rest = e * e + second / mass;
             spread += 4.0 * e * e * c.u2 - 4.0 * e * rest * moments.w2u + rest * rest * moments.w2;
@@ -152,6 +161,7 @@ impl Estimate {
             // n/W² with n = W²/Σw².
             sigma1_squared: spread / squares,
             null: Moments::of_unbiased(level),
+            excess: excess / mass,
         }
     }
 
@@ -202,7 +212,7 @@ pub fn squared_ends(e: &Estimate, n: f64, alpha: f64, zero_within_reach: bool) -
 /// The interval at a level of a sample of `n` events; of weighted ones, of the effective number.
 pub fn interval(level: &Level, n: f64, confidence: f64, reach: NullReach) -> Interval {
     let e = Estimate::of(level, n);
-    interval_with(level, n, confidence, reach, Some(e.null_p_value()))
+    interval_with(level, n, confidence, reach, Some(e.null_p_value()), 1.0)
 }
 
 /// The p-value of T at a level that nests in `leaves`, where that is drawn or its formula holds.
@@ -219,23 +229,31 @@ pub(crate) fn zero_p_value(level: &Level, leaves: &Level, o: &TCalOptions) -> Op
     Null::of(Vec::new(), &asked).zero_p_value(&e)
 }
 
-/// The interval with the p-value of T under the null; without one 0 stays in the interval.
+/// The interval with the p-value of T under the null; without one 0 stays in the interval. φ, the
+/// dispersion, widens it: its variance by φ, and its lower end is that of T without what dispersion
+/// adds to it at most.
 pub(crate) fn interval_with(
     level: &Level,
     n: f64,
     confidence: f64,
     reach: NullReach,
     zero_p_value: Option<f64>,
+    dispersion: f64,
 ) -> Interval {
     let alpha = 1.0 - confidence;
-    let e = Estimate::of(level, n);
+    let mut e = Estimate::of(level, n);
+    e.sigma1_squared *= dispersion;
     let within = match reach {
         NullReach::Conditional => zero_p_value.is_none_or(|p| p > alpha),
         NullReach::Paper { lower_support } => {
             e.t.max(0.0) < paper_threshold(lower_support, level.cells, n, alpha)
         }
     };
-    let ends = squared_ends(&e, n, alpha, within);
+    let mut ends = squared_ends(&e, n, alpha, within);
+    if dispersion > 1.0 {
+        let t = e.t - (dispersion - 1.0) * e.excess;
+        ends.lower = squared_ends(&Estimate { t, ..e }, n, alpha, within).lower;
+    }
     Interval {
         cells: level.cells,
         ends: Ends::Normal,
@@ -259,14 +277,15 @@ pub(crate) fn needs_exact_ends(level: &Level) -> bool {
     !level.is_weighted() && (v < EXACT_BELOW || v * v < CELLS_MIN * squares)
 }
 
-/// The interval with exact ends at a level of two cells of unweighted events.
-pub(crate) fn exact(level: &Level, n: f64, confidence: f64) -> Interval {
+/// The interval with exact ends at a level of two cells of unweighted events; φ events that vary
+/// together count as one.
+pub(crate) fn exact(level: &Level, n: f64, confidence: f64, dispersion: f64) -> Interval {
     let e = Estimate::of(level, n);
     let tail = 0.5 * (1.0 - confidence) / level.occupied.len().max(1) as f64;
     let (mut least, mut most) = (0.0, 0.0);
     for c in &level.occupied {
         let mean = c.z / c.n;
-        let (low, high) = clopper_pearson(c.y, c.n, tail);
+        let (low, high) = clopper_pearson(c.y / dispersion, c.n / dispersion, tail);
         let near = (low - mean).max(mean - high).max(0.0);
         let far = (high - mean).max(mean - low);
         least += c.n * near * near;

@@ -29,8 +29,9 @@ pub struct Path {
     pub p_value: Option<f64>,
 }
 
-/// KS and Kuiper of a level of a sample of `n` events; the finest level says most.
-pub fn ks_and_kuiper(level: &Level, n: f64) -> (Path, Path) {
+/// KS and Kuiper of a level of a sample of `n` events; the finest level says most. φ, the
+/// dispersion, is 1 where outcomes are independent; the path's variance is φ times ΣV.
+pub fn ks_and_kuiper(level: &Level, n: f64, dispersion: f64) -> (Path, Path) {
     let (mut at, mut low, mut high, mut variance) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
     for c in &level.occupied {
         at += c.u;
@@ -38,6 +39,7 @@ pub fn ks_and_kuiper(level: &Level, n: f64) -> (Path, Path) {
         high = high.max(at);
         variance += c.v;
     }
+    variance *= dispersion;
     let path = |extent: f64, tail: fn(f64) -> f64| Path {
         statistic: extent / n,
         p_value: (variance > 0.0).then(|| tail(extent / variance.sqrt())),
@@ -116,13 +118,13 @@ mod tests {
         // Residuals +½ +½ −½ −½ of scores ½ in rising cells.
         let sample: Vec<(f64, bool)> =
             [(0.1, true), (0.3, true), (0.6, false), (0.8, false)].into();
-        let (ks, kuiper) = ks_and_kuiper(&Level::from_scores(&sample, 16), 4.0);
+        let (ks, kuiper) = ks_and_kuiper(&Level::from_scores(&sample, 16), 4.0, 1.0);
         assert!((ks.statistic - 1.6 / 4.0).abs() < 1e-12);
         assert!((kuiper.statistic - 1.6 / 4.0).abs() < 1e-12);
         assert!(ks.p_value.is_some_and(|p| p > 0.05));
         let certain = [(0.0, false), (1.0, true)];
         assert_eq!(
-            ks_and_kuiper(&Level::from_scores(&certain, 4), 2.0)
+            ks_and_kuiper(&Level::from_scores(&certain, 4), 2.0, 1.0)
                 .0
                 .p_value,
             None

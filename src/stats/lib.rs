@@ -13,6 +13,9 @@
 //! | When did a running model go wrong? | [`sequential::StreamDetector`] | e-detectors: Shin, Ramdas, Rinaldo (2023) |
 //! | Which of many streams went wrong? | [`sequential::multiple_testing`] | Wang, Ramdas (2022); Dandapanthula, Ramdas (2025) |
 //! | Which of two models is better on the same events? | [`comparison`], [`sequential::Paired`] | DeLong, DeLong, Clarke-Pearson (1988); Choe, Ramdas (2024) |
+//! | Are the outcomes independent of each other? | [`overdispersion`] | von Neumann (1941) |
+//! | Is it calibrated, whatever the dependence within clusters? | [`clusters`] | Hoeffding (1952) |
+//! | Do records come twice? | [`repeats`] | Flajolet (1990) |
 //! | How can the scores be corrected? | [`recalibration`] | Platt (1999); Kull, Silva Filho, Flach (2017); isotonic regression |
 //! | Brier score, log loss, Spiegelhalter, Cox | [`classical`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
 //! | What does a published test say of this sample? | [`offline`] | as T-Cal compares them |
@@ -135,6 +138,7 @@ pub mod batch;
 mod binomial;
 pub mod cell;
 pub mod classical;
+pub mod clusters;
 pub mod combined;
 mod compact;
 pub mod comparison;
@@ -159,9 +163,11 @@ mod monte_carlo;
 pub mod multiclass;
 pub mod null;
 pub mod offline;
+pub mod overdispersion;
 
 pub mod recalibration;
 pub mod reliability;
+pub mod repeats;
 pub mod rng;
 pub mod sampling;
 pub mod sequential;

@@ -1,7 +1,8 @@
 //! The additive sums that are kept of a stream: all that any binned statistic needs.
 //!
 //! [`Sums`] holds a [`Cell`] of six integers for each finest cell, the four sums that need a
-//! logarithm of each score ([`LogSums`]), and the distinct scores while they are few. Two `Sums`
+//! logarithm of each score ([`LogSums`]), the distinct scores while they are few, and a sample of
+//! scores that shows what repeats ([`Repeats`]). Two `Sums`
 //! merge by addition and part by subtraction, both exact, so a window is the merge of its panes and
 //! a pane the merge of its partitions, to the last bit.
 //!
@@ -19,6 +20,7 @@ use super::axis::Grid;
 use super::compact::CompactCells;
 use super::fixed::{Score, Scored};
 use super::logs::LogBatch;
+use super::repeats::Repeats;
 use super::weight::Weight;
 use super::weighted::WeightedSums;
 use std::collections::BTreeMap;
@@ -44,6 +46,7 @@ pub struct Sums {
     compact: Option<CompactCells>,
     logs: LogSums,
     distinct: Distinct,
+    repeats: Repeats,
     /// All that there is of weighted events, on a grid of such; the cells and logs beside it are
     /// then empty.
     weighted: Option<Box<WeightedSums>>,
@@ -60,6 +63,7 @@ impl Sums {
             compact: None,
             logs: LogSums::default(),
             distinct: Distinct::default(),
+            repeats: Repeats::default(),
         }
     }
 
@@ -70,9 +74,10 @@ impl Sums {
         cells: impl IntoIterator<Item = (u32, Cell)>,
         logs: LogSums,
         distinct: Distinct,
+        repeats: Repeats,
     ) -> Result<Sums, Overflow> {
         let mut sums = Sums::new(grid);
-        sums.merge_parts(cells, &logs, &distinct)?;
+        sums.merge_parts(cells, &logs, &distinct, &repeats)?;
         Ok(sums)
     }
 
@@ -83,12 +88,14 @@ impl Sums {
         cells: impl IntoIterator<Item = (u32, Cell)>,
         logs: &LogSums,
         distinct: &Distinct,
+        repeats: &Repeats,
     ) -> Result<(), Overflow> {
         self.expand();
         for (index, cell) in cells {
             self.merge_cell(index, &cell)?;
         }
         self.logs = self.logs.zip(logs, i128::checked_add)?;
+        self.repeats.merge(repeats);
         self.distinct.merge(distinct)
     }
 
@@ -136,6 +143,11 @@ impl Sums {
     /// The distinct scores.
     pub fn distinct(&self) -> &Distinct {
         &self.distinct
+    }
+
+    /// Scores that repeat, in a sample; that of weighted events is empty.
+    pub fn repeats(&self) -> &Repeats {
+        &self.repeats
     }
 
     /// Occupied cells in ascending order of index.
@@ -200,6 +212,7 @@ impl Sums {
         let mut logs = LogBatch::default();
         logs.observe(score, outcome);
         self.logs = self.logs.zip(&logs.sums(), i128::checked_add)?;
+        self.repeats.observe(&[Scored::new(score, outcome)]);
         self.distinct.observe(score, outcome)
     }
 
@@ -220,6 +233,7 @@ impl Sums {
         if !rest.is_empty() {
             self.observe_many(rest);
         }
+        self.repeats.observe(batch);
         let mut logs = LogBatch::default();
         for one in batch {
             logs.observe(one.score(), one.outcome());
@@ -310,6 +324,7 @@ impl Sums {
         }
         let compact = self.compact.as_ref().map_or(0, CompactCells::bytes);
         compact
+            + self.repeats.bytes()
             + match &self.cells {
                 // A B-tree node holds up to 11 entries and is at least half full.
                 Cells::Sparse(map) => map.len() * 2 * (size_of::<Cell>() + size_of::<u32>()),
@@ -357,13 +372,18 @@ impl Merge for Sums {
         if let Some(weighted) = other.weighted() {
             return self.merge_weighted(weighted);
         }
-        self.merge_parts(other.occupied(), &other.logs, &other.distinct)
+        self.merge_parts(
+            other.occupied(),
+            &other.logs,
+            &other.distinct,
+            &other.repeats,
+        )
     }
 }
 
 impl Retract for Sums {
-    /// Takes out `other`. Distinct scores that were given up stay so; the rest is as if `other` had
-    /// never been there.
+    /// Takes out `other`. Distinct scores that were given up stay so, and so does the level of the
+    /// sample; the rest is as if `other` had never been there.
     fn retract(&mut self, other: &Sums) -> Result<(), Overflow> {
         assert_eq!(self.grid, other.grid, "sums of two grids never meet");
         if let (Some(ours), Some(theirs)) = (self.weighted.as_deref_mut(), other.weighted()) {
@@ -380,6 +400,7 @@ impl Retract for Sums {
             map.retain(|_, c| c.n > 0);
         }
         self.logs = self.logs.zip(&other.logs, i128::checked_sub)?;
+        self.repeats.retract(&other.repeats)?;
         self.distinct.retract(&other.distinct)
     }
 }
@@ -404,6 +425,7 @@ impl PartialEq for Sums {
             && self.n == other.n
             && self.logs == other.logs
             && self.distinct == other.distinct
+            && self.repeats == other.repeats
             && self.weighted == other.weighted
             && self.occupied().eq(other.occupied())
     }

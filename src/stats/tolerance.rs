@@ -214,6 +214,8 @@ pub(crate) struct Compared<'a> {
     pub level: &'a Level,
     /// Whether events are weighted.
     pub weighted: bool,
+    /// φ ≥ 1: outcomes vary so many times as independent ones would.
+    pub dispersion: f64,
 }
 
 impl Compared<'_> {
@@ -276,7 +278,10 @@ impl Compared<'_> {
             1.0 - self.event_rate
         };
         let tail = 0.5 * (1.0 - self.interval.confidence);
-        let (lower, upper) = clopper_pearson(rate * self.n, self.n, tail);
+        let (lower, upper) = {
+            let n = self.n / self.dispersion;
+            clopper_pearson(rate * n, n, tail)
+        };
         let (lower, upper, most) = (lower / rare_mean, upper / rare_mean, 1.0 + tau / rare_mean);
         Some(Ratio {
             observed: rate * self.n,

@@ -159,6 +159,7 @@ mod tests {
             partition: 2,
             predictions: 0,
             outcomes: 1,
+            ids: false,
             marks: vec![JournalMark {
                 segment,
                 len: bytes.len() as u64,

@@ -386,6 +386,7 @@ mod tests {
             partition: 3,
             predictions: 0,
             outcomes: 1,
+            ids: false,
             marks: (0..)
                 .zip(whole)
                 .map(|(segment, bytes)| JournalMark {

@@ -334,6 +334,8 @@ table! {
         "Observed predictions without an outcome whose outcome was implied at maturity.";
     VectorRefused Input Counter "trueline_vector_refused_total" "records" ["source"]
         "Observed records for which a vector view (top_k, full, kernel) had no cell or sample row left. The affected windows are undecided (capacity).";
+    IdsEvicted Input Counter "trueline_ids_evicted_total" "ids" ["source"]
+        "Ids of counted records that were forgotten before their time because there are more than ids_max. A repeat of their records would be counted.";
     RecordsOther Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records counted in the segment `other` because the cap on segments is reached.";
     PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]

@@ -27,7 +27,7 @@
 //!
 //! ```text
 //! varint n · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·
-//! 7 bytes: Rice parameters · cells as bits
+//! varint level · varint sampled · (score delta, n, y)* · 7 bytes: Rice parameters · cells as bits
 //! ```
 
 use super::bits::{
@@ -36,6 +36,7 @@ use super::bits::{
 use super::weighted;
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
+use crate::stats::repeats::{Repeats, SAMPLED_MAX};
 use crate::stats::sums::{DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
 use std::sync::Arc;
 
@@ -105,6 +106,7 @@ impl Packed {
         write_varint(&mut bytes, coded.len() as u128);
         write_logs(&mut bytes, sums.logs());
         write_distinct(&mut bytes, sums.distinct());
+        write_repeats(&mut bytes, sums.repeats());
         let ks = lengths.map(|l| {
             if l[1..].iter().all(|&count| count == 0) {
                 ALL_ZERO
@@ -176,6 +178,7 @@ impl Packed {
         }
         let logs = read_logs(&mut rest)?;
         let distinct = read_distinct(&mut rest)?;
+        let repeats = read_repeats(&mut rest)?;
         let (ks, rest) = rest.split_first_chunk::<FIELDS>().ok_or(Corrupt)?;
         if ks.iter().any(|&k| u32::from(k) > ALL_ZERO) {
             return Err(PackError::Corrupt);
@@ -187,7 +190,7 @@ impl Packed {
             left: count as usize,
             corrupt: false,
         };
-        sums.merge_parts(&mut cells, &logs, &distinct)?;
+        sums.merge_parts(&mut cells, &logs, &distinct, &repeats)?;
         if cells.corrupt || u128::from(sums.n() - before) != n {
             return Err(PackError::Corrupt);
         }
@@ -217,6 +220,17 @@ fn write_distinct(bytes: &mut Vec<u8>, distinct: &Distinct) {
         return;
     };
     write_varint(bytes, counts.len() as u128 + 1);
+    write_counts(bytes, counts);
+}
+
+fn write_repeats(bytes: &mut Vec<u8>, repeats: &Repeats) {
+    let (level, counts) = repeats.parts();
+    write_varint(bytes, u128::from(level));
+    write_varint(bytes, counts.len() as u128);
+    write_counts(bytes, &counts);
+}
+
+fn write_counts(bytes: &mut Vec<u8>, counts: &[ScoreCount]) {
     let mut before = 0;
     for c in counts {
         write_varint(bytes, u128::from(c.score - before));
@@ -234,6 +248,19 @@ fn read_distinct(rest: &mut &[u8]) -> Result<Distinct, Corrupt> {
     if count > DISTINCT_MAX as u128 {
         return Err(Corrupt);
     }
+    Ok(Distinct::from_counts(Some(read_counts(rest, count)?)))
+}
+
+fn read_repeats(rest: &mut &[u8]) -> Result<Repeats, Corrupt> {
+    let level = u32::try_from(read_varint(rest)?).map_err(|_| Corrupt)?;
+    let count = read_varint(rest)?;
+    if count > SAMPLED_MAX as u128 {
+        return Err(Corrupt);
+    }
+    Repeats::from_parts(level, read_counts(rest, count)?).ok_or(Corrupt)
+}
+
+fn read_counts(rest: &mut &[u8], count: u128) -> Result<Vec<ScoreCount>, Corrupt> {
     let mut next = || u64::try_from(read_varint(rest)?).map_err(|_| Corrupt);
     let mut counts: Vec<ScoreCount> = Vec::with_capacity(count as usize);
     for _ in 0..count {
@@ -245,7 +272,7 @@ fn read_distinct(rest: &mut &[u8]) -> Result<Distinct, Corrupt> {
         }
         counts.push(ScoreCount { score, n, y });
     }
-    Ok(Distinct::from_counts(Some(counts)))
+    Ok(counts)
 }
 
 #[cfg(test)]
@@ -356,6 +383,7 @@ mod tests {
                 v_logit2: 0,
             },
             Distinct::from_counts(None),
+            Repeats::default(),
         )
         .unwrap();
         assert_eq!(Packed::new(&whole).unpack(grid).unwrap(), whole);

@@ -33,6 +33,7 @@ fn engine(views: Vec<View>, classes: &[&str], name: &str) -> Engine {
         }],
         caps: Caps::default(),
         joins: Vec::new(),
+        ids: Vec::new(),
     })
 }
 

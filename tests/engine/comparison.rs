@@ -292,6 +292,7 @@ fn plan(champion: Option<&str>, rows_max: usize, joins: Vec<JoinPlan>) -> Plan {
         }],
         caps: Caps::default(),
         joins,
+        ids: Vec::new(),
     }
 }
 

@@ -19,6 +19,7 @@ fn plan(budget: Option<&str>) -> Plan {
     let options = |budget: &str| DetectorOptions::alone(budget.parse().unwrap(), 0.05);
     Plan {
         joins: Vec::new(),
+        ids: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
             views: vec![View::Binary],

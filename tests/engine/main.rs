@@ -2,6 +2,7 @@
 
 mod aggregator;
 mod comparison;
+mod deduplication;
 mod detector;
 mod join;
 mod join_plans;

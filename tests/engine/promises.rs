@@ -59,6 +59,7 @@ fn plan() -> Plan {
     };
     Plan {
         joins: Vec::new(),
+        ids: Vec::new(),
         models: vec![
             model("one", vec![View::Binary], Axis::Linear),
             model("two", vec![View::TopLabel, View::Class(1)], Axis::Linear),

@@ -55,6 +55,7 @@ fn plan(segmenting: Segmenting, streams_max: usize) -> Plan {
             ..Caps::default()
         },
         joins: Vec::new(),
+        ids: Vec::new(),
     }
 }
 

@@ -4,6 +4,7 @@ mod alerts;
 mod broker;
 mod comparison;
 mod consumer;
+mod duplicates;
 mod end_to_end;
 mod kills;
 mod mock;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::outside::{Answer, Server, id, now_ms, populated, publish, sample, window};
 use trueline::alert::AlertState;
 use trueline::collect::{Event, Origin};
-use trueline::judge::{ModelPlan, Plan, Verdict};
+use trueline::judge::{JudgeOptions, ModelPlan, Plan, Verdict};
 use trueline::monitor::Engine;
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::tolerance::Tolerance;

@@ -22,6 +22,7 @@ fn plan() -> Plan {
     let window = vec![WindowSpec::time("1m", 60_000)];
     Plan {
         joins: Vec::new(),
+        ids: Vec::new(),
         models: vec![ModelPlan {
             name: "*".to_owned(),
             segmenting: Segmenting::default(),

@@ -311,6 +311,7 @@ fn publish_with(
         id,
         last_event_ms: now_ms(),
         due_ms: None,
+        overdispersion: None,
         detector: detector.map(Arc::new),
         alert: Alert {
             state: alert,

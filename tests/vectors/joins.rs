@@ -56,6 +56,7 @@ fn plan(views: &[View], joins: Vec<JoinPlan>, lateness_ms: i64) -> Plan {
         }],
         caps: Caps::default(),
         joins,
+        ids: Vec::new(),
     }
 }
 

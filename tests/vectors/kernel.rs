@@ -52,6 +52,7 @@ fn plan(classes: usize, keeping: KernelOptions) -> Plan {
         }],
         caps: Caps::default(),
         joins: Vec::new(),
+        ids: Vec::new(),
     }
 }
 

@@ -46,6 +46,7 @@ fn plan_of(classes: usize, views: &[View], windows: Vec<WindowSpec>, lateness_ms
         }],
         caps: Caps::default(),
         joins: Vec::new(),
+        ids: Vec::new(),
     }
 }
 

@@ -186,6 +186,7 @@ mod tests {
             partition: 3,
             predictions: 0,
             outcomes: 1,
+            ids: false,
             marks: vec![mark(1, 100), mark(2, 30)],
         }];
         cursor.resume(&CheckpointReader::new(String::new()), &found);

@@ -32,8 +32,8 @@ pub struct Role {
     pub outcomes: bool,
 }
 
-/// The journal of one joiner in a snapshot. Its topics identify the join, because the index of a
-/// join may differ under another configuration.
+/// The journal of one joiner in a snapshot, or of the ids of one partition. Its topics identify the
+/// join, because the index of a join may differ under another configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JoinState {
     /// Number of the join's journals, which it keeps.
@@ -44,6 +44,8 @@ pub struct JoinState {
     pub predictions: u16,
     /// Number of the topic of its outcomes.
     pub outcomes: u16,
+    /// Whether it is of the ids of a source without join, which is both of the topics.
+    pub ids: bool,
     /// Its segments.
     pub marks: Vec<JournalMark>,
 }
@@ -406,6 +408,7 @@ impl Joins {
             partition,
             predictions: self.plan(join).predictions,
             outcomes: self.plan(join).outcomes,
+            ids: false,
             marks: j.marks(),
         };
         self.joiners.iter().map(state).collect()
@@ -415,7 +418,7 @@ impl Joins {
     pub fn join_of(&self, state: &JoinState) -> Option<u16> {
         let same =
             |p: &JoinPlan| (p.predictions, p.outcomes) == (state.predictions, state.outcomes);
-        let at = self.plans.iter().position(same);
+        let at = self.plans.iter().position(|p| !state.ids && same(p));
         at.and_then(|at| u16::try_from(at).ok())
     }
 

@@ -1,5 +1,5 @@
-//! The changelog of a joiner: a snapshot stores what happened since the last one, not everything
-//! that is pending.
+//! The changelog of a joiner, or of the [ids](super::super::seen_ids) of a partition: a snapshot
+//! stores what happened since the last one, not everything that is held.
 //!
 //! A journal is a sequence of segments that are only appended to. A snapshot records how much of
 //! each segment belongs to it, with the checksum of that part ([`JournalMark`]). Bytes after the
@@ -107,7 +107,7 @@ impl Segment {
 
 /// The segments of one joiner.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Journal {
+pub(in crate::collect) struct Journal {
     segments: VecDeque<Segment>,
     /// Number of the next segment.
     next: u64,
@@ -192,7 +192,7 @@ impl Journal {
 }
 
 /// Decodes the operations of one segment, after its length and checksum are compared with its mark.
-pub(super) fn replay<'a>(
+pub(in crate::collect) fn replay<'a>(
     bytes: &'a [u8],
     mark: &JournalMark,
     mut each: impl FnMut(Op<'a>) -> Result<(), JournalError>,
@@ -215,7 +215,7 @@ mod tests {
     use super::super::waiting::WaitingOutcome;
     use super::*;
 
-    const OPS: [Op<'_>; 6] = [
+    const OPS: [Op<'_>; 7] = [
         Op::Predict {
             model: 1,
             start_ms: 7000,
@@ -250,6 +250,11 @@ mod tests {
             key: Key([5, 2]),
             entries: Entries::Encoded(&[7; 48]),
             full_vector: 3,
+        },
+        Op::Seen {
+            key: [1, 2, 3],
+            content: 4,
+            time_ms: -7,
         },
     ];
 

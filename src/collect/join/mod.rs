@@ -57,10 +57,12 @@ pub use events::{
 };
 pub use joiner::Joiner;
 pub use joins::{JoinState, Joins, Role};
+pub(super) use journal::{Journal, replay};
 pub use journal::{JournalDelta, JournalMark, SEGMENT_BYTES};
 pub use key::Key;
 pub use matured::Matured;
 pub use operation::JournalError;
+pub(super) use operation::Op;
 pub use plan::{JoinPlan, Missing, Repeated};
 pub use row_layout::{RowLayout, weight_view};
 pub use spill_backend::{SpillBackend, SpillEntries, SpillError, SpillTable};

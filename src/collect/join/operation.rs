@@ -8,6 +8,7 @@
 //! 5 drop model  model u16                            its views or cells changed: nothing of it before this is
 //!                                                    retained, and outcomes that wait for it wait for any model
 //! 6 predict     as 1, with the number of entries of the full vector, u16, after the number of entries
+//! 7 seen        key 12 │ content u32 │ time i64      a counted record, in the journal of ids
 //! ```
 
 use super::key::Key;
@@ -17,7 +18,7 @@ use std::fmt;
 
 /// One operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Op<'a> {
+pub(in crate::collect) enum Op<'a> {
     Predict {
         model: u16,
         start_ms: i64,
@@ -46,11 +47,16 @@ pub(super) enum Op<'a> {
     DropModel {
         model: u16,
     },
+    Seen {
+        key: [u32; 3],
+        content: u32,
+        time_ms: i64,
+    },
 }
 
 /// Entries of a prediction, 12 bytes each.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Entries<'a> {
+pub(in crate::collect) enum Entries<'a> {
     Given(&'a [(Score, u32)]),
     Encoded(&'a [u8]),
 }
@@ -163,6 +169,16 @@ impl<'a> Op<'a> {
                 to.push(5);
                 to.extend(model.to_le_bytes());
             }
+            Op::Seen {
+                key,
+                content,
+                time_ms,
+            } => {
+                to.push(7);
+                key.iter().for_each(|k| to.extend(k.to_le_bytes()));
+                to.extend(content.to_le_bytes());
+                to.extend(time_ms.to_le_bytes());
+            }
         }
     }
 
@@ -192,6 +208,14 @@ impl<'a> Op<'a> {
             5 => Op::DropModel {
                 model: u16::from_le_bytes(take(from)?),
             },
+            7 => {
+                let [a, b, c] = [take(from)?, take(from)?, take(from)?];
+                Op::Seen {
+                    key: [a, b, c].map(u32::from_le_bytes),
+                    content: u32::from_le_bytes(take(from)?),
+                    time_ms: i64::from_le_bytes(take(from)?),
+                }
+            }
             _ => return Err(JournalError::Corrupt),
         })
     }

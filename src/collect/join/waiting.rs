@@ -19,7 +19,7 @@ pub(super) const ANY_MODEL: u16 = u16::MAX;
 
 /// An outcome that waits.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct WaitingOutcome {
+pub(in crate::collect) struct WaitingOutcome {
     pub time_ms: i64,
     pub class: u32,
     /// The model that it names, or [`ANY_MODEL`].

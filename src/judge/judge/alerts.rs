@@ -5,6 +5,7 @@ use super::{Undecided, Verdict};
 use crate::alert::{Condition, Holds};
 use crate::judge::alarm;
 use crate::judge::sentence::{alert_sentence, verdict_sentence};
+use crate::stats::evaluation::Options;
 use crate::window::{Packed, Total};
 
 /// The detector before a pane: a copy of 24 kB, which most panes drop again unused.
@@ -70,7 +71,13 @@ impl Judge {
             condition,
             sums: sums.collect(),
             report: self.report.clone(),
-            options: options.clone(),
+            options: JudgeOptions {
+                evaluation: Options {
+                    overdispersion: self.report.overdispersion,
+                    ..options.evaluation.clone()
+                },
+                ..options.clone()
+            },
             grid: self.grid,
             step: before.map(|b| b.step()),
         };

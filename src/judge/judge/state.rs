@@ -3,9 +3,10 @@
 //! Evaluations are not stored. They are computed again over the panes that are held; the report
 //! then says the begin and number of these, and all else is as it was judged.
 
-use super::{Detector, Judge, JudgeOptions, Judged, Undecided, WindowReport};
+use super::{Detector, Judge, JudgeOptions, Judged, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
+use crate::judge::dispersion::StreamDispersion;
 use crate::judge::recalibration::RecalibrationState;
 use crate::window::{PackError, RingState};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ pub struct JudgeState {
     pub rings: Vec<RingState>,
     /// Verdict and alert of each window.
     pub verdicts: Vec<WindowVerdict>,
+    /// What the stream has measured of the dispersion of its outcomes.
+    pub dispersion: StreamDispersion,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// Recalibration maps of each window.
@@ -49,6 +52,7 @@ impl Judge {
         JudgeState {
             rings: self.windows.state(),
             verdicts: self.verdicts(),
+            dispersion: self.dispersion.clone(),
             detector: self.detector().map(Detector::state),
             recalibrations: self.report.windows.iter().map(recalibration).collect(),
             alert: self.alert(),
@@ -63,6 +67,7 @@ impl Judge {
         options: &JudgeOptions,
     ) -> Result<Option<DetectorState>, PackError> {
         self.windows.restore(state.rings)?;
+        self.restore_dispersion(state.dispersion);
         self.restore_verdicts(&state.verdicts, state.alert, options)?;
         if state.recalibrations.len() != self.report.windows.len() {
             return Err(PackError::Corrupt);
@@ -92,6 +97,13 @@ impl Judge {
     /// The alert of the stream.
     pub fn alert(&self) -> Alert {
         self.report.alert
+    }
+
+    /// Takes over what another judge of the stream has measured. The verdicts of windows come after
+    /// it, because their numbers depend on it.
+    pub fn restore_dispersion(&mut self, measured: StreamDispersion) {
+        self.report.overdispersion = measured.series.measure();
+        self.dispersion = measured;
     }
 
     /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are

@@ -130,14 +130,18 @@ impl Shard {
         let before = s.models.len() as u16;
         let same = |m: u16| fit.model(u32::from(m)) == Some(usize::from(m));
         self.collector.joins_mut().number_journals(&s.joins);
+        self.collector.reserve_journals(&s.joins);
         for state in &s.joins {
             let (join, partition) = (state.join, state.partition);
             let read = |mark| segment(state, mark);
-            let restored = self.collector.restore_joiner(state, read, before, same);
+            let restored = match state.ids {
+                true => self.collector.restore_ids(state, read),
+                false => self.collector.restore_joiner(state, read, before, same),
+            };
             let restored = restored.map_err(|e| {
                 RestoreError::Corrupt(format!("journal {join} of partition {partition} {e}"))
             })?;
-            if !restored {
+            if !restored && !state.ids {
                 self.drop_join(state, &s.topics);
             }
         }

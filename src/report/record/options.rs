@@ -5,6 +5,7 @@ use crate::stats::axis::{Axis, Grid};
 use crate::stats::discrete::DiscreteMode;
 use crate::stats::distance::Extent;
 use crate::stats::evaluation::{DecideBy, NullReach, Options, Sampling, Tolerance};
+use crate::stats::overdispersion::Overdispersion;
 use crate::stats::tcal::{Critical, Sharing, TCalOptions};
 use serde::{Deserialize, Serialize};
 
@@ -92,6 +93,7 @@ pub(super) struct OptionsDef {
     distances: Extent,
     #[serde(with = "sampling")]
     sampling: Sampling,
+    overdispersion: Option<Overdispersion>,
 }
 
 /// Rates of sampling, which a constructor checks.

@@ -222,9 +222,14 @@ impl Null {
         if e.null.variance <= 0.0 {
             return Some(e.null_p_value());
         }
+        // T has the mean that dispersion gives it, and its spread.
+        let t = (e.t - (self.dispersion - 1.0) * e.excess) / self.dispersion;
         match &self.drawn {
-            Some(drawn) => Some(drawn.p_value(Statistic::Interval, 1.0)),
-            None => (trusts(&e.null) && !self.is_silent()).then(|| e.null_p_value()),
+            Some(drawn) => {
+                let share = if e.t > 0.0 { (t / e.t).min(1.0) } else { 1.0 };
+                Some(drawn.p_value(Statistic::Interval, share))
+            }
+            None => (trusts(&e.null) && !self.is_silent()).then(|| e.null.survival(t)),
         }
     }
 }

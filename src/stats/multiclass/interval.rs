@@ -75,6 +75,7 @@ pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
         t: estimate::unbiased(level),
         sigma1_squared,
         null: m,
+        excess: 0.0,
     };
     let within = m.survival(e.t) > alpha;
     let ends = squared_ends(&e, level.count, alpha, within);

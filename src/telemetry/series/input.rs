@@ -65,6 +65,7 @@ fn records(source: &str, counters: &SourceCounters, families: &mut Families) {
     }
     families.put(Id::RecordsImplied, &[source], counters.implied as f64);
     families.put(Id::RecordsOther, &[source], counters.other as f64);
+    families.put(Id::IdsEvicted, &[source], counters.ids_evicted as f64);
     families.put(Id::VectorRefused, &[source], counters.no_cell as f64);
     let mut put = |disposition, reason, count: u64| {
         families.put(Id::Records, &[source, disposition, reason], count as f64);

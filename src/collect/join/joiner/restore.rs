@@ -101,6 +101,7 @@ impl Joiner {
                 self.predictions.evict_model(model);
                 self.waiting.forget_model(model);
             }
+            Op::Seen { .. } => return Err(JournalError::Corrupt),
         }
         Ok(())
     }

@@ -1,0 +1,241 @@
+//! The collector's side of ids: a record that carries its outcome is counted once, however often it
+//! is delivered.
+//!
+//! [`SeenIds`] of each partition say which records were counted before. A partition looks at its own
+//! records alone, so partitions may be read in any order and by anyone. A producer that retries, and
+//! one that assigns partitions by key, repeats a record in the partition of the first; where records
+//! are spread over partitions at random, a repeat in another partition is not recognised.
+
+use super::collector::Collector;
+use super::event::{Disposition, Event, Origin};
+use super::join::{JoinState, JournalDelta, JournalError};
+use super::key::Names;
+use super::seen_ids::{Repeat, SeenId, SeenIds};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// A source whose records carry an id and their outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdPlan {
+    /// Number of the source (topic).
+    pub source: u16,
+    /// Records of one id are one if their event times differ by this at most.
+    pub horizon_ms: i64,
+}
+
+/// The ids of all partitions of a collector.
+#[derive(Debug, Default)]
+pub(super) struct Deduplication {
+    /// Horizon by source, where ids are looked at.
+    horizons: Vec<Option<i64>>,
+    partitions: BTreeMap<(u16, i32), SeenIds>,
+    /// Number of the journals of a source.
+    journals: BTreeMap<u16, u16>,
+    /// Numbers that a snapshot uses.
+    taken: Vec<u16>,
+    /// Most ids over all partitions.
+    ids_max: usize,
+    /// How many collectors share them.
+    shared_by: usize,
+    /// Ids over all partitions.
+    len: usize,
+}
+
+impl Deduplication {
+    pub fn new(plans: &[IdPlan], ids_max: usize) -> Deduplication {
+        let mut horizons = Vec::new();
+        for plan in plans {
+            let index = usize::from(plan.source);
+            horizons.resize(horizons.len().max(index + 1), None);
+            horizons[index] = Some(plan.horizon_ms);
+        }
+        Deduplication {
+            horizons,
+            ids_max,
+            shared_by: 1,
+            ..Deduplication::default()
+        }
+    }
+
+    /// The horizon of a source whose ids are looked at.
+    #[inline]
+    pub fn horizon_ms(&self, source: u16) -> Option<i64> {
+        self.horizons.get(usize::from(source)).copied().flatten()
+    }
+
+    fn longest_ms(&self) -> i64 {
+        self.horizons.iter().flatten().copied().max().unwrap_or(0)
+    }
+
+    fn find(&self, origin: Origin, id: &SeenId) -> Option<Repeat> {
+        let seen = self.partitions.get(&(origin.source, origin.partition))?;
+        seen.find(id, self.horizon_ms(origin.source)?)
+    }
+
+    /// Remembers a record; returns how many ids were forgotten too early to make room.
+    fn insert(&mut self, origin: Origin, id: SeenId, line_ms: i64) -> u64 {
+        let horizon_ms = self.horizon_ms(origin.source).unwrap_or(0);
+        let floor_ms = line_ms.saturating_sub(horizon_ms);
+        let evicted = match self.len >= (self.ids_max / self.shared_by).max(1) {
+            true => self.make_room(line_ms),
+            false => 0,
+        };
+        if !self.journals.contains_key(&origin.source) {
+            self.number_journal(origin.source);
+        }
+        let at = (origin.source, origin.partition);
+        let seen = self.partitions.entry(at).or_default();
+        let before = seen.len();
+        seen.insert(id, floor_ms);
+        self.len = self.len + seen.len() - before;
+        evicted
+    }
+
+    /// Forgets ids that are past their time, and the oldest of the largest partition if that is not
+    /// enough.
+    #[cold]
+    fn make_room(&mut self, line_ms: i64) -> u64 {
+        for ((source, _), seen) in &mut self.partitions {
+            let horizon_ms = self.horizons.get(usize::from(*source)).copied().flatten();
+            seen.forget(line_ms.saturating_sub(horizon_ms.unwrap_or(0)));
+        }
+        let count = |all: &BTreeMap<_, SeenIds>| all.values().map(SeenIds::len).sum();
+        self.len = count(&self.partitions);
+        let most = (self.ids_max / self.shared_by).max(1);
+        // An eighth of it must be free, or the next record would sweep all again.
+        if self.len <= most - most / 8 {
+            return 0;
+        }
+        let largest = self.partitions.values_mut().max_by_key(|s| s.len());
+        let evicted = largest.map_or(0, SeenIds::evict);
+        self.len = count(&self.partitions);
+        evicted as u64
+    }
+
+    /// Gives the journals of a source the highest number that is free; joins have the lowest.
+    #[cold]
+    fn number_journal(&mut self, source: u16) {
+        let free = |n: &u16| !self.taken.contains(n) && self.journals.values().all(|t| t != n);
+        if let Some(number) = (0..=u16::MAX).rev().find(free) {
+            self.journals.insert(source, number);
+        }
+    }
+
+    /// The number of a source's journals, once it has any.
+    fn journal(&self, source: u16) -> u16 {
+        self.journals.get(&source).copied().unwrap_or(u16::MAX)
+    }
+
+    /// What the journals have that was not taken before.
+    pub fn take_journals(&mut self, line_ms: i64) -> Vec<JournalDelta> {
+        let floor_ms = line_ms.saturating_sub(self.longest_ms());
+        let mut all = Vec::new();
+        let numbers = &self.journals;
+        for ((source, partition), seen) in &mut self.partitions {
+            let number = numbers.get(source).copied().unwrap_or(u16::MAX);
+            all.extend(seen.take_journal(number, *partition, floor_ms));
+        }
+        all
+    }
+
+    /// How far the journals go.
+    pub fn states(&self) -> impl Iterator<Item = JoinState> {
+        let state = |((source, partition), seen): (&(u16, i32), &SeenIds)| JoinState {
+            join: self.journal(*source),
+            partition: *partition,
+            predictions: *source,
+            outcomes: *source,
+            ids: true,
+            marks: seen.marks(),
+        };
+        self.partitions.iter().map(state)
+    }
+
+    /// Heap bytes.
+    pub fn bytes(&self) -> usize {
+        self.partitions.values().map(SeenIds::bytes).sum()
+    }
+}
+
+impl Collector {
+    /// Takes a record of a source whose ids are looked at.
+    #[inline(never)]
+    pub(super) fn take_once(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        if event.id.is_empty() {
+            return self.take(origin.source, event);
+        }
+        let id = SeenId::of(event, self.rows.of(origin));
+        if let Some(repeat) = self.deduplication.find(origin, &id)
+            && !self.is_late(event)
+        {
+            return match repeat {
+                Repeat::Duplicate => Disposition::Duplicate,
+                Repeat::Conflict => Disposition::Conflict,
+            };
+        }
+        let end = self.take(origin.source, event);
+        if end == Disposition::Observed {
+            let line_ms = self.least_line_ms();
+            let evicted = self.deduplication.insert(origin, id, line_ms);
+            self.counters.source_mut(origin.source).ids_evicted += evicted;
+        }
+        end
+    }
+
+    /// Whether the pane of an event is sealed. An event that is late is counted as such, whether its
+    /// id is still remembered or not.
+    fn is_late(&mut self, event: &Event<'_>) -> bool {
+        let names = Names::new(event.model, event.version, event.segment);
+        let slot = self.streams.find(&names);
+        let Some(model) = slot.and_then(|slot| Some(self.streams.get(slot)?.model)) else {
+            return false;
+        };
+        let start_ms = event.time_ms - event.time_ms.rem_euclid(self.models[model].pane_ms);
+        start_ms < self.sealed_until_ms[model]
+    }
+
+    /// Event time before which every event is late, whatever its model.
+    pub(super) fn least_line_ms(&self) -> i64 {
+        let lines = self.sealed_until_ms.iter().copied();
+        lines.min().unwrap_or(i64::MIN)
+    }
+
+    /// How many collectors share the ids that the plan allows.
+    pub fn share_ids(&mut self, by: usize) {
+        self.deduplication.shared_by = by.max(1);
+    }
+
+    /// Gives no new journal a number that a snapshot uses.
+    pub fn reserve_journals(&mut self, states: &[JoinState]) {
+        self.deduplication.taken = states.iter().map(|s| s.join).collect();
+    }
+
+    /// Puts back the ids of one partition; `false` where the plan no longer looks at them. The lines
+    /// must be back.
+    pub fn restore_ids<'s>(
+        &mut self,
+        state: &JoinState,
+        segment: impl Fn(usize) -> Result<Cow<'s, [u8]>, JournalError>,
+    ) -> Result<bool, JournalError> {
+        let source = state.predictions;
+        let Some(horizon_ms) = self.deduplication.horizon_ms(source) else {
+            return Ok(false);
+        };
+        let floor_ms = self.least_line_ms().saturating_sub(horizon_ms);
+        let mut seen = SeenIds::default();
+        for (i, mark) in state.marks.iter().enumerate() {
+            seen.replay(&segment(i)?, mark, floor_ms)?;
+        }
+        seen.resume(&state.marks);
+        let all = &mut self.deduplication;
+        all.len += seen.len();
+        all.journals.insert(source, state.join);
+        all.partitions.insert((source, state.partition), seen);
+        Ok(true)
+    }
+
+    /// Ids that are remembered.
+    pub fn ids(&self) -> usize {
+        self.deduplication.len
+    }
+}

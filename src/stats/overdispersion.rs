@@ -1,0 +1,230 @@
+//! How much more the outcomes of a stream vary than independent outcomes would.
+//!
+//! All tests of calibration take events as independent given their scores. Outcomes that depend on
+//! each other (events of one user, an incident that lasts an hour) make totals vary more, and every
+//! test rejects more often than it says. Where no field names the clusters, the stream itself tells:
+//! under independence the residual totals of stretches of time vary as the single residuals say.
+//!
+//! **Estimate.** Base panes p = 1…P of at least [`PANE_EVENTS`] events and ΣV of [`PANE_VARIANCE`],
+//! in order of event time; U_p = ΣU, V_p = ΣV, V = z(1−z). With δ_p = U_p/V_p,
+//!
+//! ```text
+//! φ̂ = 1/(P − 1) · Σ_p (δ_p − δ_{p+1})² / (1/V_p + 1/V_{p+1})  ÷  (ΣU²/ΣV)
+//! ```
+//!
+//! * Successive differences (von Neumann, *Distribution of the ratio of the mean square successive
+//!   difference to the variance*, 1941) take out what changes slowly: a model that drifts, or is
+//!   wrong by a constant, is not overdispersed. The second factor is the variance of single outcomes
+//!   against the one that the scores say; so a miscalibrated model has φ = 1 too if its outcomes are
+//!   independent.
+//! * For normal totals of equal V, νφ̂/φ is about χ² with ν = 2(P−1)²/(3P−4) degrees of freedom (the
+//!   first two moments of φ̂). [`PANE_VARIANCE`] makes totals normal enough where events are rare.
+//! * A cluster that is longer than a pane shifts neighbours alike and cancels. So panes are joined in
+//!   pairs, again and again while [`JOINED_MIN`] remain, and the scale with the largest φ̂ counts
+//!   among those that are significant. Clusters longer than about a tenth of the series are drift.
+//!
+//! **Use.** φ̂ counts only where its lower bound of 99 % exceeds 1 ([`Overdispersion::gated`]): a
+//! factor from noise would cost power. Five scales of 99 % each have φ̂ of independent outcomes gated
+//! in at most one series in twenty.
+//!
+//! Always: the series is a function of the panes given to it, in their order. Cost: 32 bytes a base
+//! pane, [`PANES_MAX`] of them; about 2 µs to measure.
+
+use super::sums::Sums;
+use std::collections::VecDeque;
+
+/// Events of a base pane, at least.
+pub const PANE_EVENTS: u64 = 100;
+
+/// ΣV of a base pane, at least: below that the total of rare outcomes is far from normal.
+pub const PANE_VARIANCE: u64 = 5;
+
+/// Base panes that are kept.
+pub const PANES_MAX: usize = 200;
+
+/// Base panes below which nothing is said.
+pub const PANES_MIN: usize = 50;
+
+/// Joined panes of the coarsest scale, at least.
+pub const JOINED_MIN: usize = 10;
+
+/// The normal quantile of the one-sided confidence of 99 %.
+const Z_99: f64 = 2.326_347_874_040_841;
+
+/// Sums of one pane, all but the count in units of 2⁻³². Of weighted events U and V are sums of wU
+/// and w²V, and so is U².
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct PaneTotals {
+    /// Number of events.
+    pub n: u64,
+    /// ΣU, U = y − z.
+    pub u: i64,
+    /// ΣU².
+    pub u2: u64,
+    /// ΣV.
+    pub v: u64,
+}
+
+impl PaneTotals {
+    /// Those of sums. What leaves its integer stays at the end of it.
+    pub fn of(sums: &Sums) -> PaneTotals {
+        let mut t = PaneTotals {
+            n: sums.n(),
+            ..PaneTotals::default()
+        };
+        if let Some(weighted) = sums.weighted() {
+            for (_, c) in weighted.cells() {
+                t.add(
+                    ((i128::from(c.wy) << 32) - c.wz as i128) >> 16,
+                    (((c.w2y << 32) + c.w2z2).saturating_sub(c.w2yz << 1)) >> 32,
+                    c.w2z.saturating_sub(c.w2z2) >> 32,
+                );
+            }
+            return t;
+        }
+        sums.each_occupied(|_, c| {
+            t.add(
+                (i128::from(c.y) << 32) - i128::from(c.z),
+                ((u128::from(c.y) << 32) + u128::from(c.z2)).saturating_sub(u128::from(c.yz) << 1),
+                u128::from(c.z.saturating_sub(c.z2)),
+            );
+        });
+        t
+    }
+
+    fn add(&mut self, u: i128, u2: u128, v: u128) {
+        let narrow = |x: u128| u64::try_from(x).unwrap_or(u64::MAX);
+        let u = i64::try_from(u).unwrap_or(if u < 0 { i64::MIN } else { i64::MAX });
+        self.u = self.u.saturating_add(u);
+        self.u2 = self.u2.saturating_add(narrow(u2));
+        self.v = self.v.saturating_add(narrow(v));
+    }
+
+    /// Adds another pane.
+    fn join(&mut self, o: &PaneTotals) {
+        self.n = self.n.saturating_add(o.n);
+        self.u = self.u.saturating_add(o.u);
+        self.u2 = self.u2.saturating_add(o.u2);
+        self.v = self.v.saturating_add(o.v);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.n >= PANE_EVENTS && self.v >= PANE_VARIANCE << 32
+    }
+}
+
+/// The newest base panes of a stream. See the module.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Dispersion {
+    /// Oldest first.
+    panes: VecDeque<PaneTotals>,
+    /// The base pane that is not whole.
+    open: PaneTotals,
+}
+
+impl Dispersion {
+    /// Takes the next sealed pane.
+    pub fn observe(&mut self, pane: &PaneTotals) {
+        self.open.join(pane);
+        if self.open.is_whole() {
+            if self.panes.len() >= PANES_MAX {
+                self.panes.pop_front();
+            }
+            self.panes.push_back(std::mem::take(&mut self.open));
+        }
+    }
+
+    /// The overdispersion, once there are [`PANES_MIN`] base panes.
+    pub fn measure(&self) -> Option<Overdispersion> {
+        if self.panes.len() < PANES_MIN {
+            return None;
+        }
+        let panes = self.panes.len();
+        let mut scale: Vec<PaneTotals> = self.panes.iter().copied().collect();
+        let single = single_outcomes(&scale)?;
+        let mut found = Overdispersion::of(&scale, single, panes);
+        loop {
+            scale = scale.rchunks_exact(2).rev().map(joined).collect();
+            if scale.len() < JOINED_MIN {
+                return Some(found);
+            }
+            let coarser = Overdispersion::of(&scale, single, panes);
+            let larger = coarser.factor > found.factor || found.gated().is_none();
+            if coarser.gated().is_some() && larger {
+                found = coarser;
+            }
+        }
+    }
+
+    /// Heap bytes held.
+    pub fn bytes(&self) -> usize {
+        self.panes.capacity() * size_of::<PaneTotals>()
+    }
+}
+
+fn joined(pair: &[PaneTotals]) -> PaneTotals {
+    let mut both = PaneTotals::default();
+    pair.iter().for_each(|p| both.join(p));
+    both
+}
+
+/// ΣU²/ΣV: how much single outcomes vary against what the scores say; `None` without outcomes.
+fn single_outcomes(panes: &[PaneTotals]) -> Option<f64> {
+    let u2: f64 = panes.iter().map(|p| p.u2 as f64).sum();
+    let v: f64 = panes.iter().map(|p| p.v as f64).sum();
+    (u2 > 0.0 && v > 0.0).then(|| u2 / v)
+}
+
+/// The variance of the outcomes' totals as a multiple of that of independent outcomes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Overdispersion {
+    /// φ̂, at least 0; independent outcomes have 1.
+    pub factor: f64,
+    /// Lower bound of φ, 99 % one-sided.
+    pub low: f64,
+    /// Upper bound of φ, 99 % one-sided.
+    pub high: f64,
+    /// Degrees of freedom ν of φ̂.
+    pub degrees: f64,
+    /// Base panes that it rests on.
+    pub panes: usize,
+}
+
+impl Overdispersion {
+    /// Of panes of one scale, at least two.
+    fn of(scale: &[PaneTotals], single: f64, panes: usize) -> Overdispersion {
+        let unit = 2f64.powi(-32);
+        let term = |pair: &[PaneTotals]| {
+            let [a, b] = [&pair[0], &pair[1]].map(|p| (p.u as f64 * unit, p.v as f64 * unit));
+            (a.0 / a.1 - b.0 / b.1).powi(2) / (1.0 / a.1 + 1.0 / b.1)
+        };
+        let count = scale.len() as f64;
+        let factor = scale.windows(2).map(term).sum::<f64>() / (count - 1.0) / single;
+        let degrees = 2.0 * (count - 1.0).powi(2) / (3.0 * count - 4.0);
+        Overdispersion {
+            factor,
+            low: factor * degrees / chi_squared_quantile(degrees, Z_99),
+            high: factor * degrees / chi_squared_quantile(degrees, -Z_99),
+            degrees,
+            panes,
+        }
+    }
+
+    /// Factor and degrees of freedom, where the factor is above 1 with 99 % confidence.
+    pub fn gated(&self) -> Option<(f64, f64)> {
+        (self.low > 1.0).then_some((self.factor, self.degrees))
+    }
+}
+
+/// The quantile of χ² with ν ≥ 6 degrees of freedom at the normal quantile z (Wilson, Hilferty,
+/// *The distribution of chi-square*, 1931): within 6 % for |z| ≤ 2.33, within 1 % for ν ≥ 25.
+fn chi_squared_quantile(nu: f64, z: f64) -> f64 {
+    let s = 2.0 / (9.0 * nu);
+    nu * (1.0 - s + z * s.sqrt()).powi(3)
+}
+
+#[cfg(test)]
+mod tests;

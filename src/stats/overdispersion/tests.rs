@@ -1,0 +1,124 @@
+use super::super::axis::{Axis, Grid};
+use super::super::fixed::Score;
+use super::super::rng::Rng;
+use super::super::weight::Weight;
+use super::*;
+
+/// A series of `panes` panes of `events` events of scores drawn by `score`; the outcomes of a
+/// cluster of `length` successive events share a shift of the log odds of this spread.
+fn series(
+    seed: u64,
+    (panes, events): (usize, usize),
+    (length, spread): (usize, f64),
+    score: impl Fn(f64) -> f64,
+    truth: impl Fn(f64) -> f64,
+) -> Dispersion {
+    let (mut rng, mut all) = (Rng::new(seed), Dispersion::default());
+    let (mut shift, mut at) = (0.0, 0);
+    for _ in 0..panes {
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 4));
+        for _ in 0..events {
+            if at % length == 0 {
+                shift = spread * rng.normal();
+            }
+            at += 1;
+            let z = score(rng.uniform());
+            let p = truth(z);
+            let shifted = 1.0 / (1.0 + (1.0 - p) / p * f64::exp(-shift));
+            let y = rng.uniform() < shifted;
+            sums.observe(Score::new(z).unwrap(), y).unwrap();
+        }
+        all.observe(&PaneTotals::of(&sums));
+    }
+    all
+}
+
+fn calibrated(z: f64) -> f64 {
+    z
+}
+
+#[test]
+fn the_estimate_is_the_formula() {
+    // Two kinds of panes in turn, V = 25 each: δ = ±0.2, so each difference squared is 0.16.
+    let pane = |u: i64| PaneTotals {
+        n: 100,
+        u: u << 32,
+        u2: 25 << 32,
+        v: 25 << 32,
+    };
+    let mut all = Dispersion::default();
+    (0..PANES_MIN as i64 - 1).for_each(|i| all.observe(&pane(5 - 10 * (i % 2))));
+    assert_eq!(all.measure(), None);
+    all.observe(&pane(-5));
+    let found = all.measure().unwrap();
+    assert!((found.factor - 0.16 / 0.08).abs() < 1e-12);
+    assert!((found.degrees - 2.0 * 49.0f64.powi(2) / 146.0).abs() < 1e-12);
+    assert_eq!(found.panes, 50);
+    // χ² of 32.89 degrees: its quantiles at 99 and 1 % are 54.6 and 17.0.
+    assert!((found.low - 2.0 * 32.89 / 54.6).abs() < 0.01);
+    assert!((found.high - 2.0 * 32.89 / 17.0).abs() < 0.05);
+    assert_eq!(found.gated(), Some((found.factor, found.degrees)));
+}
+
+#[test]
+fn small_panes_wait_until_they_are_a_base_pane() {
+    let mut all = Dispersion::default();
+    let pane = PaneTotals {
+        n: 60,
+        u: 1,
+        u2: 3 << 32,
+        v: 3 << 32,
+    };
+    (0..2 * PANES_MAX + 20).for_each(|_| all.observe(&pane));
+    assert_eq!(all.panes.len(), PANES_MAX);
+    assert_eq!((all.panes[0].n, all.panes[0].u), (120, 2));
+    // A hundred events that say too little are no base pane.
+    let rare = PaneTotals {
+        v: 1 << 32,
+        n: 100,
+        ..pane
+    };
+    let mut few = Dispersion::default();
+    (0..4).for_each(|_| few.observe(&rare));
+    assert!(few.panes.is_empty());
+}
+
+#[test]
+fn weights_of_one_change_nothing() {
+    let [mut plain, mut weighted] = [false, true].map(|w| {
+        let grid = Grid::new(Axis::Linear, 4);
+        Sums::new(if w { grid.weighted() } else { grid })
+    });
+    let mut rng = Rng::new(5);
+    for _ in 0..500 {
+        let z = Score::new(rng.uniform()).unwrap();
+        let y = rng.uniform() < z.value();
+        plain.observe(z, y).unwrap();
+        weighted
+            .observe_weighted(z, y, Weight::new(1.0).unwrap())
+            .unwrap();
+    }
+    let [a, b] = [&plain, &weighted].map(PaneTotals::of);
+    assert_eq!(a, b);
+    assert!(a.u2.abs_diff(a.v) < a.v / 5);
+}
+
+#[test]
+fn a_model_that_is_wrong_or_drifts_is_not_overdispersed_and_bursts_are() {
+    let doubled = |z: f64| 2.0 * z / (1.0 + z);
+    let sharp = |z: f64| z * z / (z * z + (1.0 - z).powi(2));
+    for truth in [calibrated, doubled, sharp] {
+        let found = series(3, (200, 100), (1, 0.0), |u| u, truth).measure();
+        let found = found.unwrap();
+        assert!((0.7..1.3).contains(&found.factor), "{found:?}");
+    }
+    let rare = |u: f64| 0.001 + 0.018 * u;
+    let found = series(4, (200, 600), (1, 0.0), rare, doubled).measure();
+    assert!((0.7..1.3).contains(&found.unwrap().factor));
+    // An hour that is ten panes long shows when panes are joined.
+    for length in [50, 500] {
+        let found = series(5, (200, 100), (length, 1.0), |u| u, calibrated).measure();
+        let found = found.unwrap();
+        assert!(found.low > 2.0, "{found:?}");
+    }
+}

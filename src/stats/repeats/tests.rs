@@ -1,0 +1,130 @@
+use super::super::fixed::Score;
+use super::super::rng::Rng;
+use super::*;
+
+fn scored(z: f64, y: bool) -> Scored {
+    Scored::new(Score::new(z).unwrap(), y)
+}
+
+/// Calibrated events whose scores are made by `score`; each comes again with this probability.
+fn events(seed: u64, n: usize, again: f64, score: impl Fn(f64) -> f64) -> Vec<Scored> {
+    let mut rng = Rng::new(seed);
+    let mut all = Vec::with_capacity(n);
+    while all.len() < n {
+        let z = score(rng.uniform());
+        let one = scored(z, rng.uniform() < z);
+        all.push(one);
+        if rng.uniform() < again {
+            all.push(one);
+        }
+    }
+    all
+}
+
+fn repeats(events: &[Scored]) -> Repeats {
+    let mut all = Repeats::default();
+    events.chunks(128).for_each(|batch| all.observe(batch));
+    all
+}
+
+fn suspicious(sets: u64, make: impl Fn(u64) -> Vec<Scored>) -> u64 {
+    let found = |seed: &u64| {
+        let measured = repeats(&make(*seed)).measure();
+        measured.is_some_and(|m| m.is_suspicious())
+    };
+    (1..=sets).filter(found).count() as u64
+}
+
+#[test]
+fn the_sample_depends_on_the_events_and_not_on_their_order_or_split() {
+    for (n, decimals) in [(100, 1e9), (5_000, 1e9), (60_000, 1e9), (60_000, 1e3)] {
+        let all = events(n as u64, n, 0.02, |u| (u * decimals).round() / decimals);
+        let whole = repeats(&all);
+        assert!(whole.parts().1.len() <= SAMPLED_MAX);
+        let mut backwards = all.clone();
+        backwards.reverse();
+        assert_eq!(repeats(&backwards), whole);
+        for at in [1, n / 3, n - 1] {
+            let (mut one, other) = (repeats(&all[..at]), repeats(&all[at..]));
+            let before = one.clone();
+            one.merge(&other);
+            assert_eq!(one, whole);
+            let mut swapped = other;
+            swapped.merge(&before);
+            assert_eq!(swapped, whole);
+            // Taken out again, what is left is sampled at the level of the whole.
+            one.retract(&swapped).unwrap();
+            assert!(one.parts().1.is_empty());
+        }
+        let (level, counts) = whole.parts();
+        assert_eq!(
+            Repeats::from_parts(level, counts.to_vec()),
+            Some(whole.clone())
+        );
+        assert!(Repeats::from_parts(level, vec![counts[0], counts[0]]).is_none());
+    }
+    assert_eq!(
+        Repeats::default().retract(&repeats(&events(1, 99, 0.0, |u| u))),
+        Err(Overflow)
+    );
+}
+
+#[test]
+fn shares_are_those_of_the_events() {
+    let found = repeats(&events(3, 200_000, 0.05, |u| u)).measure().unwrap();
+    assert!((0.03..0.07).contains(&found.share), "{found:?}");
+    assert!(found.by_chance < 0.5, "{found:?}");
+    // 20,000 events on 10,000 values: 1 − (1 − e⁻²)/2 of them repeat.
+    for score in [
+        |u: f64| (u * 1e4).round() / 1e4,
+        |u: f64| (u * 8192.0).round() / 8192.0,
+    ] {
+        let rounded = repeats(&events(3, 2_000, 0.0, score)).measure().unwrap();
+        let (seen, chance) = (rounded.repeats as f64, rounded.by_chance);
+        assert!((seen - chance).abs() < 3.0 * chance.sqrt(), "{rounded:?}");
+    }
+    assert_eq!(Repeats::default().measure(), None);
+}
+
+#[test]
+fn what_comes_twice_is_suspicious_and_continuous_scores_are_not() {
+    let uniform = |again: f64| suspicious(100, |s| events(s, 5_000, again, |u| u));
+    let rare = |again: f64| suspicious(100, |s| events(s, 5_000, again, |u| 1e-4 + 1e-3 * u));
+    assert!(uniform(0.0) == 0 && rare(0.0) <= 3);
+    assert!(uniform(0.02) >= 85 && rare(0.02) >= 85);
+    assert!(uniform(0.05) >= 97 && rare(0.05) >= 97);
+    let tenfold = |s| -> Vec<Scored> {
+        let once = events(s, 500, 0.0, |u| u);
+        once.iter().flat_map(|e| [*e; 10]).collect()
+    };
+    assert_eq!(suspicious(100, tenfold), 100);
+    // Scores at the ends repeat without weight.
+    let saturated = |u: f64| if u < 0.5 { 1.0 } else { u };
+    assert_eq!(suspicious(100, |s| events(s, 5_000, 0.0, saturated)), 0);
+}
+
+#[test]
+fn models_that_repeat_their_scores_are_seldom_suspicious() {
+    let bits = |u: f64, mask: u32| f64::from(f32::from_bits((u as f32).to_bits() & mask));
+    let of: [(&str, &dyn Fn(f64) -> f64); 7] = [
+        ("two decimals", &|u| (u * 1e2).round() / 1e2),
+        ("four decimals", &|u| (u * 1e4).round() / 1e4),
+        ("twelve bits after the point", &|u| {
+            (u * 4096.0).round() / 4096.0
+        }),
+        ("single precision", &|u| f64::from(u as f32)),
+        ("single precision near 1", &|u| {
+            f64::from((1.0 - 1e-2 * u) as f32)
+        }),
+        ("half precision", &|u| bits(u, 0xffff_e000)),
+        ("500 leaves", &|u| {
+            ((u * 500.0).floor() / 500.0 + 0.001).powf(1.3)
+        }),
+    ];
+    for (name, score) in of {
+        for n in [1_000, 20_000] {
+            let found = suspicious(100, |s| events(s, n, 0.0, score));
+            assert!(found <= 15, "{name}, {n}: {found}");
+        }
+    }
+}
