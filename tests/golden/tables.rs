@@ -6,7 +6,7 @@
 
 use crate::support::golden::{json, numbers, published, scores, seeded_cases};
 use trueline::stats::evaluation::{DecideBy, DiscreteMode, Options, evaluate_scores};
-use trueline::stats::tcal::{Critical, DecideBy, Sharing, TCalOptions};
+use trueline::stats::tcal::{Critical, Sharing, TCalOptions};
 
 fn paper(discrete: DiscreteMode) -> Options {
     Options {
