@@ -890,8 +890,8 @@ const ALERT: &[Key] = &[
         "budget",
         Kind::Text,
         Unset("\"5% ever\""),
-        "A false-alarm budget for this model alone, in addition to the common one; `none`: no \
-         detector. Unset: its streams draw on the common budget.",
+        "A false-alarm budget of each stream of this model, in addition to the common one; \
+         `none`: no detector. Unset: its streams draw on the common budget.",
     ),
     key(
         "budget_weight",
@@ -901,7 +901,8 @@ const ALERT: &[Key] = &[
             open: true,
         }),
         Value("1.0"),
-        "Share of the model in the common budget, relative to the other models.",
+        "What a stream of the model may stake of the common budget, relative to the streams of \
+         the model with the largest weight, which stake one part of `detector.streams`.",
     ),
     key(
         "log_odds_tolerance",
@@ -921,10 +922,17 @@ const DETECTOR: &[Key] = &[
         "budget",
         Kind::Text,
         Value("\"1 per 30d\""),
-        "False alarms allowed for all streams together: `1 per 30d` (of data, whatever the \
+        "False alarms allowed: `1 per 30d` (of data, for all streams together, whatever the \
          traffic), `2000000 events` (average run length over all streams), `5% ever` \
-         (probability over all time and all streams); `none`: no detectors. Each process \
-         applies it to its own streams.",
+         (probability of each stream over all time); `none`: no detectors.",
+    ),
+    key(
+        "streams",
+        COUNT,
+        Unset("20"),
+        "Streams among which a budget of time is divided, in equal parts: at most so many may \
+         live at once, over all processes. Fewer streams than this keep the promise with room to \
+         spare; a smaller number finds errors sooner. Unset: `limits.streams_max`.",
     ),
     key(
         "confidence",

@@ -126,9 +126,7 @@ impl VectorWindow {
 struct Watch {
     account: String,
     budget: String,
-    /// Of the step: its number among the streams of its model, and its share of what the budget
-    /// hands out.
-    number: u64,
+    /// Of the step: its share of what the budget hands out.
     share: f64,
     alpha: f64,
     tolerance: f64,
@@ -344,13 +342,14 @@ impl Record {
             let options = DetectorOptions {
                 account: watch.account.clone(),
                 budget: watch.budget.parse().ok()?,
-                part: 1.0,
+                streams: 1.0,
+                weight: 1.0,
                 alpha: watch.alpha,
                 tolerance: watch.tolerance,
             };
             let grid = self.cells.grid()?;
             let odds = options.odds(grid);
-            let mut detector = Detector::new(odds, options, watch.number, watch.share);
+            let mut detector = Detector::new(odds, options, watch.share);
             let before: DetectorState = postcard::from_bytes(&hex::bytes(before)?).ok()?;
             detector.restore(&before).ok()?;
             let _: Outcome = detector.observe(&unpacked(pane, &self.cells)?, *span_ms);
@@ -406,7 +405,6 @@ fn watch(
     Some(Watch {
         account: options.account.clone(),
         budget: options.budget.to_string(),
-        number: step.map_or(0, |s| s.before.number),
         share: step.map_or(0.0, |s| s.share),
         alpha: options.alpha,
         tolerance: options.tolerance,

@@ -11,3 +11,4 @@ mod coverage;
 mod delay;
 mod laws;
 mod level;
+mod oracle_delay;
