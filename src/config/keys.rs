@@ -122,7 +122,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "model.alert",
         repeated: false,
-        about: "How long a verdict must persist before an alert follows it.",
+        about: "What raises an alert, and how long it must persist.",
         keys: ALERT,
     },
     Section {
@@ -861,11 +861,20 @@ const TEST: &[Key] = &[
 
 const ALERT: &[Key] = &[
     key(
+        "window_alerts",
+        Kind::Truth,
+        Value("false"),
+        "Whether a window's verdict alone raises an alert of severity `warn`. Windows are tested \
+         again and again, so a calibrated stream then alerts several times a day. Without it only \
+         the detector raises alerts, and windows say how large the error is; streams without a \
+         detector (vector views, weighted events, budget `none`) raise none.",
+    ),
+    key(
         "for",
         Kind::Duration,
         Value("\"0s\""),
-        "How long a window must stay miscalibrated before its alert fires. The window itself \
-         already smooths, so the default does not wait.",
+        "How long a stream must stay bad before its alert fires. Detector and windows already \
+         smooth, so the default does not wait.",
     ),
     key(
         "keep_firing_for",

@@ -352,6 +352,7 @@ fn judge(
         pending_ms: alert.milliseconds("for"),
         keep_firing_ms: alert.milliseconds("keep_firing_for"),
         flap_within_ms: alert.milliseconds("flap_within"),
+        window_alerts: alert.truth("window_alerts"),
         stale_after_ms: alert.milliseconds("stale_after"),
         detector: None,
         compare: None,

@@ -160,6 +160,8 @@ pub struct Record {
     condition: Condition,
     /// Whether data had stopped, so that nothing was to be said.
     silent: bool,
+    /// Whether a window alone raises an alert.
+    window_alerts: bool,
     holds: Holds,
     cells: Cells,
     #[serde(with = "OptionsDef")]
@@ -222,7 +224,8 @@ impl Record {
             from,
             to,
             condition: evidence.condition,
-            silent: evidence.condition != alarm::condition(&evidence.report),
+            silent: evidence.condition != alarm::condition(&evidence.report, options.window_alerts),
+            window_alerts: options.window_alerts,
             holds: options.holds(),
             cells: Cells::of(evidence.grid),
             tolerance: options.tolerance,
@@ -267,9 +270,11 @@ impl Record {
             .as_ref()
             .map(|w| self.watch_again(w, &mut checked));
         let verdicts = self.windows.iter().zip(&windows);
-        let bad = verdicts
-            .clone()
-            .any(|(w, e)| e.map_or(w.verdict, |(verdict, _)| verdict) == Verdict::Miscalibrated);
+        let mut all = verdicts.clone();
+        let bad = self.window_alerts
+            && all.any(|(w, e)| {
+                e.map_or(w.verdict, |(verdict, _)| verdict) == Verdict::Miscalibrated
+            });
         let large = verdicts
             .clone()
             .any(|(w, e)| e.map_or(w.large, |(_, large)| large));
