@@ -81,7 +81,7 @@ fn main() {
             all * 1e3 / 1e7 * 100.0
         );
         let options = DetectorOptions::alone(rules.budget, 0.05);
-        let mut watched = judge::Detector::new(Arc::new(odds.clone()), options, 0, 1.0);
+        let mut watched = judge::Detector::new(Arc::new(odds.clone()), options, 1.0);
         let packed = Packed::new(&pane);
         best(
             &format!("  the same in the judge, pane unpacked, {cells} occupied cells"),

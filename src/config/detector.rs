@@ -1,12 +1,13 @@
-//! The false-alarm budgets, and how models share them.
+//! The false-alarm budgets, and what each model's streams stake of them.
 //!
-//! `[detector] budget` is the common budget. A model with its own `budget` in `[model.alert]` has a
-//! separate account; all others share the common one by their weights. The clock of a budget of
-//! events is the events themselves, so there the share of a model is its weight divided by the
-//! largest weight.
+//! `[detector] budget` is the common budget. One of time is divided among the `streams` that there
+//! may be, by default as many as the engine holds, so shares follow from the file alone. A model
+//! with its own `budget` in `[model.alert]` has a separate account, and each of its streams has all
+//! of that budget.
 
 use super::document::Record;
 use super::problem::Problems;
+use super::value::Value;
 use crate::judge::DetectorOptions;
 use crate::stats::sequential::Budget;
 
@@ -20,11 +21,16 @@ enum Said {
 /// The detector options of each model, in order; `None` for a model without detectors.
 pub fn detectors(
     fleet: &Record,
+    streams_max: usize,
     models: &[Record],
     problems: &mut Problems<'_>,
 ) -> Vec<Option<DetectorOptions>> {
     let alpha = 1.0 - fleet.number("confidence");
     let shared = said(fleet, problems);
+    let streams = match fleet.entry("streams").value {
+        Value::Absent => streams_max,
+        _ => fleet.count("streams"),
+    };
     let own: Vec<Said> = models
         .iter()
         .map(|m| said(m.child("model.alert"), problems))
@@ -32,28 +38,24 @@ pub fn detectors(
     let weight = |m: &Record| m.child("model.alert").number("budget_weight");
     let drawing = models.iter().zip(&own);
     let weights = drawing.filter(|(_, said)| matches!(said, Said::Nothing));
-    let weights: Vec<f64> = weights.map(|(m, _)| weight(m)).collect();
-    let sum: f64 = weights.iter().sum();
-    let most = weights.iter().copied().fold(0.0, f64::max);
+    let most = weights.map(|(m, _)| weight(m)).fold(0.0, f64::max);
     let options = |(model, own): (&Record, &Said)| {
-        let (account, budget, part) = match (own, &shared) {
+        let (account, budget, streams, weight) = match (own, &shared) {
             (Said::Budget(budget), _) => {
                 let name = model.text("name").unwrap_or_default();
-                (format!("model:{name}"), *budget, 1.0)
+                (format!("model:{name}"), *budget, 1.0, 1.0)
             }
             (Said::Nothing, Said::Budget(budget)) => {
-                let whole = match budget {
-                    Budget::RunLength { .. } => most,
-                    Budget::PerTime { .. } | Budget::Ever { .. } => sum,
-                };
-                ("fleet".to_owned(), *budget, weight(model) / whole)
+                let share = weight(model) / most;
+                ("fleet".to_owned(), *budget, streams as f64, share)
             }
             (Said::Off, _) | (Said::Nothing, Said::Off | Said::Nothing) => return None,
         };
         Some(DetectorOptions {
             account,
             budget,
-            part,
+            streams,
+            weight,
             alpha,
             tolerance: model.child("model.alert").number("log_odds_tolerance"),
         })

@@ -122,7 +122,7 @@ pub const SECTIONS: &[Section] = &[
     Section {
         path: "model.alert",
         repeated: false,
-        about: "How long a verdict must persist before an alert follows it.",
+        about: "What raises an alert, and how long it must persist.",
         keys: ALERT,
     },
     Section {
@@ -892,11 +892,20 @@ const TEST: &[Key] = &[
 
 const ALERT: &[Key] = &[
     key(
+        "window_alerts",
+        Kind::Truth,
+        Value("false"),
+        "Whether a window's verdict alone raises an alert of severity `warn`. Windows are tested \
+         again and again, so a calibrated stream then alerts several times a day. Without it only \
+         the detector raises alerts, and windows say how large the error is; streams without a \
+         detector (vector views, weighted events, budget `none`) raise none.",
+    ),
+    key(
         "for",
         Kind::Duration,
         Value("\"0s\""),
-        "How long a window must stay miscalibrated before its alert fires. The window itself \
-         already smooths, so the default does not wait.",
+        "How long a stream must stay bad before its alert fires. Detector and windows already \
+         smooth, so the default does not wait.",
     ),
     key(
         "keep_firing_for",
@@ -921,8 +930,8 @@ const ALERT: &[Key] = &[
         "budget",
         Kind::Text,
         Unset("\"5% ever\""),
-        "A false-alarm budget for this model alone, in addition to the common one; `none`: no \
-         detector. Unset: its streams draw on the common budget.",
+        "A false-alarm budget of each stream of this model, in addition to the common one; \
+         `none`: no detector. Unset: its streams draw on the common budget.",
     ),
     key(
         "budget_weight",
@@ -932,7 +941,8 @@ const ALERT: &[Key] = &[
             open: true,
         }),
         Value("1.0"),
-        "Share of the model in the common budget, relative to the other models.",
+        "What a stream of the model may stake of the common budget, relative to the streams of \
+         the model with the largest weight, which stake one part of `detector.streams`.",
     ),
     key(
         "log_odds_tolerance",
@@ -952,10 +962,17 @@ const DETECTOR: &[Key] = &[
         "budget",
         Kind::Text,
         Value("\"1 per 30d\""),
-        "False alarms allowed for all streams together: `1 per 30d` (of data, whatever the \
+        "False alarms allowed: `1 per 30d` (of data, for all streams together, whatever the \
          traffic), `2000000 events` (average run length over all streams), `5% ever` \
-         (probability over all time and all streams); `none`: no detectors. Each process \
-         applies it to its own streams.",
+         (probability of each stream over all time); `none`: no detectors.",
+    ),
+    key(
+        "streams",
+        COUNT,
+        Unset("20"),
+        "Streams among which a budget of time is divided, in equal parts: at most so many may \
+         live at once, over all processes. Fewer streams than this keep the promise with room to \
+         spare; a smaller number finds errors sooner. Unset: `limits.streams_max`.",
     ),
     key(
         "confidence",

@@ -44,16 +44,17 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
     let records = root.all("model");
     no_name_twice(records, problems);
     let mut models: Vec<ModelPlan> = records.iter().map(|m| model(m, root, problems)).collect();
-    let detectors = detectors(root.child("detector"), records, problems);
+    let limits = root.child("limits");
+    let streams_max = limits.count("streams_max");
+    let detectors = detectors(root.child("detector"), streams_max, records, problems);
     for (model, detector) in models.iter_mut().zip(detectors) {
         // Its bets are on outcomes of equal weight.
         model.judge.detector = detector.filter(|_| !model.grid.is_weighted());
     }
-    let limits = root.child("limits");
     Plan {
         models,
         caps: Caps {
-            streams_max: limits.count("streams_max"),
+            streams_max,
             open_panes_max: limits.count("open_panes_max"),
             expire_after_ms: limits.milliseconds("stream_expiry"),
             future_max_ms: limits.milliseconds("future_max"),
@@ -356,6 +357,7 @@ fn judge(
         pending_ms: alert.milliseconds("for"),
         keep_firing_ms: alert.milliseconds("keep_firing_for"),
         flap_within_ms: alert.milliseconds("flap_within"),
+        window_alerts: alert.truth("window_alerts"),
         stale_after_ms: alert.milliseconds("stale_after"),
         detector: None,
         compare: None,

@@ -63,7 +63,9 @@ alpha = 0.001
 tolerance = 0.02
 min_events = 2000
 
+# Two minutes of a demonstration are too short to wait for the detector alone.
 [model.alert]
+window_alerts = true
 for = "4s"
 keep_firing_for = "10s"
 stale_after = "20s"

@@ -3,8 +3,8 @@
 //! Always: a function of the detector's state, so a restart reports the same.
 
 use super::detector::{Detector, Missed};
-use crate::stats::direction::Direction;
-use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
+use crate::stats::sequential::evidence::{Evidence, Leaning};
+use crate::stats::sequential::mixture::Bet;
 use crate::stats::sequential::sequences::Bounds;
 use crate::stats::sequential::stream::Alarm;
 
@@ -90,15 +90,17 @@ pub fn sentence(stream: &str, report: &DetectorReport) -> String {
     )
 }
 
-/// The kind of miscalibration in words: what the largest share of the evidence is for, how large,
-/// and which scores.
+/// The kind of miscalibration in words: the direction, the bet with the largest share of the
+/// evidence, and which scores.
 pub fn kind(evidence: &Evidence) -> String {
-    let (share, of) = largest(&evidence.shares, evidence.direction);
-    let mut words = format!(
-        "{} ({:.0} % of the evidence is for {of})",
-        evidence.direction.words(),
-        100.0 * share
-    );
+    let mut words = evidence.direction.words().to_owned();
+    if let Some(bet) = evidence.best.bet() {
+        let share = 100.0 * evidence.best.share;
+        words.push_str(&format!(
+            " (best bet: {}, {share:.0} % of the evidence)",
+            bet_words(bet)
+        ));
+    }
     for (i, cell) in evidence.cells.iter().enumerate() {
         let begin = if i == 0 { "; outcomes are " } else { ", " };
         words.push_str(begin);
@@ -107,22 +109,44 @@ pub fn kind(evidence: &Evidence) -> String {
     words
 }
 
+/// What a bet says outcomes are like, in words.
+pub fn bet_words(bet: Bet) -> String {
+    match bet {
+        Bet::Intercept(b) => format!("odds {:.2} times those of all scores", b.exp()),
+        Bet::Slope(b) if b < 0.0 => {
+            format!(
+                "log-odds {:.2} times those of the scores, nearer to even",
+                1.0 + b
+            )
+        }
+        Bet::Slope(b) => {
+            format!(
+                "log-odds {:.2} times those of the scores, further from even",
+                1.0 + b
+            )
+        }
+        Bet::Shift(d) => {
+            let way = if d > 0.0 { "above" } else { "below" };
+            format!("probabilities {:.2} {way} all scores", d.abs())
+        }
+        Bet::Noise(e) => format!("{} % of the outcomes flipped", 100.0 * e),
+        Bet::Bump { low, high, beta } => format!(
+            "odds {:.2} times those of scores from {low:.4} to {high:.4}",
+            beta.exp()
+        ),
+        Bet::Cells(scale) => {
+            let axis = if scale.warped { "log-odds" } else { "scores" };
+            format!("each of {} ranges of {axis} off by itself", scale.cells)
+        }
+    }
+}
+
 fn leaning(cell: &Leaning) -> String {
     let way = if cell.lean > 0.0 { "more" } else { "less" };
     format!(
         "{way} frequent than scores of {:.4} to {:.4} say",
         cell.low, cell.high
     )
-}
-
-fn largest(shares: &Shares, direction: Direction) -> (f64, &'static str) {
-    match direction {
-        Direction::TooLow => (shares.intercept_up, "higher odds of all scores"),
-        Direction::TooHigh => (shares.intercept_down, "lower odds of all scores"),
-        Direction::UnderConfident => (shares.slope_up, "a steeper slope of log-odds"),
-        Direction::OverConfident => (shares.slope_down, "a flatter slope of log-odds"),
-        Direction::Local | Direction::None => (shares.cells(), "some ranges of scores"),
-    }
 }
 
 /// A time in the unit that keeps the number short.

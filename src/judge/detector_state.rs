@@ -1,15 +1,15 @@
 //! A detector in a snapshot.
 //!
 //! Floats are stored as they are, so a restored detector continues with the same bits. Signs that
-//! are even, as those of cells without events stay, are left out. What follows from other fields
-//! (the direction of an alarm) is not stored.
+//! are even, as those of cells without events stay, are left out.
 //!
 //! A state carries the *terms* under which it was made. Under other terms it is dropped, and the
 //! detector starts over.
 
 use super::detector::{Detector, Missed};
+use crate::stats::direction::Direction;
 use crate::stats::sequential::detector::{Component, Parts, Place};
-use crate::stats::sequential::evidence::{Evidence, Leaning, Shares};
+use crate::stats::sequential::evidence::{Best, Evidence, Leaning, Shares};
 use crate::stats::sequential::sequences::{Bin, Gain, Sequences};
 use crate::stats::sequential::stream::{Alarm, StreamDetectorParts};
 use crate::stats::sequential::{StreamDetector, mixture};
@@ -28,8 +28,6 @@ pub struct DetectorState {
     pub budget: String,
     /// All terms under which it was made.
     pub terms: String,
-    /// Its number among the streams of its model.
-    pub number: u64,
     /// Capital staked since the stream began.
     pub staked: f64,
     /// Alarms since the stream began.
@@ -43,6 +41,7 @@ pub struct DetectorState {
     /// Signs that are not even, by index of the cell.
     signs: Vec<(u16, [f64; mixture::LEARNT])>,
     since_restart: u64,
+    variance: Vec<f64>,
     bins: Vec<(u64, u64, u128, u128)>,
     gains: Vec<(f64, f64)>,
     epoch: u64,
@@ -58,8 +57,10 @@ struct AlarmState {
     times: u64,
     delay_events: f64,
     log_worth: f64,
-    directed: [f64; 4],
+    shares: [f64; 8],
     scales: [f64; mixture::SCALES],
+    direction: Direction,
+    best: (u16, f64),
     cells: Vec<(f64, f64, f64)>,
     onset: (f64, f64),
 }
@@ -80,7 +81,6 @@ impl Detector {
             account: detector.options.account.clone(),
             budget: detector.options.budget.to_string(),
             terms: detector.options.terms(),
-            number: detector.number,
             staked: parts.staked,
             alarms: parts.alarms,
             at_ms: detector.at_ms,
@@ -89,6 +89,7 @@ impl Detector {
             components: parts.detector.components.iter().map(component).collect(),
             signs: signs.collect(),
             since_restart: parts.detector.events,
+            variance: parts.detector.variance.to_vec(),
             bins: bins.map(|b| (b.n, b.y, b.z, b.u2)).collect(),
             gains: gains.map(|g| (g.sum, g.square)).collect(),
             epoch: parts.sequences.epoch,
@@ -116,6 +117,7 @@ impl DetectorState {
                 components: self.components.iter().map(component).collect(),
                 signs,
                 events: self.since_restart,
+                variance: self.variance.as_slice().try_into().ok()?,
             },
             sequences: Sequences {
                 bins: self.bins.iter().map(bin).collect(),
@@ -149,9 +151,10 @@ impl From<&Alarm> for AlarmState {
         let Evidence {
             log_worth,
             shares,
+            direction,
+            best,
             cells,
             onset,
-            ..
         } = &a.evidence;
         AlarmState {
             at_ms: a.at_ms,
@@ -160,12 +163,18 @@ impl From<&Alarm> for AlarmState {
             times: a.times,
             delay_events: a.delay_events,
             log_worth: *log_worth,
-            directed: [
+            shares: [
                 shares.intercept_up,
                 shares.intercept_down,
                 shares.slope_up,
                 shares.slope_down,
+                shares.shift_up,
+                shares.shift_down,
+                shares.noise,
+                shares.bumps,
             ],
+            direction: *direction,
+            best: (best.component, best.share),
             scales: shares.scales,
             cells: cells.iter().map(|c| (c.low, c.high, c.lean)).collect(),
             onset: (onset.event, onset.ms),
@@ -175,14 +184,28 @@ impl From<&Alarm> for AlarmState {
 
 impl AlarmState {
     fn alarm(&self) -> Alarm {
-        let [intercept_up, intercept_down, slope_up, slope_down] = self.directed;
+        let [
+            intercept_up,
+            intercept_down,
+            slope_up,
+            slope_down,
+            shift_up,
+            shift_down,
+            noise,
+            bumps,
+        ] = self.shares;
         let shares = Shares {
             intercept_up,
             intercept_down,
             slope_up,
             slope_down,
+            shift_up,
+            shift_down,
+            noise,
+            bumps,
             scales: self.scales,
         };
+        let (component, share) = self.best;
         let cell = |&(low, high, lean): &(f64, f64, f64)| Leaning { low, high, lean };
         let (event, ms) = self.onset;
         Alarm {
@@ -193,7 +216,8 @@ impl AlarmState {
             delay_events: self.delay_events,
             evidence: Evidence {
                 log_worth: self.log_worth,
-                direction: shares.direction(),
+                direction: self.direction,
+                best: Best { component, share },
                 shares,
                 cells: self.cells.iter().map(cell).collect(),
                 onset: Place { event, ms },

@@ -206,7 +206,7 @@ impl Judge {
             }
         }
         // Before panes leave on which the judgements rest.
-        let condition = alarm::condition(&self.report);
+        let condition = alarm::condition(&self.report, options.window_alerts);
         self.step_alert(end_ms, condition, options, before, changes);
         self.windows.trim(end_ms);
     }
@@ -289,7 +289,7 @@ impl Judge {
             }
             self.judge(index, end_ms, sealed, options, changes);
         }
-        let condition = alarm::condition(&self.report);
+        let condition = alarm::condition(&self.report, options.window_alerts);
         self.step_alert(end_ms, condition, options, None, changes);
     }
 

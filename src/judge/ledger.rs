@@ -8,37 +8,41 @@
 //!
 //! | budget | hands out | a stream stakes |
 //! |---|---|---|
-//! | `1 per 30d` | a second each second | its share of the seconds of its panes; shares of streams that live at once sum to at most 1 |
+//! | `1 per 30d` | a second each second | the seconds of its panes, divided by the number of streams that there may be |
 //! | `2000000 events` | 1 for each event | 1 an event, divided by the streams that an event reaches: the views, twice with a roll-up |
-//! | `5% ever` | 1 in all | its share of the schedule; shares of all streams that ever lived sum to at most 1 |
+//! | `5% ever` | 1 to each stream | its schedule, whole: the promise is about each stream |
 //!
-//! *Shares* of time and of `ever` are fixed when a stream begins, as number i = 0, 1, … of its
-//! model, by a series that sums to 1 whatever the number of streams (views of one subject divide
-//! its share):
+//! *Shares* follow from the configuration alone, so the same events raise the same alarms in
+//! whatever order streams appear, whichever process judges them, and however often a topic is read.
+//! No share can depend on how many streams there happen to be: that number is known only after all
+//! have come. So an account says how many there may be ([`DetectorOptions::streams`], for the fleet
+//! by default the most that the engine holds), and each stakes an equal part, times its model's
+//! weight over the largest. With `s_i` the shares and T any
+//! stopping time,
 //!
 //! ```text
-//!   γᵢ = ⅕ Σ_S S/((i + S)(i + S + 1)),     S = 1, 8, 64, 512, 4096
+//!   E[false alarms by T] ≤ Σᵢ E[staked by i]/A ≤ (Σᵢ sᵢ)·E[seconds by T]/A,   Σᵢ sᵢ ≤ 1
 //! ```
 //!
-//! Each term telescopes to 1 and is flat up to i = S. Nobody has to say how many streams there will
-//! be, and what that costs is the logarithm of a share: against equal shares of a number known
-//! beforehand at most 3 in log A, for any number up to 10,000, where log A is 15 and more (tested
-//! below). A number is free again when its stream is let go; under `ever` never. Models of one
-//! account divide it by weight; a weight of events is that over the largest. Parts follow the
-//! configuration from the next stake on; under `ever` those that were staked before stay staked, so
-//! where models come and go each should have a budget of its own.
+//! as long as no more streams live at once than were said, under any dependence, and without
+//! processes that know of one another: judges that divide streams between them keep one budget. If
+//! more live than were said, Σsᵢ stands in the report, and the bound grows with it. A late stream
+//! has the same share as the first. What it costs not to know the number is log(N said/N) in log A:
+//! for one stream of 1000 said, 7 of some 22 nats.
+//!
+//! A model with a budget of its own gives it to each of its streams.
 //!
 //! *Calls.* An alarm is M ≥ A of a stream alone. Beside it stands e-BH over the streams of an
-//! account: the k largest are *called*, k the largest number with the k-th worth at least A/k,
-//! where a stream whose alarm is not over counts as worth A. Of the streams called at any time the
-//! expected share of false ones is at most what was staked, over A, since a called stream has 1/k ≤
-//! M/A ([`crate::stats::sequential::multiple_testing`]). So a fault of the whole fleet is seen sooner than in
-//! each stream. Calls are shown and raise no alarm: their number is not bounded by the budget.
+//! account: the k largest are *called*, k the largest number with the k-th worth at least A·max(1,
+//! Σsᵢ)/k, where a stream whose alarm is not over counts as worth that. Of the streams called at
+//! any time the expected share of false ones is at most what was staked, over A, since a called
+//! stream has 1/k ≤ M/A ([`crate::stats::sequential::multiple_testing`]). So a fault of the whole
+//! fleet is seen sooner than in each stream. Calls are shown and raise no alarm: their number is
+//! not bounded by the budget.
 //!
 //! What is staked is never taken back: it stays in the account when a stream is let go or starts
-//! over under other terms. An account starts over when its budget changes. Each process has a
-//! ledger of its own; where several share the partitions, each keeps the budget for its own
-//! streams.
+//! over under other terms. Under `ever` such a stream begins with a new schedule. An account starts
+//! over when its budget changes.
 //!
 //! [`crate::stats::sequential`] proves both bounds.
 
@@ -47,28 +51,17 @@ use super::plan::ModelPlan;
 use super::stream::StreamId;
 use crate::stats::sequential::{Budget, multiple_testing};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
-/// S of the series of shares.
-const SCALES: [f64; 5] = [1.0, 8.0, 64.0, 512.0, 4096.0];
-
-/// Share of stream number `i` of a model.
-pub fn share_of(i: u64) -> f64 {
-    let i = i as f64;
-    let term = |s: f64| s / ((i + s) * (i + s + 1.0));
-    SCALES.into_iter().map(term).sum::<f64>() / SCALES.len() as f64
-}
-
-/// What a stream of `model` with this number stakes of what its account's budget hands out.
-pub fn stake_of(options: &DetectorOptions, model: &ModelPlan, number: u64) -> f64 {
+/// What each stream of `model` stakes of what its account's budget hands out.
+pub fn stake_of(options: &DetectorOptions, model: &ModelPlan) -> f64 {
     // Vector views have no detector.
     let scalar = model.views.iter().filter(|v| !v.is_vector());
     let views = scalar.count().max(1) as f64;
-    let part = options.part / views;
     match options.budget {
-        Budget::RunLength { .. } if model.segmenting.rollup => part / 2.0,
-        Budget::RunLength { .. } => part,
-        Budget::PerTime { .. } | Budget::Ever { .. } => part * share_of(number),
+        Budget::Ever { .. } => options.weight,
+        Budget::PerTime { .. } => options.weight / options.streams,
+        Budget::RunLength { .. } if model.segmenting.rollup => options.weight / views / 2.0,
+        Budget::RunLength { .. } => options.weight / views,
     }
 }
 
@@ -83,23 +76,12 @@ struct Account {
     alarms: u64,
 }
 
-/// Numbers of the streams of a model.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Numbers {
-    /// Those of living streams.
-    used: BTreeSet<u64>,
-    /// Above all that were ever given.
-    next: u64,
-}
-
 /// See the module.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
     accounts: Vec<Account>,
     /// By model: its account.
     of_model: Vec<Option<usize>>,
-    /// By model.
-    numbers: Vec<Numbers>,
 }
 
 /// A ledger in a snapshot: what is not said by the detectors of the streams.
@@ -107,8 +89,6 @@ pub struct Ledger {
 pub struct LedgerState {
     /// Name, budget, and what streams that are gone have staked, with their alarms.
     accounts: Vec<(String, String, f64, u64)>,
-    /// By name of the model's plan the number above all that were given.
-    next: Vec<(String, u64)>,
 }
 
 /// One account as it stands.
@@ -120,7 +100,8 @@ pub struct AccountReport {
     pub budget: Budget,
     /// Streams that live.
     pub streams: u64,
-    /// Sum of what they stake of what the budget hands out; of events, the mean.
+    /// Sum of what they stake of what the budget hands out, above 1 where more live than were said;
+    /// of events, the mean.
     pub share: f64,
     /// Capital staked by all streams that ever drew on it.
     pub staked: f64,
@@ -154,10 +135,7 @@ pub struct Entry<'a> {
 impl Ledger {
     /// The accounts of these models; nothing staked.
     pub fn new(models: &[ModelPlan]) -> Ledger {
-        let mut ledger = Ledger {
-            numbers: vec![Numbers::default(); models.len()],
-            ..Ledger::default()
-        };
+        let mut ledger = Ledger::default();
         for model in models {
             let account = model.judge.detector.as_ref().map(|d| ledger.account(d));
             ledger.of_model.push(account);
@@ -178,51 +156,6 @@ impl Ledger {
         })
     }
 
-    /// A number for a stream that begins, the least that is free.
-    pub fn open(&mut self, model: usize) -> u64 {
-        let ever = self.is_ever(model);
-        let numbers = &mut self.numbers[model];
-        let free = (0..).zip(&numbers.used).find(|&(i, &used)| i != used);
-        let number = match (ever, free) {
-            (true, _) => numbers.next,
-            (false, Some((i, _))) => i,
-            (false, None) => numbers.used.len() as u64,
-        };
-        numbers.used.insert(number);
-        numbers.next = numbers.next.max(number + 1);
-        number
-    }
-
-    /// Gives a stream that comes back its number, or another where that is taken.
-    pub fn reopen(&mut self, model: usize, number: u64) -> u64 {
-        let numbers = &mut self.numbers[model];
-        if !numbers.used.insert(number) {
-            return self.open(model);
-        }
-        numbers.next = numbers.next.max(number + 1);
-        number
-    }
-
-    /// A stream that starts over under other terms: it keeps its number, but under `ever` pays with
-    /// a new one.
-    pub fn renew(&mut self, model: usize, number: u64) -> u64 {
-        if !self.is_ever(model) {
-            return number;
-        }
-        self.numbers[model].used.remove(&number);
-        self.open(model)
-    }
-
-    fn is_ever(&self, model: usize) -> bool {
-        let account = self.of_model[model].map(|a| &self.accounts[a]);
-        account.is_some_and(|a| matches!(a.budget, Budget::Ever { .. }))
-    }
-
-    /// A stream is let go; its number is free.
-    pub fn close(&mut self, model: usize, number: u64) {
-        self.numbers[model].used.remove(&number);
-    }
-
     /// Keeps what a detector that is no more has staked and raised, in the account of that name and
     /// budget, if there is one.
     pub fn keep(&mut self, account: &str, budget: &str, staked: f64, alarms: u64) {
@@ -235,23 +168,17 @@ impl Ledger {
     }
 
     /// For a snapshot.
-    pub fn state(&self, models: &[ModelPlan]) -> LedgerState {
+    pub fn state(&self) -> LedgerState {
         let account = |a: &Account| (a.name.clone(), a.budget.to_string(), a.staked, a.alarms);
-        let next = models.iter().zip(&self.numbers);
         LedgerState {
             accounts: self.accounts.iter().map(account).collect(),
-            next: next.map(|(m, n)| (m.name.clone(), n.next)).collect(),
         }
     }
 
     /// Puts back what a snapshot kept, before its streams come back.
-    pub fn restore(&mut self, models: &[ModelPlan], state: &LedgerState) {
+    pub fn restore(&mut self, state: &LedgerState) {
         for (name, budget, staked, alarms) in &state.accounts {
             self.keep(name, budget, *staked, *alarms);
-        }
-        for (model, numbers) in models.iter().zip(&mut self.numbers) {
-            let next = state.next.iter().find(|(name, _)| *name == model.name);
-            numbers.next = next.map_or(0, |(_, next)| *next);
         }
     }
 
@@ -259,8 +186,13 @@ impl Ledger {
     pub fn called(&self, entries: &[Entry<'_>]) -> Vec<bool> {
         let mut all = vec![false; entries.len()];
         for (index, account) in self.accounts.iter().enumerate() {
-            let log_a = account.budget.log_threshold();
             let of = self.members(index, entries);
+            let shares: f64 = of.iter().map(|i| entries[*i].detector.share()).sum();
+            let log_a = account.budget.log_threshold()
+                + match account.budget {
+                    Budget::RunLength { .. } => 0.0,
+                    Budget::PerTime { .. } | Budget::Ever { .. } => shares.max(1.0).ln(),
+                };
             let worth = |&i: &usize| {
                 let detector = entries[i].detector;
                 let least = match detector.alarm() {
@@ -307,20 +239,5 @@ impl Ledger {
             }
         };
         self.accounts.iter().enumerate().map(report).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_sum_to_one_and_cost_little_against_equal_ones() {
-        let all: f64 = (0..2_000_000).map(share_of).sum();
-        assert!(all < 1.0 && all > 0.998, "{all}");
-        for n in [1u64, 2, 5, 10, 30, 100, 300, 1000, 3000, 10_000] {
-            let worst = share_of(n - 1) * n as f64;
-            assert!(-worst.ln() < 3.0, "{n}: {}", -worst.ln());
-        }
     }
 }

@@ -128,6 +128,8 @@ pub struct JudgeOptions {
     pub keep_firing_ms: i64,
     /// An alert that fires again this soon after its end is held longer.
     pub flap_within_ms: i64,
+    /// Whether a window's verdict alone raises an alert. Otherwise only the detector does.
+    pub window_alerts: bool,
     /// Without an event for this long, values are withdrawn.
     pub stale_after_ms: i64,
     /// The detector of each stream; `None` for none.
@@ -151,7 +153,8 @@ impl JudgeOptions {
 
 impl Default for JudgeOptions {
     /// 500 events: the least n at which the level of the default test was measured to hold. An hour
-    /// without events is stale; alerts have no hold times.
+    /// without events is stale; alerts have no hold times. There is no detector, so windows raise
+    /// alerts; a configuration has a detector and lets windows describe.
     fn default() -> JudgeOptions {
         JudgeOptions {
             evaluation: Options::default(),
@@ -160,6 +163,7 @@ impl Default for JudgeOptions {
             pending_ms: 0,
             keep_firing_ms: 0,
             flap_within_ms: 0,
+            window_alerts: true,
             stale_after_ms: 3_600_000,
             detector: None,
             compare: None,

@@ -406,8 +406,7 @@ impl Monitor {
         if stream.judges.is_empty() {
             let model = stream.model;
             let odds = self.odds[model].as_ref();
-            let number = odds.map_or(0, |_| self.ledger.open(model));
-            stream.judges = judges_for(&self.plan.models[model], odds, &stream.key, number);
+            stream.judges = judges_for(&self.plan.models[model], odds, &stream.key);
             for judge in &mut stream.judges {
                 judge.time_by(self.stopwatch);
             }
@@ -475,7 +474,7 @@ fn odds(m: &ModelPlan) -> Option<Arc<Odds>> {
     m.judge.detector.as_ref().map(|d| d.odds(m.grid))
 }
 
-fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key, number: u64) -> Vec<Judge> {
+fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key) -> Vec<Judge> {
     let judge = |view: View| {
         let id = StreamId {
             model: key.model().to_owned(),
@@ -485,8 +484,8 @@ fn judges_for(plan: &ModelPlan, odds: Option<&Arc<Odds>>, key: &Key, number: u64
         };
         let mut judge = Judge::new(id, &plan.ladder, plan.grid);
         if let (Some(odds), Some(options)) = (odds, &plan.judge.detector) {
-            let share = stake_of(options, plan, number);
-            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
+            let share = stake_of(options, plan);
+            judge.watch_by(Detector::new(odds.clone(), options.clone(), share));
         }
         judge
     };

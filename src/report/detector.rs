@@ -1,9 +1,10 @@
 //! What a detector says as JSON: evidence, alarm and confidence sequences.
 
 use crate::judge::DetectorReport;
-use crate::judge::detector_report::kind;
+use crate::judge::detector_report::{bet_words, kind};
 use crate::stats::sequential::evidence::Evidence;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The report as JSON. Logarithms are natural; shares sum to 1; times in milliseconds.
 pub fn json(r: &DetectorReport) -> Value {
@@ -53,13 +54,8 @@ fn evidence_json(e: &Evidence) -> Value {
         "direction": e.direction.as_str(),
         "words": kind(e),
         "onset_ms": e.onset.ms.round() as i64,
-        "shares": {
-            "intercept_up": shares.intercept_up,
-            "intercept_down": shares.intercept_down,
-            "slope_up": shares.slope_up,
-            "slope_down": shares.slope_down,
-            "cells": shares.cells(),
-        },
+        "shares": shares.named().into_iter().collect::<BTreeMap<_, _>>(),
+        "best_bet": e.best.bet().map(|bet| json!({ "words": bet_words(bet), "share": e.best.share })),
         "cells": cells.collect::<Vec<_>>(),
     })
 }

@@ -126,9 +126,7 @@ impl VectorWindow {
 struct Watch {
     account: String,
     budget: String,
-    /// Of the step: its number among the streams of its model, and its share of what the budget
-    /// hands out.
-    number: u64,
+    /// Of the step: its share of what the budget hands out.
     share: f64,
     alpha: f64,
     tolerance: f64,
@@ -162,6 +160,8 @@ pub struct Record {
     condition: Condition,
     /// Whether data had stopped, so that nothing was to be said.
     silent: bool,
+    /// Whether a window alone raises an alert.
+    window_alerts: bool,
     holds: Holds,
     cells: Cells,
     #[serde(with = "OptionsDef")]
@@ -222,7 +222,8 @@ impl Record {
             from,
             to,
             condition: evidence.condition,
-            silent: evidence.condition != alarm::condition(&evidence.report),
+            silent: evidence.condition != alarm::condition(&evidence.report, options.window_alerts),
+            window_alerts: options.window_alerts,
             holds: options.holds(),
             cells: Cells::of(evidence.grid),
             windows: windows
@@ -266,9 +267,11 @@ impl Record {
             .as_ref()
             .map(|w| self.watch_again(w, &mut checked));
         let verdicts = self.windows.iter().zip(&windows);
-        let bad = verdicts
-            .clone()
-            .any(|(w, e)| e.map_or(w.verdict, |(verdict, _)| verdict) == Verdict::Miscalibrated);
+        let mut all = verdicts.clone();
+        let bad = self.window_alerts
+            && all.any(|(w, e)| {
+                e.map_or(w.verdict, |(verdict, _)| verdict) == Verdict::Miscalibrated
+            });
         let large = verdicts
             .clone()
             .any(|(w, e)| e.map_or(w.large, |(_, large)| large));
@@ -341,13 +344,14 @@ impl Record {
             let options = DetectorOptions {
                 account: watch.account.clone(),
                 budget: watch.budget.parse().ok()?,
-                part: 1.0,
+                streams: 1.0,
+                weight: 1.0,
                 alpha: watch.alpha,
                 tolerance: watch.tolerance,
             };
             let grid = self.cells.grid()?;
             let odds = options.odds(grid);
-            let mut detector = Detector::new(odds, options, watch.number, watch.share);
+            let mut detector = Detector::new(odds, options, watch.share);
             let before: DetectorState = postcard::from_bytes(&hex::bytes(before)?).ok()?;
             detector.restore(&before).ok()?;
             let _: Outcome = detector.observe(&unpacked(pane, &self.cells)?, *span_ms);
@@ -403,7 +407,6 @@ fn watch(
     Some(Watch {
         account: options.account.clone(),
         budget: options.budget.to_string(),
-        number: step.map_or(0, |s| s.before.number),
         share: step.map_or(0.0, |s| s.share),
         alpha: options.alpha,
         tolerance: options.tolerance,

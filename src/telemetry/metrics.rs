@@ -156,7 +156,7 @@ table! {
     DetectorOnset Stream Gauge "trueline_detector_onset_timestamp_seconds" "seconds" []
         "Estimated event time at which the miscalibration started. Present while alarmed.";
     DetectorShare Stream Gauge "trueline_detector_evidence_share" "1" ["kind"]
-        "Share of the alarm's evidence by kind of error: intercept_up, intercept_down (log-odds of all scores), slope_up, slope_down, cells (ranges of scores). Present while alarmed.";
+        "Share of the alarm's evidence by kind of error: intercept_up, intercept_down (odds of all scores), slope_up, slope_down, shift_up, shift_down (probabilities of all scores), noise (flipped outcomes), bump (one range of scores), cells (many ranges). Present while alarmed.";
     DetectorMissed Stream Counter "trueline_detector_outcomes_missed_total" "outcomes" ["how"]
         "Outcomes that arrived (added) or changed (revised) after the detector had consumed their pane. They correct windows, not the detector.";
     AnytimeEvents Stream Gauge "trueline_anytime_events" "events" []

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
-use trueline::judge::Change;
+use trueline::judge::{Change, DetectorOptions};
 use trueline::monitor::delta_log::LogPosition;
 use trueline::monitor::{Aggregator, Engine, LocalShard, Plan, Shards, Snapshot};
 use trueline::stats::rng::Rng;
@@ -266,6 +266,57 @@ fn verdicts_over_checkpoints_are_those_of_one_engine_that_read_everything() {
                 "{stream}, seed {seed}"
             );
         }
+    }
+}
+
+/// With a detector on each stream, whose budget is small enough for many alarms.
+fn watched(budget: &str) -> Plan {
+    let mut plan = plan();
+    plan.models[0].judge.detector = Some(DetectorOptions {
+        streams: 16.0,
+        ..DetectorOptions::alone(budget.parse().expect("a budget"), 0.0)
+    });
+    plan
+}
+
+/// What the detectors said.
+fn detected(said: &Said) -> Said {
+    let of = said.iter().filter(|(of, _)| of.ends_with(" detector"));
+    of.map(|(of, all)| (of.clone(), all.clone())).collect()
+}
+
+/// The partitions one after another, the last one first.
+fn backwards(logs: &[Vec<Record>], plan: Plan) -> Said {
+    let mut whole = Engine::new(plan);
+    (0..PARTITIONS).for_each(|p| {
+        whole.assign(0, p);
+    });
+    for (p, log) in (0..PARTITIONS).zip(logs).rev() {
+        for (offset, r) in log.iter().enumerate() {
+            feed(&mut whole, p, offset, r);
+        }
+    }
+    let mut said = Said::new();
+    say(&mut said, whole.tick(NOW_MS));
+    said
+}
+
+/// A stream's share of the budget follows from the configuration, so neither the order in which records arrive nor who
+/// counts them can move an alarm.
+#[test]
+fn the_same_events_raise_the_same_alarms_in_every_order_and_topology() {
+    for (seed, budget) in (21..).zip(["1 per 20s", "2000 events", "5% ever", "1 per 20s"]) {
+        let logs = logs(seed, 3_000);
+        let (_, forwards) = whole(&logs, watched(budget));
+        let expected = detected(&forwards);
+        let alarms: usize = expected.values().map(Vec::len).sum();
+        assert!(alarms >= 5, "{alarms} under {budget}, seed {seed}");
+        let found = detected(&backwards(&logs, watched(budget)));
+        assert_eq!(found, expected, "another order, {budget}, seed {seed}");
+        let mut fleet = Fleet::new(&logs, seed, 0.0, watched(budget));
+        fleet.play();
+        let found = detected(&fleet.said);
+        assert_eq!(found, expected, "workers that move, {budget}, seed {seed}");
     }
 }
 

@@ -4,14 +4,13 @@ use crate::support::golden::{json, numbers};
 use crate::support::oracle::{Null, likelihoods};
 use serde_json::Value;
 use trueline::stats::sequential::budget::Budget;
-use trueline::stats::sequential::detector::Detector;
-use trueline::stats::sequential::evidence::Evidence;
+use trueline::stats::sequential::detector::{Component, Detector};
 use trueline::stats::sequential::likelihood::Likelihoods;
-use trueline::stats::sequential::mixture::{COMPONENTS, Scale, weight};
+use trueline::stats::sequential::mixture::{DIRECTED, LEARNT, SCALES, Scale, Z_SCALES};
 use trueline::stats::sequential::multiple_testing;
 use trueline::stats::sequential::radius::radius;
 use trueline::stats::sequential::sequences::{
-    Gain, SCALES, binned_upper, correction, ece2_lower, mean,
+    Gain, SCALES as ECE_SCALES, binned_upper, correction, ece2_lower, mean,
 };
 
 const TOLERANCE: f64 = 1e-11;
@@ -59,6 +58,36 @@ fn log_e(detector: &Detector, pane: &Likelihoods) -> Vec<f64> {
         .collect()
 }
 
+/// The components of the reference program, which come first among ours.
+const COMPONENTS: usize = 2 * DIRECTED + SCALES * LEARNT;
+
+/// Their weights there: a quarter for each family.
+fn weight(component: usize) -> f64 {
+    let of = match component {
+        c if c < 2 * DIRECTED => DIRECTED,
+        c if c < 2 * DIRECTED + Z_SCALES * LEARNT => Z_SCALES * LEARNT,
+        _ => (SCALES - Z_SCALES) * LEARNT,
+    };
+    0.25 / of as f64
+}
+
+/// Weighted worth of each of them.
+fn worths(detector: &Detector) -> Vec<f64> {
+    let components = detector.parts().components.iter().take(COMPONENTS);
+    let worth = |(c, one): (usize, &Component)| weight(c) * one.log_worth.exp();
+    components.enumerate().map(worth).collect()
+}
+
+fn log_worth(detector: &Detector) -> f64 {
+    worths(detector).iter().sum::<f64>().ln()
+}
+
+fn onset(detector: &Detector) -> f64 {
+    let of = worths(detector);
+    let pairs = of.iter().zip(&detector.parts().components);
+    pairs.map(|(w, c)| w * c.onset.event).sum::<f64>() / of.iter().sum::<f64>()
+}
+
 #[test]
 fn every_step_of_the_reference_streams_agrees() {
     let reference = json("sequential.json");
@@ -75,14 +104,11 @@ fn every_step_of_the_reference_streams_agrees() {
             }
             let mix: f64 = (0..COMPONENTS).map(|c| weight(c) * e[c].exp()).sum();
             near(mix.ln(), at("log_e_mix"), "log_e_mix");
-            near(arl.observe(&pane, 1.0, 0.0), at("log_arl"), "log_arl");
-            let capital = ever.capital(1, t as u64, 0.0);
-            near(pfa.observe(&pane, capital, 0.0), at("log_pfa"), "log_pfa");
-            near(
-                Evidence::of(&arl).unwrap().onset.event,
-                at("onset"),
-                "onset",
-            );
+            arl.observe(&pane, 1.0, 0.0);
+            near(log_worth(&arl), at("log_arl"), "log_arl");
+            pfa.observe(&pane, ever.capital(1, t as u64, 0.0), 0.0);
+            near(log_worth(&pfa), at("log_pfa"), "log_pfa");
+            near(onset(&arl), at("onset"), "onset");
         }
         for (c, want) in arl
             .parts()
@@ -103,20 +129,24 @@ fn final_state(arl: &Detector, want: &Value) {
             near(*got, want, "final_W_z8");
         }
     }
-    let shares = Evidence::of(arl).unwrap().shares;
+    let of = worths(arl);
+    let whole: f64 = of.iter().sum();
+    let every_other = |first: usize| of[first..first + DIRECTED].iter().step_by(2).sum::<f64>();
     for (name, want) in want["final_share"].as_object().unwrap() {
-        let got = match name.as_str() {
-            "intercept_up" => shares.intercept_up,
-            "intercept_down" => shares.intercept_down,
-            "slope_up" => shares.slope_up,
-            "slope_down" => shares.slope_down,
+        let got: f64 = match name.as_str() {
+            "intercept_up" => every_other(0),
+            "intercept_down" => of[1..DIRECTED].iter().step_by(2).sum(),
+            "slope_up" => every_other(DIRECTED),
+            "slope_down" => of[DIRECTED + 1..2 * DIRECTED].iter().step_by(2).sum(),
             scale => {
                 let cells: usize = scale[1..].parse().unwrap();
                 let warped = scale.starts_with('l');
-                let of = |&k: &usize| (Scale::of(k).cells, Scale::of(k).warped) == (cells, warped);
-                shares.scales[(0..).find(of).unwrap()]
+                let is = |&k: &usize| (Scale::of(k).cells, Scale::of(k).warped) == (cells, warped);
+                let first = 2 * DIRECTED + (0..).find(is).unwrap() * LEARNT;
+                of[first..first + LEARNT].iter().sum()
             }
         };
+        let got = got / whole;
         near(got, want.as_f64().unwrap(), name);
     }
 }
@@ -129,15 +159,12 @@ fn batches_of_ten_agree_whatever_their_order() {
         let wanted = numbers(&s.want["batch10_log_arl"]);
         for (batch, want) in s.events.chunks(10).zip(wanted) {
             let capital = batch.len() as f64;
-            let got = forward.observe(&likelihoods(batch, s.null), capital, 0.0);
-            near(got, want, "batch10_log_arl");
+            forward.observe(&likelihoods(batch, s.null), capital, 0.0);
+            near(log_worth(&forward), want, "batch10_log_arl");
             let mut turned = batch.to_vec();
             turned.reverse();
-            near(
-                backward.observe(&likelihoods(&turned, s.null), capital, 0.0),
-                want,
-                "turned",
-            );
+            backward.observe(&likelihoods(&turned, s.null), capital, 0.0);
+            near(log_worth(&backward), want, "turned");
         }
     }
 }
@@ -154,8 +181,8 @@ fn confidence_sequences_agree() {
         );
     }
     for s in streams(&reference) {
-        let mut known = vec![vec![(0.0, 0.0); 64]; SCALES];
-        let mut gains = [Gain::default(); SCALES];
+        let mut known = vec![vec![(0.0, 0.0); 64]; ECE_SCALES];
+        let mut gains = [Gain::default(); ECE_SCALES];
         let mut bins = [(0.0, 0.0, 0u64); 8];
         let mut wanted = s.want["cs"].as_array().unwrap().iter();
         for (i, &(z, y)) in s.events.iter().enumerate() {
@@ -176,7 +203,7 @@ fn confidence_sequences_agree() {
     }
 }
 
-fn sequences(want: &Value, gains: &[Gain; SCALES], bins: &[(f64, f64, u64)], n: u64) {
+fn sequences(want: &Value, gains: &[Gain; ECE_SCALES], bins: &[(f64, f64, u64)], n: u64) {
     assert_eq!(want["n"].as_u64(), Some(n));
     let (s, v) = bins.iter().fold((0.0, 0.0), |(s, v), b| (s + b.0, v + b.1));
     near(s, want["S"].as_f64().unwrap(), "S");

@@ -56,6 +56,7 @@ alpha = 0.001
 tolerance = 0.05
 min_events = 200
 [model.alert]
+window_alerts = true
 keep_firing_for = "2s"
 flap_within = "0s"
 stale_after = "1h"
@@ -820,6 +821,7 @@ lateness = "1s"
 tolerance = 0.02
 min_events = 200
 [model.alert]
+window_alerts = true
 budget = "2000 events"
 for = "2s"
 keep_firing_for = "3s"
@@ -834,7 +836,7 @@ name = "m2"
 test = { critical = "monte_carlo", replicates = 99, distances = "cheap", discrete = "off" }
 [[model]]
 name = "m3"
-alert = { budget = "5% ever", for = "0s", keep_firing_for = "1s" }
+alert = { window_alerts = true, budget = "5% ever", for = "0s", keep_firing_for = "1s" }
 "#;
     let outside = Outside {
         variable: &|_| None,

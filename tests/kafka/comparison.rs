@@ -37,6 +37,7 @@ windows = [{{ width = "30m", slide = "10m" }}]
 lateness = "5m"
 compare = {{ enabled = true, champion = "1" }}
 [model.alert]
+window_alerts = true
 stale_after = "7d"
 [http]
 listen = "LISTEN"

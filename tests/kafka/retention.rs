@@ -29,6 +29,7 @@ name = "*"
 windows = [{{ width = "10h", slide = "10m" }}]
 lateness = "30m"
 [model.alert]
+window_alerts = true
 stale_after = "7d"
 [http]
 listen = "LISTEN"

@@ -50,6 +50,7 @@ fields = {{ time = "time_ms", score = "score" }}
 name = "*"
 windows = [{{ width = "1h", slide = "1h" }}]
 [model.alert]
+window_alerts = true
 stale_after = "3000d"
 [http]
 listen = "LISTEN"

@@ -50,6 +50,7 @@ budget = "none"
 [model.test]
 tolerance = {tolerance}
 [model.alert]
+window_alerts = true
 for = "{hold}"
 "#
     );

@@ -55,6 +55,7 @@ name = "*"
 windows = [{{ width = "1h", slide = "1h" }}]
 lateness = "1s"
 [model.alert]
+window_alerts = true
 stale_after = "30d"
 [http]
 listen = "127.0.0.1:{port}"

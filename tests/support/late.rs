@@ -156,6 +156,7 @@ name = "*"
 windows = [{{ width = "30m", slide = "10m" }}, {{ width = "10h", slide = "10m" }}]
 lateness = "30m"
 [model.alert]
+window_alerts = true
 stale_after = "7d"
 [http]
 listen = "LISTEN"

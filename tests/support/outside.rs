@@ -273,7 +273,7 @@ fn coverage() -> Coverage {
 fn alarmed() -> DetectorReport {
     let options = DetectorOptions::alone(Budget::default(), 0.05);
     let grid = Grid::new(Axis::Linear, 12);
-    let mut detector = Detector::new(options.odds(grid), options, 0, 1.0);
+    let mut detector = Detector::new(options.odds(grid), options, 1.0);
     let pane = sums(10_000, |u| u, over_confident);
     detector.observe(&pane, (now_ms() - 10_000, now_ms()));
     // It begins anew: the sequences need something to go by.

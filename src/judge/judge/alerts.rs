@@ -108,7 +108,11 @@ impl Judge {
             ..options.holds()
         };
         let before = self.alerts[index];
-        let alert = before.step(verdict.condition(), at_ms, &holds);
+        let condition = match options.window_alerts {
+            true => verdict.condition(),
+            false => Condition::Unknown,
+        };
+        let alert = before.step(condition, at_ms, &holds);
         self.alerts[index] = alert;
         let report = &mut self.report.windows[index];
         let from = std::mem::replace(&mut report.verdict, verdict);

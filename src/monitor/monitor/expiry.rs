@@ -109,7 +109,6 @@ impl Monitor {
                 let budget = d.options().budget.to_string();
                 self.ledger
                     .keep(&d.options().account, &budget, d.staked(), d.alarms());
-                self.ledger.close(stream.model, d.number());
             }
         }
     }

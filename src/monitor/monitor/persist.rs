@@ -42,7 +42,7 @@ impl Monitor {
         }
         snapshot.streams.extend(counted.into_iter().flatten());
         self.vectors.save_to(&mut snapshot.vectors);
-        snapshot.ledger = self.ledger.state(&self.plan.models);
+        snapshot.ledger = self.ledger.state();
         self.add_counts_to(&mut snapshot.counters);
     }
 
@@ -53,7 +53,7 @@ impl Monitor {
         for (model, line_ms) in fit.sealed_until_ms(s) {
             monitor.sealed_until_ms[model] = line_ms;
         }
-        monitor.ledger.restore(&monitor.plan.models, &s.ledger);
+        monitor.ledger.restore(&s.ledger);
         for state in &s.streams {
             match fit.model_of(&monitor.plan, state) {
                 Some(model) => monitor.restore_stream(model, state)?,
@@ -91,9 +91,8 @@ impl Monitor {
         let pending = s.pending.clone();
         let restored = stream.pending.restore(pending, views, plan.grid);
         restored.map_err(corrupt)?;
-        let number = stakes::number_of(&mut self.ledger, plan, model, s);
         let odds = self.odds[model].as_ref();
-        stream.judges = judges_for(plan, odds, &stream.key, number);
+        stream.judges = judges_for(plan, odds, &stream.key);
         if !s.judges.is_empty() {
             if s.judges.len() != views {
                 return Err(RestoreError::Corrupt(format!("views of {}", s.title())));

@@ -1,8 +1,7 @@
 //! A monitor made again of the windows of all partitions, when one comes or goes.
 
 use super::Monitor;
-use crate::judge::ledger::stake_of;
-use crate::judge::{Detector, DetectorState, Judge, StreamId};
+use crate::judge::{Detector, StreamId};
 use crate::monitor::activity::{Activity, StreamActivity};
 use crate::monitor::retained::PartitionWindows;
 use crate::monitor::snapshot::VerdictState;
@@ -31,8 +30,7 @@ impl Monitor {
         verdicts: &[VerdictState],
     ) -> Monitor {
         let mut monitor = Monitor::new(old.plan.clone());
-        let models = &monitor.plan.models;
-        monitor.ledger.restore(models, &old.ledger.state(models));
+        monitor.ledger.restore(&old.ledger.state());
         if let Some(stopwatch) = old.stopwatch {
             monitor.time_by(stopwatch);
         }
@@ -114,10 +112,6 @@ impl Monitor {
             };
             let judges = stream.judges.iter();
             let known: Vec<_> = judges.map(|j| latest(&j.report().id)).collect();
-            let detector = known.iter().flatten().find_map(|m| m.detector.as_ref());
-            if let Some(before) = detector {
-                self.renumber(slot, before);
-            }
             let Some(stream) = self.streams.get_mut(slot) else {
                 continue;
             };
@@ -139,25 +133,5 @@ impl Monitor {
             }
         }
         (0..self.plan.models.len()).for_each(|model| self.adjust_families(model));
-    }
-
-    /// Lets the detectors of a stream begin under the number that they had, while it is free.
-    fn renumber(&mut self, slot: usize, before: &DetectorState) {
-        let Some(stream) = self.streams.get_mut(slot) else {
-            return;
-        };
-        let (model, plan) = (stream.model, &self.plan.models[stream.model]);
-        let mut watched = stream.judges.iter().filter_map(Judge::detector);
-        let (Some(odds), Some(options), Some(now)) =
-            (&self.odds[model], &plan.judge.detector, watched.next())
-        else {
-            return;
-        };
-        self.ledger.close(model, now.number());
-        let number = stakes::come_back(&mut self.ledger, options, model, before);
-        let share = stake_of(options, plan, number);
-        for judge in &mut stream.judges {
-            judge.watch_by(Detector::new(odds.clone(), options.clone(), number, share));
-        }
     }
 }

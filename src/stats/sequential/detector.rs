@@ -31,11 +31,13 @@
 //! and [`Parts`] is all of it. It is an error to feed an outcome twice, or panes in an order that
 //! depends on outcomes.
 //!
-//! Cost: 76·3 + 572·4 numbers, 20 kB a stream; about 2300 exponentials and logarithms a pane.
+//! Cost: 287·3 + 572·4 numbers, 25 kB a stream; about 3000 exponentials and logarithms a pane where
+//! every cell is occupied.
 
 use super::likelihood::{CellLikelihood, Likelihoods};
 use super::mixture::{
-    CELL_AMPLITUDES, CELLS, COMPONENTS, DIRECTED, LEARNT, SCALES, Scale, component, horizon, weight,
+    CELL_AMPLITUDES, CELLS, COMPONENTS, DIRECTED, LEARNT, SCALES, Scale, TOWARDS, WEIGHTS,
+    bump_component, bumps, component, horizon, towards_component,
 };
 
 /// A sign is never surer than this, so that it can always turn.
@@ -46,6 +48,12 @@ const FORGET_MAX: f64 = 0.5;
 
 /// log M is never above this: capping only lowers it. e⁶⁴⁴ = 10²⁸⁰.
 const LOG_MAX: f64 = 644.0;
+
+/// The scale of z at which it is remembered where the scores lie.
+pub const SPREAD_SCALE: usize = 4;
+
+/// Its number of cells.
+pub const SPREAD: usize = 2 << SPREAD_SCALE;
 
 /// Where a stake is placed in the stream: the coordinates in which the onset is estimated.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -87,6 +95,8 @@ pub struct Parts {
     pub signs: Vec<[f64; LEARNT]>,
     /// Events since the restart.
     pub events: u64,
+    /// Σ z(1 − z) of their scores in each of [`SPREAD`] equal cells of z: where the scores lie.
+    pub variance: [f64; SPREAD],
 }
 
 /// Parts that no detector has.
@@ -110,6 +120,7 @@ impl Default for Detector {
                 components: vec![blank; COMPONENTS],
                 signs: vec![[0.5; LEARNT]; CELLS],
                 events: 0,
+                variance: [0.0; SPREAD],
             },
         }
     }
@@ -127,6 +138,7 @@ impl Detector {
         };
         let good = parts.components.len() == COMPONENTS
             && parts.signs.len() == CELLS
+            && parts.variance.iter().all(|v| v.is_finite())
             && parts.components.iter().all(whole)
             && parts.signs.iter().flatten().all(sign);
         if good {
@@ -159,6 +171,10 @@ impl Detector {
             grow(c, log_e, capital.ln(), &place);
         }
         self.parts.events += pane.n;
+        let cells = &pane.cells[Scale::of(SPREAD_SCALE).first..];
+        for (sum, cell) in self.parts.variance.iter_mut().zip(cells) {
+            *sum += cell.variance;
+        }
         self.log_worth()
     }
 
@@ -169,8 +185,12 @@ impl Detector {
 
     /// log(weight_c·M_c) of each component.
     pub fn worths(&self) -> impl Iterator<Item = f64> + Clone {
-        let weighted = |(c, one): (usize, &Component)| weight(c).ln() + one.log_worth;
-        self.parts.components.iter().enumerate().map(weighted)
+        let weighted = |(one, weight): (&Component, &f64)| weight.ln() + one.log_worth;
+        self.parts
+            .components
+            .iter()
+            .zip(WEIGHTS.iter())
+            .map(weighted)
     }
 
     /// log e_c of a pane for each component; the signs learn from it.
@@ -191,6 +211,15 @@ impl Detector {
                 }
             }
             ratios[component(k, 0)..component(k, LEARNT)].copy_from_slice(&sum);
+        }
+        ratios[towards_component(0)..towards_component(TOWARDS)].copy_from_slice(&pane.towards);
+        for (i, bump) in bumps().enumerate() {
+            let of = |cell: &CellLikelihood| match bump.up {
+                true => cell.plus[bump.amplitude],
+                false => cell.minus[bump.amplitude],
+            };
+            let cells = &pane.cells[bump.first..bump.first + bump.cells];
+            ratios[bump_component(i)] = cells.iter().map(of).sum();
         }
         ratios
     }

@@ -3,7 +3,7 @@
 //! They add over events, panes, partitions and workers, so the order inside a pane is irrelevant
 //! and a pane is one event of the sequence ([the module](super) says why).
 
-use super::mixture::{CELLS, DIRECTED, LEARNT, SCALES, Scale};
+use super::mixture::{CELLS, DIRECTED, LEARNT, SCALES, Scale, TOWARDS};
 
 /// Sums over the events of a pane.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,6 +12,8 @@ pub struct Likelihoods {
     pub n: u64,
     /// Log-likelihood ratio of each one-parameter bet: intercept, then slope.
     pub directed: [f64; 2 * DIRECTED],
+    /// Of each bet towards a probability.
+    pub towards: [f64; TOWARDS],
     /// For each cell of each scale.
     pub cells: Vec<CellLikelihood>,
 }
@@ -47,6 +49,7 @@ impl Default for Likelihoods {
         Likelihoods {
             n: 0,
             directed: [0.0; 2 * DIRECTED],
+            towards: [0.0; TOWARDS],
             cells: vec![CellLikelihood::default(); CELLS],
         }
     }

@@ -38,14 +38,7 @@ pub(in crate::telemetry) fn of_stream(
     if let Some(alarm) = &detector.alarm {
         all.push((Id::DetectorSince, None, alarm.since_ms as f64 / 1000.0));
         all.push((Id::DetectorOnset, None, alarm.onset_ms / 1000.0));
-        let shares = &alarm.evidence.shares;
-        for (kind, share) in [
-            ("intercept_up", shares.intercept_up),
-            ("intercept_down", shares.intercept_down),
-            ("slope_up", shares.slope_up),
-            ("slope_down", shares.slope_down),
-            ("cells", shares.cells()),
-        ] {
+        for (kind, share) in alarm.evidence.shares.named() {
             all.push((Id::DetectorShare, Some(kind.to_owned()), share));
         }
     }

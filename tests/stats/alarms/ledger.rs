@@ -4,7 +4,6 @@ use super::feed::{BEGIN_MS, PANE_MS, Stream, Truth, event, plan};
 use crate::support::streams::{LAWS, score};
 use trueline::collect::join::{JoinPlan, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin};
-use trueline::judge::ledger::share_of;
 use trueline::monitor::{Engine, Plan};
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
@@ -31,11 +30,12 @@ fn share(engine: &Engine) -> f64 {
 fn streams_share_one_budget_and_give_back_only_what_they_did_not_stake() {
     let mut plan = plan("1 per 30d", 0.05, u64::MAX);
     plan.caps.expire_after_ms = 1000;
+    plan.models[0].judge.detector.as_mut().unwrap().streams = 50.0;
     let mut engine = Engine::new(plan);
     fill(&mut engine, 0..40, 0..3);
     engine.tick(0);
-    let all: f64 = (0..40).map(share_of).sum();
-    assert!((share(&engine) - all).abs() < 1e-12 && all < 1.0);
+    let all = 40.0 / 50.0;
+    assert!((share(&engine) - all).abs() < 1e-12);
     let before = engine.ledger()[0].clone();
     assert_eq!(before.streams, 40);
     // Two panes of the three are sealed.
@@ -50,24 +50,21 @@ fn streams_share_one_budget_and_give_back_only_what_they_did_not_stake() {
 
     fill(&mut engine, 100..102, 10..12);
     engine.tick(4000);
-    let again = share_of(0) + share_of(1);
+    // The same share whoever was there before.
+    let again = 2.0 / 50.0;
     assert!((share(&engine) - again).abs() < 1e-12, "{}", share(&engine));
 }
 
 #[test]
-fn under_ever_no_share_is_given_twice() {
-    let mut plan = plan("5% ever", 0.05, u64::MAX);
-    plan.caps.expire_after_ms = 1000;
-    let mut engine = Engine::new(plan.clone());
+fn under_ever_each_stream_has_the_whole_promise() {
+    let mut engine = Engine::new(plan("5% ever", 0.05, u64::MAX));
     fill(&mut engine, 0..3, 0..3);
-    for now_ms in [0, 2000, 4000] {
-        engine.tick(now_ms);
-    }
-    assert_eq!(engine.ledger()[0].streams, 0);
-    let mut engine = Engine::restore(plan, engine.snapshot()).unwrap();
-    fill(&mut engine, 5..6, 10..12);
-    engine.tick(4000);
-    assert!((share(&engine) - share_of(3)).abs() < 1e-12);
+    engine.tick(0);
+    assert!((share(&engine) - 3.0).abs() < 1e-12);
+    let reports: Vec<f64> = (engine.reports())
+        .map(|r| r.detector.as_ref().unwrap().share)
+        .collect();
+    assert_eq!(reports, [1.0; 3]);
 }
 
 #[test]
@@ -224,9 +221,16 @@ budget = "none"
     let config = trueline::config::Config::parse(text, "t.toml", &outside).unwrap();
     let of = |i: usize| config.plan.models[i].judge.detector.clone();
     let (a, b, c) = (of(0).unwrap(), of(1).unwrap(), of(2).unwrap());
-    assert_eq!((a.account.as_str(), a.part), ("fleet", 0.75));
-    assert_eq!((b.account.as_str(), b.part), ("fleet", 0.25));
-    assert_eq!((c.account.as_str(), c.part), ("model:c", 1.0));
+    assert_eq!(
+        (a.account.as_str(), a.streams, a.weight),
+        ("fleet", 1000.0, 1.0)
+    );
+    assert_eq!((b.account.as_str(), b.streams), ("fleet", 1000.0));
+    assert_eq!(
+        (c.account.as_str(), c.streams, c.weight),
+        ("model:c", 1.0, 1.0)
+    );
+    assert!((b.weight - 1.0 / 3.0).abs() < 1e-12);
     assert_eq!(c.budget.to_string(), "0.05 ever");
     assert!((a.alpha - 0.01).abs() < 1e-12);
     assert!(of(3).is_none());

@@ -8,7 +8,7 @@ use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::fixed::Score;
 use trueline::stats::rng::Rng;
 use trueline::stats::sequential::detector::{Detector, Parts};
-use trueline::stats::sequential::mixture::{COMPONENTS, DIRECTED};
+use trueline::stats::sequential::mixture::{COMPONENTS, DIRECTED, TOWARDS};
 use trueline::stats::sequential::stream::StreamDetectorParts;
 use trueline::stats::sequential::{Budget, Odds, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
@@ -50,9 +50,58 @@ fn check(odds: &Odds, events: &[(f64, bool)]) -> f64 {
         assert!(loss <= 1e-6, "loses {loss} an event");
         worst = worst.max(loss);
     }
+    check_towards(odds, events, &found.towards);
     let tree = found.cells.iter().map(|c| c.n).sum::<u64>();
     assert_eq!(tree, 13 * events.len() as u64, "every event in every scale");
     worst
+}
+
+/// The same of the bets towards a probability, which are steep at the ends of the scale: never above, and below by a
+/// millionth an event where scores keep 1/8 off the ends.
+fn check_towards(odds: &Odds, events: &[(f64, bool)], found: &[f64]) {
+    let null = Null {
+        tolerance: odds.tolerance(),
+        delta: 0.0,
+    };
+    let middle = events.iter().all(|(z, _)| (0.125..0.875).contains(z));
+    for (i, found) in found.iter().enumerate() {
+        let exact: f64 = (events.iter())
+            .map(|&(z, y)| {
+                let bet = odds.bet_towards(odds.grid().cell_of(z), i);
+                log_tilt(f64::from(u8::from(y)), bounds(z, null), bet.beta)
+            })
+            .sum();
+        let loss = (exact - found) / events.len() as f64;
+        assert!(
+            loss >= -ROUNDING * (1.0 + exact.abs()),
+            "above by {}",
+            -loss
+        );
+        assert!(!middle || loss <= 1e-6, "loses {loss} an event");
+    }
+}
+
+/// Each bet has a mean of at most 1 at every probability that is tolerated, whatever the score: 1 at the nearest one.
+#[test]
+fn bets_towards_a_probability_are_fair_at_every_tolerated_probability() {
+    for tolerance in TOLERANCES {
+        let odds = Odds::new(grid(), tolerance);
+        for z in (1..4000).map(|i| f64::from(i) / 4000.0) {
+            let null = Null {
+                tolerance,
+                delta: 0.0,
+            };
+            let (lo, hi) = bounds(z, null);
+            for i in 0..TOWARDS {
+                let beta = odds.bet_towards(grid().cell_of(z), i).beta;
+                for p in [lo, z, hi] {
+                    let e = |y: f64| log_tilt(y, (lo, hi), beta).exp();
+                    let mean = p * e(1.0) + (1.0 - p) * e(0.0);
+                    assert!(mean <= 1.0 + 1e-12, "{z} {i}: {mean}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
