@@ -96,7 +96,9 @@ pub fn sentence(id: &StreamId, from: &Alert, to: &Alert) -> String {
             format!("alert of {id} is now a {severity}, it was a {was}")
         }
         (_, AlertState::Firing) => format!("alert of {id} fires ({severity})"),
-        (_, AlertState::Resolved) => format!("alert of {id} is resolved: it is calibrated again"),
+        (_, AlertState::Resolved) => {
+            format!("alert of {id} is resolved: it is no longer shown to be miscalibrated")
+        }
         (AlertState::Firing, _) => {
             format!("alert of {id} ends: nothing can be said of the stream any more")
         }

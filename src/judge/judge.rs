@@ -26,7 +26,6 @@ use super::alarm;
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
-use super::dispersion::StreamDispersion;
 use super::numbers::Numbers;
 use super::recalibration::{JudgedWindow, Recalibration};
 use super::report::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
@@ -35,9 +34,7 @@ use super::verdict::{JudgeOptions, Undecided, Verdict};
 use crate::alert::Alert;
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
-use crate::stats::overdispersion::PaneTotals;
 use crate::stats::sequential::Outcome;
-use crate::stats::sums::Sums;
 use crate::window::{
     Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
 };
@@ -58,8 +55,6 @@ pub struct Judge {
     report: StreamReport,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
-    /// How much more outcomes vary than independent ones.
-    dispersion: StreamDispersion,
     /// Watches a stream of scores.
     detector: Option<Box<Detector>>,
     /// Whether the report says what the detector would say now.
@@ -99,7 +94,6 @@ impl Judge {
                     .collect(),
             },
             grid,
-            dispersion: StreamDispersion::default(),
             detector: None,
             detector_reported: true,
             evaluations: 0,
@@ -168,13 +162,17 @@ impl Judge {
     /// Takes a base pane that begins before `line_ms`, up to which all was sealed; the windows that
     /// hold it show it at their next slide.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
-        self.windows.place(pane, line_ms)
+        let placed = self.windows.place(pane, line_ms);
+        self.report.overdispersion = self.windows.dispersion().measure();
+        placed
     }
 
     /// Takes all panes of another judge of the stream, over other partitions, up to `line_ms` at
     /// most.
     pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
-        self.windows.absorb(theirs, line_ms)
+        let absorbed = self.windows.absorb(theirs, line_ms);
+        self.report.overdispersion = self.windows.dispersion().measure();
+        absorbed
     }
 
     /// Whether time alone can change a window: one by time holds panes, or its last judgement does
@@ -193,13 +191,11 @@ impl Judge {
         options: &JudgeOptions,
         changes: &mut Vec<Change>,
     ) {
-        let sums = pane.and_then(|pane| self.unpack(pane));
-        if let (Some(pane), Some(sums)) = (pane, &sums) {
-            self.dispersion.observe(&PaneTotals::of(sums), pane.end_ms);
-            self.report.overdispersion = self.dispersion.series.measure();
-        }
-        let before = self.step_detector(pane.zip(sums.as_ref()), changes);
+        let before = self.step_detector(pane, changes);
         let sealed = self.windows.seal(pane, end_ms);
+        if pane.is_some() {
+            self.report.overdispersion = self.windows.dispersion().measure();
+        }
         for index in 0..self.alerts.len() {
             if self.windows.due(index, end_ms, pane.is_some()) || self.fills(index) {
                 self.judge(index, end_ms, sealed, options, changes);
@@ -211,25 +207,22 @@ impl Judge {
         self.windows.trim(end_ms);
     }
 
-    /// The sums of a pane of scores. The windows that take the pane report one that does not unpack.
-    fn unpack(&self, pane: &Pane) -> Option<Sums> {
-        pane.sums.scores()?.unpack(self.grid).ok()
-    }
-
-    /// Shows the pane and its sums to the detector; answers what it was before.
+    /// Shows the pane to the detector; answers what it was before.
     fn step_detector<'p>(
         &mut self,
-        pane: Option<(&'p Pane, &Sums)>,
+        pane: Option<&'p Pane>,
         changes: &mut Vec<Change>,
     ) -> Option<Before<'p>> {
-        let (detector, (pane, sums)) = (self.detector.as_mut()?, pane?);
+        let (detector, pane) = (self.detector.as_mut()?, pane?);
+        // The windows that take the pane report one that does not unpack.
         let packed = pane.sums.scores()?;
+        let sums = packed.unpack(self.grid).ok()?;
         let before = Before {
             detector: detector.clone(),
             pane: packed,
             span_ms: (pane.start_ms, pane.end_ms),
         };
-        let outcome = detector.observe(sums, before.span_ms);
+        let outcome = detector.observe(&sums, before.span_ms);
         self.detector_reported = false;
         // The report is made when it is read, but at once where an alert depends on it.
         if outcome != Outcome::Quiet || self.report.detector.is_none() {
@@ -442,11 +435,6 @@ impl Judge {
         &self.windows
     }
 
-    /// What it has measured of the dispersion of outcomes.
-    pub fn dispersion(&self) -> &StreamDispersion {
-        &self.dispersion
-    }
-
     /// The detector.
     pub fn detector(&self) -> Option<&Detector> {
         self.detector.as_deref()
@@ -465,7 +453,6 @@ impl Judge {
         size_of::<Judge>()
             + names
             + self.windows.bytes()
-            + self.dispersion.series.bytes()
             + self.detector.as_ref().map_or(0, |d| d.bytes())
             + self.alerts.len() * size_of::<Alert>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()

@@ -10,7 +10,6 @@
 //! | [`coverage`] | how many outcomes a verdict rests on |
 //! | [`report`] | the reports and changes that leave |
 //! | [`alarm`], [`sentence`] | the alert of a stream, and changes in words |
-//! | [`dispersion`] | how much more outcomes vary than independent ones |
 //! | [`detector`], [`ledger`] | alarms with a guarantee, and their budget |
 //! | [`family`] | class views adjusted for each other |
 //! | [`comparison`] | versions against each other |
@@ -22,7 +21,6 @@ pub mod coverage;
 pub mod detector;
 pub mod detector_report;
 pub mod detector_state;
-pub mod dispersion;
 pub mod family;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
@@ -42,7 +40,6 @@ pub use coverage::{Coverage, CoverageCell};
 pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
-pub use dispersion::StreamDispersion;
 pub use judge::{Judge, JudgeState, Stopwatch, WindowVerdict, pane_of, seed};
 pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use numbers::Numbers;

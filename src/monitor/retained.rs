@@ -242,6 +242,7 @@ impl PartitionWindows {
         }
         for (windows, state) in stream.windows.iter_mut().zip(&s.judges) {
             windows.restore(state.rings.clone()).map_err(corrupt)?;
+            windows.restore_dispersion(state.dispersion.clone());
         }
         self.streams.insert(stream);
         Ok(())
@@ -285,6 +286,7 @@ impl Retained {
 fn judge_state(windows: &Windows) -> JudgeState {
     JudgeState {
         rings: windows.state(),
+        dispersion: windows.dispersion().clone(),
         ..JudgeState::default()
     }
 }

@@ -22,8 +22,7 @@ use crate::alert::Alert;
 use crate::collect::join::JoinState;
 use crate::collect::{Counters, Key, PairingState, PaneDelta, Partitions, VectorPanesState};
 use crate::judge::{
-    ComparisonState, DetectorState, JudgeState, LedgerState, ModelPlan, StreamDispersion, StreamId,
-    WindowVerdict,
+    ComparisonState, DetectorState, JudgeState, LedgerState, ModelPlan, StreamId, WindowVerdict,
 };
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::view::View;
@@ -208,8 +207,6 @@ pub struct VerdictState {
     pub stream: StreamId,
     /// One for each window.
     pub windows: Vec<WindowVerdict>,
-    /// What was measured of the dispersion of its outcomes.
-    pub dispersion: StreamDispersion,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// The alert of the stream.
@@ -244,7 +241,6 @@ impl VerdictState {
         VerdictState {
             stream: self.stream,
             windows,
-            dispersion: self.dispersion.later(other.dispersion),
             detector,
             alert,
             // The monitor notifies nobody.

@@ -214,7 +214,8 @@ mod tests {
                     pending = BatchedSums::from_sums(pending.into_sums()).unwrap();
                 }
             }
-            assert!(pending.bytes() <= grid.cells() as usize * 48 + 16_384);
+            // The cells, and samples of scores beside them.
+            assert!(pending.bytes() <= grid.cells() as usize * 48 + 32_768);
             assert_eq!(pending.flush()[0], sums);
         }
     }

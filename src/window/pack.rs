@@ -26,7 +26,7 @@
 //! each, 8 at twenty, 10 at 600; half a millisecond to pack, a third to unpack.
 //!
 //! ```text
-//! varint n · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·
+//! varint n · 3 varints: ΣU, ΣU², ΣV · varint cells · 4 varints: log sums · varint distinct+1 or 0 · (score delta, n, y)* ·
 //! varint level · varint sampled · (score delta, n, y)* · 7 bytes: Rice parameters · cells as bits
 //! ```
 
@@ -36,6 +36,7 @@ use super::bits::{
 use super::weighted;
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
+use crate::stats::overdispersion::PaneTotals;
 use crate::stats::repeats::{Repeats, SAMPLED_MAX};
 use crate::stats::sums::{DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
 use std::sync::Arc;
@@ -55,7 +56,9 @@ const ALL_ZERO: u32 = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
     bytes: Arc<[u8]>,
-    n: u64,
+    totals: PaneTotals,
+    /// Length of the totals before the rest.
+    head: usize,
 }
 
 /// Why packed sums cannot be added to others.
@@ -82,10 +85,16 @@ impl From<Overflow> for PackError {
 impl Packed {
     /// Packs.
     pub fn new(sums: &Sums) -> Packed {
+        let totals = PaneTotals::of(sums);
+        let mut bytes = Vec::new();
+        write_totals(&mut bytes, &totals);
+        let head = bytes.len();
         if let Some(weighted) = sums.weighted() {
+            bytes.extend(weighted::write(weighted));
             return Packed {
-                bytes: weighted::write(weighted).into(),
-                n: sums.n(),
+                bytes: bytes.into(),
+                totals,
+                head,
             };
         }
         let mut model = Model::new(sums.grid());
@@ -101,8 +110,7 @@ impl Packed {
                 }
             })
             .collect();
-        let mut bytes = Vec::with_capacity(64 + coded.len() * 12);
-        write_varint(&mut bytes, u128::from(sums.n()));
+        bytes.reserve(64 + coded.len() * 12);
         write_varint(&mut bytes, coded.len() as u128);
         write_logs(&mut bytes, sums.logs());
         write_distinct(&mut bytes, sums.distinct());
@@ -127,16 +135,19 @@ impl Packed {
         }
         Packed {
             bytes: writer.finish().into(),
-            n: sums.n(),
+            totals,
+            head,
         }
     }
 
     /// Takes stored bytes; the whole is checked when it is unpacked.
     pub fn from_bytes(bytes: &[u8]) -> Result<Packed, PackError> {
-        let n = read_varint(&mut &bytes[..])?;
+        let mut rest = bytes;
+        let totals = read_totals(&mut rest)?;
         Ok(Packed {
+            head: bytes.len() - rest.len(),
             bytes: bytes.into(),
-            n: u64::try_from(n).map_err(|_| PackError::Corrupt)?,
+            totals,
         })
     }
 
@@ -147,12 +158,17 @@ impl Packed {
 
     /// Number of events.
     pub fn n(&self) -> u64 {
-        self.n
+        self.totals.n
+    }
+
+    /// What its dispersion is measured by.
+    pub fn totals(&self) -> &PaneTotals {
+        &self.totals
     }
 
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
-        self.bytes.len() + 2 * size_of::<usize>()
+        self.bytes.len() + size_of::<Packed>()
     }
 
     /// The sums, which must be of `grid`.
@@ -166,12 +182,11 @@ impl Packed {
     /// unusable.
     pub fn merge_into(&self, sums: &mut Sums) -> Result<(), PackError> {
         if sums.grid().is_weighted() {
-            let weighted = weighted::read(&self.bytes, sums.grid().cells())?;
+            let weighted = weighted::read(&self.bytes[self.head..], sums.grid().cells())?;
             return Ok(sums.merge_weighted(&weighted)?);
         }
         let before = sums.n();
-        let mut rest = &self.bytes[..];
-        let n = read_varint(&mut rest)?;
+        let mut rest = &self.bytes[self.head..];
         let count = read_varint(&mut rest)?;
         if count > u128::from(sums.grid().cells()) {
             return Err(PackError::Corrupt);
@@ -191,11 +206,30 @@ impl Packed {
             corrupt: false,
         };
         sums.merge_parts(&mut cells, &logs, &distinct, &repeats)?;
-        if cells.corrupt || u128::from(sums.n() - before) != n {
+        if cells.corrupt || sums.n() - before != self.totals.n {
             return Err(PackError::Corrupt);
         }
         Ok(())
     }
+}
+
+fn write_totals(bytes: &mut Vec<u8>, totals: &PaneTotals) {
+    write_varint(bytes, u128::from(totals.n));
+    write_varint(bytes, zigzag_wide(totals.u.into()));
+    write_varint(bytes, u128::from(totals.u2));
+    write_varint(bytes, u128::from(totals.v));
+}
+
+fn read_totals(rest: &mut &[u8]) -> Result<PaneTotals, Corrupt> {
+    let mut next = || read_varint(rest);
+    let [n, u, u2, v] = [next()?, next()?, next()?, next()?];
+    let narrow = |x: u128| u64::try_from(x).map_err(|_| Corrupt);
+    Ok(PaneTotals {
+        n: narrow(n)?,
+        u: i64::try_from(unzigzag_wide(u)).map_err(|_| Corrupt)?,
+        u2: narrow(u2)?,
+        v: narrow(v)?,
+    })
 }
 
 fn write_logs(bytes: &mut Vec<u8>, logs: &LogSums) {

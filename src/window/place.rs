@@ -28,6 +28,7 @@ impl Windows {
     /// by now, had it come in its turn.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
         let pane = self.empty().admit(pane)?;
+        self.disperse(&pane);
         for index in 0..self.len() {
             if self.reached(index, pane.start_ms, line_ms) {
                 self.put(index, &pane, line_ms)?;
@@ -41,6 +42,7 @@ impl Windows {
         if theirs.len() != self.len() {
             return Err(PackError::Corrupt);
         }
+        self.merge_dispersion(theirs.dispersion());
         let theirs = theirs.rings();
         for (index, ring) in theirs.iter().enumerate() {
             for pane in ring.all() {

@@ -27,6 +27,7 @@ use super::pack::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
+use crate::stats::overdispersion::Dispersion;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -67,6 +68,10 @@ pub struct Windows {
     /// For each window the narrower one it gathers from; `None`: from base panes.
     feeds: Vec<Option<usize>>,
     rings: Vec<Ring>,
+    /// Width of a base pane.
+    pane_ms: i64,
+    /// How much the outcomes of base panes of scores vary.
+    dispersion: Dispersion,
 }
 
 impl Windows {
@@ -78,6 +83,8 @@ impl Windows {
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
             rings: vec![Ring::default(); widths.len()],
             widths,
+            pane_ms: ladder.pane_ms,
+            dispersion: Dispersion::default(),
         }
     }
 
@@ -102,6 +109,30 @@ impl Windows {
             ring.gathering = gathering.transpose()?;
         }
         Ok(())
+    }
+
+    /// How much the outcomes of its base panes vary: of all that were taken, in whatever order, as they
+    /// were when they were sealed.
+    pub fn dispersion(&self) -> &Dispersion {
+        &self.dispersion
+    }
+
+    /// Puts back what a snapshot says of it.
+    pub fn restore_dispersion(&mut self, dispersion: Dispersion) {
+        self.dispersion = dispersion;
+    }
+
+    /// Adds what the windows of other partitions have seen of it.
+    pub(super) fn merge_dispersion(&mut self, theirs: &Dispersion) {
+        self.dispersion.merge(theirs);
+    }
+
+    /// Takes a base pane into the dispersion.
+    pub(super) fn disperse(&mut self, pane: &Pane) {
+        if let Some(packed) = pane.sums.scores() {
+            let number = pane.start_ms.div_euclid(self.pane_ms.max(1));
+            self.dispersion.observe(number, packed.totals());
+        }
     }
 
     /// Changes how many cells of vectors there is room for, in panes that begin here from now on.
@@ -159,6 +190,9 @@ impl Windows {
     /// Takes the base pane that ends at `end_ms`, if any event fell into it. Afterwards
     /// [`Windows::due`] says which windows have a new total.
     pub fn seal(&mut self, pane: Option<&Pane>, end_ms: i64) -> Result<(), PackError> {
+        if let Some(pane) = pane {
+            self.disperse(pane);
+        }
         self.step(pane, end_ms, false)
     }
 
@@ -328,6 +362,7 @@ impl Windows {
     pub fn bytes(&self) -> usize {
         let ring = |r: &Ring| r.all().map(Pane::bytes).sum::<usize>();
         self.rings.iter().map(ring).sum::<usize>()
+            + self.dispersion.bytes()
             + self.rings.len() * (size_of::<Ring>() + size_of::<Width>() + 16)
     }
 }

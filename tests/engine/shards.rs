@@ -136,7 +136,7 @@ fn the_process_that_has_all_partitions_in_the_end_judges_as_one_engine_would() {
         let expected = judged(whole.monitor());
         assert_eq!(
             expected.len(),
-            4 * 2 * 3 + 3 * 3 + 3 * 3,
+            4 * 2 * 4 + 3 * 3 + 3 * 3,
             "three segments and their roll-up, vector views of all, and the panes of these"
         );
         let moves = if seed == 1 { 0.0 } else { 0.1 };

@@ -51,7 +51,7 @@ struct Topics {
     sender: Sender,
     events: Events,
     sent: u64,
-    again: BTreeMap<u64, (i32, String)>,
+    again: BTreeMap<(u64, u64), (i32, String)>,
     repeats: u64,
 }
 
@@ -65,9 +65,10 @@ impl Topics {
             self.sender.send(&self.once, partition, record.as_bytes());
             self.sender.send(&self.twice, partition, record.as_bytes());
             if i % 50 == 7 {
-                self.again.insert(i + i * 31 % 400, (partition, record));
+                self.again
+                    .insert((i + i * 31 % 400, i), (partition, record));
             }
-            while let Some((&due, _)) = self.again.first_key_value()
+            while let Some((&(due, _), _)) = self.again.first_key_value()
                 && due <= i
                 && let Some((_, (partition, record))) = self.again.pop_first()
             {
@@ -79,7 +80,7 @@ impl Topics {
     }
 
     fn close(&mut self, at_ms: i64) {
-        let record = Events::clock_record(at_ms);
+        let record = Events::clock_record(at_ms).replacen('{', "{\"id\":\"clock\",", 1);
         for topic in [&self.once, &self.twice] {
             for partition in 0..PARTITIONS {
                 self.sender.send(topic, partition, record.as_bytes());

@@ -3,6 +3,7 @@
 mod alarms;
 mod bars;
 mod decision;
+mod dependence;
 mod interval_coverage;
 mod level;
 mod power;

@@ -127,7 +127,7 @@ pub fn saved(monitor: &Monitor) -> Snapshot {
     snapshot
 }
 
-/// Number, verdict and sums of every window of every stream.
+/// Number, verdict and sums of every window of every stream, and how much its outcomes vary.
 pub fn judged(monitor: &Monitor) -> BTreeMap<String, String> {
     let total = monitor.totals().map(|(id, report, sums)| {
         let said = format!(
@@ -153,5 +153,10 @@ pub fn judged(monitor: &Monitor) -> BTreeMap<String, String> {
         };
         v.views.into_iter().flat_map(panes).collect::<Vec<_>>()
     });
-    total.chain(vectors).chain(panes).collect()
+    let scores = monitor.reports().filter(|r| !r.id.view.is_vector());
+    let varied = scores.map(|r| {
+        let said = format!("{:?}", r.overdispersion);
+        (format!("{} overdispersion", r.id), said)
+    });
+    total.chain(vectors).chain(panes).chain(varied).collect()
 }

@@ -6,8 +6,8 @@
 use super::{Detector, Judge, JudgeOptions, Judged, Undecided, Verdict, WindowReport};
 use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
-use crate::judge::dispersion::StreamDispersion;
 use crate::judge::recalibration::RecalibrationState;
+use crate::stats::overdispersion::Dispersion;
 use crate::window::{PackError, RingState};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct JudgeState {
     /// Verdict and alert of each window.
     pub verdicts: Vec<WindowVerdict>,
     /// What the stream has measured of the dispersion of its outcomes.
-    pub dispersion: StreamDispersion,
+    pub dispersion: Dispersion,
     /// The detector, where one watches.
     pub detector: Option<DetectorState>,
     /// Recalibration maps of each window.
@@ -52,7 +52,7 @@ impl Judge {
         JudgeState {
             rings: self.windows.state(),
             verdicts: self.verdicts(),
-            dispersion: self.dispersion.clone(),
+            dispersion: self.windows.dispersion().clone(),
             detector: self.detector().map(Detector::state),
             recalibrations: self.report.windows.iter().map(recalibration).collect(),
             alert: self.alert(),
@@ -67,7 +67,8 @@ impl Judge {
         options: &JudgeOptions,
     ) -> Result<Option<DetectorState>, PackError> {
         self.windows.restore(state.rings)?;
-        self.restore_dispersion(state.dispersion);
+        self.windows.restore_dispersion(state.dispersion);
+        self.report.overdispersion = self.windows.dispersion().measure();
         self.restore_verdicts(&state.verdicts, state.alert, options)?;
         if state.recalibrations.len() != self.report.windows.len() {
             return Err(PackError::Corrupt);
@@ -97,13 +98,6 @@ impl Judge {
     /// The alert of the stream.
     pub fn alert(&self) -> Alert {
         self.report.alert
-    }
-
-    /// Takes over what another judge of the stream has measured. The verdicts of windows come after
-    /// it, because their numbers depend on it.
-    pub fn restore_dispersion(&mut self, measured: StreamDispersion) {
-        self.report.overdispersion = measured.series.measure();
-        self.dispersion = measured;
     }
 
     /// Takes over the verdicts and alerts of another judge of the stream, over the panes that are

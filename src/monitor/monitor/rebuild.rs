@@ -91,7 +91,6 @@ impl Monitor {
         let verdicts = wanted.map(|j| VerdictState {
             stream: j.report().id.clone(),
             windows: j.verdicts(),
-            dispersion: j.dispersion().clone(),
             detector: j.detector().map(Detector::state),
             alert: j.alert(),
             notified: None,
@@ -118,7 +117,6 @@ impl Monitor {
             let options = &self.plan.models[stream.model].judge;
             for (judge, known) in stream.judges.iter_mut().zip(known) {
                 let Some(known) = known else { continue };
-                judge.restore_dispersion(known.dispersion);
                 // Of another ladder, they say nothing about these windows.
                 let _ = judge.restore_verdicts(&known.windows, known.alert, options);
                 let other = judge.restore_detector(known.detector, options);

@@ -15,7 +15,7 @@ fn series(
 ) -> Dispersion {
     let (mut rng, mut all) = (Rng::new(seed), Dispersion::default());
     let (mut shift, mut at) = (0.0, 0);
-    for _ in 0..panes {
+    for number in 0..panes as i64 {
         let mut sums = Sums::new(Grid::new(Axis::Linear, 4));
         for _ in 0..events {
             if at % length == 0 {
@@ -28,7 +28,7 @@ fn series(
             let y = rng.uniform() < shifted;
             sums.observe(Score::new(z).unwrap(), y).unwrap();
         }
-        all.observe(&PaneTotals::of(&sums));
+        all.observe(number, &PaneTotals::of(&sums));
     }
     all
 }
@@ -47,40 +47,60 @@ fn the_estimate_is_the_formula() {
         v: 25 << 32,
     };
     let mut all = Dispersion::default();
-    (0..PANES_MIN as i64 - 1).for_each(|i| all.observe(&pane(5 - 10 * (i % 2))));
+    (0..PANES_MIN as i64 - 1).for_each(|i| all.observe(i, &pane(5 - 10 * (i % 2))));
     assert_eq!(all.measure(), None);
-    all.observe(&pane(-5));
+    all.observe(49, &pane(-5));
     let found = all.measure().unwrap();
-    assert!((found.factor - 0.16 / 0.08).abs() < 1e-12);
-    assert!((found.degrees - 2.0 * 49.0f64.powi(2) / 146.0).abs() < 1e-12);
+    // Ten of 49 are left out: q = 1.613, P(χ²₃ < q)·49/39 = 0.4316.
+    let factor = 2.0 / 0.4316 / (1.0 + 2.3 / 50.0);
+    assert!((found.factor / factor - 1.0).abs() < 1e-3, "{found:?}");
+    assert!((found.degrees - 0.7 * 2.0 * 49.0f64.powi(2) / 146.0).abs() < 1e-12);
     assert_eq!(found.panes, 50);
-    // χ² of 32.89 degrees: its quantiles at 99 and 1 % are 54.6 and 17.0.
-    assert!((found.low - 2.0 * 32.89 / 54.6).abs() < 0.01);
-    assert!((found.high - 2.0 * 32.89 / 17.0).abs() < 0.05);
+    // χ² of 23.02 degrees: its quantiles at 99.5 and .5 % are 44.2 and 9.27.
+    assert!(
+        (found.low - factor * 23.02 / 44.2).abs() < 0.02,
+        "{found:?}"
+    );
+    assert!(
+        (found.high - factor * 23.02 / 9.27).abs() < 0.15,
+        "{found:?}"
+    );
     assert_eq!(found.gated(), Some((found.factor, found.degrees)));
 }
 
 #[test]
-fn small_panes_wait_until_they_are_a_base_pane() {
-    let mut all = Dispersion::default();
-    let pane = PaneTotals {
-        n: 60,
-        u: 1,
+fn panes_add_up_in_any_order_and_the_old_ones_go() {
+    let pane = |i: i64| PaneTotals {
+        n: 40 + i as u64 % 7,
+        u: (i % 5 - 2) << 30,
         u2: 3 << 32,
         v: 3 << 32,
     };
-    (0..2 * PANES_MAX + 20).for_each(|_| all.observe(&pane));
-    assert_eq!(all.panes.len(), PANES_MAX);
-    assert_eq!((all.panes[0].n, all.panes[0].u), (120, 2));
-    // A hundred events that say too little are no base pane.
-    let rare = PaneTotals {
-        v: 1 << 32,
-        n: 100,
-        ..pane
+    let mut forward = Dispersion::default();
+    (0..10_000).for_each(|i| forward.observe(i, &pane(i)));
+    let (mut even, mut odd) = (Dispersion::default(), Dispersion::default());
+    (0..10_000).rev().for_each(|i| match i % 2 {
+        0 => even.observe(i, &pane(i)),
+        _ => odd.observe(i, &pane(i)),
+    });
+    even.merge(&odd);
+    assert_eq!(even, forward);
+    assert!(
+        forward
+            .widths
+            .iter()
+            .all(|slots| slots.len() == SLOTS as usize)
+    );
+    assert!(forward.bytes() <= 36_000, "{}", forward.bytes());
+    // Of the slots of two panes each pair is a base pane.
+    assert_eq!(forward.measure().unwrap().panes, 50);
+    let rare = |i| PaneTotals {
+        v: 1 << 26,
+        ..pane(i)
     };
     let mut few = Dispersion::default();
-    (0..4).for_each(|_| few.observe(&rare));
-    assert!(few.panes.is_empty());
+    (0..10_000).for_each(|i| few.observe(i, &rare(i)));
+    assert_eq!(few.measure(), None);
 }
 
 #[test]
@@ -110,11 +130,27 @@ fn a_model_that_is_wrong_or_drifts_is_not_overdispersed_and_bursts_are() {
     for truth in [calibrated, doubled, sharp] {
         let found = series(3, (200, 100), (1, 0.0), |u| u, truth).measure();
         let found = found.unwrap();
-        assert!((0.7..1.3).contains(&found.factor), "{found:?}");
+        assert_eq!(found.gated(), None, "{found:?}");
     }
     let rare = |u: f64| 0.001 + 0.018 * u;
     let found = series(4, (200, 600), (1, 0.0), rare, doubled).measure();
-    assert!((0.7..1.3).contains(&found.unwrap().factor));
+    assert_eq!(found.unwrap().gated(), None);
+    // A model that goes wrong at once, and one that is put right again.
+    for until in [200, 150] {
+        let (mut rng, mut all) = (Rng::new(6), Dispersion::default());
+        for number in 0..200 {
+            let mut sums = Sums::new(Grid::new(Axis::Linear, 4));
+            for _ in 0..100 {
+                let z = rng.uniform();
+                let wrong = (100..until).contains(&number);
+                let y = rng.uniform() < if wrong { z * z } else { z };
+                sums.observe(Score::new(z).unwrap(), y).unwrap();
+            }
+            all.observe(number, &PaneTotals::of(&sums));
+        }
+        let found = all.measure().unwrap();
+        assert_eq!(found.gated(), None, "{found:?}");
+    }
     // An hour that is ten panes long shows when panes are joined.
     for length in [50, 500] {
         let found = series(5, (200, 100), (length, 1.0), |u| u, calibrated).measure();
