@@ -2,6 +2,7 @@
 
 mod alarms;
 mod bars;
+mod dependence;
 mod interval_coverage;
 mod level;
 mod power;
