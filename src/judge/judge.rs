@@ -167,8 +167,7 @@ impl Judge {
         placed
     }
 
-    /// Takes all panes of another judge of the stream, over other partitions, up to `line_ms` at
-    /// most.
+    /// Takes all panes, up to `line_ms`, of another judge of the stream, over other partitions.
     pub fn absorb(&mut self, theirs: &Windows, line_ms: i64) -> Result<(), PackError> {
         let absorbed = self.windows.absorb(theirs, line_ms);
         self.report.overdispersion = self.windows.dispersion().measure();

@@ -15,13 +15,16 @@ const PANES: i64 = 100;
 /// Data sets of a point in CI.
 const DATA_SETS: u64 = 400;
 
+/// A score from a uniform number.
+type ScoreOf = fn(f64) -> f64;
+
 /// Whether a series of `events` a pane is called overdispersed. Scores come from `score`, outcomes happen
 /// with the odds of their scores times `odds`; clusters of so many events in a row share a normal shift
 /// of the log odds of this spread.
 fn overdispersed(
     seed: u64,
     events: usize,
-    score: fn(f64) -> f64,
+    score: ScoreOf,
     odds: f64,
     (length, spread): (usize, f64),
 ) -> bool {
@@ -58,7 +61,7 @@ fn rare(u: f64) -> f64 {
 fn independent_outcomes_are_seldom_called_overdispersed_calibrated_or_not() {
     let n = data_sets(DATA_SETS);
     let bar = Bar::new(n, 0.0..=0.05, &[0.15]);
-    let points: [(&str, usize, fn(f64) -> f64, f64); 4] = [
+    let points: [(&str, usize, ScoreOf, f64); 4] = [
         ("uniform", 100, uniform, 1.0),
         ("uniform, odds doubled", 100, uniform, 2.0),
         ("rare", 600, rare, 1.0),
