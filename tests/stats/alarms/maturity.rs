@@ -109,7 +109,10 @@ fn a_maturity_that_is_too_short_holds_the_detector_before_it_alarms() {
     for seed in 0..8 {
         let mut engine = engine(true);
         let changes = play(&mut engine, seed, 5.0, 40.0);
-        assert_eq!(alarms(&changes).count(), 0, "seed {seed}");
+        let said: Vec<_> = (changes.iter().filter(|c| c.window == "detector"))
+            .map(|c| ((c.at_ms - BEGIN_MS) / 60_000, &c.sentence))
+            .collect();
+        assert_eq!(alarms(&changes).count(), 0, "seed {seed}: {said:?}");
         assert!(held(&engine), "seed {seed}");
         let says = |c: &&Change| c.sentence.contains("maturity is too short");
         assert_eq!(changes.iter().filter(says).count(), 1, "seed {seed}");
