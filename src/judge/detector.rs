@@ -137,11 +137,12 @@ impl Detector {
     /// Takes a sealed pane.
     pub fn observe(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
         self.hold(span_ms.0);
-        self.timeliness.observe(pane);
         let outcome = match self.held_ms {
             Some(_) => Outcome::Quiet,
             None => self.bet(pane, span_ms),
         };
+        // Late outcomes of this pane come later, so it is compared with them from now on.
+        self.timeliness.observe(pane);
         if pane.n() > 0 {
             self.at_ms = Some(span_ms.1);
             self.log_worth = self.watch.log_worth();
