@@ -18,7 +18,7 @@
 //! keeps, for each event of its sample, 8 bytes per class plus 64, and 32 bytes per class for each
 //! random feature.
 //!
-//! A detector takes 32 kB per stream. Its bets take 496 B per cell, up to 4096 cells, once per
+//! A detector takes 36 kB per stream. Its bets take 864 B per row, up to 4096 rows, once per
 //! model.
 //!
 //! With separate outcomes, each of `pending_max` predictions takes [`PENDING_BYTES`], and as much
@@ -97,7 +97,7 @@ const SPILLED_VIEW_BYTES: u64 = 72;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
 /// A detector with its report.
-const DETECTOR_BYTES: u64 = 32 * 1024;
+const DETECTOR_BYTES: u64 = 36 * 1024;
 
 /// A notification: its numbers, and names and links of usual length.
 const NOTICE_BYTES: u64 = 1024;

@@ -9,7 +9,7 @@ use super::diagram;
 use super::path::{encode, encode_id};
 use super::text::{clock, escape, number, or_none, significance, thousands};
 use crate::alert::AlertState;
-use crate::judge::detector_report::kind;
+use crate::judge::detector_report::{HELD, kind};
 use crate::judge::{DetectorReport, Numbers, Recalibration, StreamReport, WindowReport, shown};
 use crate::report::recalibration;
 use crate::stats::evaluation::Evaluation;
@@ -119,8 +119,15 @@ fn detector(report: &DetectorReport, body: &mut String) {
                 escape(&kind(&alarm.evidence))
             );
         }
+        None if report.held_ms.is_some() => {
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge\">holds</span></h2><p class=words>{HELD}.</p>"
+            );
+        }
         None => {
-            let share = report.evidence.log_worth / report.log_threshold;
+            let evidence = report.evidence.as_ref();
+            let share = evidence.map_or(0.0, |e| e.log_worth / report.log_threshold);
             let _ = write!(
                 body,
                 "<section><h2>detector <span class=\"badge good\">no alarm</span></h2><p class=when>evidence {:.0} % of \

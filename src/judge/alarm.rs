@@ -14,7 +14,8 @@
 //! | no | otherwise, and one is decided or there is a detector | good |
 //! | - | no window is decided, no detector has seen a pane | unknown |
 //!
-//! If data stop, the condition is unknown, whatever it was before.
+//! If data stop, or the detector holds because the maturity is too short, the condition is unknown,
+//! whatever it was before.
 //!
 //! The conditions drive the machine of [`crate::alert::machine`]. A change of its state or severity
 //! leaves with the [`Facts`] of that moment: reports change, and a notification that is sent later
@@ -31,6 +32,13 @@ use std::sync::Arc;
 /// The condition that a report puts to the alert of its stream; `window_alerts` lets a window alone
 /// be bad.
 pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
+    if report
+        .detector
+        .as_ref()
+        .is_some_and(|d| d.held_ms.is_some())
+    {
+        return Condition::Unknown;
+    }
     let windows = &report.windows;
     let bad = window_alerts && windows.iter().any(|w| w.verdict == Verdict::Miscalibrated);
     let decided = windows.iter().any(|w| w.numbers.is_some());

@@ -15,12 +15,19 @@
 //! when it alarms; the cure is a longer maturity. [`Detector::missed`] counts what it did not see.
 //! Predictions whose outcome never came are not seen at all, unless the join implies one.
 //!
+//! *Hold.* Where outcomes that come too late depart from their scores otherwise than those in time
+//! ([`super::timeliness`]), the maturity is too short, and any alarm would be about that. The
+//! detector then holds: what it held is dropped, an alarm ends, and panes are not bet on until late
+//! outcomes no longer differ. A hold only takes alarms away, so the
+//! guarantee stands.
+//!
 //! Always: its state is a function of the panes sealed under one budget and tolerance; under others
 //! the sums staked mean something else, so after a snapshot made under others it starts over, and
 //! what was staked stays in the ledger. The bounds of the sequences and the evidence are computed
 //! when they are reported ([`Detector::report`]), not at each pane. Cost: 29 kB and about 0.1 ms a
 //! pane for each stream, and 1.5 MB of bets for each model.
 
+use super::timeliness::Timeliness;
 use crate::stats::axis::Grid;
 use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
@@ -99,6 +106,9 @@ pub struct Detector {
     /// End of the newest pane taken.
     pub(super) at_ms: Option<i64>,
     pub(super) missed: Missed,
+    pub(super) timeliness: Timeliness,
+    /// Since when it holds, its maturity being too short.
+    pub(super) held_ms: Option<i64>,
     /// Since when it is called among its fleet.
     pub(super) called_ms: Option<i64>,
 }
@@ -118,13 +128,21 @@ impl Detector {
             log_worth: f64::NEG_INFINITY,
             at_ms: None,
             missed: Missed::default(),
+            timeliness: Timeliness::default(),
+            held_ms: None,
             called_ms: None,
         }
     }
 
     /// Takes a sealed pane.
     pub fn observe(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
-        let outcome = self.watch.observe(&self.odds, &self.rules, pane, span_ms);
+        self.hold(span_ms.0);
+        let outcome = match self.held_ms {
+            Some(_) => Outcome::Quiet,
+            None => self.bet(pane, span_ms),
+        };
+        // Late outcomes of this pane come later, so it is compared with them from now on.
+        self.timeliness.observe(pane);
         if pane.n() > 0 {
             self.at_ms = Some(span_ms.1);
             self.log_worth = self.watch.log_worth();
@@ -132,8 +150,43 @@ impl Detector {
         outcome
     }
 
+    /// Shows the pane to the bets; an alarm that late outcomes explain becomes a hold.
+    fn bet(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
+        let explained = self.timeliness.explains_alarm(self.options.tolerance);
+        let before = explained.then(|| self.watch.clone());
+        let outcome = self.watch.observe(&self.odds, &self.rules, pane, span_ms);
+        match before {
+            Some(before) if outcome == Outcome::Alarm => {
+                self.watch = before;
+                self.begin_hold(span_ms.1);
+                Outcome::Quiet
+            }
+            _ => outcome,
+        }
+    }
+
+    /// Begins or ends a hold, by what came before the pane that begins at `at_ms`.
+    fn hold(&mut self, at_ms: i64) {
+        let tolerance = self.options.tolerance;
+        let lasts = match self.held_ms {
+            Some(_) => self.timeliness.explains_alarm(tolerance),
+            None => self.timeliness.is_too_short(tolerance),
+        };
+        match (lasts, self.held_ms) {
+            (false, _) => self.held_ms = None,
+            (true, None) => self.begin_hold(at_ms),
+            (true, Some(_)) => {}
+        }
+    }
+
+    fn begin_hold(&mut self, at_ms: i64) {
+        self.held_ms = Some(at_ms);
+        self.watch.forget();
+    }
+
     /// Counts what a correction brings too late.
     pub fn miss(&mut self, c: &Correction) {
+        self.timeliness.miss(&c.plus, &c.minus);
         self.missed.revised += c.minus.n();
         self.missed.added += c.plus.n().saturating_sub(c.minus.n());
     }
@@ -181,6 +234,11 @@ impl Detector {
     /// Outcomes that it did not see.
     pub fn missed(&self) -> Missed {
         self.missed
+    }
+
+    /// Since when it holds, its maturity being too short.
+    pub fn held_ms(&self) -> Option<i64> {
+        self.held_ms
     }
 
     /// Since when its fleet calls it.

@@ -19,8 +19,10 @@ pub struct DetectorReport {
     pub share: f64,
     /// log A.
     pub log_threshold: f64,
-    /// Evidence since the last restart.
-    pub evidence: Evidence,
+    /// Evidence since the last restart; none while it holds.
+    pub evidence: Option<Evidence>,
+    /// Since when it holds: the maturity is too short.
+    pub held_ms: Option<i64>,
     /// The alarm, while the stream is not clear.
     pub alarm: Option<Alarm>,
     /// Since when e-BH calls it among the streams of its account.
@@ -47,13 +49,14 @@ impl Detector {
         let alarm = watch.alarm().cloned();
         // After an alarm everything starts over: report what the alarm rested on.
         let evidence = watch.evidence();
-        let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()))?;
+        let evidence = evidence.or_else(|| alarm.as_ref().map(|a| a.evidence.clone()));
         Some(DetectorReport {
             promise: rules.budget.words(),
             account: detector.options.account.clone(),
             share: rules.share,
             log_threshold: rules.budget.log_threshold(),
             evidence,
+            held_ms: detector.held_ms,
             alarm,
             called_ms: detector.called_ms,
             alarms: watch.alarms(),
@@ -66,9 +69,19 @@ impl Detector {
     }
 }
 
-/// An alarm or its end, in words.
+/// Why a detector holds.
+pub const HELD: &str = "the maturity is too short: outcomes that came too late depart from their \
+                        scores otherwise than those in time, so an alarm could be about that alone";
+
+/// An alarm, its end or a hold, in words.
 pub fn sentence(stream: &str, report: &DetectorReport) -> String {
+    if report.held_ms.is_some() {
+        return format!("the detector of {stream} holds: {HELD}");
+    }
     let Some(alarm) = &report.alarm else {
+        if report.bounds.n == 0 {
+            return format!("the detector of {stream} watches again: late outcomes do not differ");
+        }
         return format!(
             "{stream} is clear: {} events since the last alarm, mean residual between {:+.4} and {:+.4}",
             report.bounds.n, report.bounds.mean.0, report.bounds.mean.1

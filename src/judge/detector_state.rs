@@ -7,6 +7,7 @@
 //! detector starts over.
 
 use super::detector::{Detector, Missed};
+use super::timeliness::Timeliness;
 use crate::stats::direction::Direction;
 use crate::stats::sequential::detector::{Component, Parts, Place};
 use crate::stats::sequential::evidence::{Best, Evidence, Leaning, Shares};
@@ -35,6 +36,8 @@ pub struct DetectorState {
     /// End of the newest pane taken.
     pub at_ms: Option<i64>,
     missed: Missed,
+    timeliness: Timeliness,
+    held_ms: Option<i64>,
     called_ms: Option<i64>,
     /// Log worth (none before a stake: JSON has no −∞), onset by event and by time.
     components: Vec<(Option<f64>, f64, f64)>,
@@ -85,6 +88,8 @@ impl Detector {
             alarms: parts.alarms,
             at_ms: detector.at_ms,
             missed: detector.missed,
+            timeliness: detector.timeliness,
+            held_ms: detector.held_ms,
             called_ms: detector.called_ms,
             components: parts.detector.components.iter().map(component).collect(),
             signs: signs.collect(),
@@ -141,6 +146,8 @@ impl Detector {
         self.log_worth = self.watch.log_worth();
         self.at_ms = state.at_ms;
         self.missed = state.missed;
+        self.timeliness = state.timeliness;
+        self.held_ms = state.held_ms;
         self.called_ms = state.called_ms;
         Ok(())
     }

@@ -222,14 +222,14 @@ impl Judge {
             span_ms: (pane.start_ms, pane.end_ms),
         };
         let outcome = detector.observe(&sums, before.span_ms);
+        let told = outcome != Outcome::Quiet
+            || detector.held_ms().is_some() != before.detector.held_ms().is_some();
         self.detector_reported = false;
         // The report is made when it is read, but at once where an alert depends on it.
-        if outcome != Outcome::Quiet || self.report.detector.is_none() {
+        if told || self.report.detector.is_none() {
             self.report_detector();
         }
-        if outcome != Outcome::Quiet
-            && let Some(report) = self.report.detector.as_deref()
-        {
+        if told && let Some(report) = self.report.detector.as_deref() {
             changes.push(Change {
                 stream: self.report.id.clone(),
                 window: "detector".to_owned(),

@@ -11,6 +11,7 @@
 //! | [`report`] | the reports and changes that leave |
 //! | [`alarm`], [`sentence`] | the alert of a stream, and changes in words |
 //! | [`detector`], [`ledger`] | alarms with a guarantee, and their budget |
+//! | [`timeliness`] | whether outcomes come too late for the maturity |
 //! | [`family`] | class views adjusted for each other |
 //! | [`comparison`] | versions against each other |
 //! | [`recalibration`] | recalibration maps |
@@ -31,6 +32,7 @@ pub mod recalibration;
 pub mod report;
 pub mod sentence;
 pub mod stream;
+pub mod timeliness;
 pub mod verdict;
 
 pub use comparison::{

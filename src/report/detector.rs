@@ -1,7 +1,7 @@
 //! What a detector says as JSON: evidence, alarm and confidence sequences.
 
 use crate::judge::DetectorReport;
-use crate::judge::detector_report::{bet_words, kind};
+use crate::judge::detector_report::{HELD, bet_words, kind};
 use crate::stats::sequential::evidence::Evidence;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ pub fn json(r: &DetectorReport) -> Value {
         "share": r.share,
         "at_ms": r.at_ms,
         "log_threshold": r.log_threshold,
-        "evidence": evidence_json(&r.evidence),
+        "evidence": r.evidence.as_ref().map(evidence_json),
+        "held": r.held_ms.map(|since_ms| json!({ "since_ms": since_ms, "why": HELD })),
         "alarm": r.alarm.as_ref().map(|a| json!({
             "at_ms": a.at_ms,
             "since_ms": a.since_ms,

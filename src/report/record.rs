@@ -222,7 +222,7 @@ impl Record {
             from,
             to,
             condition: evidence.condition,
-            silent: evidence.condition != alarm::condition(&evidence.report, options.window_alerts),
+            silent: evidence.condition == Condition::Unknown,
             window_alerts: options.window_alerts,
             holds: options.holds(),
             cells: Cells::of(evidence.grid),

@@ -107,7 +107,7 @@ fn a_reload_applies_what_may_change_and_names_what_needs_a_restart() {
         t.replace("tolerance = 0.9", "tolerance = 0.1\nalpha = 0.01")
             .replace(
                 "lateness = \"2s\"",
-                "lateness = \"4s\"\nsegments_max = 3\n[model.alert]\nwindow_alerts = true\nfor = \"7s\"",
+                "lateness = \"4s\"\nsegments_max = 3\n[model.alert]\nfor = \"7s\"",
             )
             .replace("\"scored\"", "\"scored\", \"more\"")
             + "[log]\nlevel = \"debug\"\n[limits]\nseries_max = 77\n"

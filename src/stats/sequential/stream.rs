@@ -217,6 +217,14 @@ impl StreamDetector {
         inside || meets && since >= CLEAR_PATIENCE * wait
     }
 
+    /// Drops the evidence and ends an alarm, where what was seen turns out to be no evidence. What
+    /// was staked and counted stays.
+    pub fn forget(&mut self) {
+        self.alarm = None;
+        self.detector = Detector::default();
+        self.sequences.restart();
+    }
+
     /// The latest alarm, until the stream is clear again.
     pub fn alarm(&self) -> Option<&Alarm> {
         self.alarm.as_ref()

@@ -24,7 +24,7 @@ pub(in crate::telemetry) fn of_stream(
         (
             Id::DetectorEvidence,
             None,
-            detector.evidence.log_worth / detector.log_threshold,
+            (detector.evidence.as_ref()).map_or(0.0, |e| e.log_worth / detector.log_threshold),
         ),
         (Id::AnytimeEvents, None, bounds.n as f64),
         (Id::AnytimeResidualLower, None, bounds.mean.0),

@@ -6,6 +6,7 @@
 //! | `calibrated` | how many calibrated streams raise an alarm, and how many under repeated T-Cal? |
 //! | `delay` | how soon is a change found, from when is it dated, what is it called? |
 //! | `many_streams` | of a hundred streams of which ten go bad: who is called, who alarms, how soon? |
+//! | `maturity` | does the detector hold where outcomes come too late by what they are? |
 //! | `month` | thirty days of traffic with seasons, late labels and drifting scores: no alarm; then a fault |
 //! | `ledger` | do shares add up, is nothing staked forgotten, do revised outcomes stay out? |
 //! | `quiet` | who is told in a day of the default configuration? |
@@ -32,6 +33,7 @@ mod delay;
 mod feed;
 mod ledger;
 mod many_streams;
+mod maturity;
 mod month;
 mod quiet;
 mod sums;
