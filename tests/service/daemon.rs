@@ -133,6 +133,8 @@ windows = ["6s", "36s"]
 lateness = "2s"
 [model.test]
 min_events = 200
+[model.alert]
+window_alerts = true
 [[sink]]
 name = "nobody"
 kind = "kafka"

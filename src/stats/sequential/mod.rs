@@ -9,7 +9,7 @@
 //!
 //! | part | holds |
 //! |---|---|
-//! | [`mixture`] | the 76 components: what is bet on, with what weight |
+//! | [`mixture`] | the 287 components: what is bet on, with what weight |
 //! | [`odds`] | log-likelihood ratios of all bets from the cell sums of a pane |
 //! | [`likelihood`] | those of one pane |
 //! | [`detector`] | the Shiryaev-Roberts recursion and its guarantee |
