@@ -791,6 +791,14 @@ const TEST: &[Key] = &[
          of observed to expected outcomes.",
     ),
     key(
+        "overdispersion",
+        Kind::Choice(&["correct", "show"]),
+        Value("\"correct\""),
+        "What is done where outcomes vary more than independent ones would: `correct` widens \
+         p-values and intervals accordingly, `show` only reports the factor. A model that goes \
+         wrong and is put right every few minutes looks overdispersed too.",
+    ),
+    key(
         "min_events",
         COUNT,
         Value("500"),

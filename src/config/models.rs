@@ -351,6 +351,7 @@ fn judge(
             },
             sampling,
             overdispersion: None,
+            correct_overdispersion: test.text("overdispersion") != Some("show"),
         },
         coverage_min: test.number("coverage_min"),
         min_events: test.integer("min_events").unwrap_or(1).unsigned_abs(),

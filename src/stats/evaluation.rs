@@ -83,6 +83,8 @@ pub struct Options {
     pub sampling: Sampling,
     /// How much more outcomes vary than independent ones, where the stream has measured it.
     pub overdispersion: Option<Overdispersion>,
+    /// Whether p-values, interval and ratio are corrected for it, or it is only reported.
+    pub correct_overdispersion: bool,
 }
 
 impl Default for Options {
@@ -106,6 +108,7 @@ impl Default for Options {
             distances: Extent::Off,
             sampling: Sampling::default(),
             overdispersion: None,
+            correct_overdispersion: true,
         }
     }
 }
@@ -582,9 +585,12 @@ impl Sample<'_> {
     }
 }
 
-/// φ and its degrees of freedom, where outcomes surely vary more than independent ones.
+/// φ and its degrees of freedom, where outcomes surely vary more than independent ones and that is
+/// to be corrected.
 fn dispersion(o: &Options) -> Option<(f64, f64)> {
-    o.overdispersion.and_then(|d| d.gated())
+    o.overdispersion
+        .filter(|_| o.correct_overdispersion)?
+        .gated()
 }
 
 /// P(|N| ≥ z).

@@ -55,6 +55,8 @@ lateness = "1s"
 alpha = 0.001
 tolerance = 0.05
 min_events = 200
+# Phases of twenty seconds, good and bad in turn, are no clusters here.
+overdispersion = "show"
 [model.alert]
 window_alerts = true
 keep_firing_for = "2s"
@@ -819,6 +821,7 @@ windows = ["6s", "30s"]
 lateness = "1s"
 [model.test]
 tolerance = 0.02
+overdispersion = "show"
 min_events = 200
 [model.alert]
 window_alerts = true

@@ -58,6 +58,8 @@ windows = ["5m"]
 budget = "none"
 [model.test]
 tolerance = {tolerance}
+[model.alert]
+window_alerts = true
 "#
     );
     file("policy.toml", &text)

@@ -166,6 +166,7 @@ fn bare(e: Evaluation) -> Evaluation {
         reliability: cells.collect(),
         tolerance,
         weights: None,
+        repeated: None,
         ..e
     }
 }

@@ -8,8 +8,10 @@ use trueline::monitor::engine::segments_of;
 use trueline::monitor::snapshot::VectorViewState;
 use trueline::monitor::{LocalShard, ModelPlan, Monitor, Plan, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::evaluation::Options;
 use trueline::stats::kernel::window::KernelOptions;
 use trueline::stats::rng::Rng;
+use trueline::stats::tolerance::Tolerance;
 use trueline::stats::view::{Outcome, Prediction, View};
 use trueline::window::RingState;
 use trueline::window::{Ladder, WindowSpec};
@@ -45,6 +47,11 @@ pub fn plan() -> Plan {
             grid: Grid::new(Axis::Linear, 6),
             judge: JudgeOptions {
                 min_events: 10,
+                // Without a tolerance verdicts change often.
+                evaluation: Options {
+                    tolerance: Tolerance::absolute(0.0),
+                    ..Options::default()
+                },
                 // Fewer than a window holds.
                 kernel: KernelOptions {
                     sample: 24,

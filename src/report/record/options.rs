@@ -94,6 +94,7 @@ pub(super) struct OptionsDef {
     #[serde(with = "sampling")]
     sampling: Sampling,
     overdispersion: Option<Overdispersion>,
+    correct_overdispersion: bool,
 }
 
 /// Rates of sampling, which a constructor checks.

@@ -284,7 +284,7 @@ pub fn towards(i: usize) -> Bet {
 
 /// + for even indices, − for odd ones.
 fn signed(x: f64, i: usize) -> f64 {
-    if i % 2 == 0 { x } else { -x }
+    if i.is_multiple_of(2) { x } else { -x }
 }
 
 /// What all components bet on, in their order.

@@ -10,6 +10,7 @@ use crate::support::streams::{LAWS, Law, each, score};
 use trueline::judge::{Step, Verdict};
 use trueline::monitor::Engine;
 use trueline::stats::rng::Rng;
+use trueline::stats::tolerance::Tolerance;
 
 const EVENTS: i64 = 100_000;
 const PANE: i64 = 500;
@@ -57,9 +58,12 @@ fn the_bar_of_false_alarms_tells_twice_the_budget() {
     assert!(bar.probability(2.0 * BUDGET) <= 0.01);
 }
 
-/// Whether one of the windows of a calibrated stream is called miscalibrated.
+/// Whether the test rejects one of the windows of a calibrated stream: without a tolerance it is then
+/// called miscalibrated.
 fn rejects_once(law: Law, seed: u64) -> bool {
-    let mut engine = Engine::new(plan("2000000 events", 0.0, 1000));
+    let mut plan = plan("2000000 events", 0.0, 1000);
+    plan.models[0].judge.evaluation.tolerance = Tolerance::absolute(0.0);
+    let mut engine = Engine::new(plan);
     let mut stream = Stream::new(4000 + seed, law, PANE);
     let mut panes = 0..EVENTS / PANE;
     panes.any(|_| {
