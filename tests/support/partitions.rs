@@ -8,7 +8,7 @@ use trueline::monitor::engine::segments_of;
 use trueline::monitor::snapshot::VectorViewState;
 use trueline::monitor::{LocalShard, ModelPlan, Monitor, Plan, RecordSink, Snapshot};
 use trueline::stats::axis::{Axis, Grid};
-use trueline::stats::evaluation::Options;
+use trueline::stats::evaluation::{Options, TCalOptions};
 use trueline::stats::kernel::window::KernelOptions;
 use trueline::stats::rng::Rng;
 use trueline::stats::tolerance::Tolerance;
@@ -47,8 +47,12 @@ pub fn plan() -> Plan {
             grid: Grid::new(Axis::Linear, 6),
             judge: JudgeOptions {
                 min_events: 10,
-                // Without a tolerance verdicts change often.
+                // At this level and without a tolerance verdicts change often.
                 evaluation: Options {
+                    tcal: TCalOptions {
+                        alpha: 0.3,
+                        ..Options::default().tcal
+                    },
                     tolerance: Tolerance::absolute(0.0),
                     ..Options::default()
                 },
