@@ -243,7 +243,8 @@ fn verdicts_over_checkpoints_are_those_of_one_engine_that_read_everything() {
     for seed in 1..=4 {
         let logs = logs(seed, 3_000);
         let (whole, expected) = whole(&logs, plan());
-        assert!(expected.values().map(Vec::len).sum::<usize>() > 100);
+        let changes: usize = expected.values().map(Vec::len).sum();
+        assert!(changes > 80, "only {changes} changes");
         let mut fleet = Fleet::new(&logs, seed, 0.0, plan());
         fleet.play();
         assert_eq!(fleet.aggregator.skipped(), 0);
