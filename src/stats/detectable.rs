@@ -30,14 +30,17 @@ const POWER_QUANTILE: f64 = 0.841_621_233_572_914_3;
 /// Power that is asked for.
 const POWER: f64 = 0.8;
 
-/// Smallest detectable ℓ2-ECE of the combination of `parts` at `alpha`, for the scores of these
-/// cells; `None` without variance, or where the answer would exceed 1.
-pub fn detectable_by_combination(finest: &Level, alpha: f64, parts: &[Part]) -> Option<f64> {
-    let form = Quadratic::of(finest)?;
+/// Smallest detectable ℓ2-ECE of the combination of `parts` at `alpha`, for the scores that the form
+/// is made of; `None` where the answer would exceed 1.
+pub(crate) fn detectable_by_combination(
+    form: &Quadratic,
+    alpha: f64,
+    parts: &[Part],
+) -> Option<f64> {
     let weights: f64 = parts.iter().map(|p| p.weight()).sum();
     let share = alpha * Part::Smooth.weight() / weights.max(Part::Smooth.weight());
     let lambda = noncentrality(f64::from(form.rank), share);
-    let shift = (lambda / form.of_shift(finest)).sqrt();
+    let shift = (lambda / form.of_shift()).sqrt();
     (shift <= 1.0).then_some(shift)
 }
 

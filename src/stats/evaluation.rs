@@ -36,10 +36,11 @@ use super::levels::{Level, Levels};
 use super::null::{normal_survival, normal_upper_quantile};
 use super::overdispersion::Overdispersion;
 use super::repeats::{RepeatedScores, Repeats};
+use super::smooth::Quadratic;
 use super::sums::Sums;
 use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
-use super::{combined, detectable, direction, distance, interval, ks, reliability, smooth, tcal};
+use super::{combined, detectable, direction, distance, interval, ks, reliability, tcal};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use std::borrow::Cow;
 
@@ -437,6 +438,7 @@ impl Sample<'_> {
             tcal,
             combined,
             smooth,
+            form,
             cox,
             ks,
             kuiper,
@@ -459,7 +461,7 @@ impl Sample<'_> {
             cox,
             ks,
             kuiper,
-            detectable_ece_l2: self.detectable(o, &tcal, &combined),
+            detectable_ece_l2: self.detectable(o, &tcal, &combined, form.as_ref()),
             direction: if reject {
                 direction::direction(t, cox.as_ref(), self.interval, interval.estimate_squared)
             } else {
@@ -504,7 +506,8 @@ impl Sample<'_> {
             null.p_value(s, 1.0 / factor.sqrt(), Some(linear(formula)))
         };
         let path = |s, p: Option<f64>| null.p_value(s, 1.0 / factor.sqrt(), p.map(linear));
-        let mut smooth = smooth::smooth(finest);
+        let form = Quadratic::of(finest);
+        let mut smooth = form.as_ref().map(Quadratic::test);
         if let Some(t) = &mut smooth {
             t.p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
         }
@@ -549,6 +552,7 @@ impl Sample<'_> {
             tcal,
             combined,
             smooth,
+            form,
             cox,
             ks,
             kuiper,
@@ -558,14 +562,17 @@ impl Sample<'_> {
         }
     }
 
-    fn detectable(&self, o: &Options, tcal: &TCal, combined: &Combined) -> Option<f64> {
+    fn detectable(
+        &self,
+        o: &Options,
+        tcal: &TCal,
+        combined: &Combined,
+        form: Option<&Quadratic>,
+    ) -> Option<f64> {
         if o.decide_by == DecideBy::Combined {
             let parts: Vec<Part> = combined.parts.iter().map(|p| p.part).collect();
-            return detectable::detectable_by_combination(
-                self.levels.finest(),
-                o.tcal.alpha,
-                &parts,
-            );
+            let form = form?;
+            return detectable::detectable_by_combination(form, o.tcal.alpha, &parts);
         }
         let coarsest = &self.levels.as_slice()[0];
         detectable::detectable_ece_l2(coarsest, self.totals.n, o.tcal.alpha, tcal.scales)
@@ -621,6 +628,7 @@ struct Tests {
     tcal: TCal,
     combined: Combined,
     smooth: Option<ScoreTest>,
+    form: Option<Quadratic>,
     cox: Option<Cox>,
     ks: Path,
     kuiper: Path,

@@ -45,16 +45,7 @@ pub struct ScoreTest {
 
 /// The test on the finest cells; `None` where no score has variance.
 pub fn smooth(finest: &Level) -> Option<ScoreTest> {
-    let mut quadratic = Quadratic::of(finest)?;
-    for c in &finest.occupied {
-        quadratic.add(&direction(c), c.u);
-    }
-    let statistic = quadratic.value();
-    Some(ScoreTest {
-        statistic,
-        degrees: quadratic.rank,
-        p_value: chi_squared_tail(statistic, quadratic.rank),
-    })
+    Quadratic::of(finest).map(|form| form.test())
 }
 
 /// b at the mean score of a cell; scores come no nearer to 0 and 1 than 2⁻³².
@@ -78,7 +69,10 @@ pub(super) struct Quadratic {
     rows: [[f64; DIRECTIONS]; DIRECTIONS],
     /// Rank of the information.
     pub rank: u32,
+    /// Σ U·b.
     g: [f64; DIRECTIONS],
+    /// Σ b.
+    h: [f64; DIRECTIONS],
 }
 
 /// A pivot below this share of a direction's own information is rounding, not information.
@@ -88,15 +82,29 @@ impl Quadratic {
     /// The form for the scores of these cells; `None` without variance.
     pub fn of(finest: &Level) -> Option<Quadratic> {
         let mut information = [[0.0; DIRECTIONS]; DIRECTIONS];
+        let (mut g, mut h) = ([0.0; DIRECTIONS], [0.0; DIRECTIONS]);
         for c in &finest.occupied {
             let b = direction(c);
             for i in 0..DIRECTIONS {
+                g[i] += c.u * b[i];
+                h[i] += c.n * b[i];
                 for j in 0..=i {
                     information[i][j] += c.v * b[i] * b[j];
                 }
             }
         }
-        Quadratic::invert(information)
+        let form = Quadratic::invert(information)?;
+        Some(Quadratic { g, h, ..form })
+    }
+
+    /// The score test of the sample.
+    pub fn test(&self) -> ScoreTest {
+        let statistic = self.of_score(&self.g);
+        ScoreTest {
+            statistic,
+            degrees: self.rank,
+            p_value: chi_squared_tail(statistic, self.rank),
+        }
     }
 
     /// The same of Cox's two directions, 1 and ln z − ln(1−z); a score has them in this order.
@@ -123,6 +131,7 @@ impl Quadratic {
             rows: [[0.0; DIRECTIONS]; DIRECTIONS],
             rank: 0,
             g: [0.0; DIRECTIONS],
+            h: [0.0; DIRECTIONS],
         };
         // Gram–Schmidt in the metric of the information: each row is orthonormal to those before.
         let mut left: Vec<usize> = (0..DIRECTIONS).collect();
@@ -157,28 +166,9 @@ impl Quadratic {
         (form.rank > 0).then_some(form)
     }
 
-    /// Adds `u` residuals in direction b.
-    #[inline]
-    pub fn add(&mut self, b: &[f64; DIRECTIONS], u: f64) {
-        for (g, b) in self.g.iter_mut().zip(b) {
-            *g += u * b;
-        }
-    }
-
-    /// The statistic of what was added.
-    pub fn value(&self) -> f64 {
-        self.of_score(&self.g)
-    }
-
     /// The noncentrality for each unit of a squared error that is the same at every score.
-    pub fn of_shift(&self, finest: &Level) -> f64 {
-        let mut h = [0.0; DIRECTIONS];
-        for c in &finest.occupied {
-            for (h, b) in h.iter_mut().zip(direction(c)) {
-                *h += c.n * b;
-            }
-        }
-        self.of_score(&h)
+    pub fn of_shift(&self) -> f64 {
+        self.of_score(&self.h)
     }
 
     /// The statistic of the score g.
