@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SIZES: Duration = Duration::from_millis(500);
 /// Bytes of join journals that may wait for the disk in memory before the consumers pause.
 const UNWRITTEN_MAX: usize = 256 << 20;
+/// The published part that is not ready while the starts of partitions are not stored.
+const STARTS: &str = "start offsets";
 /// How long queued notifications and audit entries may take at the end. The rest of the notifications
 /// is sent after the next start.
 const DRAIN_WITHIN: Duration = Duration::from_secs(5);
@@ -61,6 +63,10 @@ pub struct EngineLoop {
     pub timers: Timers,
     /// The consumers are paused because the disk is behind.
     pub disk_behind: bool,
+    /// The consumers are paused because partitions begin at positions that are not stored yet.
+    pub start_unsaved: bool,
+    /// The state directory was deleted or replaced.
+    pub directory_lost: bool,
     /// The published parts that are not ready because a partition is suspended.
     pub suspended: Vec<String>,
     /// Pending predictions that exceed memory.
@@ -109,9 +115,9 @@ impl EngineLoop {
             self.step();
             beat.tick();
         }
-        let fault = self.engines.fault().map(ToString::to_string);
+        let mut fault = self.engines.fault().map(ToString::to_string);
         match &fault {
-            None => self.finish(),
+            None => fault = self.finish().err(),
             Some(error) => self.abort(error),
         }
         consumer::close(std::mem::take(&mut self.consumers));
@@ -128,8 +134,12 @@ impl EngineLoop {
         };
         self.timers.records = 0;
         for consumer in &mut self.consumers {
-            consumer.pause_or_resume(self.disk_behind);
+            consumer.pause_or_resume(self.disk_behind, self.start_unsaved);
             self.timers.records += consumer.poll(&mut self.engines, wait);
+            self.start_unsaved |= std::mem::take(&mut consumer.source.begun);
+        }
+        if self.start_unsaved {
+            self.save_starts();
         }
         self.engines.tend();
         self.timers.records += self.engines.follow(wait);
@@ -143,6 +153,7 @@ impl EngineLoop {
             self.tick();
         }
         if self.timers.sizes.due(SIZES) {
+            self.publish_directory();
             self.publish_sizes();
         }
         let busy = self.snapshots.busy() || self.engines.writing();
@@ -259,6 +270,18 @@ impl EngineLoop {
         self.suspended = now.into_keys().collect();
     }
 
+    /// Publishes that the state directory can no longer be used. That does not mend itself.
+    fn publish_directory(&mut self) {
+        if self.directory_lost {
+            return;
+        }
+        if let Some(why) = self.snapshots.directory_fault() {
+            self.directory_lost = true;
+            tracing::error!(why, "state directory");
+            self.published.not_ready("state", &why);
+        }
+    }
+
     /// Hands the state to be written: shards to the state topic, or a snapshot to the disk with what the
     /// journals have gained, and with the names of the topics that it numbers.
     fn save(&mut self) {
@@ -292,6 +315,14 @@ impl EngineLoop {
             tracing::warn!(unwritten, paused = behind, "state is not on disk");
         }
         publish::snapshot(&self.published, written);
+        match &written.result {
+            Err(why) if self.engines.may_move() => {
+                let why = format!("checkpoints cannot be written: {why}");
+                self.published.not_ready("state topic", &why);
+            }
+            _ if self.engines.may_move() => self.published.ready("state topic"),
+            _ => {}
+        }
         if let Ok(positions) = &written.result {
             for consumer in &self.consumers {
                 consumer.commit(positions);
@@ -299,10 +330,36 @@ impl EngineLoop {
         }
     }
 
-    fn wait_saved(&mut self) {
+    /// Stores where new partitions begin before their first record is read. Until that succeeds nothing
+    /// is read.
+    fn save_starts(&mut self) {
+        self.wait_saved();
+        self.save();
+        let saved = self.wait_saved().unwrap_or(Ok(()));
+        self.start_unsaved = saved.is_err();
+        match saved {
+            Ok(()) => self.published.ready(STARTS),
+            Err(why) => {
+                let why = format!("where new partitions begin could not be stored: {why}");
+                self.published.not_ready(STARTS, &why);
+                std::thread::sleep(TICK);
+            }
+        }
+    }
+
+    /// Waits for the write that is under way; answers how it ended, where there was one.
+    fn wait_saved(&mut self) -> Option<Result<(), String>> {
         let written = self.snapshots.wait();
-        if let Some(written) = written.or_else(|| self.engines.wait_written()) {
-            self.saved(&written);
+        let written = written.or_else(|| self.engines.wait_written());
+        if let Some(written) = &written {
+            self.saved(written);
+        }
+        match written {
+            Some(written) => Some(written.result.map(drop)),
+            None if self.engines.writing() => {
+                Some(Err("the broker did not answer in time".to_owned()))
+            }
+            None => None,
         }
     }
 
@@ -312,18 +369,26 @@ impl EngineLoop {
         }
     }
 
-    /// Ends in order.
-    fn finish(&mut self) {
+    /// Ends in order. An error: the last snapshot was not written.
+    fn finish(&mut self) -> Result<(), String> {
         tracing::info!("stopping: no more records are read");
         self.tick();
         self.wait_saved();
         self.save();
-        self.wait_saved();
+        let saved = self.wait_saved();
         self.consumers.iter().for_each(SourceConsumer::flush);
         self.stop_alerts();
         self.publish_facts();
         self.publish_sizes();
-        tracing::info!("last snapshot written");
+        match saved.unwrap_or(Ok(())) {
+            Ok(()) => tracing::info!("last snapshot written"),
+            Err(why) => {
+                return Err(format!(
+                    "the last snapshot could not be written, and the next start reads again from the one before: {why}"
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Ends without saving: the state in memory is no longer trustworthy.

@@ -13,7 +13,7 @@ use super::cluster::checkpoint_store::{CheckpointOptions, CheckpointStore};
 use super::cluster::follower::{Follower, FollowerOptions};
 use super::cluster::topology::Topology;
 use super::error::AppError;
-use super::outputs::snapshots::StateDir;
+use super::outputs::state_dir::StateDir;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};

@@ -19,7 +19,8 @@ use super::error::AppError;
 use super::ingest::consumer::SourceConsumer;
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
-use super::outputs::snapshots::{SnapshotThread, StateDir};
+use super::outputs::snapshots::SnapshotThread;
+use super::outputs::state_dir::StateDir;
 use super::reload::Reloader;
 use super::restore::restore;
 use super::setup::{Setup, part};
@@ -110,6 +111,8 @@ impl App {
             published: Arc::clone(&published),
             timers: Timers::default(),
             disk_behind: false,
+            start_unsaved: false,
+            directory_lost: false,
             suspended,
             spill,
             reloads,

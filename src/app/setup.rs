@@ -58,6 +58,7 @@ impl Setup {
                 copartitions: 0,
                 ..kafka
             },
+            namespace: state.namespace.clone(),
             groups: groups.collect(),
             topic,
             restore_within: Duration::from_millis(state.restore_within_ms.unsigned_abs()),

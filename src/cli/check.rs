@@ -14,8 +14,9 @@ use crate::config::bounds::{MemoryBound, human};
 use crate::config::{Config, SourceOptions, Verdicts, reference};
 use crate::kafka;
 use crate::kafka::StateTopic;
+use crate::monitor::restore::Fit;
 use crate::registry::RegistryOptions;
-use crate::store::checkpoint::CHUNK_BYTES;
+use crate::store::{self, checkpoint::CHUNK_BYTES};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -85,6 +86,11 @@ pub fn run(args: &Args) -> Exit {
     }
     if args.no_environment {
         return Exit::Ok;
+    }
+    if !args.effective {
+        for line in left_behind(&config) {
+            println!("  {line}");
+        }
     }
     let faults = environment(&config, args.timeout);
     for fault in &faults {
@@ -215,6 +221,40 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
         ));
     }
     faults
+}
+
+/// What the state directory holds that a start with this configuration would not use.
+fn left_behind(config: &Config) -> Vec<String> {
+    let directory = &config.state.directory;
+    let Ok(Some(loaded)) = store::load_checked(directory) else {
+        return Vec::new();
+    };
+    let (snapshot, shown) = (loaded.snapshot, directory.display());
+    let read: Vec<&String> = config
+        .sources
+        .iter()
+        .flat_map(|s| &s.kafka.topics)
+        .collect();
+    let gone = snapshot.topics.iter().filter(|topic| !read.contains(topic));
+    let mut lines: Vec<String> = gone
+        .map(|topic| {
+            format!("left behind in {shown}: how far topic {topic} was read; no source reads it")
+        })
+        .collect();
+    let Ok(fit) = Fit::new(&config.plan, &snapshot) else {
+        return lines;
+    };
+    let shown_max = 10;
+    lines.extend(
+        fit.dropped
+            .iter()
+            .take(shown_max)
+            .map(|what| format!("left behind in {shown}: {what}")),
+    );
+    if let more @ 1.. = fit.dropped.len().saturating_sub(shown_max) {
+        lines.push(format!("left behind in {shown}: {more} more streams"));
+    }
+    lines
 }
 
 /// Problems between a source and its brokers.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::state_topic;
-use crate::app::outputs::snapshots::{StateDir, in_use};
+use crate::app::outputs::state_dir::{StateDir, in_use};
 use crate::config::bounds::human;
 use crate::http::rfc3339;
 use crate::monitor::snapshot::StreamState;

@@ -197,7 +197,7 @@ const KAFKA: &[Key] = &[
         "group",
         Kind::Text,
         Value("\"trueline\""),
-        "Consumer group. With several sources each has its own group, `group.source`, so that \
+        "Consumer group of the first source. Others have their own, `group.source`, so that \
          a rebalance of one does not stop the others.",
     ),
     key(
@@ -326,6 +326,14 @@ const SOURCE: &[Key] = &[
         "Name in messages and metrics. Unset: the first topic.",
     ),
     key(
+        "group",
+        Kind::Text,
+        Unset("\"trueline\""),
+        "Consumer group of this source. Unset: `group` of [kafka] for the first source, and \
+         `group.name` for others. State is kept by topic, so another group continues where the \
+         one before stopped.",
+    ),
+    key(
         "topics",
         Kind::List,
         Required("[\"predictions\"]"),
@@ -357,9 +365,22 @@ const SOURCE: &[Key] = &[
     ),
     key(
         "start",
-        Kind::Choice(&["earliest", "latest"]),
+        Kind::Start(&[]),
         Value("\"earliest\""),
-        "Where to start a partition that has neither a snapshot nor a committed offset.",
+        "Where to start a partition that was never read: at its oldest record, after its newest \
+         one, at records that are at most so old (`24h`), or at a time. The offset that this \
+         means is stored before the first record is read, so a restart continues there. A \
+         partition that is added to the topic later starts at its first record.",
+    ),
+    key(
+        "on_missing_state",
+        Kind::Start(&["stop", "committed"]),
+        Value("\"stop\""),
+        "What to do with a partition that the group has read before, according to its committed \
+         offset, and of which the state has no sums, because the state was deleted or is another. \
+         `stop`: it is not read, and `/ready` gives the reason. `committed`: windows begin empty \
+         at the committed offset. Otherwise it is read from there, as if it had never been read. \
+         Remove the key once the state exists again.",
     ),
     key(
         "on_truncated",

@@ -35,6 +35,7 @@ pub mod schema;
 mod security;
 mod service;
 mod sources;
+mod start;
 pub mod value;
 mod vectors;
 mod write;
@@ -109,6 +110,8 @@ pub struct StateOptions {
     pub interval_ms: i64,
     /// The state topic.
     pub topic: Option<String>,
+    /// `group` of `[kafka]`, under which the topic keeps state.
+    pub namespace: String,
     /// Which process judges.
     pub verdicts: Verdicts,
     /// How long verdicts wait for a partition without new checkpoints, in ms.

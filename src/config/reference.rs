@@ -103,6 +103,7 @@ fn key_schema(key: &Key) -> Value {
         }
         Kind::Truth => json!({ "anyOf": [{ "type": "boolean" }, variable] }),
         Kind::Bytes => json!({ "type": ["integer", "string"] }),
+        Kind::Start(_) => text,
         Kind::Tolerance => json!({ "type": ["number", "string"] }),
         Kind::List => json!({ "anyOf": [text.clone(), { "type": "array", "items": text }] }),
         Kind::Map => json!({

@@ -104,6 +104,8 @@ pub enum Kind {
     Bytes,
     /// A tolerance: a number, a share `"10%"`, or both `"0.05 or 20%"`.
     Tolerance,
+    /// Where to start reading: `"earliest"`, `"latest"`, a duration back or a time; or one of the words.
+    Start(&'static [&'static str]),
     /// Strings; a single string is a list of one.
     List,
     /// A table of strings to strings.
@@ -135,6 +137,13 @@ impl Kind {
             Kind::Duration => "duration".to_owned(),
             Kind::Bytes => "size".to_owned(),
             Kind::Tolerance => "number from 0 to 1, share `\"10%\"`, or both".to_owned(),
+            Kind::Start(words) => {
+                let words: Vec<String> = words.iter().map(|w| format!("`{w}`, ")).collect();
+                format!(
+                    "{}`earliest`, `latest`, duration back, or time",
+                    words.concat()
+                )
+            }
             Kind::List => "list of texts".to_owned(),
             Kind::Map => "table of texts".to_owned(),
             Kind::Windows => "list of windows".to_owned(),
@@ -154,6 +163,7 @@ impl Kind {
             Kind::Duration => "\"30s\"".to_owned(),
             Kind::Bytes => "\"64KiB\"".to_owned(),
             Kind::Tolerance => "\"0.05 or 20%\"".to_owned(),
+            Kind::Start(_) => "\"24h\"".to_owned(),
             Kind::List => "[\"a\", \"b\"]".to_owned(),
             Kind::Map => "{ name = \"value\" }".to_owned(),
             Kind::Windows => "[\"5m\", \"1h\", { last = 10000 }]".to_owned(),

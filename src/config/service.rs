@@ -37,6 +37,7 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
         directory: directory.join(record.path("directory").unwrap_or(&PathBuf::new())),
         interval_ms,
         topic: record.owned("topic"),
+        namespace: root.child("kafka").owned("group").unwrap_or_default(),
         restore_within_ms: record.milliseconds("restore_within"),
         fresh: record.text("on_broken") == Some("fresh"),
         records_max: record.count("records_max"),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::collect::IdPlan;
 use crate::decode::Decoder;
-use crate::kafka::{KafkaOptions, OWNED, StartAt, Truncated};
+use crate::kafka::{KafkaOptions, MissingState, OWNED, Truncated};
 
 use super::SourceOptions;
 use super::document::Record;
@@ -15,6 +15,7 @@ use super::fields::decode;
 use super::join::JoinOptions;
 use super::problem::{Place, Problems};
 use super::security::security;
+use super::start::{missing_state, start};
 use super::value::Value;
 
 /// The sources: client options and record shape of each.
@@ -38,15 +39,26 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
             problems.add(record.at, what, "give each [[source]] a `name` of its own");
         }
         let mut kafka = shared.clone();
-        if records.len() > 1 {
-            kafka.group = format!("{}.{name}", shared.group);
-        }
+        kafka.group = match record.owned("group") {
+            Some(group) => group,
+            // A source that is added behind the others does not rename their groups.
+            None if out.is_empty() => shared.group.clone(),
+            None => format!("{}.{name}", shared.group),
+        };
         kafka.topics = record.strings("topics");
         kafka.dead_letter = record.owned("dead_letter");
-        kafka.start = match record.text("start") {
-            Some("latest") => StartAt::Latest,
-            _ => StartAt::Earliest,
-        };
+        // The kind of both keys has checked them.
+        kafka.start = record
+            .text("start")
+            .and_then(|t| start(t).ok())
+            .unwrap_or_default();
+        let missing = record
+            .text("on_missing_state")
+            .and_then(|t| missing_state(t).ok());
+        kafka.missing_state = missing.unwrap_or_default();
+        if kafka.missing_state == MissingState::Stop && begins_fresh(root) {
+            kafka.missing_state = MissingState::Committed;
+        }
         kafka.truncated = match record.text("on_truncated") {
             Some("earliest") => Truncated::Earliest,
             Some("latest") => Truncated::Latest,
@@ -71,6 +83,12 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         });
     }
     out
+}
+
+/// Whether partitions without usable state in the topic of state begin without it.
+fn begins_fresh(root: &Record) -> bool {
+    let state = root.child("state");
+    state.text("topic").is_some() && state.text("on_broken") == Some("fresh")
 }
 
 /// The sources whose records count once by their ids. Topics are numbered over all sources.

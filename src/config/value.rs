@@ -13,6 +13,7 @@ use toml::de::DeValue;
 use super::interpolate;
 use super::problem::{Place, Problems};
 use super::schema::Kind;
+use super::start::start;
 use crate::stats::tolerance::{NoTolerance, Tolerance};
 
 /// A value with its position.
@@ -80,7 +81,7 @@ pub struct Outside<'a> {
 }
 
 /// A problem of one value, and the remedy.
-type Fault = (String, String);
+pub(super) type Fault = (String, String);
 
 /// Reads values of one file.
 pub struct ValueReader<'r, 'a> {
@@ -351,6 +352,8 @@ fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fau
             )
         }),
         Kind::Duration => duration(text).map(Value::Duration),
+        Kind::Start(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
+        Kind::Start(_) => start(text).map(|_| Value::Text(text.to_owned())),
         _ => Err(mismatch(kind, &shown)),
     }
 }
@@ -377,7 +380,7 @@ fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
 }
 
 /// Milliseconds of `5m`, `1h 30m`.
-fn duration(text: &str) -> Result<i64, Fault> {
+pub(super) fn duration(text: &str) -> Result<i64, Fault> {
     let fault = |what: &str| {
         Err((
             format!("is \"{text}\", {what}"),

@@ -11,7 +11,7 @@
 //!   is part of the assignment. There is no window in which another record is fetched.
 //!
 //! [`NextOffsets`] checks the first two a second time. [`PartitionEnds`] detects the ends of
-//! partitions, [`CommittedOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets
+//! partitions, [`StartOffsets`] finds where to start, and [`OffsetRecovery`] handles offsets
 //! out of range.
 //!
 //! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of
@@ -19,15 +19,15 @@
 
 mod rebalance;
 
-use super::committed::CommittedOffsets;
 use super::context::{Context, Rebalance};
 use super::native::{BATCH, BatchQueue, Message};
 use super::next_offsets::NextOffsets;
 use super::offsets::{OffsetRecovery, position_of};
 use super::partition_ends::PartitionEnds;
+use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
-use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record, StartAt};
+use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record};
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
 use rdkafka::error::KafkaResult;
 use rdkafka::message::{Message as _, Timestamp};
@@ -55,7 +55,9 @@ pub struct Consumer {
     restarted: BTreeMap<Partition, Option<i64>>,
     /// When these were last forwarded.
     forwarded: Instant,
-    committed: CommittedOffsets,
+    starts: StartOffsets,
+    /// A partition begins here, and the caller has not stored that yet.
+    begun: bool,
     brokers: String,
     next: NextOffsets,
     ends: PartitionEnds,
@@ -89,13 +91,11 @@ impl Consumer {
             client,
             topics: Topics::new(options),
             suspended: BTreeSet::new(),
-            recovery: OffsetRecovery::new(options.start, options.truncated),
+            recovery: OffsetRecovery::new(options.truncated),
             restarted: BTreeMap::new(),
             forwarded: Instant::now(),
-            committed: CommittedOffsets::new(match options.start {
-                StartAt::Earliest => Offset::Beginning,
-                StartAt::Latest => Offset::End,
-            }),
+            starts: StartOffsets::new(options),
+            begun: false,
             brokers: options.brokers.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
@@ -121,8 +121,11 @@ impl Consumer {
         if !self.restarted.is_empty() {
             self.forward_restarted();
         }
-        if !self.committed.is_complete() {
-            self.retry_committed(handler);
+        if !self.starts.is_complete() {
+            self.retry_starts(handler);
+        }
+        if std::mem::take(&mut self.begun) {
+            return 0;
         }
         let mut n = self.take(BATCH, Duration::ZERO, handler);
         while n == 0 {
@@ -133,6 +136,9 @@ impl Consumer {
             self.report_ends(handler, true);
             n = self.take(1, left.min(WAIT), handler);
             self.serve(handler);
+            if std::mem::take(&mut self.begun) {
+                break;
+            }
         }
         n
     }
@@ -171,6 +177,7 @@ impl Consumer {
                     let ours = next.readable(partition);
                     match ours.and_then(|next| position_of(code, next, m.offset())) {
                         Some(position) => self.recovery.add(partition, position),
+                        None if self.starts.awaits(partition) => {}
                         None => failed.push((code, m.error_text())),
                     }
                 }
@@ -190,7 +197,7 @@ impl Consumer {
     fn watch_ends(&mut self) {
         if self.ends.watched() < self.next.count() {
             for p in self.assignment() {
-                if !self.suspended.contains(&p) {
+                if !self.suspended.contains(&p) && !self.starts.awaits(p) {
                     self.ends.watch_again(p);
                 }
             }
@@ -321,7 +328,12 @@ impl Consumer {
         let mut list = TopicPartitionList::new();
         for &(p, offset) in positions {
             if self.next.get(p).is_some() {
-                list.add_partition_offset(self.topics.name(p), p.partition, Offset::Offset(offset))
+                let mut entry = list.add_partition(self.topics.name(p), p.partition);
+                if let Some(metadata) = self.starts.metadata(p) {
+                    entry.set_metadata(metadata);
+                }
+                entry
+                    .set_offset(Offset::Offset(offset))
                     .map_err(KafkaError::from_native)?;
             }
         }

@@ -1,6 +1,6 @@
 //! Records of a consumer, and the handler that receives them.
 
-use super::{Headers, KafkaError};
+use super::{Begin, Headers, KafkaError};
 use std::ops::Range;
 
 /// One record, borrowed from librdkafka for the duration of the call.
@@ -38,8 +38,20 @@ pub trait Handler {
     fn record(&mut self, record: Record<'_>);
 
     /// A partition was assigned. Returns the offset to read first, usually that of the snapshot.
-    /// `None` means the committed offset or, without one, [`super::StartAt`].
+    /// `None`: no position is known. [`Handler::begins`] follows once the start is found, or
+    /// [`Handler::suspended`].
     fn assigned(&mut self, partition: Partition) -> Option<i64>;
+
+    /// Whether positions of other partitions of this topic were known before this assignment: a
+    /// partition without one was added since.
+    fn was_read(&self, topic: u16) -> bool {
+        let _ = topic;
+        false
+    }
+
+    /// A partition without a position is read from here on. [`super::Consumer::poll`] returns
+    /// before the first record, for the caller to store it.
+    fn begins(&mut self, partition: Partition, begin: Begin);
 
     /// Whether a partition that was just assigned stays suspended: assigned but not read.
     fn is_suspended(&self, partition: Partition) -> bool {

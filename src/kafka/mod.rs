@@ -2,7 +2,6 @@
 //! outside of any group ([`RangeReader`]), the dead-letter producer, the alerts topic, and the
 //! compacted topic for checkpoints of partitions ([`StateTopic`]).
 
-mod committed;
 mod consumer;
 mod context;
 mod dead_letter;
@@ -19,6 +18,7 @@ mod probe;
 mod range;
 mod range_reader;
 mod rebootstrap;
+mod start_offsets;
 mod state_follower;
 mod state_topic;
 mod throttle;
@@ -31,11 +31,14 @@ pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
 pub use headers::Headers;
 pub use input::{Handler, Partition, Record};
-pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret};
+pub use options::{
+    KafkaOptions, MissingState, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret,
+};
 pub use owned::Owned;
 pub use probe::{Probe, probe};
 pub use range::{Bound, Gap, Span, Watermarks, resolve};
 pub use range_reader::{RangeReader, Step};
+pub use start_offsets::Begin;
 pub use state_follower::{Ends, Followed, StateFollower};
 pub use state_topic::{StateTopic, StateWriter};
 pub use topic::Topic;

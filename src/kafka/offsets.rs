@@ -17,7 +17,7 @@
 //! until the broker responds. The partition that has waited longest comes first, so that a
 //! partition without a leader does not delay the others.
 
-use super::options::{StartAt, Truncated};
+use super::options::Truncated;
 use super::{KafkaError, Partition};
 use rdkafka::Offset;
 use rdkafka::types::RDKafkaErrorCode;
@@ -87,7 +87,6 @@ fn action(position: Position, (first, end): (i64, i64), truncated: Truncated) ->
 /// Partitions whose position is out of range, and the time of the last request for each.
 #[derive(Debug)]
 pub(super) struct OffsetRecovery {
-    start: StartAt,
     truncated: Truncated,
     all: BTreeMap<Partition, (Position, Instant)>,
     /// No request before this time.
@@ -95,9 +94,8 @@ pub(super) struct OffsetRecovery {
 }
 
 impl OffsetRecovery {
-    pub fn new(start: StartAt, truncated: Truncated) -> OffsetRecovery {
+    pub fn new(truncated: Truncated) -> OffsetRecovery {
         OffsetRecovery {
-            start,
             truncated,
             all: BTreeMap::new(),
             retry_at: Instant::now(),
@@ -127,11 +125,7 @@ impl OffsetRecovery {
         }
         let longest = self.all.iter().min_by_key(|(_, (_, requested))| *requested);
         let (&partition, &(position, _)) = longest?;
-        let action = match (position, self.start) {
-            (Position::None, StartAt::Earliest) => Ok(Action::Continue(Offset::Beginning)),
-            (Position::None, StartAt::Latest) => Ok(Action::Continue(Offset::End)),
-            _ => ends(partition, REQUEST).map(|ends| action(position, ends, self.truncated)),
-        };
+        let action = ends(partition, REQUEST).map(|ends| action(position, ends, self.truncated));
         match &action {
             Ok(_) => self.remove(partition),
             Err(_) => {
@@ -178,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_request_that_fails_is_repeated_later() {
-        let mut recovery = OffsetRecovery::new(StartAt::Latest, Truncated::Stop);
+        let mut recovery = OffsetRecovery::new(Truncated::Stop);
         let partition = Partition {
             topic: 0,
             partition: 1,

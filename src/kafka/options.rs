@@ -20,6 +20,22 @@ pub enum StartAt {
     Earliest,
     /// After the newest record.
     Latest,
+    /// At the first record that is at most this old, in ms.
+    Back(i64),
+    /// At the first record of this time or later, in ms since 1970.
+    Time(i64),
+}
+
+/// What to do with a partition of which the group has committed an offset and there are no sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MissingState {
+    /// Suspend and report it.
+    #[default]
+    Stop,
+    /// Continue at the committed offset: the windows begin empty there.
+    Committed,
+    /// Start here, as if nothing had been read.
+    Start(StartAt),
 }
 
 /// What to do with a partition that ends before the offset up to which it was read.
@@ -66,6 +82,8 @@ pub struct KafkaOptions {
     pub security: Security,
     /// Where to start without a snapshot or a commit.
     pub start: StartAt,
+    /// Where to start with a commit but without a snapshot.
+    pub missing_state: MissingState,
     /// What to do with a partition that is shorter than what was read of it.
     pub truncated: Truncated,
     /// Longest record to decode, in bytes. A longer one is fetched too, by itself, so that it is
@@ -101,6 +119,7 @@ impl Default for KafkaOptions {
             topics: Vec::new(),
             security: Security::default(),
             start: StartAt::Earliest,
+            missing_state: MissingState::Stop,
             truncated: Truncated::Stop,
             record_bytes_max: 1 << 20,
             queue_kbytes_max: QUEUE_KBYTES_MAX,

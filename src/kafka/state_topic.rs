@@ -435,6 +435,8 @@ fn producer(options: &KafkaOptions) -> Result<ThreadedProducer<Quiet>, KafkaErro
     c.set("enable.idempotence", "true")
         .set("compression.type", "lz4")
         .set("linger.ms", "2")
+        // A topic that was deleted is reported this long after a write, not after 30 s.
+        .set("topic.metadata.propagation.max.ms", "5000")
         .set("queue.buffering.max.kbytes", "262144");
     create(&c, options)
 }

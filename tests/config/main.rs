@@ -210,7 +210,9 @@ fn a_named_model_takes_from_the_star_what_it_leaves_out() {
         images.decode.prediction,
         PredictionField::ClassMap("p".into())
     );
-    assert_eq!(images.kafka.group, "trueline.images");
+    assert_eq!(images.kafka.group, "trueline", "the first source keeps it");
+    let second = &config.sources[1];
+    assert_eq!(second.kafka.group, format!("trueline.{}", second.name));
 }
 
 #[test]

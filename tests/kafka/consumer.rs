@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use crate::support::broker::{Broker, unique};
 use crate::support::events::{BAD, Events, MODELS};
 use trueline::decode::{DecodeOptions, Decoder};
-use trueline::kafka::{Consumer, DeadLetter, Handler, KafkaError, KafkaOptions, Partition, Record};
+use trueline::kafka::{
+    Begin, Consumer, DeadLetter, Handler, KafkaError, KafkaOptions, Partition, Record,
+};
 
 /// Counts what it is handed.
 struct Tally {
@@ -45,6 +47,7 @@ impl Handler for Tally {
     fn assigned(&mut self, _: Partition) -> Option<i64> {
         None
     }
+    fn begins(&mut self, _: Partition, _: Begin) {}
     fn revoked(&mut self, _: Partition, _: bool) {}
     fn end_of_partition(&mut self, _: Partition) {}
     fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}

@@ -13,6 +13,7 @@ mod ranges;
 mod rebootstrap;
 mod retention;
 mod soak;
+mod starts;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;

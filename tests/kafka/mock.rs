@@ -48,6 +48,7 @@ impl Handler for Log {
         self.assigned.insert(p);
         self.start.get(&p.partition).copied()
     }
+    fn begins(&mut self, _: Partition, _: Begin) {}
     fn revoked(&mut self, p: Partition, _lost: bool) {
         self.assigned.remove(&p);
         self.ended.remove(&p);
@@ -166,7 +167,11 @@ fn a_restart_begins_at_the_offset_that_the_snapshot_says_not_at_the_committed_on
     };
     c.commit_and_wait(&[at(0, 50), at(1, 60)]).unwrap();
     drop(c);
-    // Partition 0: the snapshot says 90; partition 1: no snapshot, so the commit, 60.
+    // Partition 0: the snapshot says 90; partition 1: no snapshot, so the commit, 60, as asked for.
+    let o = KafkaOptions {
+        missing_state: MissingState::Committed,
+        ..o
+    };
     let mut log = Log {
         start: BTreeMap::from([(0, 90)]),
         ..Log::default()

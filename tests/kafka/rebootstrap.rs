@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::support::wait_for;
-use trueline::kafka::{Consumer, Handler, KafkaError, KafkaOptions, Partition, Record};
+use trueline::kafka::{Begin, Consumer, Handler, KafkaError, KafkaOptions, Partition, Record};
 
 const TOPIC: &str = "events";
 const METADATA: i16 = 3;
@@ -145,6 +145,7 @@ impl Handler for Nothing {
     fn assigned(&mut self, _: Partition) -> Option<i64> {
         None
     }
+    fn begins(&mut self, _: Partition, _: Begin) {}
     fn revoked(&mut self, _: Partition, _: bool) {}
     fn end_of_partition(&mut self, _: Partition) {}
     fn lost(&mut self, _: Partition, _: std::ops::Range<i64>) {}

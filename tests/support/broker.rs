@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -210,6 +210,18 @@ impl Broker {
         let results = runtime().block_on(admin.create_topics(&new, &options));
         for result in results.expect("the broker creates topics") {
             result.expect("the topic is new");
+        }
+    }
+
+    /// Gives a topic so many partitions, more than it has.
+    pub fn add_partitions(&self, topic: &str, count: usize) {
+        let admin: AdminClient<DefaultClientContext> =
+            self.client().create().expect("an admin client");
+        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
+        let more = NewPartitions::new(topic, count);
+        let results = runtime().block_on(admin.create_partitions(&[more], &options));
+        for result in results.expect("the broker adds partitions") {
+            result.expect("the topic has fewer");
         }
     }
 

@@ -39,6 +39,9 @@ const LEAVE_MAX: Duration = Duration::from_secs(10);
 pub struct CheckpointOptions {
     /// Brokers and credentials.
     pub kafka: KafkaOptions,
+    /// `group` of `[kafka]`, the first part of all keys: a source that is added, renamed or given a
+    /// group of its own leaves the keys of the others as they are.
+    pub namespace: String,
     /// The group that reads each topic, by number.
     pub groups: Vec<String>,
     /// Name of the topic.
@@ -160,7 +163,7 @@ impl CheckpointStore {
         let topic = topics.get(usize::from(source)).cloned().unwrap_or_default();
         let groups = &self.options.groups;
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
-        let prefix = checkpoint::prefix(&group, &topic, partition);
+        let prefix = checkpoint::prefix(&self.options.namespace, &topic, partition);
         let state_partition = self.state.state_partition(partition, topics)?;
         let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
         let epoch = self.writer.put(&[(state_partition, &claim)], within)?;

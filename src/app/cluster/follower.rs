@@ -107,9 +107,9 @@ impl Follower {
         };
         aggregator.time_by(clock::stopwatch);
         let lead = |source: &u16| options.copartitions.get(usize::from(*source)) == Some(source);
-        let keyed = (0u16..).zip(&topics).zip(&options.checkpoints.groups);
-        let keyed = keyed.filter(|((source, _), _)| lead(source));
-        let keyed = keyed.map(|((source, topic), group)| (source, group.clone(), topic.clone()));
+        let namespace = &options.checkpoints.namespace;
+        let keyed = (0u16..).zip(&topics).filter(|(source, _)| lead(source));
+        let keyed = keyed.map(|(source, topic)| (source, namespace.clone(), topic.clone()));
         let reader = StateTopicReader::new(keyed.collect(), &followed.unwrap_or_default().offsets);
         let missing_after_ms = i64::try_from(options.missing_after.as_millis());
         Ok(Follower {
@@ -183,8 +183,7 @@ impl Follower {
         let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.state_partition(0, &self.topics)?;
         let follower = StateFollower::new(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);
-        let group = self.options.checkpoints.groups.first();
-        let key = lease_key(group.map_or("", String::as_str));
+        let key = lease_key(&self.options.checkpoints.namespace);
         let name = kafka.instance.as_deref().unwrap_or("-");
         let by = format!("{name} {} {}", std::process::id(), clock::now_ms());
         let claim: KeyedRecord = (key, Some(by.into_bytes()));

@@ -67,6 +67,15 @@ impl Topology {
         }
     }
 
+    /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
+    /// move, a process cannot know what others have read.
+    pub fn was_read(&self, source: u16) -> bool {
+        match self {
+            Topology::Single(engine) => engine.positions().iter().any(|o| o.source == source),
+            Topology::Sharded(_) | Topology::Aggregator(_) => false,
+        }
+    }
+
     /// Whether a partition that is assigned must not be read.
     pub fn suspends(&self, at: PartitionId) -> bool {
         matches!(self, Topology::Sharded(m) if m.suspends(at.source, at.partition))

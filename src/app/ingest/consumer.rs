@@ -61,18 +61,26 @@ impl SourceConsumer {
         })
     }
 
-    /// Pauses while the disk is behind or the schema queue is full, and resumes afterwards.
-    pub fn pause_or_resume(&mut self, disk_behind: bool) {
+    /// Pauses while the disk is behind, starts of partitions are not stored, or the schema queue is full,
+    /// and resumes afterwards.
+    pub fn pause_or_resume(&mut self, disk_behind: bool, start_unsaved: bool) {
         let queue = &self.source.queue;
         self.schemas_behind = queue.is_full() || (self.schemas_behind && !queue.is_empty());
-        let paused = disk_behind || self.schemas_behind;
+        let paused = disk_behind || start_unsaved || self.schemas_behind;
         if paused == self.paused || self.recreate_at.is_some() {
             return;
         }
         self.paused = paused;
         let topics = self.source.records.topics().join(",");
         let schemas_behind = self.schemas_behind;
-        tracing::warn!(topics, disk_behind, schemas_behind, paused, "consumer");
+        tracing::warn!(
+            topics,
+            disk_behind,
+            start_unsaved,
+            schemas_behind,
+            paused,
+            "consumer"
+        );
         let done = if paused {
             self.consumer.pause()
         } else {

@@ -10,7 +10,7 @@
 use super::record::RecordReader;
 use super::schema_queue::{Item, Progress, SchemaQueue};
 use crate::app::cluster::topology::Topology;
-use crate::kafka::{Handler, KafkaError, Owned, Partition, Record};
+use crate::kafka::{Begin, Handler, KafkaError, Owned, Partition, Record};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -28,6 +28,8 @@ pub struct SourceReader {
     pub needs_consumer: bool,
     /// The assignment changed since the flag was last cleared.
     pub assignment_changed: bool,
+    /// Partitions begin at positions that are not stored yet.
+    pub begun: bool,
     /// The last error. An error that needs an operator is not replaced by those that follow from it.
     pub last_error: Option<KafkaError>,
 }
@@ -41,6 +43,7 @@ impl SourceReader {
             lost: vec![0; records.topics().len()],
             needs_consumer: false,
             assignment_changed: false,
+            begun: false,
             last_error: None,
             records,
         }
@@ -137,6 +140,34 @@ impl Handler for SourceHandler<'_> {
             self.error(KafkaError::Fatal(error.to_string()));
         }
         offset
+    }
+
+    fn was_read(&self, topic: u16) -> bool {
+        let partition = 0;
+        let id = self
+            .source
+            .records
+            .partition_id(Partition { topic, partition });
+        self.engines.was_read(id.source)
+    }
+
+    fn begins(&mut self, partition: Partition, begin: Begin) {
+        self.source.begun = true;
+        self.source.stopped.remove(&partition);
+        self.rewind(partition, begin.offset);
+        let (topic, partition) = self.source.place(partition);
+        let offset = begin.offset;
+        match begin.without_sums_of {
+            None => tracing::info!(topic, partition, offset, "partition begins"),
+            Some(read) => tracing::error!(
+                topic,
+                partition,
+                offset,
+                read,
+                "the group has read the partition before and its sums are missing; windows begin empty here, as \
+                 `on_missing_state` says"
+            ),
+        }
     }
 
     fn is_suspended(&self, partition: Partition) -> bool {

@@ -4,3 +4,4 @@ pub mod alerts;
 pub mod audit;
 pub mod publish;
 pub mod snapshots;
+pub mod state_dir;

@@ -1,4 +1,4 @@
-//! The state directory: locked by one process, with snapshots written by a separate thread.
+//! Snapshots in the state directory, written by a separate thread.
 //!
 //! The engine's thread takes the snapshot: a copy in memory of sums and offsets at one moment. Another
 //! thread writes it, because an fsync may take longer than a Kafka session. At most one snapshot is being
@@ -7,81 +7,25 @@
 //! could not be written wait for the next snapshot. Offsets are committed to the broker only once their
 //! snapshot is on disk, for the benefit of lag tools: restarts seek to the snapshot, not to the commit.
 //!
-//! A failure at the start (the directory cannot be created, written or locked) ends the program with a
-//! message. A later failure is an error in the log and in a metric, and counting continues in memory.
+//! A failure is an error in the log and in a metric, and counting continues in memory.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::state_dir::{DirWatch, LOCK, StateDir};
 use crate::app::clock;
 use crate::app::error::AppError;
 use crate::collect::Origin;
-use crate::collect::join::{JoinState, JournalDelta, JournalError, JournalMark};
+use crate::collect::join::JournalDelta;
 use crate::monitor::Snapshot;
 use crate::notify::JOURNAL as ALERT_JOURNAL;
 use crate::store::file::KEEP;
 use crate::store::journal::{self, Needed};
-use crate::store::{self, Loaded, StoreError};
-
-/// Name of the file whose lock shows that a process uses the directory.
-const LOCK: &str = "lock";
-
-/// A locked state directory. Dropping it releases the lock.
-#[derive(Debug)]
-pub struct StateDir {
-    path: PathBuf,
-    _lock: File,
-}
-
-impl StateDir {
-    /// Creates the directory if it is missing, checks that it is writable, and locks it.
-    pub fn open(path: &Path) -> Result<StateDir, AppError> {
-        let shown = path.display();
-        let cannot = |doing: &str, error: std::io::Error| {
-            AppError::Unavailable(format!(
-                "cannot {doing} the state directory {shown}: {error}; make it writable for this user or set \
-                 [state] directory to one that is"
-            ))
-        };
-        fs::create_dir_all(path).map_err(|error| cannot("create", error))?;
-        let probe = path.join("probe");
-        fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
-        fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
-        let lock = File::create(path.join(LOCK)).map_err(|error| cannot("write to", error))?;
-        match lock.try_lock() {
-            Ok(()) => Ok(StateDir {
-                path: path.to_owned(),
-                _lock: lock,
-            }),
-            Err(TryLockError::WouldBlock) => Err(AppError::Unavailable(format!(
-                "the state directory {shown} is in use by another running trueline; give each process its own"
-            ))),
-            Err(TryLockError::Error(error)) => Err(cannot("lock", error)),
-        }
-    }
-
-    /// The newest usable snapshot, and the newer files that are not. Its journals are only checked;
-    /// [`StateDir::segment`] reads them.
-    pub fn load(&self) -> Result<Option<Loaded>, AppError> {
-        store::load_checked(&self.path).map_err(|error| AppError::Unavailable(error.to_string()))
-    }
-
-    /// One segment of a snapshot's journals.
-    pub fn segment(&self, state: &JoinState, mark: &JournalMark) -> Result<Vec<u8>, JournalError> {
-        // The load has checked it.
-        journal::segment(&self.path, state, mark).map_err(|_| JournalError::Torn)
-    }
-}
-
-/// Whether a process uses the directory. Does not disturb that process.
-pub fn in_use(path: &Path) -> bool {
-    let lock = File::open(path.join(LOCK));
-    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
-}
+use crate::store::{self, StoreError};
 
 /// The result of writing a snapshot, or a batch of checkpoints.
 #[derive(Debug)]
@@ -113,6 +57,7 @@ pub struct SnapshotThread {
     thread: Option<JoinHandle<()>>,
     /// A snapshot is being written.
     busy: bool,
+    directory: DirWatch,
 }
 
 impl SnapshotThread {
@@ -120,6 +65,7 @@ impl SnapshotThread {
     pub fn start(dir: StateDir) -> Result<SnapshotThread, AppError> {
         let (jobs, inbox) = sync_channel::<SnapshotJob>(1);
         let (outbox, results) = sync_channel::<Written>(2);
+        let directory = dir.watch().clone();
         let thread = thread::Builder::new()
             .name("snapshots".to_owned())
             .spawn(move || {
@@ -136,7 +82,13 @@ impl SnapshotThread {
             results,
             thread: Some(thread),
             busy: false,
+            directory,
         })
+    }
+
+    /// Why the directory can no longer be used, if it cannot.
+    pub fn directory_fault(&self) -> Option<String> {
+        self.directory.fault()
     }
 
     /// Whether a snapshot is being written.
@@ -210,27 +162,33 @@ impl SnapshotWriter {
         let started = Instant::now();
         self.unwritten.extend(job.deltas);
         let result = self.try_write(&job.snapshot);
-        let result = result.map_err(|error| error.to_string());
         Written {
             result: result.map(|()| job.positions),
             took: started.elapsed(),
             at_ms: clock::now_ms(),
-            bytes: newest_bytes(&self.dir.path) + journal::bytes(&self.dir.path),
+            bytes: newest_bytes(self.dir.path()) + journal::bytes(self.dir.path()),
             unwritten: self.unwritten.iter().map(|d| d.bytes.len()).sum(),
         }
     }
 
-    fn try_write(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
-        journal::append(&self.dir.path, &self.unwritten)?;
+    fn try_write(&mut self, snapshot: &Snapshot) -> Result<(), String> {
+        if let Some(why) = self.dir.watch().fault() {
+            return Err(why);
+        }
+        self.try_store(snapshot).map_err(|error| error.to_string())
+    }
+
+    fn try_store(&mut self, snapshot: &Snapshot) -> Result<(), StoreError> {
+        journal::append(self.dir.path(), &self.unwritten)?;
         self.unwritten.clear();
-        store::save(&self.dir.path, snapshot)?;
+        store::save(self.dir.path(), snapshot)?;
         self.needed.push_back(journal::needed(&snapshot.joins));
         // Snapshots from before the start may need older segments.
         if self.needed.len() > KEEP {
             self.needed.pop_front();
         }
         if self.needed.len() == KEEP {
-            journal::prune(&self.dir.path, self.needed.iter());
+            journal::prune(self.dir.path(), self.needed.iter());
         }
         Ok(())
     }

@@ -2,11 +2,13 @@
 
 use super::super::next_offsets::SUSPENDED;
 use super::super::offsets::{Action, Position};
+use super::super::start_offsets::Start;
 use super::super::{Handler, KafkaError, Partition};
 use super::Consumer;
 use rdkafka::consumer::{Consumer as _, RebalanceProtocol};
 use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,45 +16,80 @@ use std::time::{Duration, Instant};
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
 
 impl Consumer {
-    /// Requests unknown committed offsets again, and starts the partitions there.
+    /// Requests unknown starts again, and starts the partitions there.
     #[cold]
-    pub(super) fn retry_committed<H: Handler>(&mut self, handler: &mut H) {
-        let next = &self.next;
-        let started = |p: Partition| next.get(p) != Some(0);
-        let found = self.committed.retry(&self.client, &self.topics, started);
-        for (p, offset) in found {
-            self.restart_at(p, offset, handler);
+    pub(super) fn retry_starts<H: Handler>(&mut self, handler: &mut H) {
+        for (p, start) in self.starts.retry(&self.client, &self.topics) {
+            self.starts.remove(p);
+            match start {
+                Start::At(begin) => {
+                    self.begun = true;
+                    handler.begins(p, begin);
+                    self.restart_at(p, Offset::Offset(begin.offset), handler);
+                }
+                Start::Refused(why) => {
+                    let done = self.pause_partitions(&[p]);
+                    self.report_failure(done, handler);
+                    self.suspend(p, &why, handler);
+                }
+            }
         }
     }
 
-    /// Starts newly assigned partitions at the offsets of the handler, of a commit, or of the
-    /// configuration.
+    /// Leaves a partition that is assigned unread.
+    fn suspend<H: Handler>(&mut self, p: Partition, why: &str, handler: &mut H) {
+        self.suspended.insert(p);
+        self.ends.ignore(p);
+        handler.suspended(p, why);
+    }
+
+    /// Starts newly assigned partitions at the offsets of the handler, or where [`StartOffsets`]
+    /// says.
+    ///
+    /// [`StartOffsets`]: super::super::start_offsets::StartOffsets
     pub(super) fn assign<H: Handler>(&mut self, list: &TopicPartitionList, handler: &mut H) {
         self.joined = true;
         let mut assigned = Vec::new();
+        let mut unknown = Vec::new();
         for p in self.topics.with_copartitions(list) {
-            assigned.push((p, handler.assigned(p)));
+            let position = handler.assigned(p);
+            if position.is_none() && !handler.is_suspended(p) {
+                unknown.push((p, handler.was_read(p.topic)));
+            }
+            assigned.push((p, position));
         }
-        let unknown = assigned.iter().filter(|(_, start)| start.is_none());
-        let unknown: Vec<Partition> = unknown.map(|(p, _)| *p).collect();
-        let committed = self.committed.first(&self.client, &self.topics, &unknown);
+        let all = assigned.iter().map(|(p, _)| *p);
+        self.starts.learn(&self.client, &self.topics, all);
+        let mut starts = match unknown.is_empty() {
+            true => BTreeMap::new(),
+            false => (self.starts).first(&self.client, &self.topics, &unknown),
+        };
         let mut with_offsets = TopicPartitionList::new();
         let (mut all, mut suspended) = (Vec::new(), Vec::new());
-        for (p, start) in assigned {
+        let mut refused = Vec::new();
+        for (p, position) in assigned {
             self.queue.forward(self.topics.name(p), p.partition);
-            let first = if handler.is_suspended(p) {
+            let first = match starts.remove(&p) {
+                _ if handler.is_suspended(p) => None,
+                Some(Start::At(begin)) => {
+                    self.begun = true;
+                    handler.begins(p, begin);
+                    Some(begin.offset)
+                }
+                Some(Start::Refused(why)) => {
+                    refused.push((p, why));
+                    None
+                }
+                None => position,
+            };
+            if first.is_none() && !self.starts.awaits(p) {
                 suspended.push(p);
-                // No record that is fetched before the pause below is handed over.
-                SUSPENDED
-            } else {
-                start.unwrap_or(0).max(0)
-            };
-            self.next.set(p, first);
+            }
+            // Of a partition without a start no record is handed over.
+            self.next
+                .set(p, first.map_or(SUSPENDED, |first| first.max(0)));
             all.push(p);
-            let offset = match start {
-                Some(o) => Offset::Offset(o),
-                None => committed.get(&p).copied().unwrap_or(Offset::Stored),
-            };
+            let offset = first.map_or(Offset::Stored, Offset::Offset);
             let name = self.topics.name(p);
             let added = with_offsets.add_partition_offset(name, p.partition, offset);
             self.report_failure(added, handler);
@@ -63,16 +100,17 @@ impl Consumer {
         };
         // Not before: restoring a partition takes time, and until it is fetched its end is not
         // known or is that of an earlier assignment.
-        for &p in all.iter().filter(|p| !suspended.contains(p)) {
+        let read = |p: &&Partition| !suspended.contains(p) && !self.starts.awaits(**p);
+        for &p in all.iter().filter(read) {
             self.ends.watch(p);
         }
         let paused = if self.paused { &all } else { &suspended };
         let done = done.and_then(|()| self.pause_partitions(paused));
         self.report_failure(done, handler);
-        let unknown = unknown.into_iter();
-        let unknown = unknown.filter(|p| !committed.contains_key(p) && !suspended.contains(p));
-        self.committed.retry_later(unknown);
         self.suspended.extend(suspended);
+        for (p, why) in refused {
+            self.suspend(p, &why, handler);
+        }
     }
 
     /// Gives up revoked partitions.
@@ -85,7 +123,7 @@ impl Consumer {
             self.suspended.remove(&p);
             self.recovery.remove(p);
             self.restarted.remove(&p);
-            self.committed.remove(p);
+            self.starts.remove(p);
             self.queue.unforward(self.topics.name(p), p.partition);
         }
         all.iter().for_each(|&p| handler.revoked(p, lost));
@@ -120,19 +158,15 @@ impl Consumer {
                 self.restart_at(p, Offset::Offset(to), handler);
             }
             Ok(Action::Stop(end)) => {
-                self.suspended.insert(p);
-                self.ends.ignore(p);
                 let read = match position {
                     Position::None => 0,
                     Position::At(at) | Position::Cut(at) => at,
                 };
-                handler.suspended(
-                    p,
-                    &format!(
-                        "it ends at offset {end} but was read up to {read}: the topic was recreated or \
-                         its log was cut; set `on_truncated` of the source to say where to continue"
-                    ),
+                let why = format!(
+                    "it ends at offset {end} but was read up to {read}: the topic was recreated or its log was cut; \
+                     set `on_truncated` of the source to say where to continue"
                 );
+                self.suspend(p, &why, handler);
             }
             Err(error) => self.report(error, handler),
         }
@@ -158,7 +192,6 @@ impl Consumer {
     /// Restarts a partition at an offset. librdkafka does not seek in a partition that it has given
     /// up.
     fn restart_at<H: Handler>(&mut self, p: Partition, offset: Offset, handler: &mut H) {
-        self.committed.remove(p);
         if let Offset::Offset(at) = offset {
             self.next.set(p, at);
         }

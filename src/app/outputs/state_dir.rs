@@ -1,0 +1,198 @@
+//! The state directory, used by one process at a time.
+//!
+//! Two locks keep a second process out. The file `lock` is locked on any system. The lock of a deleted
+//! file bars nobody, so on Linux the process also holds a name that the kernel gives to one process at a
+//! time, made of the directory's name and its parent: it bars a second process too if the directory is
+//! deleted, and ends with the process.
+//!
+//! A directory that is deleted or replaced under a running process is not written again: its snapshots and
+//! journals belong together, and half of them are gone. [`DirWatch`] notices it.
+//!
+//! A failure at the start (the directory cannot be created, written or locked) ends the program with a
+//! message.
+
+use std::fs::{self, File, Metadata, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::app::error::AppError;
+use crate::collect::join::{JoinState, JournalError, JournalMark};
+use crate::store::journal;
+use crate::store::{self, Loaded};
+
+/// Name of the file whose lock shows that a process uses the directory.
+pub(super) const LOCK: &str = "lock";
+
+/// A locked state directory. Dropping it releases the lock.
+#[derive(Debug)]
+pub struct StateDir {
+    watch: DirWatch,
+    _lock: File,
+    _name: Option<NameLock>,
+}
+
+impl StateDir {
+    /// Creates the directory if it is missing, checks that it is writable, and locks it.
+    pub fn open(path: &Path) -> Result<StateDir, AppError> {
+        let shown = path.display();
+        let cannot = |doing: &str, error: std::io::Error| {
+            AppError::Unavailable(format!(
+                "cannot {doing} the state directory {shown}: {error}; make it writable for this user or set \
+                 [state] directory to one that is"
+            ))
+        };
+        fs::create_dir_all(path).map_err(|error| cannot("create", error))?;
+        let probe = path.join("probe");
+        fs::write(&probe, b"probe").map_err(|error| cannot("write to", error))?;
+        fs::remove_file(&probe).map_err(|error| cannot("remove files from", error))?;
+        let lock = File::create(path.join(LOCK)).map_err(|error| cannot("write to", error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use_by_another(path)),
+            Err(TryLockError::Error(error)) => return Err(cannot("lock", error)),
+        }
+        let name = match NameLock::take(path) {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                return Err(in_use_by_another(path));
+            }
+            // Where the system grants no such names the file alone has to do.
+            name => name.ok(),
+        };
+        let held = lock.metadata().map_err(|error| cannot("lock", error))?;
+        Ok(StateDir {
+            watch: DirWatch {
+                path: path.to_owned(),
+                held: identity(&held),
+            },
+            _lock: lock,
+            _name: name,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.watch.path
+    }
+
+    /// Shows whether it is still there.
+    pub fn watch(&self) -> &DirWatch {
+        &self.watch
+    }
+
+    /// The newest usable snapshot, and the newer files that are not. Its journals are only checked;
+    /// [`StateDir::segment`] reads them.
+    pub fn load(&self) -> Result<Option<Loaded>, AppError> {
+        store::load_checked(self.path()).map_err(|error| AppError::Unavailable(error.to_string()))
+    }
+
+    /// One segment of a snapshot's journals.
+    pub fn segment(&self, state: &JoinState, mark: &JournalMark) -> Result<Vec<u8>, JournalError> {
+        // The load has checked it.
+        journal::segment(self.path(), state, mark).map_err(|_| JournalError::Torn)
+    }
+}
+
+/// Whether a process uses the directory. Does not disturb that process.
+pub fn in_use(path: &Path) -> bool {
+    let lock = File::open(path.join(LOCK));
+    lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn in_use_by_another(path: &Path) -> AppError {
+    let shown = path.display();
+    AppError::Unavailable(format!(
+        "the state directory {shown} is in use by another running trueline; give each process its own"
+    ))
+}
+
+/// A directory and the lock file that was taken in it.
+#[derive(Debug, Clone)]
+pub struct DirWatch {
+    path: PathBuf,
+    held: (u64, u64),
+}
+
+impl DirWatch {
+    /// Why the directory can no longer be used, if it cannot.
+    pub fn fault(&self) -> Option<String> {
+        let now = fs::metadata(self.path.join(LOCK));
+        let intact = now.is_ok_and(|file| identity(&file) == self.held);
+        (!intact).then(|| {
+            format!(
+                "the state directory {} was deleted or replaced under this process; what was read since is in memory \
+                 only, and nothing is written or committed any more: restart with the directory as it was, or set \
+                 on_missing_state to begin without it",
+                self.path.display()
+            )
+        })
+    }
+}
+
+/// Device and number of a file.
+#[cfg(unix)]
+fn identity(file: &Metadata) -> (u64, u64) {
+    use std::os::unix::fs::MetadataExt;
+    (file.dev(), file.ino())
+}
+
+/// Without numbers of files only its absence is noticed.
+#[cfg(not(unix))]
+fn identity(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+/// A name that the kernel gives to one process at a time.
+#[derive(Debug)]
+struct NameLock {
+    #[cfg(target_os = "linux")]
+    _socket: std::os::unix::net::UnixDatagram,
+}
+
+impl NameLock {
+    /// Parents are told apart by their numbers: processes in containers see other directories under the
+    /// same path.
+    #[cfg(target_os = "linux")]
+    fn take(path: &Path) -> std::io::Result<NameLock> {
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::net::{SocketAddr, UnixDatagram};
+        let path = fs::canonicalize(path)?;
+        let (device, number) = identity(&fs::metadata(path.parent().unwrap_or(&path))?);
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let name = crc32fast::hash(name);
+        let name = format!("trueline-state/{device}/{number}/{name:08x}");
+        let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+        Ok(NameLock { _socket: socket })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn take(_: &Path) -> std::io::Result<NameLock> {
+        Ok(NameLock {})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_deleted_is_noticed_and_lets_no_second_process_in() {
+        let path = std::env::temp_dir().join(format!("trueline-deleted-{}", std::process::id()));
+        let held = StateDir::open(&path).expect("a new directory");
+        assert_eq!(held.watch().fault(), None);
+        let second = || StateDir::open(&path).map(drop);
+        assert!(second().is_err_and(|e| e.to_string().contains("in use by another")));
+        fs::remove_dir_all(&path).expect("it is there");
+        assert!(
+            held.watch()
+                .fault()
+                .is_some_and(|why| why.contains("was deleted"))
+        );
+        #[cfg(target_os = "linux")]
+        assert!(second().is_err_and(|e| e.to_string().contains("in use by another")));
+        // What a second process has made is not ours either.
+        assert!(held.watch().fault().is_some());
+        drop(held);
+        second().expect("nobody uses it");
+        fs::remove_dir_all(&path).expect("it is there");
+    }
+}

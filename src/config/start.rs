@@ -1,0 +1,34 @@
+//! Where to start reading: `"earliest"`, `"latest"`, a duration back, or a time.
+
+use super::value::{Fault, duration};
+use crate::decode;
+use crate::kafka::{MissingState, StartAt};
+
+/// The start that a text means, if it is one.
+pub(super) fn start(text: &str) -> Result<StartAt, Fault> {
+    let fault = || {
+        (
+            format!("is \"{text}\", which is no place to start"),
+            "write \"earliest\", \"latest\", how far back (\"24h\"), or a time (\"2026-11-21T14:30:00Z\")".to_owned(),
+        )
+    };
+    match text {
+        "earliest" => Ok(StartAt::Earliest),
+        "latest" => Ok(StartAt::Latest),
+        _ => match duration(text) {
+            Ok(ms) => Ok(StartAt::Back(ms)),
+            Err(_) => decode::parse_time(text)
+                .map(StartAt::Time)
+                .ok_or_else(fault),
+        },
+    }
+}
+
+/// What to do without state, where the text is one of the words or a start.
+pub(super) fn missing_state(text: &str) -> Result<MissingState, Fault> {
+    match text {
+        "stop" => Ok(MissingState::Stop),
+        "committed" => Ok(MissingState::Committed),
+        _ => start(text).map(MissingState::Start),
+    }
+}

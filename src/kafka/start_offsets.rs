@@ -1,0 +1,303 @@
+//! Where a partition starts of which no position is known.
+//!
+//! Every answer is a number, so that the caller stores it before the first record is read. If the
+//! setting were given to librdkafka instead, "latest" would mean another offset after each restart,
+//! and the records in between would be missing without a counter.
+//!
+//! ```text
+//!   the group has committed an offset     its sums are gone: as `missing_state` says
+//!   the topic was read before             it was added since: at its first record
+//!   otherwise                             as `start` says
+//! ```
+//!
+//! A commit tells later processes how many partitions the topic had when the group began to read
+//! it, in its metadata: a partition with a higher number was added since.
+//!
+//! If the broker goes down meanwhile, librdkafka would never read the partition. So partitions
+//! without an answer are remembered here and requested again.
+
+use super::context::Context;
+use super::options::{MissingState, StartAt};
+use super::topics::Topics;
+use super::{KafkaOptions, Partition};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::{Offset, TopicPartitionList};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Longest wait for one answer when partitions are assigned.
+const FIRST_WAIT: Duration = Duration::from_secs(5);
+/// Longest wait of a retry.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// Pause between two retries.
+const RETRY_PAUSE: Duration = Duration::from_secs(3);
+/// Begins the metadata of a commit, before the number of partitions.
+const PARTITIONS: &str = "partitions=";
+
+/// The start of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Begin {
+    /// The offset to read first.
+    pub offset: i64,
+    /// The group has read the partition up to here before, and its sums are missing.
+    pub without_sums_of: Option<i64>,
+}
+
+/// How a partition starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Start {
+    /// Here.
+    At(Begin),
+    /// Not at all, for this reason.
+    Refused(String),
+}
+
+/// Finds the starts of partitions, and remembers those without an answer.
+pub(super) struct StartOffsets {
+    start: StartAt,
+    missing: MissingState,
+    /// Partitions without an answer, and whether their topic was read before.
+    unknown: BTreeMap<Partition, bool>,
+    retry_at: Instant,
+    /// By number of the topic, how many partitions it had when the group began to read it.
+    begun_with: BTreeMap<u16, i32>,
+}
+
+/// What is asked of a topic once for all its partitions.
+struct Known {
+    committed: TopicPartitionList,
+    begun_with: i32,
+}
+
+impl StartOffsets {
+    /// No partitions yet.
+    pub fn new(options: &KafkaOptions) -> StartOffsets {
+        StartOffsets {
+            start: options.start,
+            missing: options.missing_state,
+            unknown: BTreeMap::new(),
+            retry_at: Instant::now(),
+            begun_with: BTreeMap::new(),
+        }
+    }
+
+    /// Whether all starts are known.
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        self.unknown.is_empty()
+    }
+
+    /// Whether the start of this partition is not known yet.
+    pub fn awaits(&self, p: Partition) -> bool {
+        self.unknown.contains_key(&p)
+    }
+
+    /// The starts of newly assigned partitions, each with whether its topic was read before. A
+    /// partition without an answer is missing; it is requested again.
+    pub fn first(
+        &mut self,
+        client: &BaseConsumer<Context>,
+        topics: &Topics,
+        partitions: &[(Partition, bool)],
+    ) -> BTreeMap<Partition, Start> {
+        let found = self.request(client, topics, partitions, FIRST_WAIT);
+        let unknown = partitions.iter().filter(|(p, _)| !found.contains_key(p));
+        self.unknown.extend(unknown.copied());
+        self.retry_at = Instant::now() + RETRY_PAUSE;
+        found
+    }
+
+    /// Finds out how many partitions these topics had when the group began to read them, for the
+    /// commits of this process.
+    pub fn learn(
+        &mut self,
+        client: &BaseConsumer<Context>,
+        topics: &Topics,
+        assigned: impl Iterator<Item = Partition>,
+    ) {
+        let numbers: BTreeSet<u16> = assigned.map(|p| p.topic).collect();
+        for number in numbers {
+            if !self.begun_with.contains_key(&number) {
+                self.ask(client, topics, number, FIRST_WAIT);
+            }
+        }
+    }
+
+    /// Forgets a partition that was revoked or has started.
+    pub fn remove(&mut self, p: Partition) {
+        self.unknown.remove(&p);
+    }
+
+    /// Requests the unknown starts again if that is due.
+    pub fn retry(
+        &mut self,
+        client: &BaseConsumer<Context>,
+        topics: &Topics,
+    ) -> BTreeMap<Partition, Start> {
+        if Instant::now() < self.retry_at {
+            return BTreeMap::new();
+        }
+        let unknown: Vec<_> = self.unknown.iter().map(|(p, later)| (*p, *later)).collect();
+        let found = self.request(client, topics, &unknown, RETRY_WAIT);
+        self.retry_at = Instant::now() + RETRY_PAUSE;
+        found
+    }
+
+    /// What a commit of this partition says beside the offset.
+    pub fn metadata(&self, p: Partition) -> Option<String> {
+        let n = self.begun_with.get(&p.topic)?;
+        Some(format!("{PARTITIONS}{n}"))
+    }
+
+    fn request(
+        &mut self,
+        client: &BaseConsumer<Context>,
+        topics: &Topics,
+        partitions: &[(Partition, bool)],
+        within: Duration,
+    ) -> BTreeMap<Partition, Start> {
+        let mut found = BTreeMap::new();
+        let numbers: BTreeSet<u16> = partitions.iter().map(|(p, _)| p.topic).collect();
+        for number in numbers {
+            let Some(known) = self.ask(client, topics, number, within) else {
+                continue;
+            };
+            for &(p, later) in partitions.iter().filter(|(p, _)| p.topic == number) {
+                if let Some(start) = self.start_of(client, topics, p, later, &known, within) {
+                    found.insert(p, start);
+                }
+            }
+        }
+        found
+    }
+
+    /// Commits of all partitions of a topic; `None` without an answer.
+    fn ask(
+        &mut self,
+        client: &BaseConsumer<Context>,
+        topics: &Topics,
+        number: u16,
+        within: Duration,
+    ) -> Option<Known> {
+        let (topic, partition) = (number, 0);
+        let name = topics.name(Partition { topic, partition });
+        let metadata = client.fetch_metadata(Some(name), within).ok()?;
+        let entry = metadata.topics().iter().find(|t| t.name() == name)?;
+        let count = i32::try_from(entry.partitions().len()).ok()?;
+        let mut list = TopicPartitionList::new();
+        list.add_partition_range(name, 0, count.max(1) - 1);
+        let committed = client.committed_offsets(list, within).ok()?;
+        let told = committed.elements_for_topic(name);
+        let told = told.iter().filter_map(|e| partitions_of(e.metadata()));
+        let begun_with = told.min().or(self.begun_with.get(&number).copied());
+        let begun_with = begun_with.unwrap_or(count);
+        self.begun_with.insert(number, begun_with);
+        Some(Known {
+            committed,
+            begun_with,
+        })
+    }
+
+    fn start_of(
+        &self,
+        client: &BaseConsumer<Context>,
+        topics: &Topics,
+        p: Partition,
+        later: bool,
+        known: &Known,
+        within: Duration,
+    ) -> Option<Start> {
+        let name = topics.name(p);
+        let entry = known.committed.find_partition(name, p.partition)?;
+        // An error does not mean that nothing was committed.
+        entry.error().ok()?;
+        let committed = match entry.offset() {
+            Offset::Offset(offset) => Some(offset),
+            _ => None,
+        };
+        let added = later || p.partition >= known.begun_with;
+        let at = match (committed, self.missing) {
+            (None, _) if added => StartAt::Earliest,
+            (None, _) => self.start,
+            (Some(offset), MissingState::Committed) => {
+                return Some(Start::At(Begin {
+                    offset,
+                    without_sums_of: committed,
+                }));
+            }
+            (Some(_), MissingState::Start(at)) => at,
+            (Some(offset), MissingState::Stop) => {
+                return Some(Start::Refused(format!(
+                    "the group has read it up to offset {offset}, and the state has no sums of it: the state was \
+                     deleted, or is another; bring it back, or set `on_missing_state` of the source to say where to \
+                     start without it"
+                )));
+            }
+        };
+        let offset = resolve(client, name, p.partition, at, within)?;
+        Some(Start::At(Begin {
+            offset,
+            without_sums_of: committed,
+        }))
+    }
+}
+
+/// The number of partitions in the metadata of a commit.
+fn partitions_of(metadata: &str) -> Option<i32> {
+    metadata.strip_prefix(PARTITIONS)?.parse().ok()
+}
+
+/// The offset that a setting means now; `None` without an answer.
+fn resolve(
+    client: &BaseConsumer<Context>,
+    topic: &str,
+    partition: i32,
+    at: StartAt,
+    within: Duration,
+) -> Option<i64> {
+    let time_ms = match at {
+        StartAt::Earliest | StartAt::Latest => None,
+        StartAt::Time(ms) => Some(ms),
+        StartAt::Back(ms) => Some(now_ms() - ms),
+    };
+    if let Some(ms) = time_ms {
+        let mut list = TopicPartitionList::new();
+        let asked = list.add_partition_offset(topic, partition, Offset::Offset(ms.max(0)));
+        asked.ok()?;
+        let answer = client.offsets_for_times(list, within).ok()?;
+        let entry = answer.find_partition(topic, partition)?;
+        entry.error().ok()?;
+        if let Offset::Offset(offset) = entry.offset() {
+            return Some(offset);
+        }
+        // All records are older.
+    }
+    let (first, end) = client.fetch_watermarks(topic, partition, within).ok()?;
+    Some(if at == StartAt::Earliest { first } else { end })
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_tells_how_many_partitions_the_topic_had() {
+        let mut offsets = StartOffsets::new(&KafkaOptions::default());
+        let p = Partition {
+            topic: 1,
+            partition: 3,
+        };
+        assert_eq!(offsets.metadata(p), None);
+        offsets.begun_with.insert(1, 12);
+        let written = offsets.metadata(p).expect("a number");
+        assert_eq!(partitions_of(&written), Some(12));
+        for other in ["", "12", "partitions=", "partitions=x"] {
+            assert_eq!(partitions_of(other), None, "{other}");
+        }
+    }
+}
