@@ -298,7 +298,8 @@ directory = "{}"
     };
     let config = Config::parse(&text, "the configuration of the bench", &outside);
     let app = App::bind(Setup::of(config.expect("a sound configuration")));
-    let mut engine = app.expect("an application").into_loop();
+    let engine = app.expect("an application").into_loop();
+    let mut engine = engine.expect("a new state");
     let (mut seen, mut clock) = (0, Clock::default());
     while seen < n {
         seen += engine.step();

@@ -4,6 +4,7 @@
 //! State that was found and cannot be used is logged and counted here.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::cluster::follower::{Follower, FollowerOptions};
 use super::cluster::topology::Topology;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
+use super::run::STATE;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
@@ -127,8 +129,12 @@ fn restore_engine(
     let mut snapshot = loaded.snapshot;
     let topics = snapshot.rebind(&topics);
     let room = Some((Arc::clone(spill) as _, 1));
+    let segments: usize = snapshot.joins.iter().map(|join| join.marks.len()).sum();
+    let done = Cell::new(0);
     let segment = |state: &JoinState, mark: usize| {
         let bytes = dir.segment(state, &state.marks[mark])?;
+        let share = 100 * done.replace(done.get() + 1) / segments.max(1);
+        published.not_ready(STATE, &format!("loading, {share} %"));
         Ok(Cow::Owned(bytes))
     };
     let restored = Engine::restore_spilling(plan, snapshot, &segment, room);

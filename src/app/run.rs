@@ -7,6 +7,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
@@ -21,55 +22,50 @@ use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
 use super::outputs::snapshots::SnapshotThread;
 use super::outputs::state_dir::StateDir;
-use super::reload::Reloader;
+use super::reload::{ReloadRequest, Reloader};
 use super::restore::restore;
 use super::setup::{Setup, part};
 use super::stop::Stop;
-use crate::config::{SourceOptions, Verdicts};
+use crate::config::{Config, SourceOptions, Verdicts};
 use crate::http;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::{Limits, Published};
 
-/// An application that holds all its resources and does nothing yet.
+/// The published part that is not ready while state is loaded.
+pub const STATE: &str = "state";
+
+/// An application that holds its address and its state directory, and has loaded nothing yet.
 pub struct App {
-    engine: EngineLoop,
+    setup: Setup,
+    dir: StateDir,
     listener: TcpListener,
     published: Arc<Published>,
     reloader: Option<Arc<Reloader>>,
-    linger: Duration,
-    shutdown_within: Duration,
+    reloads: Option<Receiver<ReloadRequest>>,
 }
 
 impl App {
-    /// Locks the state directory, restores its snapshot, takes the port, and creates the consumers. A
-    /// broker that does not answer is no error: the clients keep trying, and `/ready` has the reason.
-    pub fn bind(setup: Setup) -> Result<App, AppError> {
+    /// Takes the port and locks the state directory.
+    pub fn bind(mut setup: Setup) -> Result<App, AppError> {
+        let config = &setup.config;
         let published = Arc::new(Published::new(Limits {
-            series_max: setup.config.http.series_max,
+            series_max: config.http.series_max,
             ..Limits::default()
         }));
-        let state = &setup.config.state;
-        let judges_all = state.topic.is_some() && state.verdicts == Verdicts::All;
-        let mut suspended = Vec::new();
-        published.not_ready("state", "restoring");
-        if judges_all {
+        published.not_ready(STATE, "loading");
+        if judges_all(config) {
             published.not_ready("state topic", "not read yet");
-            suspended.push("state topic".to_owned());
         } else {
-            for source in &setup.config.sources {
+            for source in &config.sources {
                 published.not_ready(&part(source), "joining the group");
             }
         }
         let listener = listen(&setup.listen)?;
-        let dir = StateDir::open(&state.directory)?;
-        let spill = SpillStore::new(&state.directory);
-        let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
-        let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
-        published.ready("state");
-        let keys = setup.config.keys();
+        let dir = StateDir::open(&config.state.directory)?;
+        let keys = config.keys();
         let hash = keys.hash();
-        let reloader = setup.file.map(|file| {
+        let reloader = setup.file.take().map(|file| {
             let (reloader, requests) = Reloader::new(file, keys, Arc::clone(&published));
             (Arc::new(reloader), requests)
         });
@@ -82,48 +78,13 @@ impl App {
             facts.config.hash = hash;
             facts.config.loaded_ms = Some(clock::now_ms());
         });
-        let config = setup.config;
-        let registry = config.registry.map(Registry::new).transpose();
-        let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
-        let kafka = config.sources.first().map(|s| &s.kafka);
-        let mut notify = config.notify;
-        if engines.counts_only() {
-            // The process that judges sends the notifications.
-            notify.sinks.clear();
-        }
-        let directory = (config.state.directory.as_path(), engines.may_move());
-        let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
-        let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
-        let sources = if judges_all {
-            Vec::new()
-        } else {
-            config.sources
-        };
-        let engine = EngineLoop {
-            audit,
-            alerts: Some(alerts),
-            engines,
-            consumers: consumers(sources, registry.as_ref())?,
-            registry,
-            topics,
-            snapshots: SnapshotThread::start(dir)?,
-            snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
-            published: Arc::clone(&published),
-            timers: Timers::default(),
-            disk_behind: false,
-            start_unsaved: false,
-            directory_lost: false,
-            suspended,
-            spill,
-            reloads,
-        };
         Ok(App {
-            engine,
+            setup,
+            dir,
             listener,
-            reloader,
             published,
-            linger: setup.linger,
-            shutdown_within: setup.shutdown_within,
+            reloader,
+            reloads,
         })
     }
 
@@ -145,41 +106,53 @@ impl App {
     }
 
     /// The engine's loop without HTTP, for callers that take its steps themselves.
-    pub fn into_loop(self) -> EngineLoop {
-        self.engine
+    pub fn into_loop(self) -> Result<EngineLoop, AppError> {
+        load(self.setup, self.dir, self.reloads, self.published)
     }
 
     /// Runs until the flag is set, and shuts down in order.
     pub async fn run(self, stop: Stop) -> Result<(), AppError> {
-        let server = tokio::net::TcpListener::from_std(self.listener)
+        let App {
+            setup,
+            dir,
+            listener,
+            published,
+            reloads,
+            ..
+        } = self;
+        let (linger, shutdown_within) = (setup.linger, setup.shutdown_within);
+        let server = tokio::net::TcpListener::from_std(listener)
             .map_err(|error| AppError::Unavailable(format!("cannot serve http: {error}")))?;
         let closing = Stop::new();
         let close = closing.clone();
         let serving = tokio::spawn(http::serve(
             server,
-            Arc::clone(&self.published),
+            Arc::clone(&published),
+            setup.config.http.door.clone(),
             async move {
                 close.wait().await;
             },
         ));
         let (done, mut ended) = oneshot::channel();
         let flag = stop.clone();
-        let engine = self.engine;
+        let theirs = Arc::clone(&published);
         thread::Builder::new()
             .name("engine".to_owned())
             .spawn(move || {
-                let _ = done.send(engine.run(&flag));
+                // HTTP answers while state is loaded.
+                let engine = load(setup, dir, reloads, theirs);
+                let _ = done.send(engine.and_then(|engine| engine.run(&flag)));
             })
             .map_err(AppError::no_thread)?;
 
         tokio::select! {
             () = stop.wait() => {}
             end = &mut ended => {
-                self.published.drain();
+                published.drain();
                 let error = match end {
                     Ok(Err(error)) => {
                         // The last scrape shows the reason.
-                        sleep(self.linger).await;
+                        sleep(linger).await;
                         error
                     }
                     _ => AppError::Internal("the engine ended by itself; its panic is printed above".to_owned()),
@@ -188,10 +161,10 @@ impl App {
                 return Err(error);
             }
         }
-        self.published.drain();
-        match timeout(self.shutdown_within, &mut ended).await {
+        published.drain();
+        match timeout(shutdown_within, &mut ended).await {
             Ok(Ok(result)) => {
-                sleep(self.linger).await;
+                sleep(linger).await;
                 result?;
             }
             Ok(Err(_)) => {
@@ -202,7 +175,7 @@ impl App {
             Err(_) => {
                 return Err(AppError::Unavailable(format!(
                     "shutdown took longer than {:?}; the last whole snapshot stays valid",
-                    self.shutdown_within
+                    shutdown_within
                 )));
             }
         }
@@ -211,6 +184,64 @@ impl App {
         let _ = serving.await;
         Ok(())
     }
+}
+
+/// Restores the state and creates the consumers. A broker that does not answer is no error: the clients
+/// keep trying, and `/ready` has the reason.
+fn load(
+    setup: Setup,
+    dir: StateDir,
+    reloads: Option<Receiver<ReloadRequest>>,
+    published: Arc<Published>,
+) -> Result<EngineLoop, AppError> {
+    let spill = SpillStore::new(&setup.config.state.directory);
+    let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
+    let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
+    published.ready(STATE);
+    let config = setup.config;
+    let judges_all = judges_all(&config);
+    let registry = config.registry.map(Registry::new).transpose();
+    let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
+    let kafka = config.sources.first().map(|s| &s.kafka);
+    let mut notify = config.notify;
+    if engines.counts_only() {
+        // The process that judges sends the notifications.
+        notify.sinks.clear();
+    }
+    let directory = (config.state.directory.as_path(), engines.may_move());
+    let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
+    let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
+    let sources = if judges_all {
+        Vec::new()
+    } else {
+        config.sources
+    };
+    Ok(EngineLoop {
+        audit,
+        alerts: Some(alerts),
+        engines,
+        consumers: consumers(sources, registry.as_ref())?,
+        registry,
+        topics,
+        snapshots: SnapshotThread::start(dir)?,
+        snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
+        published,
+        timers: Timers::default(),
+        disk_behind: false,
+        start_unsaved: false,
+        directory_lost: false,
+        suspended: match judges_all {
+            true => vec!["state topic".to_owned()],
+            false => Vec::new(),
+        },
+        spill,
+        reloads,
+    })
+}
+
+/// Whether this process judges what others count, and reads no source.
+fn judges_all(config: &Config) -> bool {
+    config.state.topic.is_some() && config.state.verdicts == Verdicts::All
 }
 
 /// Takes the port, so that a port in use is found before anything starts.

@@ -1153,13 +1153,30 @@ const SINK: &[Key] = &[
     ),
 ];
 
-const HTTP: &[Key] = &[key(
-    "listen",
-    Kind::Address,
-    Value("\"127.0.0.1:9464\""),
-    "Address of /metrics, /live, /ready and the API. It has no authentication, so it listens on \
-     this machine only; in a container use `0.0.0.0:9464`.",
-)];
+const HTTP: &[Key] = &[
+    key(
+        "listen",
+        Kind::Address,
+        Value("\"127.0.0.1:9464\""),
+        "Address of /metrics, /live, /ready and the API. Reading needs no authentication, so it \
+         listens on this machine only; in a container use `0.0.0.0:9464`.",
+    ),
+    key(
+        "hosts",
+        Kind::List,
+        Value("[]"),
+        "Public names of this server, such as that of an ingress. Addresses, names without dots \
+         and names inside a cluster are always right; requests for any other name are refused, \
+         so that no web page reads the API under a name of its own.",
+    ),
+    key(
+        "token",
+        Kind::Secret,
+        Unset("\"${TRUELINE_TOKEN}\""),
+        "What requests that change something, and the tap, must send as `Authorization: Bearer`. \
+         Unset: nothing. The commands take it from TRUELINE_TOKEN.",
+    ),
+];
 
 const STATE: &[Key] = &[
     key(

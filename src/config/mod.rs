@@ -16,6 +16,7 @@
 //! `trueline check` tests the environment (brokers, directory, port).
 
 pub mod bounds;
+mod contradictions;
 mod detector;
 pub mod document;
 mod feeds;
@@ -45,6 +46,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::decode::DecodeOptions;
+use crate::http::DoorOptions;
 use crate::judge::Plan;
 use crate::kafka::KafkaOptions;
 use crate::notify::NotifyOptions;
@@ -99,6 +101,8 @@ pub struct HttpOptions {
     pub listen: SocketAddr,
     /// Most series on `/metrics`.
     pub series_max: usize,
+    /// Which requests are let in.
+    pub door: DoorOptions,
 }
 
 /// Snapshots.
@@ -181,6 +185,7 @@ impl Config {
         let mut plan = models::plan(&document, &mut problems);
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
+        contradictions::check(&document, &plan, &mut problems);
         plan.joins = join::plans(&sources);
         plan.ids = sources::ids(&sources);
         let state = service::state(&document, &outside.directory, &mut problems);

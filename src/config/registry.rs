@@ -30,6 +30,15 @@ pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOp
         let what = format!("`url` is \"{url}\", which is neither http nor https");
         problems.add(at, what, "write \"http://host:port\"");
     }
+    let authority = url
+        .split("://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next());
+    if authority.is_some_and(|authority| authority.contains('@')) {
+        let what = "`url` has credentials in it, which messages and logs would show";
+        let remedy = "write them as `user` and `password` of [registry]";
+        problems.add(at, what, remedy);
+    }
     if url.starts_with("https://") && !TLS_BUILT {
         let remedy = "build with `cargo build --release --features tls`";
         problems.add(

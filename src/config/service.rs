@@ -8,6 +8,7 @@ use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
 use super::{HttpOptions, StateOptions, Verdicts};
+use crate::http::DoorOptions;
 
 /// Address and limits of the HTTP server.
 pub fn http(root: &Record) -> HttpOptions {
@@ -18,6 +19,10 @@ pub fn http(root: &Record) -> HttpOptions {
     HttpOptions {
         listen,
         series_max: root.child("limits").count("series_max"),
+        door: DoorOptions {
+            hosts: root.child("http").strings("hosts"),
+            token: root.child("http").owned("token"),
+        },
     }
 }
 

@@ -62,6 +62,7 @@ impl Program {
             nodes: &self.schema.nodes,
             bytes,
             at: 0,
+            steps: STEPS_FREE.saturating_add(bytes.len().saturating_mul(4)),
         };
         walk.step(&self.way, sink)?;
         if walk.at < bytes.len() {
@@ -109,9 +110,30 @@ struct Walk<'a> {
     nodes: &'a [Node],
     bytes: &'a [u8],
     at: usize,
+    /// Nodes that may still be visited.
+    steps: usize,
 }
 
+/// Nodes that any record may visit, beside four for each of its bytes. Records without fields take no
+/// bytes, so a schema of a few kilobytes could ask for 2^100 visits.
+const STEPS_FREE: usize = 100_000;
+
 impl<'a> Walk<'a> {
+    /// Counts the visit of a node.
+    #[inline]
+    fn visit(&mut self, depth: u32) -> Read<()> {
+        if depth >= DEPTH_MAX {
+            return self.fault("nested too deeply");
+        }
+        match self.steps.checked_sub(1) {
+            Some(left) => self.steps = left,
+            None => {
+                return self.fault("a schema that visits far more nodes than the record has bytes");
+            }
+        }
+        Ok(())
+    }
+
     fn step(&mut self, step: &Step, sink: &mut Sink<'_>) -> Read<()> {
         match step {
             Step::Skip(node) => self.skip(*node, 0),
@@ -138,9 +160,7 @@ impl<'a> Walk<'a> {
 
     /// Writes a value in JSON notation. Nested text has quotes.
     fn value(&mut self, node: usize, text: &mut String, quoted: bool, depth: u32) -> Read<Kind> {
-        if depth >= DEPTH_MAX {
-            return self.fault("nested too deeply");
-        }
+        self.visit(depth)?;
         Ok(match &self.nodes[node] {
             Node::Null => sink::null(text),
             Node::Boolean => sink::truth(self.truth()?, text),
@@ -232,9 +252,7 @@ impl<'a> Walk<'a> {
     }
 
     fn skip(&mut self, node: usize, depth: u32) -> Read<()> {
-        if depth >= DEPTH_MAX {
-            return self.fault("nested too deeply");
-        }
+        self.visit(depth)?;
         match &self.nodes[node] {
             Node::Null => Ok(()),
             Node::Boolean => self.truth().map(|_| ()),

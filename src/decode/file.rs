@@ -7,7 +7,8 @@
 //! named `path.class`.
 //!
 //! Only one line or row is in memory at a time. A line longer than `record_bytes_max` is skipped
-//! and rejected as too large.
+//! and rejected as too large. A row of CSV longer than a mebibyte ends the file with an error: an
+//! open quote takes in all rows that follow, so there is no next row to continue with.
 //!
 //! A file contains events, or separate outcomes, or both. In a file with both, a row without a
 //! prediction is an outcome, as on a topic that carries both. [`FileReader::advance`] and
@@ -290,8 +291,28 @@ struct Looked {
     columns: Vec<Option<usize>>,
 }
 
+/// A reader that ends a row that is too long: an open quote would take in the rest of the file.
+struct RowLimit {
+    input: Box<dyn Read>,
+    /// Bytes since the row began. The reader above it takes blocks of 8 KiB, so this is about.
+    taken: usize,
+}
+
+impl Read for RowLimit {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken > RECORD_BYTES_MAX {
+            return Err(io::Error::other(format!(
+                "a row of more than {RECORD_BYTES_MAX} bytes; is a quote open?"
+            )));
+        }
+        let n = self.input.read(buffer)?;
+        self.taken += n;
+        Ok(n)
+    }
+}
+
 struct Csv {
-    input: csv::Reader<Box<dyn Read>>,
+    input: csv::Reader<RowLimit>,
     row: csv::StringRecord,
     /// Line of the row, and why it cannot be read.
     at: (u64, Option<String>),
@@ -311,6 +332,7 @@ impl Csv {
         events: Option<DecodeOptions>,
         outcomes: Option<LabelOptions>,
     ) -> Result<Csv, FileError> {
+        let input = RowLimit { input, taken: 0 };
         let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();
         let column = |name: &str| header.iter().position(|h| h.trim() == name);
@@ -365,6 +387,7 @@ impl Csv {
 
     fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
         let line = self.input.position().line();
+        self.input.get_mut().taken = 0;
         self.at = match self.input.read_record(&mut self.row) {
             Ok(true) => (self.row.position().map_or(line, |p| p.line()), None),
             Ok(false) => return Ok(false),

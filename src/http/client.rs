@@ -2,7 +2,8 @@
 //! TLS.
 //!
 //! It speaks HTTP/1.0, so that the response is not chunked and ends with the connection. Every wait
-//! is bounded. Errors name what to start or to specify.
+//! is bounded. Errors name what to start or to specify. Where the server asks for a token, it is taken
+//! from `TRUELINE_TOKEN`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -60,7 +61,12 @@ fn send(url: &str, method: &str, path: &str, body: &str) -> Result<Reply, String
     for address in addresses {
         match TcpStream::connect_timeout(&address, WITHIN) {
             Ok(stream) => {
-                let head = format!("{method} {path} HTTP/1.0\r\nhost: {authority}\r\n");
+                let mut head = format!(
+                    "{method} {path} HTTP/1.0\r\nhost: {authority}\r\nx-requested-by: trueline\r\n"
+                );
+                if let Ok(token) = std::env::var("TRUELINE_TOKEN") {
+                    head.push_str(&format!("authorization: Bearer {}\r\n", token.trim()));
+                }
                 return ask(stream, &head, body).map_err(failed);
             }
             Err(error) => last = error,

@@ -32,7 +32,9 @@ mod alerts;
 pub mod answer;
 mod api;
 pub mod client;
+mod connections;
 mod diagram;
+mod door;
 mod page;
 mod path;
 mod recalibration;
@@ -41,5 +43,7 @@ mod server;
 mod text;
 
 pub use api::rfc3339;
+pub use connections::{CONNECTIONS_MAX, PEER_MAX};
+pub use door::DoorOptions;
 pub use path::page_path;
-pub use server::{CONNECTIONS_MAX, serve};
+pub use server::serve;

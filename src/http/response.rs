@@ -4,9 +4,16 @@
 //! JSON API is an object with `error`, the problem, and `hint`, the remedy. Clients must not cache
 //! responses, because a verdict is valid only for its moment.
 
-use http_body_util::Full;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{
+    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap,
+    HeaderValue,
+};
 use hyper::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -56,6 +63,33 @@ pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> 
         HeaderValue::from_static("nosniff"),
     );
     answer
+}
+
+/// Whether a client takes a compressed body.
+pub fn takes_gzip(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT_ENCODING).and_then(|v| v.to_str().ok());
+    let mut codings = accepted.unwrap_or_default().split(',');
+    codings.any(|coding| {
+        let (name, quality) = coding.split_once(';').unwrap_or((coding, ""));
+        let refused = ["q=0", "q=0.0", "q=0.00", "q=0.000"].contains(&quality.trim());
+        name.trim().eq_ignore_ascii_case("gzip") && !refused
+    })
+}
+
+/// The same answer, compressed.
+pub async fn gzipped(answer: Answer) -> Answer {
+    let (mut head, body) = answer.into_parts();
+    let Ok(body) = body.collect().await;
+    let body = body.to_bytes();
+    let mut packed = GzEncoder::new(Vec::with_capacity(body.len() / 8), Compression::fast());
+    // Memory takes all that is written.
+    let packed = packed.write_all(&body).and_then(|()| packed.finish());
+    let Ok(packed) = packed else {
+        return Response::from_parts(head, Full::new(body));
+    };
+    let coding = HeaderValue::from_static("gzip");
+    head.headers.insert(CONTENT_ENCODING, coding);
+    Response::from_parts(head, Full::new(Bytes::from(packed)))
 }
 
 /// A table for download.

@@ -2,9 +2,9 @@
 //!
 //! A request head may have 16 KiB and must arrive within ten seconds. A connection lives five
 //! minutes at most; then it must close after its current response, and is dropped if it does not.
-//! At most [`CONNECTIONS_MAX`] connections are open at once. The next one gets 503, is counted and
-//! closed, so that a client that leaks connections shows in a metric and costs no memory. The
-//! listener is passed in already bound, so that a port in use is detected before anything starts.
+//! [`Connections`] says who may connect and whose connection ends for another, and
+//! [`door`](super::door) which requests are let in. The listener is passed in already bound, so that
+//! a port in use is detected before anything starts.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -14,7 +14,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Bytes, Frame, Incoming};
@@ -25,17 +25,16 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use super::alerts;
-use super::answer;
+use super::connections::{CONNECTIONS_MAX, Connections, Place};
+use super::door::{self, DoorOptions};
 use super::path::{Route, route};
 use super::response::{self, Answer};
+use super::{alerts, answer};
 use crate::telemetry::Published;
 
-/// Most open connections: a few scrapers, the probes of a load balancer and some people.
-pub const CONNECTIONS_MAX: usize = 128;
 /// Most bytes of the request line and headers.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Most headers of one request.
@@ -48,6 +47,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const AGE_MAX: Duration = Duration::from_secs(300);
 /// Time for the last response of a connection that must close.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// How often the end of the last connections is looked for.
+const ENDING_PAUSE: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -74,16 +75,18 @@ impl hyper::body::Body for Lines {
 pub async fn serve(
     listener: TcpListener,
     published: Arc<Published>,
+    door: DoorOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let served = Arc::new(Served { published, door });
+    let connections = Arc::new(Connections::default());
     let (close, closing) = watch::channel(false);
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             () = &mut shutdown => break,
             accepted = listener.accept() => match accepted {
-                Ok((stream, peer)) => welcome(stream, peer, &places, &published, &closing),
+                Ok((stream, peer)) => welcome(stream, peer, &connections, &served, &closing),
                 Err(error) => {
                     crate::warn_limited!(error = %error, "could not accept an http connection");
                     sleep(ACCEPT_PAUSE).await;
@@ -93,22 +96,35 @@ pub async fn serve(
     }
     drop(listener);
     let _ = close.send(true);
-    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    // All places free again means that every connection has ended.
-    let _ = timeout(LAST_ANSWER_WITHIN * 2, places.acquire_many(all)).await;
+    let all_ended = async {
+        while !connections.is_empty() {
+            sleep(ENDING_PAUSE).await;
+        }
+    };
+    let _ = timeout(LAST_ANSWER_WITHIN * 2, all_ended).await;
     Ok(())
+}
+
+/// What requests are answered from, and who is let in.
+struct Served {
+    published: Arc<Published>,
+    door: DoorOptions,
 }
 
 /// Starts a task for a connection, or responds that there are too many.
 fn welcome(
     stream: TcpStream,
     peer: SocketAddr,
-    places: &Arc<Semaphore>,
-    published: &Arc<Published>,
+    connections: &Arc<Connections>,
+    served: &Arc<Served>,
     closing: &watch::Receiver<bool>,
 ) {
-    let Ok(place) = Arc::clone(places).try_acquire_owned() else {
-        published.http.refused.fetch_add(1, Ordering::Relaxed);
+    let Some(place) = connections.admit(peer.ip(), Instant::now()) else {
+        served
+            .published
+            .http
+            .refused
+            .fetch_add(1, Ordering::Relaxed);
         crate::warn_limited!(%peer, open = CONNECTIONS_MAX, "http connection refused, all places are taken");
         // Best effort: a fresh socket's buffer takes these bytes.
         let _ = stream.try_write(
@@ -116,25 +132,39 @@ fn welcome(
         );
         return;
     };
-    let published = Arc::clone(published);
+    if place.made_room {
+        served
+            .published
+            .http
+            .refused
+            .fetch_add(1, Ordering::Relaxed);
+    }
+    let served = Arc::clone(served);
     let closing = closing.clone();
     tokio::spawn(async move {
-        published.http.open.fetch_add(1, Ordering::Relaxed);
-        converse(stream, place, &published, closing).await;
-        published.http.open.fetch_sub(1, Ordering::Relaxed);
+        served.published.http.open.fetch_add(1, Ordering::Relaxed);
+        converse(stream, peer, &place, &served, closing).await;
+        served.published.http.open.fetch_sub(1, Ordering::Relaxed);
     });
 }
 
 /// Serves one connection.
 async fn converse(
     stream: TcpStream,
-    _place: OwnedSemaphorePermit,
-    published: &Arc<Published>,
+    peer: SocketAddr,
+    place: &Place,
+    served: &Arc<Served>,
     mut closing: watch::Receiver<bool>,
 ) {
-    let service = service_fn(|request: Request<Incoming>| {
-        let published = Arc::clone(published);
-        async move { Ok::<_, Infallible>(respond(request, &published).await) }
+    let service = service_fn(|request: Request<Incoming>| async move {
+        place.busy();
+        let listens = matches!(route(request.uri().path()), Route::Tap);
+        let response = respond(request, peer, served).await;
+        match listens && response.status().is_success() {
+            true => place.listening(),
+            false => place.idle(),
+        }
+        Ok::<_, Infallible>(response)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -146,6 +176,7 @@ async fn converse(
     tokio::select! {
         // An error here is the client's: it hung up, was too slow or spoke no HTTP.
         _ = connection.as_mut() => return,
+        () = place.ended() => return,
         _ = closing.wait_for(|&now| now) => {}
         () = sleep(AGE_MAX) => {}
     }
@@ -153,9 +184,35 @@ async fn converse(
     let _ = timeout(LAST_ANSWER_WITHIN, connection).await;
 }
 
-/// Responds to one request and counts it.
-async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Response<Body> {
-    let response = match (request.method(), route(request.uri().path())) {
+/// Responds to one request, counts it, and logs who changes something.
+async fn respond(
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    served: &Arc<Served>,
+) -> Response<Body> {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let actor = door::actor(request.headers()).to_owned();
+    let refused = door::refusal(&method, request.uri(), request.headers(), &served.door);
+    let response = match refused {
+        Some(refused) => refused.map(Either::Left),
+        None => admitted(request, &served.published).await,
+    };
+    let status = response.status().as_u16();
+    if !matches!(method, Method::GET | Method::HEAD) {
+        tracing::info!(%peer, actor, %method, path, status, "http request to change something");
+    }
+    let class = match status {
+        200..=399 => 0,
+        400..=499 => 1,
+        _ => 2,
+    };
+    served.published.http.responses[class].fetch_add(1, Ordering::Relaxed);
+    response
+}
+
+/// Responds to a request that was let in.
+async fn admitted(request: Request<Incoming>, published: &Arc<Published>) -> Response<Body> {
+    match (request.method(), route(request.uri().path())) {
         (&Method::POST, Route::Reload) => {
             let published = Arc::clone(published);
             let done = tokio::task::spawn_blocking(move || answer::reload(&published)).await;
@@ -169,15 +226,12 @@ async fn respond(request: Request<Incoming>, published: &Arc<Published>) -> Resp
             Ok(lines) => response::pairs(Either::Right(Lines(lines))),
             Err(refused) => refused.map(Either::Left),
         },
+        (_, Route::Metrics) if response::takes_gzip(request.headers()) => {
+            let answer = answer::answer(request.method(), request.uri(), published);
+            response::gzipped(answer).await.map(Either::Left)
+        }
         _ => answer::answer(request.method(), request.uri(), published).map(Either::Left),
-    };
-    let class = match response.status().as_u16() {
-        200..=399 => 0,
-        400..=499 => 1,
-        _ => 2,
-    };
-    published.http.responses[class].fetch_add(1, Ordering::Relaxed);
-    response
+    }
 }
 
 /// Handles a request about alerts. The body is bounded; the response waits for the disk.

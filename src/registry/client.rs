@@ -1,6 +1,6 @@
 //! The cache of schemas, and the thread that fills it.
 
-use super::fetch::{Fetch, FetchError, RegistryOptions, Schema};
+use super::fetch::{Fetch, FetchError, RegistryOptions, Schema, probe};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,9 @@ pub const PAUSE_MAX: Duration = Duration::from_secs(10);
 /// How long an absent schema is not fetched again. A producer registers before it sends, but a
 /// replica of the registry may lag.
 pub const ABSENT_FOR: Duration = Duration::from_secs(60);
+/// How long an id that the registry answers with 403 or 5xx holds its records, while the registry
+/// answers other requests.
+pub const DOUBTFUL_FOR: Duration = Duration::from_secs(30);
 /// Most schemas and absent ids that are kept; beyond, all are dropped and fetched again as needed.
 pub const KNOWN_MAX: usize = 10_000;
 
@@ -119,33 +122,68 @@ impl Drop for Registry {
     }
 }
 
+/// An id whose request failed.
+#[derive(Debug, Clone, Copy)]
+struct Retry {
+    /// When it failed first.
+    since: Instant,
+    /// When to try again.
+    at: Instant,
+    /// How long after the last try that is.
+    pause: Duration,
+}
+
 fn work(shared: &Shared, options: &RegistryOptions) {
-    let mut pause = PAUSE_MIN;
-    while let Some(id) = next(shared) {
+    let mut retries: HashMap<u32, Retry> = HashMap::new();
+    while let Some(id) = next(shared, &retries) {
         let fetched = Fetch::new(options).and_then(|fetch| fetch.schema(id));
-        let failed = matches!(fetched, Err(FetchError::Failed(_)));
-        store(shared, id, fetched);
-        if failed {
-            sleep(shared, pause);
-            pause = (pause * 2).min(PAUSE_MAX);
+        let since = retries.get(&id).map_or_else(Instant::now, |r| r.since);
+        let fetched = fetched.map_err(|error| settle(error, since, options));
+        if matches!(fetched, Err(FetchError::Failed(_))) {
+            if retries.len() >= KNOWN_MAX {
+                retries.clear();
+            }
+            let before = retries.get(&id).map(|r| (r.pause * 2).min(PAUSE_MAX));
+            let pause = before.unwrap_or(PAUSE_MIN);
+            let at = Instant::now() + pause;
+            retries.insert(id, Retry { since, at, pause });
         } else {
-            pause = PAUSE_MIN;
+            retries.remove(&id);
         }
+        store(shared, id, fetched);
     }
 }
 
-/// The next id to fetch; `None` at the end.
-fn next(shared: &Shared) -> Option<u32> {
+/// Whether an error is about the id alone: then the id counts as absent, and its records are rejected.
+/// That needs a registry that answers other requests, and of a doubtful error that it lasts.
+fn settle(error: FetchError, since: Instant, options: &RegistryOptions) -> FetchError {
+    let (why, lasts) = match error {
+        FetchError::Refused(why) => (why, true),
+        FetchError::Doubtful(why) => (why, since.elapsed() >= DOUBTFUL_FOR),
+        other => return other,
+    };
+    match lasts && probe(options).is_ok() {
+        true => FetchError::Absent(format!("{why}; the registry answers other requests")),
+        false => FetchError::Failed(why),
+    }
+}
+
+/// The next id to fetch: one that has not failed, or is due again. `None` at the end.
+fn next(shared: &Shared, retries: &HashMap<u32, Retry>) -> Option<u32> {
     let mut state = shared.lock();
     loop {
         if state.stop {
             return None;
         }
-        if let Some(id) = state.wanted.front() {
+        let now = Instant::now();
+        let due = |id: &&u32| retries.get(*id).is_none_or(|r| r.at <= now);
+        if let Some(id) = state.wanted.iter().find(due) {
             return Some(*id);
         }
-        let woken = shared.woken.wait(state);
-        state = woken.unwrap_or_else(PoisonError::into_inner);
+        let soonest = state.wanted.iter().filter_map(|id| retries.get(id));
+        let wait = soonest.map(|r| r.at.saturating_duration_since(now)).min();
+        let woken = shared.woken.wait_timeout(state, wait.unwrap_or(PAUSE_MAX));
+        state = woken.unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
@@ -169,26 +207,13 @@ fn store(shared: &Shared, id: u32, fetched: Result<Schema, FetchError>) {
             state.trouble = None;
             state.known.insert(id, Entry::Absent(why, Instant::now()));
         }
-        Err(FetchError::Failed(why)) => {
+        Err(error) => {
+            let why = error.to_string();
             crate::warn_limited!(schema = id, why, "schema not fetched; its records wait");
             state.counts.failed += 1;
             state.trouble = Some(why);
             // To the end of the queue: a schema that always fails must not block the others.
             state.wanted.push_back(id);
         }
-    }
-}
-
-/// Sleeps until the pause or the registry ends.
-fn sleep(shared: &Shared, pause: Duration) {
-    let until = Instant::now() + pause;
-    let mut state = shared.lock();
-    while !state.stop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return;
-        }
-        let woken = shared.woken.wait_timeout(state, left);
-        state = woken.unwrap_or_else(PoisonError::into_inner).0;
     }
 }

@@ -63,25 +63,46 @@ pub struct Schema {
 pub enum FetchError {
     /// The registry says that it has no schema with this id.
     Absent(String),
+    /// The request for this id is refused: 4xx, except the statuses that concern all requests.
+    Refused(String),
+    /// 403 or 5xx: credentials, the registry as a whole, or this id alone.
+    Doubtful(String),
     /// Any other error; a retry may succeed.
     Failed(String),
 }
 
 impl fmt::Display for FetchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (FetchError::Absent(why) | FetchError::Failed(why)) = self;
+        let (FetchError::Absent(why)
+        | FetchError::Refused(why)
+        | FetchError::Doubtful(why)
+        | FetchError::Failed(why)) = self;
         f.write_str(why)
     }
 }
 
 impl std::error::Error for FetchError {}
 
+impl FetchError {
+    /// The same error, of a schema that refers to the one that was asked for.
+    fn of_reference(self, name: &str) -> FetchError {
+        let of = |why: String| format!("reference {name}: {why}");
+        match self {
+            FetchError::Absent(why) => FetchError::Absent(of(why)),
+            FetchError::Refused(why) => FetchError::Refused(of(why)),
+            FetchError::Doubtful(why) => FetchError::Doubtful(of(why)),
+            FetchError::Failed(why) => FetchError::Failed(of(why)),
+        }
+    }
+}
+
 /// Checks that the registry responds like one.
 pub fn probe(options: &RegistryOptions) -> Result<(), FetchError> {
     let fetch = Fetch::new(options)?;
     match fetch.get("/schemas/types") {
-        // Old registries lack this path.
         Ok(_) | Err(FetchError::Absent(_)) => Ok(()),
+        // Old registries lack this path.
+        Err(FetchError::Refused(_)) => fetch.get("/config").map(drop),
         Err(error) => Err(error),
     }
 }
@@ -158,9 +179,7 @@ impl Fetch {
             // The name is added first, so that a cycle ends; then it moves behind what it needs.
             all.push((name.to_owned(), String::new()));
             let path = format!("/subjects/{}/versions/{version}", escaped(subject));
-            let response = self
-                .get(&path)
-                .map_err(|e| failed(format!("reference {name}: {e}")))?;
+            let response = self.get(&path).map_err(|error| error.of_reference(name))?;
             self.references(&response, all)?;
             all.retain(|(known, _)| known != name);
             all.push((name.to_owned(), text_of(&response)?));
@@ -190,13 +209,27 @@ impl Fetch {
                         .unwrap_or("not found")
                 )))
             }
-            (401 | 403, _) => Err(failed(format!(
-                "{url}: {status}, credentials refused; see `user` and `password` in [registry]"
-            ))),
             (200, None) => Err(failed(format!(
                 "{url}: the response is not JSON; is this a schema registry?"
             ))),
-            (status, _) => Err(failed(format!("{url}: {status} {}", shorten(&body)))),
+            (401 | 403, _) => {
+                let why = format!(
+                    "{url}: {status}, credentials refused; see `user` and `password` in [registry]"
+                );
+                Err(match status {
+                    401 => FetchError::Failed(why),
+                    _ => FetchError::Doubtful(why),
+                })
+            }
+            (status, _) => {
+                let why = format!("{url}: {status} {}", shorten(&body));
+                Err(match status {
+                    408 | 429 => FetchError::Failed(why),
+                    400..=499 => FetchError::Refused(why),
+                    500..=599 => FetchError::Doubtful(why),
+                    _ => FetchError::Failed(why),
+                })
+            }
         }
     }
 }

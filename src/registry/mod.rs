@@ -11,12 +11,16 @@
 //!          ─► wanted ── thread ── GET ──┬─────► Waiting
 //!                                       ├ 200 ► known
 //!                                       ├ 404 with the registry's own code 40403 ► absent
-//!                                       └ else ► failed, retried after a pause that doubles
+//!                                       ├ another 4xx, and the registry answers a probe ► absent
+//!                                       ├ 403, 5xx for half a minute, and it answers a probe ► absent
+//!                                       └ else ► failed, retried after a pause of its own that doubles
 //! ```
 //!
-//! Always: a schema counts as absent only if the registry says so with its own error code. A
-//! registry that is down, refuses the credentials, or is not a registry (the 404 of a proxy) costs
-//! waiting, a log line and a count, but no record.
+//! One id must not hold its partition for ever: garbage that looks like a frame asks for an id that
+//! no registry has, and servers answer such requests with statuses of their own. So an error is about
+//! the id alone if the registry answers another request. A registry that is down, refuses the
+//! credentials (401), asks for patience (408, 429) or is not a registry (a proxy that answers 404 to
+//! everything) costs waiting, a log line and a count, but no record.
 //!
 //! Limits: one request at a time, within the configured timeout; pauses from [`PAUSE_MIN`] to
 //! [`PAUSE_MAX`]; [`KNOWN_MAX`] schemas with [`REFERENCES_MAX`] references each; responses of at
@@ -26,5 +30,7 @@
 mod client;
 mod fetch;
 
-pub use client::{ABSENT_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry, RequestCounts};
+pub use client::{
+    ABSENT_FOR, DOUBTFUL_FOR, KNOWN_MAX, Lookup, PAUSE_MAX, PAUSE_MIN, Registry, RequestCounts,
+};
 pub use fetch::{BODY_MAX, FetchError, REFERENCES_MAX, RegistryOptions, Schema, SchemaKind, probe};

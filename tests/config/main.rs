@@ -152,7 +152,7 @@ fn the_effective_configuration_reads_back_to_the_same_plan_and_shows_no_secret()
     let text = "version = 1\n[kafka]\nbrokers = \"b:1\"\noptions = { \"ssl.key.password\" = \"hunter2\", \
                 \"client.id\" = \"a$${b}\" }\n[kafka.sasl]\nmechanism = \"PLAIN\"\nusername = \"u\"\n\
                 password = \"hunter2\"\n[[source]]\ntopics = \"t\"\n[source.fields]\nscore = \"s\"\n\
-                [[model]]\nname = \"m\"\nwindows = [{ width = \"10m\", slide = \"2m\" }, { last = 9 }]\n";
+                [[model]]\nname = \"m\"\nwindows = [{ width = \"10m\", slide = \"2m\" }, { last = 900 }]\n";
     let config = parse(text).unwrap();
     let effective = config.effective();
     assert!(!effective.contains("hunter2"), "{effective}");
@@ -264,7 +264,7 @@ fn windows_without_a_slide_get_one_that_fits_the_shortest() {
         ("[\"10s\", \"5m\"]", 1_250),
         ("[\"5m\", \"1h\", \"24h\", \"7d\"]", 50_000),
         ("[{ width = \"1m\", slide = \"5s\" }, \"7m\"]", 5_000),
-        ("[{ last = 10 }]", 10_000),
+        ("[{ last = 1000 }]", 10_000),
         ("[\"15s\", \"10s\"]", 1_250),
     ] {
         let text = format!("{MINIMAL}[[model]]\nname = \"*\"\nwindows = {windows}\n");

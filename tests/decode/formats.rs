@@ -762,3 +762,42 @@ fn no_bytes_make_a_reader_panic() {
         }
     }
 }
+
+#[test]
+fn a_schema_that_multiplies_without_bytes_is_rejected_at_once() {
+    // Forty records, each with two fields of the next: 2^40 visits, no byte.
+    let mut text = r#"{"type":"record","name":"R40","fields":[]}"#.to_owned();
+    for i in (0..40).rev() {
+        text = format!(
+            r#"{{"type":"record","name":"R{i}","fields":[{{"name":"a","type":{text}}},{{"name":"b","type":"R{}"}}]}}"#,
+            i + 1
+        );
+    }
+    let field = |name: &str, kind: &str| format!(r#"{{"name":"{name}","type":{kind}}}"#);
+    let whole = |kind: &str| {
+        format!(
+            r#"{{"type":"record","name":"P","fields":[{},{}]}}"#,
+            field("bomb", kind),
+            field("score", "\"double\"")
+        )
+    };
+    let nulls = r#"{"type":"array","items":"null"}"#;
+    let mut blocks = Vec::new();
+    for _ in 0..2000 {
+        // 3000 items that take no byte, within the bytes that are left.
+        blocks.extend([0xf0, 0x2e]);
+    }
+    for (text, body) in [(whole(&text), vec![0; 8]), (whole(nulls), blocks)] {
+        let start = std::time::Instant::now();
+        let mut d = decoder(&options(Format::Avro), &text);
+        let framed = frame(7, &body);
+        let rejection = one(&mut d, &raw(&framed)).unwrap_err();
+        assert_eq!(rejection.reason, Reason::Malformed);
+        assert!(
+            rejection.detail.contains("far more nodes"),
+            "{}",
+            rejection.detail
+        );
+        assert!(start.elapsed() < std::time::Duration::from_secs(2));
+    }
+}

@@ -614,3 +614,22 @@ fn csv_goes_through_the_same_checks_by_column_name() {
         ]
     );
 }
+
+#[test]
+fn a_row_of_csv_that_never_ends_stops_at_a_mebibyte() {
+    let open = format!("{NOW},1,\"{}\n", "x".repeat(3 << 20));
+    let text = format!("time_ms,outcome,model,score\n{NOW},1,m,0.25\n{open}");
+    let mut reader =
+        FileReader::open(&file("open.csv", text.as_bytes()), Some(&flat()), None).unwrap();
+    let said = loop {
+        match reader.read() {
+            Ok(Some(_)) => {}
+            Ok(None) => panic!("the row ended"),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(
+        said.contains("open.csv:3") && said.contains("is a quote open?"),
+        "{said}"
+    );
+}

@@ -12,7 +12,9 @@ use rdkafka::ClientConfig;
 use rdkafka::message::{Header, OwnedHeaders};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
-use trueline::registry::{Lookup, Registry, RegistryOptions, Schema, SchemaKind, probe};
+use trueline::registry::{
+    DOUBTFUL_FOR, Lookup, PAUSE_MAX, Registry, RegistryOptions, Schema, SchemaKind, probe,
+};
 
 fn options(url: &str) -> RegistryOptions {
     RegistryOptions {
@@ -99,6 +101,43 @@ fn only_the_registry_itself_can_call_a_schema_unknown() {
         (elsewhere.counts().failed > 0).then_some(())
     });
     assert!(matches!(elsewhere.get(1), Lookup::Waiting));
+}
+
+#[test]
+fn an_error_about_one_id_is_about_that_id_alone() {
+    let server = TestRegistry::start();
+    server.put(1, "AVRO", "\"string\"", &[]);
+    for (id, status) in [(2, 400), (3, 404), (4, 422)] {
+        server.refuse(id, status);
+    }
+    for (id, status) in [(5, 401), (6, 408), (7, 429), (8, 403), (9, 500)] {
+        server.refuse(id, status);
+    }
+    let registry = Registry::new(options(&server.url)).unwrap();
+    for id in [2, 3, 4] {
+        let why = settled(&registry, id).unwrap_err();
+        assert!(why.contains("answers other requests"), "{why}");
+    }
+    // About credentials or the registry as a whole, or doubtful: their records wait, for a while.
+    for id in 5..=9 {
+        assert!(matches!(registry.get(id), Lookup::Waiting));
+    }
+    assert!(settled(&registry, 1).is_ok(), "they do not hold the others");
+    for id in 5..=9 {
+        assert!(matches!(registry.get(id), Lookup::Waiting));
+    }
+    // Of the doubtful ones only until that has lasted.
+    let ends = Instant::now() + DOUBTFUL_FOR + 3 * PAUSE_MAX;
+    for id in [8, 9] {
+        while matches!(registry.get(id), Lookup::Waiting) {
+            assert!(Instant::now() < ends, "id {id} still waits");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        assert!(matches!(registry.get(id), Lookup::Absent(_)));
+    }
+    for id in 5..=7 {
+        assert!(matches!(registry.get(id), Lookup::Waiting));
+    }
 }
 
 #[test]

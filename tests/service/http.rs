@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::outside::{Answer, Server, id, now_ms, populated, publish, sample, window};
 use trueline::alert::AlertState;
@@ -543,39 +543,80 @@ fn a_request_beyond_the_limits_is_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn connections_above_the_cap_get_503_and_are_counted() {
+fn a_probe_is_answered_within_a_second_however_many_connections_are_held() {
     let server = Server::start(populated());
     let mut held: Vec<TcpStream> = Vec::new();
-    for _ in 0..trueline::http::CONNECTIONS_MAX {
-        let mut stream = TcpStream::connect(server.address).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .unwrap();
-        // An answer shows that the connection has its place.
-        stream
-            .write_all(b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n")
-            .unwrap();
-        let mut byte = [0; 1];
-        stream.read_exact(&mut byte).unwrap();
-        held.push(stream);
-    }
-    let mut next = TcpStream::connect(server.address).unwrap();
-    next.set_read_timeout(Some(Duration::from_secs(20)))
-        .unwrap();
-    assert_eq!(Answer::read(&mut next).status, 503);
-    drop(held);
-    // The places come back as the server notices.
-    let lines = loop {
-        let answer = server.get("/metrics");
-        if answer.status == 200 {
-            break parse(&answer.body);
+    let probe = || {
+        let start = Instant::now();
+        for path in ["/live", "/ready", "/metrics"] {
+            assert_eq!(server.get(path).status, 200, "{path}");
         }
-        std::thread::yield_now();
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
     };
-    let refused = lines
-        .iter()
-        .find(|l| l.name == "trueline_http_connections_refused_total");
-    assert!(refused.unwrap().value >= 1.0);
+    for n in [128, 1000, 5000] {
+        while held.len() < n {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            // Some have asked for something, some have asked for half of it, some for nothing.
+            let part: &[u8] = match held.len() % 3 {
+                0 => b"GET /live HTTP/1.1\r\nhost: x\r\n\r\n",
+                1 => b"GET /live HTTP/1.1\r\nho",
+                _ => b"",
+            };
+            let _ = stream.write_all(part);
+            held.push(stream);
+        }
+        for _ in 0..10 {
+            probe();
+        }
+    }
+    let lines = parse(&server.get("/metrics").body);
+    let of = |name: &str| lines.iter().find(|l| l.name == name).unwrap().value;
+    assert!(of("trueline_http_connections_refused_total") >= 4000.0);
+    assert!(of("trueline_http_connections") <= trueline::http::CONNECTIONS_MAX as f64);
+}
+
+#[test]
+fn metrics_come_compressed_to_those_who_take_it() {
+    let server = Server::start(populated());
+    let plain = server.get("/metrics").body;
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let ask = b"GET /metrics HTTP/1.1\r\nhost: x\r\naccept-encoding: deflate, gzip\r\nconnection: close\r\n\r\n";
+    stream.write_all(ask).unwrap();
+    let mut whole = Vec::new();
+    stream.read_to_end(&mut whole).unwrap();
+    let at = whole.windows(4).position(|w| w == b"\r\n\r\n").unwrap();
+    let head = String::from_utf8_lossy(&whole[..at]).to_lowercase();
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&whole[at + 4..])
+        .read_to_string(&mut text)
+        .unwrap();
+    assert!(
+        whole.len() * 3 < plain.len(),
+        "{} of {}",
+        whole.len(),
+        plain.len()
+    );
+    assert_eq!(parse(&text).len(), parse(&plain).len());
+}
+
+#[test]
+fn requests_under_a_foreign_name_and_changes_without_a_header_are_refused() {
+    let server = Server::start(populated());
+    let ask = |request: &str| server.ask(request).status;
+    assert_eq!(
+        ask("GET /metrics HTTP/1.1\r\nhost: evil.example\r\n\r\n"),
+        421
+    );
+    assert_eq!(ask("GET /live HTTP/1.1\r\nhost: evil.example\r\n\r\n"), 200);
+    let form = "POST /-/reload HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(ask(form), 415);
+    let page = "POST /-/reload HTTP/1.1\r\nhost: x\r\norigin: http://evil.example\r\ncontent-type: application/json\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!(ask(page), 403);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use trueline::alert::{Alert, AlertState, Severity};
 use trueline::collect::{Disposition, PairCounts, Reason, Refusal};
+use trueline::http::DoorOptions;
 use trueline::judge::recalibration::JudgedWindow;
 use trueline::judge::{
     AccountReport, ComparisonId, ComparisonReport, Coverage, CoverageCell, Detector,
@@ -51,9 +52,14 @@ impl Server {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&published);
-        let task = runtime.spawn(trueline::http::serve(listener, shared, async {
-            let _ = stopped.await;
-        }));
+        let task = runtime.spawn(trueline::http::serve(
+            listener,
+            shared,
+            DoorOptions::default(),
+            async {
+                let _ = stopped.await;
+            },
+        ));
         Server {
             address,
             published,

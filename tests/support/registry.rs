@@ -19,6 +19,8 @@ pub struct TestRegistry {
 #[derive(Default)]
 struct Inner {
     answers: Mutex<HashMap<String, Value>>,
+    /// Paths that are refused, with the status.
+    refused: Mutex<HashMap<String, u16>>,
     /// The header that every request must have.
     authorization: Option<String>,
     requests: AtomicU64,
@@ -87,6 +89,13 @@ impl TestRegistry {
         answers.insert(path.to_owned(), answer);
     }
 
+    /// From now on it answers the request for this id with a status of its own, without the code of
+    /// an unknown schema.
+    pub fn refuse(&self, id: u32, status: u16) {
+        let mut refused = self.inner.refused.lock().expect("no panic before");
+        refused.insert(format!("/schemas/ids/{id}"), status);
+    }
+
     /// From now on it answers 503, or no longer.
     pub fn break_down(&self, broken: bool) {
         self.inner.broken.store(broken, Ordering::SeqCst);
@@ -129,7 +138,11 @@ fn answer(inner: &Inner, mut stream: TcpStream) -> std::io::Result<()> {
         .expect("no panic before")
         .get(path)
         .cloned();
-    let (status, body) = if inner.broken.load(Ordering::SeqCst) {
+    let refused = inner.refused.lock().expect("no panic before");
+    let refused = refused.get(path).map(|status| format!("{status} Refused"));
+    let (status, body) = if let Some(status) = &refused {
+        (status.as_str(), json!({"error_code": 400, "message": "no"}))
+    } else if inner.broken.load(Ordering::SeqCst) {
         (
             "503 Service Unavailable",
             json!({"error_code": 50003, "message": "no leader"}),

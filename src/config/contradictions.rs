@@ -1,0 +1,85 @@
+//! Settings that are sound alone and cannot hold together: with them nothing would be decided, or
+//! events would be refused for ever.
+
+use super::document::Record;
+use super::ladder::shown;
+use super::problem::Problems;
+use super::value::{Value, WindowValue};
+use crate::judge::Plan;
+use crate::window::width::Width;
+
+/// Records the contradictions of a configuration.
+pub fn check(root: &Record, plan: &Plan, problems: &mut Problems<'_>) {
+    state_topic(root, problems);
+    for (record, model) in root.all("model").iter().zip(&plan.models) {
+        let name = record.text("name").unwrap_or_default();
+        let open = plan.caps.open_panes_max as i64;
+        let panes = model.ladder.lateness_ms / model.ladder.pane_ms.max(1) + 1;
+        if panes >= open {
+            let what = format!(
+                "`lateness` of model `{name}` keeps {panes} panes of {} open, and `open_panes_max` is {open}: after that \
+                 time every event would be refused",
+                shown(model.ladder.pane_ms)
+            );
+            let remedy = "shorten `lateness`, lengthen the shortest slide, or raise `open_panes_max` in [limits]";
+            problems.add(record.entry("lateness").at, what, remedy);
+        }
+        too_short_to_decide(record, model.judge.min_events, problems);
+        let longest = model.ladder.windows.iter().filter_map(|w| match w.width {
+            Width::Time { width_ms, .. } => Some(width_ms),
+            Width::Count { .. } => None,
+        });
+        let longest = longest.max().unwrap_or(0);
+        if plan.caps.expire_after_ms < longest {
+            let what = format!(
+                "`stream_expiry` is {}, less than a window of {} of model `{name}`: streams would be removed while their \
+                 events still count",
+                shown(plan.caps.expire_after_ms),
+                shown(longest)
+            );
+            let remedy = format!("write at least \"{}\"", shown(longest));
+            problems.add(root.child("limits").entry("stream_expiry").at, what, remedy);
+        }
+    }
+}
+
+/// Windows by count that are smaller than what a decision needs.
+fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems<'_>) {
+    let entry = record.entry("windows");
+    let Value::Windows(items) = &entry.value else {
+        return;
+    };
+    for item in items {
+        if let WindowValue::Last(last) = item.value
+            && last < min_events
+        {
+            let what = format!(
+                "a window of the last {last} events never has the {min_events} of `min_events`: it would never be decided"
+            );
+            let remedy = "make the window longer, or lower `min_events` in [model.test]";
+            problems.add(item.at, what, remedy);
+        }
+    }
+}
+
+/// The topic of state among those that are read or receive dead letters.
+fn state_topic(root: &Record, problems: &mut Problems<'_>) {
+    let state = root.child("state");
+    let Some(topic) = state.text("topic") else {
+        return;
+    };
+    for source in root.all("source") {
+        let outcomes = source.child("source.outcomes");
+        let read = source.list("topics").iter().chain(outcomes.list("topics"));
+        let mut names = read
+            .map(|t| t.value.as_str())
+            .chain(source.text("dead_letter"));
+        if names.any(|name| name == topic) {
+            let what = format!(
+                "`topic` of [state] is `{topic}`, which a source reads or writes dead letters to"
+            );
+            problems.add(state.entry("topic").at, what, "name a topic of its own");
+            return;
+        }
+    }
+}

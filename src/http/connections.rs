@@ -1,0 +1,200 @@
+//! Who is connected, and whose connection ends when there are too many.
+//!
+//! At most [`CONNECTIONS_MAX`] connections are open, and at most [`PEER_MAX`] of one address. The next
+//! one is not turned away as long as another can be ended: one that waits for its next request, or whose
+//! request has taken longer than [`BUSY_MAX`]; the one that has been so the longest, of the same address
+//! if that has too many. So a probe of `/live` gets its answer however many connections are held open,
+//! and a client that leaks connections shows in a metric and costs no memory. What listens to the tap is
+//! never ended for others; the tap itself has few places.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// Most open connections: a few scrapers, the probes of a load balancer and some people.
+pub const CONNECTIONS_MAX: usize = 128;
+/// Most connections of one address.
+pub const PEER_MAX: usize = 64;
+/// How long a request may keep its connection from being ended for another. Responses are computed in
+/// milliseconds; what takes longer is a client that does not read.
+const BUSY_MAX: Duration = Duration::from_secs(5);
+
+/// What a connection does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// It waits for a request, since then.
+    Idle(Instant),
+    /// It serves a request, since then.
+    Busy(Instant),
+    /// It listens to the tap.
+    Listening,
+}
+
+#[derive(Debug)]
+struct Open {
+    peer: IpAddr,
+    doing: Doing,
+    end: Arc<Notify>,
+}
+
+/// The open connections.
+#[derive(Debug, Default)]
+pub struct Connections(Mutex<(u64, HashMap<u64, Open>)>);
+
+/// A place among the connections; dropping it gives the place back.
+#[derive(Debug)]
+pub struct Place {
+    number: u64,
+    all: Arc<Connections>,
+    end: Arc<Notify>,
+    /// Another connection ends for this one.
+    pub made_room: bool,
+}
+
+impl Connections {
+    fn lock(&self) -> MutexGuard<'_, (u64, HashMap<u64, Open>)> {
+        // The table is whole between any two statements; a panic elsewhere cannot break it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new connection; if there are too many, another is told to end. `None` if none can
+    /// be.
+    pub fn admit(self: &Arc<Self>, peer: IpAddr, now: Instant) -> Option<Place> {
+        let mut table = self.lock();
+        let (numbers, open) = &mut *table;
+        let of_peer = open.values().filter(|o| o.peer == peer).count();
+        let made_room = of_peer >= PEER_MAX || open.len() >= CONNECTIONS_MAX;
+        if made_room {
+            let theirs = |o: &Open| of_peer < PEER_MAX || o.peer == peer;
+            let longest = open.iter().filter(|(_, o)| theirs(o));
+            let longest = longest.filter_map(|(n, o)| Some((since(o.doing, now)?, *n)));
+            let (_, number) = longest.min()?;
+            // Its task ends by itself; its place is free at once.
+            open.remove(&number)?.end.notify_one();
+        }
+        *numbers += 1;
+        let end = Arc::new(Notify::new());
+        open.insert(
+            *numbers,
+            Open {
+                peer,
+                doing: Doing::Idle(now),
+                end: Arc::clone(&end),
+            },
+        );
+        Some(Place {
+            number: *numbers,
+            all: Arc::clone(self),
+            end,
+            made_room,
+        })
+    }
+
+    /// Whether no connection is open.
+    pub fn is_empty(&self) -> bool {
+        self.lock().1.is_empty()
+    }
+}
+
+/// Since when a connection can be ended for another, if it can.
+fn since(doing: Doing, now: Instant) -> Option<Instant> {
+    match doing {
+        Doing::Idle(since) => Some(since),
+        Doing::Busy(since) if now.duration_since(since) > BUSY_MAX => Some(since),
+        Doing::Busy(_) | Doing::Listening => None,
+    }
+}
+
+impl Place {
+    fn set(&self, doing: Doing) {
+        if let Some(open) = self.all.lock().1.get_mut(&self.number) {
+            open.doing = doing;
+        }
+    }
+
+    /// A request has come.
+    pub fn busy(&self) {
+        self.set(Doing::Busy(Instant::now()));
+    }
+
+    /// It was answered.
+    pub fn idle(&self) {
+        self.set(Doing::Idle(Instant::now()));
+    }
+
+    /// Its answer is the tap.
+    pub fn listening(&self) {
+        self.set(Doing::Listening);
+    }
+
+    /// Resolves when the connection has to end for another.
+    pub async fn ended(&self) {
+        self.end.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.all.lock().1.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn peer(n: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, n])
+    }
+
+    fn open(all: &Arc<Connections>) -> usize {
+        all.lock().1.len()
+    }
+
+    #[test]
+    fn the_longest_idle_connection_of_the_same_address_makes_room() {
+        let all = Arc::new(Connections::default());
+        let start = Instant::now();
+        let at = |i: usize| start + Duration::from_millis(i as u64);
+        let held: Vec<Place> = (0..PEER_MAX)
+            .map(|i| all.admit(peer(1), at(i)).expect("room"))
+            .collect();
+        let other = all.admit(peer(2), at(0)).expect("room");
+        let next = all.admit(peer(1), at(100)).expect("one is ended");
+        assert_eq!(open(&all), PEER_MAX + 1);
+        let numbers =
+            |all: &Arc<Connections>| -> Vec<u64> { all.lock().1.keys().copied().collect() };
+        assert!(
+            !numbers(&all).contains(&held[0].number),
+            "it was idle the longest"
+        );
+        assert!(numbers(&all).contains(&other.number), "another address");
+        drop((held, other, next));
+        assert!(all.is_empty());
+    }
+
+    #[test]
+    fn a_request_under_way_and_a_listener_stay_and_a_client_that_does_not_read_goes() {
+        let all = Arc::new(Connections::default());
+        let now = Instant::now();
+        let held: Vec<Place> = (0..CONNECTIONS_MAX)
+            .map(|i| all.admit(peer((i / PEER_MAX) as u8), now).expect("room"))
+            .collect();
+        for place in &held {
+            place.busy();
+        }
+        held[0].listening();
+        assert!(all.admit(peer(9), now).is_none(), "all are at work");
+        let later = now + BUSY_MAX * 3;
+        assert!(all.admit(peer(9), later).is_some());
+        let (mut gone, table) = (0, all.lock());
+        for place in &held {
+            gone += usize::from(!table.1.contains_key(&place.number));
+        }
+        assert_eq!(gone, 1);
+        assert!(table.1.contains_key(&held[0].number), "it listens");
+    }
+}
