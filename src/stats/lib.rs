@@ -133,6 +133,7 @@
 //! both directions on options and stored state.
 
 pub mod algebra;
+pub mod attribute;
 pub mod axis;
 pub mod batch;
 mod binomial;

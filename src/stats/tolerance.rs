@@ -150,6 +150,9 @@ pub enum Conclusion {
     Calibrated,
     /// Neither, for want of the rarer outcome: fewer than [`FEW`] of it are expected.
     FewOutcomes,
+    /// Neither, for want of clusters: there are fewer than
+    /// [`CLUSTERS_MIN`](super::clusters::CLUSTERS_MIN).
+    FewClusters,
     /// Neither.
     Inconclusive,
 }
@@ -216,6 +219,8 @@ pub(crate) struct Compared<'a> {
     pub weighted: bool,
     /// φ ≥ 1: outcomes vary so many times as independent ones would.
     pub dispersion: f64,
+    /// Whether events are clustered and there are too few clusters to show anything.
+    pub few_clusters: bool,
 }
 
 impl Compared<'_> {
@@ -239,7 +244,9 @@ impl Compared<'_> {
             .iter()
             .any(|l| l.reject && l.debiased > tau * tau);
         let within = i.upper <= tau && !(self.reject && finer);
-        let conclusion = if self.reject && exceeded {
+        let conclusion = if self.few_clusters {
+            Conclusion::FewClusters
+        } else if self.reject && exceeded {
             Conclusion::Miscalibrated
         } else if within || (!self.reject && ratio.is_some_and(|r| r.within)) {
             Conclusion::Calibrated
@@ -256,7 +263,7 @@ impl Compared<'_> {
             tolerance: tau,
             conclusion,
             exceeded,
-            more_events: if decided {
+            more_events: if decided || self.few_clusters {
                 None
             } else {
                 self.more_events(tau, ratio, rare_mean)
