@@ -210,6 +210,19 @@ mod tests {
             read("s.csv", text.as_bytes()),
             Ok(Sample::Weighted(weighted))
         );
+        let text = "cluster,score,label\nanna,0.25,1\n17,1,0\n";
+        let clustered = vec![
+            (0.25, true, Bucket::of(b"anna")),
+            (1.0, false, Bucket::of(b"17")),
+        ];
+        assert_eq!(
+            read("s.csv", text.as_bytes()),
+            Ok(Sample::Clustered(clustered))
+        );
+        let e = fault("score,label,cluster\n0.5,1,\n");
+        assert!(e.starts_with("s.csv:2: the cluster is empty"), "{e}");
+        let e = fault("score,label,cluster,weight\n0.5,1,a,2\n");
+        assert!(e.contains("not supported together"), "{e}");
         for (weight, said) in [
             ("0", "weight 0 is not above 0"),
             ("-1", "weight -1 is not above 0"),

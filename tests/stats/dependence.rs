@@ -12,6 +12,7 @@ use trueline::stats::null::normal_survival;
 use trueline::stats::overdispersion::{Dispersion, PaneTotals};
 use trueline::stats::repeats::Repeats;
 use trueline::stats::rng::Rng;
+use trueline::stats::sequential::{Budget, Odds, Outcome as Alarmed, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
 use trueline::stats::tolerance::Conclusion;
 
@@ -318,5 +319,54 @@ fn fewer_clusters_than_eight_decide_nothing_and_say_so() {
     assert!(
         said.contains("clusters, and tests over clusters need 8"),
         "{said}"
+    );
+}
+
+/// Whether the detector of a calibrated stream of 50,000 events in bursts of 50 raises an alarm, with a
+/// budget of 5 % ever.
+fn alarmed(seed: u64, told: bool) -> bool {
+    let (mut rng, plain) = (Rng::new(seed), Grid::new(Axis::Linear, 10));
+    let grid = if told { plain.clustered() } else { plain };
+    let odds = Odds::new(grid, 0.05);
+    let rules = Rules {
+        budget: Budget::Ever { probability: 0.05 },
+        ..Rules::default()
+    };
+    let mut detector = StreamDetector::default();
+    (0..500).any(|pane: i64| {
+        let mut sums = Sums::new(grid);
+        for burst in 0..2 {
+            let shared = rng.normal();
+            let name = (2 * pane + burst).to_le_bytes();
+            let attribute = match told {
+                true => Attribute::Cluster(Bucket::of(&name)),
+                false => Attribute::None,
+            };
+            for _ in 0..50 {
+                let z = rng.uniform();
+                let own = 0.1f64.sqrt() * shared + 0.9f64.sqrt() * rng.normal();
+                let y = normal_survival(own) < z;
+                let z = Score::new(z).expect("a score");
+                sums.observe_with(z, y, attribute).expect("few events");
+            }
+        }
+        let span = (60_000 * pane, 60_000 * (pane + 1));
+        detector.observe(&odds, &rules, &sums, span) == Alarmed::Alarm
+    })
+}
+
+#[test]
+fn the_detector_keeps_its_budget_on_clusters_that_are_named() {
+    let n = data_sets(40);
+    let bar = Bar::new(n, 0.0..=0.05, &[0.6]);
+    let (told, blind) = (
+        count(n, |s| alarmed(s, true)),
+        count(n, |s| alarmed(s, false)),
+    );
+    println!("alarms: {told} and {blind} of {n}");
+    assert!(bar.passes().contains(&told), "{told} of {n}");
+    assert!(
+        !bar.passes().contains(&blind),
+        "{blind} of {n} without clusters"
     );
 }

@@ -28,6 +28,12 @@
 //! multiple of that of independent outcomes. It has about G* − 1 degrees of freedom, with G* =
 //! (Σn_b)²/Σn_b²: a bucket that holds most events counts for little.
 //!
+//! **Bets.** A detector multiplies the likelihood ratios of panes. One with totals of variance φV in
+//! place of V has the mean 1 again if its logarithm is divided by φ, as exp(λU/φ − λ²V/2φ) has for
+//! normal U. φ is that of all panes before ([`RunningClusters`]): buckets of the whole stream, so that
+//! a cluster that comes back counts as one; and its upper bound of 90 %, for bets that take outcomes
+//! as less dispersed than they are win by themselves. Without 8 effective buckets nothing is staked.
+//!
 //! **Interval.** T at the interval's level over pairs of different buckets,
 //!
 //! ```text
@@ -44,10 +50,12 @@
 
 mod flips;
 mod robust;
+mod running;
 mod sums;
 
 pub use flips::{ClusterTests, sign_flips};
 pub use robust::{Clusters, ends_factor, estimate};
+pub use running::RunningClusters;
 pub use sums::{BUCKETS, Bucket, BucketSums, ClusterCell, ClusterSums, LEVEL_MAX};
 
 /// Fewest buckets that say anything.

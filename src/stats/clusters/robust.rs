@@ -29,21 +29,7 @@ impl Clusters {
             let u: f64 = b.cells.iter().map(ClusterCell::u).sum();
             (b.n() as f64, u)
         };
-        let all: Vec<(f64, f64)> = sums.occupied().map(of).collect();
-        let n: f64 = all.iter().map(|(n, _)| n).sum();
-        let squares: f64 = all.iter().map(|(n, _)| n * n).sum();
-        let mean = all.iter().map(|(_, u)| u).sum::<f64>() / n;
-        let between: f64 = all.iter().map(|(n, u)| (u - n * mean).powi(2)).sum();
-        let (g, single) = (all.len() as f64, u2 - n * mean * mean);
-        Clusters {
-            buckets: all.len() as u32,
-            effective: n * n / squares,
-            factor: match g > 1.0 && single > 0.0 {
-                true => between * g / (g - 1.0) / single,
-                false => 1.0,
-            },
-            patterns: 0,
-        }
+        dispersion_of(sums.occupied().map(of).collect(), u2)
     }
 
     /// Whether there are too few to say anything.
@@ -54,6 +40,25 @@ impl Clusters {
     /// φ, at least 1, and its degrees of freedom.
     pub fn dispersion(&self) -> (f64, f64) {
         (self.factor.max(1.0), (self.effective - 1.0).max(1.0))
+    }
+}
+
+/// The dispersion of buckets with these numbers of events and ΣU; all events together have ΣU² of
+/// `u2`.
+pub(super) fn dispersion_of(all: Vec<(f64, f64)>, u2: f64) -> Clusters {
+    let n: f64 = all.iter().map(|(n, _)| n).sum();
+    let squares: f64 = all.iter().map(|(n, _)| n * n).sum();
+    let mean = all.iter().map(|(_, u)| u).sum::<f64>() / n;
+    let between: f64 = all.iter().map(|(n, u)| (u - n * mean).powi(2)).sum();
+    let (g, single) = (all.len() as f64, u2 - n * mean * mean);
+    Clusters {
+        buckets: all.len() as u32,
+        effective: n * n / squares,
+        factor: match g > 1.0 && single > 0.0 {
+            true => between * g / (g - 1.0) / single,
+            false => 1.0,
+        },
+        patterns: 0,
     }
 }
 
