@@ -72,8 +72,8 @@ const WEIGHTED_OPEN_CELL_BYTES: u64 = 600;
 const WEIGHTED_PACKED_CELL_BYTES: u64 = 288;
 /// Cells of all groups of clusters of a pane.
 const CLUSTER_CELLS: u64 = (BUCKETS << LEVEL_MAX) as u64;
-/// One of them in a packed pane: 8 bytes, 11 with 2³¹ events a pane.
-const CLUSTER_PACKED_CELL_BYTES: u64 = 12;
+/// One of them in a packed pane: 8 bytes with two events, 15 with half a million.
+const CLUSTER_PACKED_CELL_BYTES: u64 = 16;
 /// What the group of a single event takes in its pane.
 const CLUSTER_LONE_BYTES: u64 = 32;
 /// An event of a window by count alone in its pane: a packed cell and its pane.

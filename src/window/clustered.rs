@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Always: reading gives back the sums to the last bit; bytes that are not those of any sums are
-//! refused. Cost: about 8 bytes for each occupied cell of a bucket, of which there are at most 4096
-//! and no more than events.
+//! refused. Cost: 8 bytes for an occupied cell of a bucket with two events, 15 with half a million;
+//! there are at most 4096 and no more than events.
 
 use super::PackError;
 use super::bits::{Corrupt, read_varint, unzigzag_wide, write_varint, zigzag_wide};

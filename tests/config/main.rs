@@ -272,8 +272,8 @@ fn clusters_go_with_what_can_be_tested_by_cluster_and_are_counted_in_the_bound()
     assert_eq!(clustered.sources[0].decode.cluster.as_deref(), Some("user"));
     assert!(plain.plan.models[0].grid.is_plain());
     let bound = |config: &Config| MemoryBound::of(config).total();
-    // A thousand streams, each with more than one pane of 4096 cells of 12 bytes.
-    assert!(bound(&clustered) > bound(&plain) + 1_000 * 4_096 * 12);
+    // A thousand streams, each with more than one pane of 4096 cells of 16 bytes.
+    assert!(bound(&clustered) > bound(&plain) + 1_000 * 4_096 * 16);
     let refused = [
         (
             "cluster = \"user\"\nweight = \"w\"",

@@ -119,6 +119,9 @@ fn repeats_are_noticed_and_continuous_scores_are_no_repeats() {
     assert!(mostly.passes().contains(&twice), "{twice} of {n}");
 }
 
+/// Windows of a point in CI.
+const WINDOWS: u64 = 500;
+
 /// Clusters of so many events, what events of one share, and the correlation of the normal variables
 /// that say whether they happen.
 #[derive(Clone, Copy)]
@@ -201,7 +204,7 @@ fn calibrated(z: f64) -> f64 {
 /// events as independent, fail them where dependence is strong.
 #[test]
 fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
-    let n = data_sets(DATA_SETS);
+    let n = data_sets(WINDOWS);
     let bar = Bar::new(n, 0.0..=0.07, &[0.15]);
     let cases: [(&str, usize, ScoreOf, Shape); 6] = [
         ("every event ten times", 5_000, uniform, TEN_TIMES),
@@ -232,7 +235,7 @@ fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
 
 #[test]
 fn errors_are_found_by_clusters_and_clusters_of_one_event_cost_little() {
-    let n = data_sets(100);
+    let n = data_sets(150);
     fn sharp(z: f64) -> f64 {
         1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.25))
     }
@@ -286,7 +289,7 @@ fn errors_are_found_by_clusters_and_clusters_of_one_event_cost_little() {
 /// two of three sets.
 #[test]
 fn the_interval_covers_whatever_the_dependence() {
-    let n = data_sets(DATA_SETS);
+    let n = data_sets(WINDOWS);
     fn low(u: f64) -> f64 {
         0.1 + 0.7 * u
     }
