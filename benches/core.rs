@@ -85,6 +85,7 @@ fn engine(sample: &[Sample], streams: u32) -> f64 {
         for (i, s) in (0i64..).zip(sample) {
             let event = Event {
                 weight: None,
+                cluster: None,
                 model: &names[s.stream as usize],
                 version: "7",
                 segment: "country=de",

@@ -85,6 +85,7 @@ fn run(plan: Plan, rows: &[Row]) -> (Duration, Duration) {
             prediction: Prediction::Vector(&row.p),
             outcome: Some(Outcome::Class(row.y)),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

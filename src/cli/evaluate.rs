@@ -8,6 +8,7 @@ pub use args::Args;
 use super::exit::{Exit, print};
 use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate};
 use crate::report::{self, text};
+use crate::stats::attribute::Attribute;
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::comparison::intervals::{self, Compared};
 use crate::stats::evaluation::{
@@ -20,6 +21,7 @@ use crate::stats::offline as tests;
 use crate::stats::sums::Sums;
 use crate::stats::tolerance::Conclusion;
 use crate::stats::weight::Weight;
+use crate::stats::weighted::WeightedEvent;
 use args::{AxisOption, FileView, OtherTest};
 use input::FileSample;
 
@@ -34,6 +36,16 @@ pub fn run(args: &Args) -> Exit {
              and drop the column weight"
                 .to_owned(),
         )),
+        FileSample::Clustered(_)
+            if args.compare_intervals > 0 || args.recalibration.recalibrate.is_some() => Err((
+            Exit::Usage,
+            "--compare-intervals and --recalibrate take events as independent: drop the option or the column cluster"
+                .to_owned(),
+        )),
+        FileSample::Clustered(sample) => {
+            let events = sample.iter().map(|&(z, y, c)| Some((z, y, Attribute::Cluster(c))));
+            Ok(report_scores(args, as_window(args, events), &[], None))
+        }
         FileSample::Scores(sample) => run_scores(args, sample),
         FileSample::Weighted(_) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
             if args.recalibration.recalibrate.is_some() => Err((
@@ -47,7 +59,9 @@ pub fn run(args: &Args) -> Exit {
             match args.axis {
                 AxisOption::Linear => evaluate_weighted(&sample, &args.options()),
                 AxisOption::Logit => {
-                    as_window(args, sample.iter().map(|&(z, y, w)| (z, y, Some(w))))
+                    let weight = |w| Weight::new(w).ok().map(Attribute::Weight);
+                    let event = |&(z, y, w): &WeightedEvent| Some((z, y, weight(w)?));
+                    as_window(args, sample.iter().map(event))
                 }
             },
             &[],
@@ -66,34 +80,39 @@ fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, 
     let recalibrated = recalibrate_scores(args, &mut sample)?;
     let evaluation = match args.axis {
         AxisOption::Linear => evaluate_scores(&sample, &args.options()),
-        AxisOption::Logit => as_window(args, sample.iter().map(|&(z, y)| (z, y, None))),
+        AxisOption::Logit => as_window(
+            args,
+            sample.iter().map(|&(z, y)| Some((z, y, Attribute::None))),
+        ),
     };
     Ok(report_scores(args, evaluation, &sample, recalibrated))
 }
 
-/// Evaluates events as a window does: by sums over 4096 cells of the log odds.
+/// Evaluates events as a window does: by sums over 4096 cells of the axis. They all have the same
+/// kind of attribute.
 fn as_window(
     args: &Args,
-    events: impl Iterator<Item = (f64, bool, Option<f64>)>,
+    events: impl Iterator<Item = Option<(f64, bool, Attribute)>>,
 ) -> Option<Evaluation> {
-    let axis = Axis::Logit {
-        low: CLIP,
-        high: 1.0 - CLIP,
+    let axis = match args.axis {
+        AxisOption::Linear => Axis::Linear,
+        AxisOption::Logit => Axis::Logit {
+            low: CLIP,
+            high: 1.0 - CLIP,
+        },
     };
     let (sampling, grid) = (args.sampling(), Grid::new(axis, LEVEL));
     let mut sums = None;
-    for (z, y, w) in events {
+    for event in events {
+        let (z, y, attribute) = event?;
+        let grid = match attribute {
+            Attribute::None => grid,
+            Attribute::Weight(_) => grid.weighted(),
+            Attribute::Cluster(_) => grid.clustered(),
+        };
         let score = sampling.carry(Score::new(z).ok()?);
-        match w {
-            None => {
-                let sums = sums.get_or_insert_with(|| Sums::new(grid));
-                sums.observe(score, y).ok()?;
-            }
-            Some(w) => {
-                let sums = sums.get_or_insert_with(|| Sums::new(grid.weighted()));
-                sums.observe_weighted(score, y, Weight::new(w).ok()?).ok()?;
-            }
-        }
+        let sums = sums.get_or_insert_with(|| Sums::new(grid));
+        sums.observe_with(score, y, attribute).ok()?;
     }
     evaluate(&sums?, &args.options())
 }
@@ -189,6 +208,13 @@ fn run_other(args: &Args, sample: &FileSample) -> Exit {
     };
     let outcome = match sample {
         FileSample::Scores(sample) => tests::scores(test, &adjusted(args, sample), &options),
+        FileSample::Clustered(_) => {
+            eprintln!(
+                "trueline evaluate: --test {} takes events as independent: drop the option or the column cluster",
+                test.name()
+            );
+            return Exit::Usage;
+        }
         FileSample::Weighted(_) | FileSample::WeightedVectors(_) => {
             eprintln!(
                 "trueline evaluate: --test {} does not support weights: drop the option or the column weight",

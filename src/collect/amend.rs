@@ -6,6 +6,7 @@
 
 use super::join::{JoinPlan, Revision};
 use super::shape::ModelShape;
+use crate::stats::attribute::Attribute;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::sums::Sums;
@@ -23,8 +24,7 @@ struct Amended {
     now: bool,
     /// Whether the outcome before was implied.
     implied: bool,
-    /// Of a model whose events are weighted.
-    weight: Option<Weight>,
+    attribute: Attribute,
 }
 
 /// Amended predictions.
@@ -125,7 +125,7 @@ impl Amendments {
         let Some(shape) = models.get(usize::from(r.now.model)) else {
             return;
         };
-        let weight = shape.weight_of(&r.now);
+        let attribute = shape.attribute_kept(&r.now);
         let implied = plan.missing.class().filter(|_| r.before.is_none());
         let before = r.before.or(implied);
         let now = r.now.outcome.unwrap_or_default();
@@ -143,7 +143,7 @@ impl Amendments {
                 values: ranked.values.to_vec(),
                 classes: ranked.classes.to_vec(),
                 whole: rank.map(|rank| (rank, row)),
-                weight,
+                weight: attribute.weight(),
                 before,
                 implied: implied.is_some(),
                 now,
@@ -160,7 +160,7 @@ impl Amendments {
                 before: before.map(|_| was),
                 now,
                 implied: implied.is_some(),
-                weight,
+                attribute,
             });
         }
     }
@@ -174,10 +174,7 @@ fn correction<'a>(
     let (mut minus, mut plus, mut labelled) = (empty.clone(), empty, Vec::new());
     for a in amended {
         // A pane has as many events as its stream could take, and this no more than the pane.
-        let add = |sums: &mut Sums, outcome| match a.weight {
-            Some(weight) => sums.observe_weighted(a.score, outcome, weight),
-            None => sums.observe(a.score, outcome),
-        };
+        let add = |sums: &mut Sums, outcome| sums.observe_with(a.score, outcome, a.attribute);
         let _ = add(&mut plus, a.now);
         match a.before {
             Some(before) => {

@@ -242,7 +242,7 @@ impl Collector {
         Disposition::Observed
     }
 
-    /// [`Collector::land`] of what has several views or a weight, or lies in another pane than the one before. By
+    /// [`Collector::land`] of what has several views or an attribute, or lies in another pane than the one before. By
     /// itself, because with it in the same function every event took a fifth longer.
     #[inline(never)]
     fn land_elsewhere(
@@ -271,10 +271,11 @@ impl Collector {
             let turned = stream.turn_to(start, shape.views.len(), shape.grid, panes_max);
             turned.map_err(Disposition::Refused)?;
         }
+        let attribute = shape.attribute_of(event).map_err(Disposition::Rejected)?;
         let pane = stream.current(time, shape.pane_ms).ok_or(Refusal::Panes);
         let taken = pane.and_then(|pane| match only {
             Some(one) => pane.observe_one(one),
-            None => pane.observe(&self.seen, event.weight),
+            None => pane.observe(&self.seen, attribute),
         });
         taken.map_err(Disposition::Refused)?;
         stream.saw(time);

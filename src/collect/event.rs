@@ -3,6 +3,7 @@
 //! An [`Event`] borrows everything from the record it was decoded from: nothing is copied on the hot
 //! path. Every record, decoded or not, ends in exactly one [`Disposition`].
 
+use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction, ViewError};
 use crate::stats::weight::Weight;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct Event<'a> {
     pub outcome: Option<Outcome>,
     /// How much it counts; a model whose events are weighted needs it, others do not look at it.
     pub weight: Option<Weight>,
+    /// The cluster whose outcomes depend on each other; a model whose events are clustered needs it,
+    /// others do not look at it.
+    pub cluster: Option<Bucket>,
 }
 
 /// A decoded outcome in a record of its own.

@@ -8,7 +8,7 @@ use super::collector::Collector;
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{
     JoinPlan, Key, Labelled, Matured, MaturityEvent, Missing, NewPrediction, Predicted, Revision,
-    Role, full_vector, weight_view,
+    Role, attribute_view, full_vector,
 };
 use super::key;
 use super::pairing::Pairing;
@@ -271,7 +271,7 @@ impl Collector {
             vector: RetainedVector {
                 ranked: matured.ranked(shape.row_layout()),
                 whole: matured.full_vector(shape.row_layout(), shape.classes, &mut row),
-                weight: shape.weight_of(matured),
+                weight: shape.attribute_kept(matured).weight(),
             },
             class: matured.outcome.or(implied),
             implied: implied.is_some(),
@@ -301,7 +301,7 @@ impl Collector {
         let scored = m.against(class.unwrap_or(0));
         self.seen.extend(scored.map(|(z, y)| Scored::new(z, y)));
         let shape = &self.models[stream.model];
-        let weight = shape.weight_of(m);
+        let attribute = shape.attribute_kept(m);
         self.seen.truncate(shape.views.len());
         let panes_max = self.bounds.open_panes_max;
         let turned = stream.pane_at(m.start_ms, self.seen.len(), shape.grid, panes_max);
@@ -310,7 +310,7 @@ impl Collector {
             Err(refusal) => return refused(refusal),
         };
         if class.is_some()
-            && let Err(refusal) = pane.observe(&self.seen, weight)
+            && let Err(refusal) = pane.observe(&self.seen, attribute)
         {
             return refused(refusal);
         }
@@ -389,10 +389,8 @@ impl Collector {
             }
             (None, _) => {}
         }
-        if shape.grid.is_weighted() {
-            let weight = event.weight.ok_or(Reason::MissingField)?;
-            self.expected.push(weight_view(weight));
-        }
+        let attribute = shape.attribute_of(event)?;
+        self.expected.extend(attribute_view(attribute));
         Ok(checked.renormalised())
     }
 }

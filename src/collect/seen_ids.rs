@@ -245,6 +245,7 @@ mod tests {
             prediction: Prediction::Score(z),
             outcome: Some(Outcome::Binary(true)),
             weight: None,
+            cluster: None,
         }
     }
 

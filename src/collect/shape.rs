@@ -4,11 +4,11 @@ use super::event::{Event, Reason};
 use super::join::{self, Matured, RowLayout};
 use super::pairing::PairShape;
 use super::segment::Segmenting;
+use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::sampling::Sampling;
 use crate::stats::view::{Checked, Prediction, View, ViewError, positive};
-use crate::stats::weight::Weight;
 
 /// 2000-01-01, before which no event time is believed: a clock that was never set says 1970.
 pub const TIME_MIN_MS: i64 = 946_684_800_000;
@@ -69,7 +69,7 @@ impl ModelShape {
             full_vector: self
                 .sampled
                 .map_or(0, |_| join::full_vector::entries(self.classes)),
-            weighted: self.grid.is_weighted(),
+            attribute: !self.grid.is_plain(),
         }
     }
 
@@ -92,9 +92,29 @@ impl ModelShape {
         self.sampling.carry(score)
     }
 
-    /// The weight of a prediction, where its events are weighted.
-    pub(super) fn weight_of(&self, m: &Matured<'_>) -> Option<Weight> {
-        self.grid.is_weighted().then(|| m.weight()).flatten()
+    /// The attribute of an event.
+    #[inline]
+    pub(super) fn attribute_of(&self, event: &Event<'_>) -> Result<Attribute, Reason> {
+        let attribute = if self.grid.is_plain() {
+            Some(Attribute::None)
+        } else if self.grid.is_weighted() {
+            event.weight.map(Attribute::Weight)
+        } else {
+            event.cluster.map(Attribute::Cluster)
+        };
+        attribute.ok_or(Reason::MissingField)
+    }
+
+    /// The attribute of a prediction that was kept.
+    pub(super) fn attribute_kept(&self, m: &Matured<'_>) -> Attribute {
+        let kept = if self.grid.is_weighted() {
+            m.weight().map(Attribute::Weight)
+        } else if self.grid.is_clustered() {
+            m.cluster().map(Attribute::Cluster)
+        } else {
+            None
+        };
+        kept.unwrap_or_default()
     }
 
     /// Number of classes that an outcome may name; 0: any.
@@ -118,7 +138,7 @@ impl FastPath {
             paired: shape.compare.is_some(),
             plain: shape.views == [View::Binary]
                 && shape.sampling.is_none()
-                && !shape.grid.is_weighted(),
+                && shape.grid.is_plain(),
         }
     }
 
@@ -154,9 +174,7 @@ pub(super) fn project(
     {
         return Err(Reason::VectorLength);
     }
-    if shape.grid.is_weighted() && event.weight.is_none() {
-        return Err(Reason::MissingField);
-    }
+    shape.attribute_of(event)?;
     seen.clear();
     for view in &shape.views {
         let (score, outcome) = checked.project(*view, outcome)?;

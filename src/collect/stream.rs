@@ -13,11 +13,11 @@ use super::key::Key;
 use super::segment::Part;
 use super::table::Named;
 use crate::stats::algebra::Overflow;
+use crate::stats::attribute::Attribute;
 use crate::stats::axis::Grid;
 use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
 use crate::stats::sums::Sums;
-use crate::stats::weight::Weight;
 use crate::window::{PackError, Packed, Unlabelled};
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ pub const HOT_MAX: usize = 3;
 #[derive(Debug, Clone)]
 enum Body {
     Hot(BatchedSums),
-    /// Of weighted events, which go to their cells one by one.
-    Weighted(Vec<Sums>),
+    /// Of events with attributes, which go to their cells one by one.
+    Single(Vec<Sums>),
     Packed(Vec<Packed>),
 }
 
@@ -227,13 +227,13 @@ impl Stream {
 
     /// Packs the hot panes that were longest not turned to, down to [`HOT_MAX`].
     fn pack(&mut self) {
-        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Weighted(_));
+        let hot = |p: &&mut OpenPane| matches!(p.body, Body::Hot(_) | Body::Single(_));
         if self.open.iter_mut().filter(hot).count() > HOT_MAX
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
         {
             let packed = match &mut pane.body {
                 Body::Hot(batched) => batched.flush().iter().map(Packed::new).collect(),
-                Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
+                Body::Single(sums) => sums.iter().map(Packed::new).collect(),
                 Body::Packed(_) => return,
             };
             pane.body = Body::Packed(packed);
@@ -310,7 +310,7 @@ impl Stream {
         let pane = |p: &OpenPane| match &p.body {
             Body::Hot(batched) => batched.bytes(),
             Body::Packed(all) => all.iter().map(Packed::bytes).sum(),
-            Body::Weighted(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
+            Body::Single(all) => all.iter().map(|s| size_of::<Sums>() + s.bytes()).sum(),
         };
         self.open.iter().map(pane).sum::<usize>()
             + self.open.capacity() * size_of::<OpenPane>()
@@ -320,13 +320,12 @@ impl Stream {
 }
 
 impl OpenPane {
-    /// Adds an event, one entry for each view; the pane must be hot, as the current one is. A weight is looked
-    /// at, and needed, where events are weighted.
+    /// Adds an event, one entry for each view; the pane must be hot, as the current one is.
     #[inline]
-    pub fn observe(&mut self, seen: &[Scored], weight: Option<Weight>) -> Result<(), Refusal> {
+    pub fn observe(&mut self, seen: &[Scored], attribute: Attribute) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(batched) => batched.observe(seen).map_err(|_| Refusal::Sums),
-            Body::Weighted(sums) => weigh(sums, seen, weight).map_err(|_| Refusal::Sums),
+            Body::Single(sums) => add(sums, seen, attribute).map_err(|_| Refusal::Sums),
             Body::Packed(_) => Err(Refusal::Panes),
         }
     }
@@ -336,8 +335,8 @@ impl OpenPane {
     pub fn observe_one(&mut self, seen: Scored) -> Result<(), Refusal> {
         match &mut self.body {
             Body::Hot(batched) => batched.observe_one(seen).map_err(|_| Refusal::Sums),
-            // A weighted event comes with its weight.
-            Body::Weighted(_) | Body::Packed(_) => Err(Refusal::Panes),
+            // An event with an attribute comes with it.
+            Body::Single(_) | Body::Packed(_) => Err(Refusal::Panes),
         }
     }
 
@@ -351,11 +350,10 @@ impl OpenPane {
     }
 }
 
-/// Adds a weighted event to all views. They hold the same events, so what fits one fits all.
-fn weigh(sums: &mut [Sums], seen: &[Scored], weight: Option<Weight>) -> Result<(), Overflow> {
-    let weight = weight.ok_or(Overflow)?;
+/// Adds an event to all views. They hold the same events, so what fits one fits all.
+fn add(sums: &mut [Sums], seen: &[Scored], attribute: Attribute) -> Result<(), Overflow> {
     for (sums, one) in sums.iter_mut().zip(seen) {
-        sums.observe_weighted(one.score(), one.outcome(), weight)?;
+        sums.observe_with(one.score(), one.outcome(), attribute)?;
     }
     Ok(())
 }
@@ -363,22 +361,22 @@ fn weigh(sums: &mut [Sums], seen: &[Scored], weight: Option<Weight>) -> Result<(
 impl Body {
     /// Of no events.
     fn new(grid: Grid, views: usize) -> Body {
-        match grid.is_weighted() {
-            true => Body::Weighted(vec![Sums::new(grid); views.max(1)]),
-            false => Body::Hot(BatchedSums::new(grid, views)),
+        match grid.is_plain() {
+            false => Body::Single(vec![Sums::new(grid); views.max(1)]),
+            true => Body::Hot(BatchedSums::new(grid, views)),
         }
     }
 
     /// The sums of a packed pane, to take events again.
     fn unpack(packed: &[Packed], grid: Grid) -> Result<Body, PackError> {
-        if !grid.is_weighted() {
+        if grid.is_plain() {
             return Ok(Body::Hot(hot(packed, grid)?));
         }
         let sums: Result<Vec<Sums>, PackError> = packed.iter().map(|p| p.unpack(grid)).collect();
         let sums = sums?;
         let n = sums.first().map(Sums::n).ok_or(PackError::Corrupt)?;
         match sums.iter().all(|s| s.n() == n) {
-            true => Ok(Body::Weighted(sums)),
+            true => Ok(Body::Single(sums)),
             false => Err(PackError::Corrupt),
         }
     }
@@ -387,7 +385,7 @@ impl Body {
         match self {
             Body::Hot(batched) => batched.into_sums().iter().map(Packed::new).collect(),
             Body::Packed(packed) => packed,
-            Body::Weighted(sums) => sums.iter().map(Packed::new).collect(),
+            Body::Single(sums) => sums.iter().map(Packed::new).collect(),
         }
     }
 }

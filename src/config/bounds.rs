@@ -37,6 +37,9 @@
 //!
 //! For weighted events a cell takes 600 bytes open and 288 packed.
 //!
+//! For clustered events a pane has up to 64 groups of clusters of 64 cells more, of 25 bytes open
+//! and [`CLUSTER_PACKED_CELL_BYTES`] packed; the pane of a single event takes 32 bytes more.
+//!
 //! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window floor). 48
 //! bytes are the size of an unpacked one if a sixteenth of the cells have more than 2¹⁵ events
 //! each; the others take 32 bytes. The bound holds while the partitions of a topic advance together.
@@ -48,6 +51,7 @@ use crate::collect::seen_ids::ID_BYTES;
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
+use crate::stats::clusters::{BUCKETS, ClusterSums, LEVEL_MAX};
 use crate::stats::multiclass::ranked::depth;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
@@ -66,6 +70,12 @@ const OPEN_CELL_BYTES: u64 = 48;
 const WEIGHTED_OPEN_CELL_BYTES: u64 = 600;
 /// A packed cell of weighted events: 18 numbers of variable length, at most 282 bytes.
 const WEIGHTED_PACKED_CELL_BYTES: u64 = 288;
+/// Cells of all groups of clusters of a pane.
+const CLUSTER_CELLS: u64 = (BUCKETS << LEVEL_MAX) as u64;
+/// One of them in a packed pane: 8 bytes with two events, 15 with half a million.
+const CLUSTER_PACKED_CELL_BYTES: u64 = 16;
+/// What the group of a single event takes in its pane.
+const CLUSTER_LONE_BYTES: u64 = 32;
 /// An event of a window by count alone in its pane: a packed cell and its pane.
 const LONE_EVENT_BYTES: u64 = 80;
 /// Recalibration of a window: the isotonic maps of two fits, with their reports.
@@ -277,10 +287,10 @@ fn coordinates(config: &Config) -> u64 {
     config.plan.models.iter().map(of).max().unwrap_or(0)
 }
 
-/// Views of single scores, at most; a weight takes the place of one.
+/// Views of single scores, at most; a weight or a cluster takes the place of one.
 fn views(config: &Config) -> u64 {
     let scalars = |m: &ModelPlan| m.views.iter().filter(|v| !v.is_vector()).count();
-    let views = |m: &ModelPlan| scalars(m) as u64 + u64::from(m.grid.is_weighted());
+    let views = |m: &ModelPlan| scalars(m) as u64 + u64::from(!m.grid.is_plain());
     let views = config.plan.models.iter().map(views);
     views.max().unwrap_or(1).max(1)
 }
@@ -312,8 +322,16 @@ fn stream_bytes(model: &ModelPlan) -> u64 {
         true => (WEIGHTED_OPEN_CELL_BYTES, WEIGHTED_PACKED_CELL_BYTES),
         false => (OPEN_CELL_BYTES, PACKED_CELL_BYTES),
     };
+    let (open_more, packed_more, lone_more) = match model.grid.is_clustered() {
+        true => (
+            ClusterSums::BYTES_MAX as u64,
+            CLUSTER_CELLS * CLUSTER_PACKED_CELL_BYTES,
+            CLUSTER_LONE_BYTES,
+        ),
+        false => (0, 0, 0),
+    };
     let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + 2;
-    let mut bytes = STREAM_BYTES.saturating_add(open.saturating_mul(cells * open_cell));
+    let mut bytes = STREAM_BYTES.saturating_add(open.saturating_mul(cells * open_cell + open_more));
     if model.judge.detector.is_some() {
         bytes = bytes.saturating_add(DETECTOR_BYTES);
     }
@@ -321,9 +339,9 @@ fn stream_bytes(model: &ModelPlan) -> u64 {
         let cost = match window.width {
             Width::Time { width_ms, slide_ms } => {
                 let panes = (width_ms / slide_ms.max(1)).unsigned_abs() + 1;
-                panes.saturating_mul(cells * packed_cell)
+                panes.saturating_mul(cells * packed_cell + packed_more)
             }
-            Width::Count { last } => last.saturating_mul(LONE_EVENT_BYTES),
+            Width::Count { last } => last.saturating_mul(LONE_EVENT_BYTES + lone_more),
         };
         bytes = bytes.saturating_add(cost).saturating_add(MENDING_BYTES);
     }

@@ -28,6 +28,7 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
         prediction,
         outcome: fields.owned("outcome").unwrap_or_default(),
         weight: fields.owned("weight"),
+        cluster: fields.owned("cluster"),
         classes,
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),

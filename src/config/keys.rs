@@ -506,6 +506,16 @@ const FIELDS: &[Key] = &[
          below 65536, preferably around 1 (resolution 1/65536). Every record must have it. \
          Unset: all events count equally.",
     ),
+    key(
+        "cluster",
+        Kind::Text,
+        Unset("\"user_id\""),
+        "Path of the cluster whose outcomes depend on each other: a user, a session, a household \
+         (deploy/guide/dependence.md). Decision, interval and tolerance then hold whatever the \
+         dependence within clusters. Every record must have it; events that share a cluster give \
+         the same text or number. Not together with `weight`, nor with views of vectors. Unset: \
+         events are taken as independent, and the stream measures whether they are.",
+    ),
 ];
 
 const OUTCOMES: &[Key] = &[

@@ -106,6 +106,10 @@ fn model(record: &Record, root: &Record, problems: &mut Problems<'_>) -> ModelPl
     if weighted {
         grid = grid.weighted();
     }
+    if clustered(record, root, problems) && !weighted {
+        grid = grid.clustered();
+        vectors::refuse_clustered(record, &views, problems);
+    }
     vectors::check(record, &views, weighted, problems);
     let keeping = vectors::keeping(record, problems);
     ModelPlan {
@@ -180,6 +184,57 @@ fn weighted(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool
             "the exact test of discrete scores has no weighted form, and events are weighted";
         let remedy = "leave `discrete` out";
         problems.add(test.entry("discrete").at, what, remedy);
+    }
+    true
+}
+
+/// Whether the events of a model are clustered. Either all its sources name clusters or none.
+fn clustered(record: &Record, root: &Record, problems: &mut Problems<'_>) -> bool {
+    let sources: Vec<&Record> = feeds(record, root).collect();
+    let entry = |s: &Record, key: &str| s.child("source.fields").entry(key).clone();
+    let named = |s: &Record| entry(s, "cluster");
+    let Some(first) = sources.iter().map(|s| named(s)).find(|e| e.given) else {
+        return false;
+    };
+    if sources.iter().any(|s| !named(s).given) {
+        let what = format!(
+            "events of model `{}` would have clusters from this source and not from another",
+            record.text("name").unwrap_or_default()
+        );
+        let remedy = "give all sources of a model a `cluster`, or each a fixed `model`";
+        problems.add(first.at, what, remedy);
+    }
+    if sources.iter().any(|s| entry(s, "weight").given) {
+        let what = "`cluster` is given together with `weight`, and weighted events have no tests by cluster";
+        problems.add(first.at, what, "remove one of them");
+    }
+    let test = record.child("model.test");
+    let unsound = [
+        ("critical", "moments"),
+        ("interval_reach", "conditional"),
+        ("discrete", "auto"),
+    ];
+    let independent = |problems: &mut Problems<'_>, key: &str, remedy: String| {
+        let text = test.text(key).unwrap_or_default();
+        let what = format!(
+            "`{key}` is \"{text}\", which takes events as independent, and they are clustered"
+        );
+        problems.add(test.entry(key).at, what, remedy);
+    };
+    for (key, sound) in unsound {
+        if test
+            .text(key)
+            .is_some_and(|text| text != sound && text != "off")
+        {
+            independent(problems, key, format!("write \"{sound}\""));
+        }
+    }
+    if test.text("decide_by") == Some("paper") {
+        independent(
+            problems,
+            "decide_by",
+            "write \"combined\" or \"tcal\"".to_owned(),
+        );
     }
     true
 }
@@ -400,6 +455,12 @@ fn compare(record: &Record, root: &Record, problems: &mut Problems<'_>) -> Optio
     if sources.iter().any(|s| field(s, "weight")) {
         refuse(
             "versions are compared on events of equal weight, and events are weighted",
+            "remove `enabled`",
+        );
+    }
+    if sources.iter().any(|s| field(s, "cluster")) {
+        refuse(
+            "versions are compared on independent events, and events are clustered",
             "remove `enabled`",
         );
     }

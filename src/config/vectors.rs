@@ -28,6 +28,18 @@ pub fn check(record: &Record, views: &[View], weighted: bool, problems: &mut Pro
     }
 }
 
+/// Rejects vector views of clustered events: their sums are not kept by cluster.
+pub fn refuse_clustered(record: &Record, views: &[View], problems: &mut Problems<'_>) {
+    if views.iter().any(|v| v.is_vector()) {
+        let what = "tests of whole vectors take events as independent, and events of this model are clustered";
+        problems.add(
+            record.entry("views").at,
+            what,
+            "use `top_label` and `class:` views, or remove `cluster`",
+        );
+    }
+}
+
 /// Options of the kernel view. Features need a fixed bandwidth.
 pub fn keeping(record: &Record, problems: &mut Problems<'_>) -> KernelOptions {
     let own = record.child("model.kernel");

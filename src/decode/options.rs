@@ -131,6 +131,9 @@ pub struct DecodeOptions {
     pub outcome: String,
     /// Path of the weight of the event, a number above 0; events have none when `None`.
     pub weight: Option<String>,
+    /// Path of the name of the cluster whose outcomes depend on each other: a user, a session, a
+    /// household; events are independent when `None`.
+    pub cluster: Option<String>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices.
     /// With a single score and two names, the second is the positive one.
     pub classes: Vec<String>,
@@ -218,6 +221,7 @@ impl Default for DecodeOptions {
             prediction: PredictionField::Score("score".into()),
             outcome: "outcome".into(),
             weight: None,
+            cluster: None,
             classes: Vec::new(),
             record_bytes_max: RECORD_BYTES_MAX,
             time_earliest_ms: TIME_EARLIEST_MS,

@@ -1,11 +1,12 @@
 //! Reads files of scored outcomes for `evaluate`: CSV with the columns `score`, `label` and
-//! optionally `weight`.
+//! optionally `weight` or `cluster`.
 //!
 //! The file is one sample. So an invalid line is not skipped as in a stream but ends the reading
 //! with file, line and remedy, because a sample with gaps is a different sample. Nothing is clamped
 //! or guessed. Other columns and any order of columns are allowed; `.gz` and `.zst` are
 //! decompressed.
 
+use crate::stats::clusters::Bucket;
 use crate::stats::weighted::WeightedEvent;
 use std::io::Read;
 use std::path::Path;
@@ -31,21 +32,23 @@ pub fn unpack<'a>(path: &Path, raw: impl Read + 'a) -> std::io::Result<Box<dyn R
     })
 }
 
-/// A whole sample, weighted if the file has a column of weights.
+/// A whole sample, weighted if the file has a column of weights, clustered if it names clusters.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
     /// Scores and outcomes.
     Plain(Vec<(f64, bool)>),
     /// Scores, outcomes and weights.
     Weighted(Vec<WeightedEvent>),
+    /// Scores, outcomes and clusters.
+    Clustered(Vec<(f64, bool, Bucket)>),
 }
 
 impl Sample {
-    /// Scores and outcomes of a sample without weights.
+    /// Scores and outcomes of a sample without weights and clusters.
     pub fn plain(self) -> Option<Vec<(f64, bool)>> {
         match self {
             Sample::Plain(sample) => Some(sample),
-            Sample::Weighted(_) => None,
+            Sample::Weighted(_) | Sample::Clustered(_) => None,
         }
     }
 }
@@ -70,8 +73,13 @@ pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
         return Err(empty(name));
     }
     let (score, label) = (column("score")?, column("label")?);
-    let weight = column("weight").ok();
-    let (mut sample, mut weighted) = (Vec::new(), Vec::new());
+    let (weight, cluster) = (column("weight").ok(), column("cluster").ok());
+    if weight.is_some() && cluster.is_some() {
+        return Err(ScoresError(format!(
+            "{name}:1: the columns weight and cluster are not supported together: drop one of them"
+        )));
+    }
+    let (mut sample, mut weighted, mut clustered) = (Vec::new(), Vec::new(), Vec::new());
     let mut record = csv::StringRecord::new();
     while reader
         .read_record(&mut record)
@@ -81,20 +89,24 @@ pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
         let place = |what: String| ScoresError(format!("{name}:{line}: {what}"));
         let z = parse_score(record.get(score).unwrap_or_default()).map_err(place)?;
         let y = parse_label(record.get(label).unwrap_or_default()).map_err(place)?;
-        match weight {
-            None => sample.push((z, y)),
-            Some(column) => {
-                let text = record.get(column).unwrap_or_default();
-                weighted.push((z, y, parse_weight(text).map_err(place)?));
+        let text = |column| record.get(column).unwrap_or_default();
+        match (weight, cluster) {
+            (Some(column), _) => weighted.push((z, y, parse_weight(text(column)).map_err(place)?)),
+            (None, Some(column)) if text(column).is_empty() => {
+                let what = "the cluster is empty; an event that shares none names itself";
+                return Err(place(what.to_owned()));
             }
+            (None, Some(column)) => clustered.push((z, y, Bucket::of(text(column).as_bytes()))),
+            (None, None) => sample.push((z, y)),
         }
     }
-    if sample.is_empty() && weighted.is_empty() {
+    if sample.is_empty() && weighted.is_empty() && clustered.is_empty() {
         return Err(empty(name));
     }
-    Ok(match weight {
-        None => Sample::Plain(sample),
-        Some(_) => Sample::Weighted(weighted),
+    Ok(match (weight, cluster) {
+        (Some(_), _) => Sample::Weighted(weighted),
+        (None, Some(_)) => Sample::Clustered(clustered),
+        (None, None) => Sample::Plain(sample),
     })
 }
 
@@ -198,6 +210,19 @@ mod tests {
             read("s.csv", text.as_bytes()),
             Ok(Sample::Weighted(weighted))
         );
+        let text = "cluster,score,label\nanna,0.25,1\n17,1,0\n";
+        let clustered = vec![
+            (0.25, true, Bucket::of(b"anna")),
+            (1.0, false, Bucket::of(b"17")),
+        ];
+        assert_eq!(
+            read("s.csv", text.as_bytes()),
+            Ok(Sample::Clustered(clustered))
+        );
+        let e = fault("score,label,cluster\n0.5,1,\n");
+        assert!(e.starts_with("s.csv:2: the cluster is empty"), "{e}");
+        let e = fault("score,label,cluster,weight\n0.5,1,a,2\n");
+        assert!(e.contains("not supported together"), "{e}");
         for (weight, said) in [
             ("0", "weight 0 is not above 0"),
             ("-1", "weight -1 is not above 0"),

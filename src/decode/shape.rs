@@ -1,7 +1,8 @@
 //! Turns the values of the wanted fields into a checked event, for JSON and CSV alike.
 //!
 //! All checks that need only the record are here, so that their texts can name the field. Their
-//! order is fixed: model, version, segments, id, time, prediction, outcome, weight. A record is
+//! order is fixed: model, version, segments, id, time, prediction, outcome, weight, cluster. A record
+//! is
 //! rejected for the first check that fails.
 
 mod compile;
@@ -12,6 +13,7 @@ mod time;
 use super::options::TimeUnit;
 use super::rejection::Rejection;
 use crate::collect::{Event, Label, Reason};
+use crate::stats::clusters::Bucket;
 use crate::stats::view::{Outcome, Prediction};
 use std::collections::HashMap;
 
@@ -68,6 +70,7 @@ pub(super) struct Shape {
     pub prediction: usize,
     outcome: usize,
     weight: Option<usize>,
+    cluster: Option<usize>,
     /// Paths of the slots.
     names: Vec<String>,
     classes: HashMap<String, u32>,
@@ -152,6 +155,10 @@ impl Shape {
             None => None,
             Some(slot) => Some(self.weight(slot, value(slot))?),
         };
+        let cluster = match self.cluster {
+            None => None,
+            Some(slot) => Some(self.cluster(slot, value(slot))?),
+        };
         Ok(Event {
             model,
             version,
@@ -162,6 +169,7 @@ impl Shape {
             prediction,
             outcome,
             weight,
+            cluster,
         })
     }
 
@@ -192,6 +200,20 @@ impl Shape {
                 "write it as a string",
             )),
         }
+    }
+
+    /// The bucket of the cluster that a text or number names.
+    fn cluster<'a>(&self, slot: usize, value: Value<'a>) -> Checked<Bucket> {
+        let field = &self.names[slot];
+        if let Value::Missing | Value::Null = value {
+            return Err(Rejection::missing(field, "its cluster"));
+        }
+        let name = self.text(slot, value)?;
+        if name.is_empty() {
+            let remedy = "name the cluster of each event; one that shares none names itself";
+            return Err(Rejection::value(Reason::EmptyKey, field, "empty", remedy));
+        }
+        Ok(Bucket::of(name.as_bytes()))
     }
 
     /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and

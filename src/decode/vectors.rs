@@ -8,6 +8,7 @@
 use std::io::{BufRead, BufReader, Read};
 
 use super::scores::{self, Sample, ScoresError, broken, empty, parse_score, parse_weight};
+use crate::stats::clusters::Bucket;
 use crate::stats::kernel::Vectors;
 use crate::stats::view::ViewError;
 use crate::stats::weighted::WeightedEvent;
@@ -19,6 +20,8 @@ pub enum Table {
     Scores(Vec<(f64, bool)>),
     /// Scores, outcomes and weights.
     Weighted(Vec<WeightedEvent>),
+    /// Scores, outcomes and clusters.
+    Clustered(Vec<(f64, bool, Bucket)>),
     /// Probabilities of all classes, with the true class.
     Vectors(Vectors),
     /// Probabilities of all classes, with the true class and the weight.
@@ -41,6 +44,7 @@ pub fn read(name: &str, input: impl Read) -> Result<Table, ScoresError> {
         Ok(match scores::read(name, input)? {
             Sample::Plain(sample) => Table::Scores(sample),
             Sample::Weighted(sample) => Table::Weighted(sample),
+            Sample::Clustered(sample) => Table::Clustered(sample),
         })
     }
 }
@@ -69,6 +73,11 @@ fn read_vectors(name: &str, input: impl Read) -> Result<Table, ScoresError> {
         )));
     };
     let weight = column("weight");
+    if column("cluster").is_some() {
+        return Err(ScoresError(format!(
+            "{name}:1: the column cluster is supported for one class only: give score and label, or drop it"
+        )));
+    }
     let (mut sample, mut weights) = (Vectors::new(columns.len()), Vec::new());
     let (mut record, mut row) = (csv::StringRecord::new(), Vec::new());
     while reader

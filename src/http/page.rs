@@ -449,6 +449,7 @@ fn kernel_sentence(shown: &str, e: &WindowEvaluation) -> String {
 fn undecided_sentence(window: &WindowReport) -> &'static str {
     match verdict_words(window.verdict).1 {
         Some("too_few") => "Too few events for a verdict.",
+        Some("few_clusters") => "Too few clusters for a verdict.",
         Some("immature") => "Outcomes are still expected; there is no verdict before they are due.",
         Some("stale") => "No new data; the last values were withdrawn.",
         Some("late") => "Too many events arrived late to judge this window.",

@@ -8,6 +8,7 @@
 
 use super::detector::{Detector, Missed};
 use super::timeliness::Timeliness;
+use crate::stats::clusters::RunningClusters;
 use crate::stats::direction::Direction;
 use crate::stats::sequential::detector::{Component, Parts, Place};
 use crate::stats::sequential::evidence::{Best, Evidence, Leaning, Shares};
@@ -50,6 +51,7 @@ pub struct DetectorState {
     epoch: u64,
     events: u64,
     alarm: Option<AlarmState>,
+    clusters: RunningClusters,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,6 +102,7 @@ impl Detector {
             epoch: parts.sequences.epoch,
             events: parts.events,
             alarm: parts.alarm.as_ref().map(AlarmState::from),
+            clusters: parts.clusters.clone(),
         }
     }
 }
@@ -133,6 +136,7 @@ impl DetectorState {
             alarms: self.alarms,
             staked: self.staked,
             alarm: self.alarm.as_ref().map(AlarmState::alarm),
+            clusters: self.clusters.clone(),
         })
     }
 }

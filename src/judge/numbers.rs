@@ -146,6 +146,7 @@ impl Numbers {
             Conclusion::Miscalibrated => Verdict::Miscalibrated,
             Conclusion::Calibrated => Verdict::Calibrated,
             Conclusion::FewOutcomes => Verdict::Undecided(Undecided::FewOutcomes),
+            Conclusion::FewClusters => Verdict::Undecided(Undecided::FewClusters),
             Conclusion::Inconclusive => Verdict::Undecided(Undecided::Inconclusive),
         }
     }

@@ -97,8 +97,8 @@ impl Recalibration {
             return Ok(before.cloned());
         }
         let sums = total()?;
-        // The standard errors of a trial know no weights.
-        if sums.grid().is_weighted() {
+        // The standard errors of a trial know no weights and no clusters.
+        if !sums.grid().is_plain() {
             return Ok(None);
         }
         let points = Point::of_cells(&Level::from_sums(&sums));

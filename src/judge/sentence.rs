@@ -5,6 +5,7 @@ use super::report::WindowReport;
 use super::stream::StreamId;
 use super::verdict::{Undecided, Verdict};
 use crate::alert::AlertState;
+use crate::stats::clusters::CLUSTERS_MIN;
 use crate::stats::evaluation::Evaluation;
 use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
@@ -29,7 +30,9 @@ pub fn because(report: &WindowReport) -> String {
     let n = report.n;
     match (report.verdict, report.evaluated()) {
         (Verdict::Undecided(why), None) => match why {
-            Undecided::Inconclusive | Undecided::FewOutcomes => format!("{n} events"),
+            Undecided::Inconclusive | Undecided::FewOutcomes | Undecided::FewClusters => {
+                format!("{n} events")
+            }
             Undecided::TooFew => format!("only {n} events"),
             Undecided::Immature => "its predictions still wait for their outcomes".to_owned(),
             Undecided::Coverage => {
@@ -81,8 +84,9 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
         ),
         (Conclusion::Calibrated, _) => {
             format!(
-                "error within {:.4}, of {tau:.4} tolerated",
-                e.interval.upper
+                "error within {:.4}, of {tau:.4} tolerated{}",
+                e.interval.upper,
+                clusters(e)
             )
         }
         (Conclusion::FewOutcomes, _) => {
@@ -93,6 +97,13 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
                 "negatives"
             };
             format!("only {rare:.1} {which} are expected by the scores{more}")
+        }
+        (Conclusion::FewClusters, _) => {
+            let found = e.clusters.map_or(0, |c| c.buckets);
+            format!(
+                "events of only {found} clusters, and tests over clusters need {CLUSTERS_MIN}; name a \
+                 finer cluster or take a longer window"
+            )
         }
         (Conclusion::Inconclusive, _) if e.reject => format!(
             "the error is significant ({}), but not shown to exceed {tau:.4}{more}",
@@ -106,8 +117,8 @@ pub fn shown_of_scores(e: &Evaluation) -> String {
 
 /// What is known of dependence between events, if there is any.
 fn dependence(e: &Evaluation) -> String {
-    let mut said = String::new();
-    if let Some((factor, _)) = e.overdispersion.and_then(|d| d.gated()) {
+    let mut said = clusters(e);
+    if let (None, Some((factor, _))) = (e.clusters, e.overdispersion.and_then(|d| d.gated())) {
         said += &format!("; outcomes vary {factor:.1} times as independent ones would");
     }
     if let Some(r) = e.repeated.filter(|r| r.is_suspicious()) {
@@ -115,6 +126,16 @@ fn dependence(e: &Evaluation) -> String {
         said += &format!("; {share:.1} % of scores repeat exactly: records delivered twice?");
     }
     said
+}
+
+/// That clusters are taken into account, where events have them.
+fn clusters(e: &Evaluation) -> String {
+    e.clusters.map_or(String::new(), |c| {
+        format!(
+            "; shown over {} groups of clusters, whose outcomes vary {:.1} times as independent ones would",
+            c.buckets, c.factor
+        )
+    })
 }
 
 fn shown_of_vectors(verdict: Verdict, numbers: &Numbers) -> String {

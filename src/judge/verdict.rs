@@ -30,6 +30,8 @@ pub enum Undecided {
     Coverage,
     /// Evaluated: too few positives, or negatives, are to be expected to show anything.
     FewOutcomes,
+    /// Evaluated: events are clustered, and there are too few clusters to show anything.
+    FewClusters,
     /// Evaluated: the error is shown neither to exceed the tolerance nor to be within it.
     Inconclusive,
 }
@@ -47,7 +49,7 @@ pub enum Verdict {
 
 impl Undecided {
     /// All reasons.
-    pub const ALL: [Undecided; 8] = [
+    pub const ALL: [Undecided; 9] = [
         Undecided::TooFew,
         Undecided::Immature,
         Undecided::Stale,
@@ -55,6 +57,7 @@ impl Undecided {
         Undecided::Capacity,
         Undecided::Coverage,
         Undecided::FewOutcomes,
+        Undecided::FewClusters,
         Undecided::Inconclusive,
     ];
 
@@ -68,6 +71,7 @@ impl Undecided {
             Undecided::Capacity => "capacity",
             Undecided::Coverage => "coverage",
             Undecided::FewOutcomes => "few_outcomes",
+            Undecided::FewClusters => "few_clusters",
             Undecided::Inconclusive => "inconclusive",
         }
     }
@@ -87,9 +91,10 @@ impl Verdict {
     pub fn is_evaluated(self) -> bool {
         match self {
             Verdict::Calibrated | Verdict::Miscalibrated => true,
-            Verdict::Undecided(why) => {
-                matches!(why, Undecided::Inconclusive | Undecided::FewOutcomes)
-            }
+            Verdict::Undecided(why) => matches!(
+                why,
+                Undecided::Inconclusive | Undecided::FewOutcomes | Undecided::FewClusters
+            ),
         }
     }
 

@@ -258,6 +258,8 @@ pub struct GridState {
     pub clips: Option<(u64, u64)>,
     /// Whether events are weighted.
     pub weighted: bool,
+    /// Whether events are clustered.
+    pub clustered: bool,
 }
 
 impl From<Grid> for GridState {
@@ -269,6 +271,7 @@ impl From<Grid> for GridState {
                 Axis::Logit { low, high } => Some((low.to_bits(), high.to_bits())),
             },
             weighted: grid.is_weighted(),
+            clustered: grid.is_clustered(),
         }
     }
 }

@@ -65,6 +65,7 @@ fn further(e: &Evaluation) -> Map<String, Value> {
             Conclusion::Miscalibrated => "miscalibrated",
             Conclusion::Calibrated => "calibrated",
             Conclusion::FewOutcomes => "few_outcomes",
+            Conclusion::FewClusters => "few_clusters",
             Conclusion::Inconclusive => "inconclusive",
         },
         "exceeded": e.tolerance.exceeded,
@@ -135,7 +136,16 @@ fn further(e: &Evaluation) -> Map<String, Value> {
                 "low": d.low,
                 "high": d.high,
                 "panes": d.panes,
-                "used": d.gated().is_some(),
+                "used": d.gated().is_some() && e.clusters.is_none(),
+            }))),
+        ),
+        (
+            "clusters",
+            json!(e.clusters.map(|c| json!({
+                "groups": c.buckets,
+                "effective": c.effective,
+                "factor": c.factor,
+                "patterns": c.patterns,
             }))),
         ),
     ])

@@ -41,7 +41,7 @@ fn verdict(out: &mut String, e: &Evaluation) -> std::fmt::Result {
     let conclusion = match e.tolerance.conclusion {
         Conclusion::Miscalibrated => "miscalibrated",
         Conclusion::Calibrated => "calibrated",
-        Conclusion::FewOutcomes | Conclusion::Inconclusive => "undecided",
+        Conclusion::FewOutcomes | Conclusion::FewClusters | Conclusion::Inconclusive => "undecided",
     };
     writeln!(out, "{conclusion}: {}", shown_of_scores(e))?;
     if e.decided_by != DecideBy::Combined && e.tcal.borderline {
@@ -72,6 +72,13 @@ fn numbers(out: &mut String, e: &Evaluation) -> std::fmt::Result {
             w.sum, w.effective
         );
         row("weights", text)?;
+    }
+    if let Some(c) = &e.clusters {
+        let text = format!(
+            "{} groups ({:.1} effective), outcomes vary {:.2} times as independent ones would, {} sign flips",
+            c.buckets, c.effective, c.factor, c.patterns
+        );
+        row("clusters", text)?;
     }
     if let Some(s) = &e.sampled {
         let text = format!(

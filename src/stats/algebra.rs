@@ -8,7 +8,7 @@
 //!
 //! | sums | [`Merge`] | [`Retract`] |
 //! |---|---|---|
-//! | scalar ([`Sums`](super::sums::Sums)), weighted ([`WeightedSums`](super::weighted::WeightedSums)) | yes | yes |
+//! | scalar ([`Sums`](super::sums::Sums)), weighted ([`WeightedSums`](super::weighted::WeightedSums)), by cluster ([`ClusterSums`](super::clusters::ClusterSums)) | yes | yes |
 //! | vector cells ([`VectorSums`](super::multiclass::sums::VectorSums)) | yes | yes |
 //! | random features ([`Features`](super::kernel::features::Features)) | yes | yes |
 //! | kernel ([`KernelSums`](super::kernel::sums::KernelSums)) | yes | no: an event that its bounded sample dropped cannot come back |

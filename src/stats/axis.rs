@@ -41,6 +41,7 @@ pub struct Grid {
     offset: f64,
     scale: f64,
     weighted: bool,
+    clustered: bool,
 }
 
 impl Grid {
@@ -66,6 +67,7 @@ impl Grid {
             offset,
             scale,
             weighted: false,
+            clustered: false,
         }
     }
 
@@ -73,6 +75,7 @@ impl Grid {
     pub fn weighted(self) -> Grid {
         Grid {
             weighted: true,
+            clustered: false,
             ..self
         }
     }
@@ -81,6 +84,28 @@ impl Grid {
     #[inline]
     pub fn is_weighted(&self) -> bool {
         self.weighted
+    }
+
+    /// The same cells for clustered events, which have no weights: sums over it are kept by cluster
+    /// too ([`super::clusters`]).
+    pub fn clustered(self) -> Grid {
+        Grid {
+            clustered: true,
+            weighted: false,
+            ..self
+        }
+    }
+
+    /// Whether its events are clustered.
+    #[inline]
+    pub fn is_clustered(&self) -> bool {
+        self.clustered
+    }
+
+    /// Whether its events have neither weights nor clusters.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        !self.weighted && !self.clustered
     }
 
     /// The axis.

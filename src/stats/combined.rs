@@ -28,9 +28,16 @@
 //! values part takes part where a window holds at most [`super::sums::DISTINCT_MAX`] distinct
 //! scores; it joins the others and replaces none.
 //!
+//! **Clustered events** ([`super::clusters`]). Each part has the larger of two p-values: that for
+//! independent outcomes, and that of the sign flips of clusters. The first holds where positives are
+//! few, the second whatever the dependence within clusters. The fine part then has 64 cells, the
+//! finest level that is kept by cluster: sums by cluster and finest cell would be the events
+//! themselves. The values part is left out.
+//!
 //! Always: the p-value is in (0, 1), except 0 where the outcomes are impossible under the scores;
 //! same input, same bits. Levels and power are measured in `tests/stats`.
 
+use super::clusters::ClusterTests;
 use super::conditional::Null;
 use std::f64::consts::PI;
 
@@ -119,24 +126,34 @@ const COARSE: usize = 1;
 const FINE: usize = 5;
 
 /// The combination at level α. `levels` is the number of levels of the null; `fine` whether the
-/// fine levels vote; the others are p-values of parts that could be computed.
+/// fine levels vote; the others are p-values of parts that could be computed. Of clustered events
+/// each part has the larger p-value of that for independent outcomes and that of the sign flips.
 pub(crate) fn combined(
     null: &Null,
     levels: usize,
     fine: bool,
     others: &[PartResult],
     alpha: f64,
+    clusters: Option<&ClusterTests>,
 ) -> Combined {
     let mut parts = Vec::new();
     let mut add = |part, p_value: Option<f64>| {
         parts.extend(p_value.map(|p_value| PartResult { part, p_value }));
     };
-    add(
-        Part::Coarse,
-        null.joint_p_value(COARSE.min(levels)..FINE.min(levels)),
-    );
-    if fine {
-        add(Part::Fine, null.joint_p_value(FINE.min(levels)..levels));
+    let coarse = null.joint_p_value(COARSE.min(levels)..FINE.min(levels));
+    match clusters {
+        None => {
+            add(Part::Coarse, coarse);
+            if fine {
+                add(Part::Fine, null.joint_p_value(FINE.min(levels)..levels));
+            }
+        }
+        // Both tests at the levels that are kept by cluster, whose finest has 64 cells.
+        Some(tests) => {
+            let kept = null.joint_p_value(FINE.min(levels)..(FINE + 1).min(levels));
+            add(Part::Coarse, coarse.map(|p| p.max(tests.coarse)));
+            add(Part::Fine, kept.map(|p| p.max(tests.fine)));
+        }
     }
     parts.extend_from_slice(others);
     let weighted: Vec<(f64, f64)> = parts.iter().map(|p| (p.p_value, p.part.weight())).collect();

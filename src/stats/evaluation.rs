@@ -29,6 +29,7 @@ pub use super::tolerance::{Comparison, Conclusion, Ratio, Tolerance};
 
 use super::axis::Axis;
 use super::classical::{self, Totals};
+use super::clusters::{self, ClusterSums, Clusters};
 use super::conditional::Statistic;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
@@ -41,8 +42,11 @@ use super::sums::Sums;
 use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
 use super::{combined, detectable, direction, distance, interval, ks, reliability, tcal};
+use clustered::{Clustered, Tested};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
 use std::borrow::Cow;
+
+mod clustered;
 
 /// Which test decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +185,9 @@ pub struct Evaluation {
     /// How much more outcomes vary than independent ones, where that is known; p-values, interval
     /// and ratio are corrected for it where it is surely above 1.
     pub overdispersion: Option<Overdispersion>,
+    /// What is said of clusters, where events have them: tests, interval and ratio then hold
+    /// whatever the dependence within clusters, and `overdispersion` is not used.
+    pub clusters: Option<Clusters>,
 }
 
 /// What is said of the weights of a sample.
@@ -251,9 +258,12 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     let o = &plain(o, sums.weighted().is_some());
     let levels = Levels::from_sums(sums);
     let at = |level: u32| &levels.as_slice()[level.clamp(1, grid.level()) as usize - 1];
-    let cells = o
+    let mut cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(levels.n() as u64));
+    if sums.clusters().is_some() {
+        cells = cells.min(1 << clusters::LEVEL_MAX);
+    }
     let sample = Sample {
         totals: match sums.weighted() {
             // Sums that were kept can be added up.
@@ -261,12 +271,17 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
             None => Totals::from_sums(sums, at(ECE_LEVEL)),
         },
         weighted: sums.weighted().is_some(),
+        clusters: sums.clusters().map(|c| (c, ClusterSums::level_of(grid))),
         interval: at(cells.max(2).next_power_of_two().ilog2()),
         interval_leaves: None,
         ece: at(ECE_LEVEL),
         levels: &levels,
         repeated: sums.repeats().measure(),
-        discrete: discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
+        discrete: match sums.clusters() {
+            // It takes outcomes as independent.
+            Some(_) => None,
+            None => discrete_of_sums(sums, o.discrete, o.tcal.alpha, o.tcal.seed),
+        },
         distances: match sums.weighted() {
             Some(_) => None,
             None => distance::of_cells(
@@ -312,6 +327,7 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     let odd = odd.then(|| Level::from_scores(sample, cells << 20));
     let parts = Sample {
         weighted: false,
+        clusters: None,
         totals: Totals::from_scores(sample, &ece),
         interval: &Level::from_scores(sample, cells),
         interval_leaves: odd.as_ref(),
@@ -349,6 +365,7 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let diagram = Level::from_weighted(sample, 1 << level);
     let parts = Sample {
         weighted: true,
+        clusters: None,
         totals,
         interval: &Level::from_weighted(sample, cells.max(1)),
         interval_leaves: odd.as_ref(),
@@ -393,14 +410,19 @@ struct Sample<'a> {
     discrete: Option<DiscreteTest>,
     distances: Option<Distances>,
     repeated: Option<RepeatedScores>,
+    /// The sums by cluster, and the level at which they are kept.
+    clusters: Option<(&'a ClusterSums, u32)>,
 }
 
 impl Sample<'_> {
     fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
         let effective = self.levels.n();
-        let dispersion = dispersion(o).map_or(1.0, |(factor, _)| factor);
         let tests = self.tests(o);
+        let dispersion = match &tests.clustered {
+            Some(clustered) => clustered.dispersion(o.confidence),
+            None => dispersion(o).map_or(1.0, |(factor, _)| factor),
+        };
         let coarsest = &self.levels.as_slice()[0];
         let exact = o.interval_cells.is_none() && interval::needs_exact_ends(self.interval);
         let (level, interval) = if exact {
@@ -409,16 +431,7 @@ impl Sample<'_> {
                 interval::exact(coarsest, n, o.confidence, dispersion),
             )
         } else {
-            let (reach, zero) = (o.null_reach, tests.zero_p_value);
-            let i = interval::interval_with(
-                self.interval,
-                effective,
-                o.confidence,
-                reach,
-                zero,
-                dispersion,
-            );
-            (self.interval, i)
+            (self.interval, self.interval(o, &tests, dispersion))
         };
         let (reject, p_value) = self.decision(o, &tests);
         let compared = Compared {
@@ -432,6 +445,7 @@ impl Sample<'_> {
             level,
             weighted: self.weighted,
             dispersion,
+            few_clusters: tests.few_clusters(),
         };
         let tolerance = compared.with(&o.tolerance);
         let Tests {
@@ -444,8 +458,11 @@ impl Sample<'_> {
             kuiper,
             in_the_large,
             spiegelhalter,
+            clustered,
             ..
         } = tests;
+        let clusters = clustered.map(|c| c.said);
+        let detectable = self.detectable(o, &tcal, &combined, form.as_ref());
         Evaluation {
             n: t.count as u64,
             positives: t.positives as u64,
@@ -461,7 +478,13 @@ impl Sample<'_> {
             cox,
             ks,
             kuiper,
-            detectable_ece_l2: self.detectable(o, &tcal, &combined, form.as_ref()),
+            // The noise of the squared error grows by φ.
+            detectable_ece_l2: match &clusters {
+                Some(c) => detectable
+                    .map(|d| d * c.dispersion().0.sqrt())
+                    .filter(|d| *d <= 1.0),
+                None => detectable,
+            },
             direction: if reject {
                 direction::direction(t, cox.as_ref(), self.interval, interval.estimate_squared)
             } else {
@@ -472,6 +495,7 @@ impl Sample<'_> {
             distances: self.distances,
             repeated: self.repeated,
             overdispersion: o.overdispersion,
+            clusters,
             sampled: sampled(&o.sampling, t.y / n),
             weights: self.weighted.then_some(Weights { sum: n, effective }),
             tcal,
@@ -486,14 +510,24 @@ impl Sample<'_> {
     }
 
     /// All tests of the sample, each under the null that holds for it.
-    fn tests(&self, o: &Options) -> Tests {
+    fn tests(&self, o: &Options) -> Tests<'_> {
         let (t, finest) = (&self.totals, self.levels.finest());
-        let dispersed = dispersion(o);
+        let clustered =
+            (self.clusters).map(|(sums, kept)| Clustered::of(sums, kept, self.levels, o));
+        let dispersed = dispersion(o).filter(|_| clustered.is_none());
         let factor = dispersed.map_or(1.0, |(factor, _)| factor);
         let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
         let nests = finest.cells.is_multiple_of(self.interval.cells);
-        let (tcal, null) =
-            tcal::tcal_and_null(self.levels, nests.then_some(self.interval), factor, &o.tcal);
+        let of_tcal = clustered.as_ref().map_or(factor, |c| c.said.dispersion().0);
+        let (tcal, mut null) = tcal::tcal_and_null(
+            self.levels,
+            nests.then_some(self.interval),
+            of_tcal,
+            &o.tcal,
+        );
+        if clustered.is_some() {
+            null = null.independent();
+        }
         let quadratic = |s, statistic: f64, degrees: u32, formula: f64| {
             let formula = match dispersed {
                 None => formula,
@@ -520,10 +554,20 @@ impl Sample<'_> {
         kuiper.p_value = path(Statistic::Kuiper, kuiper.p_value);
         let mut in_the_large = classical::in_the_large(t);
         in_the_large.p_value = (in_the_large.z).and_then(|z| normal(Statistic::InTheLarge, z));
-        let spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
+        let mut spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
             p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
             ..s
         });
+        if let Some(clustered) = &clustered {
+            clustered.raise(Tested {
+                smooth: &mut smooth,
+                cox: &mut cox,
+                ks: &mut ks,
+                kuiper: &mut kuiper,
+                in_the_large: &mut in_the_large,
+                spiegelhalter: &mut spiegelhalter,
+            });
+        }
         let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
         let silent = null.is_silent();
         let others = [
@@ -540,14 +584,18 @@ impl Sample<'_> {
         let others: Vec<PartResult> = others.into_iter().flatten().collect();
         let combined = {
             let fine = !self.repeated.is_some_and(|r| r.is_suspicious());
-            combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha)
+            let flips = clustered.as_ref().map(|c| &c.tests);
+            combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha, flips)
         };
-        let zero_p_value = if nests {
+        let mut zero_p_value = if nests {
             null.zero_p_value(&interval::Estimate::of(self.interval, self.levels.n()))
         } else {
             self.interval_leaves
                 .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal))
         };
+        if let Some(clustered) = &clustered {
+            zero_p_value = clustered.zero_p_value(self.interval, zero_p_value);
+        }
         Tests {
             tcal,
             combined,
@@ -559,6 +607,23 @@ impl Sample<'_> {
             in_the_large,
             spiegelhalter,
             zero_p_value,
+            clustered,
+        }
+    }
+
+    /// The interval with normal ends.
+    fn interval(&self, o: &Options, tests: &Tests<'_>, dispersion: f64) -> Interval {
+        let (n, zero) = (self.levels.n(), tests.zero_p_value);
+        match &tests.clustered {
+            Some(clustered) => clustered.interval(self.interval, n, o, zero),
+            None => interval::interval_with(
+                self.interval,
+                n,
+                o.confidence,
+                o.null_reach,
+                zero,
+                dispersion,
+            ),
         }
     }
 
@@ -579,7 +644,10 @@ impl Sample<'_> {
     }
 
     /// Whether the test that decides rejects, and its p-value.
-    fn decision(&self, o: &Options, tests: &Tests) -> (bool, f64) {
+    fn decision(&self, o: &Options, tests: &Tests<'_>) -> (bool, f64) {
+        if tests.few_clusters() {
+            return (false, 1.0);
+        }
         let tcal = (tests.tcal.reject, tests.tcal.p_value);
         match o.decide_by {
             DecideBy::Combined => (tests.combined.reject, tests.combined.p_value),
@@ -624,7 +692,7 @@ fn fisher(statistic: f64, degrees: f64, nu: f64) -> f64 {
 }
 
 /// All tests of one sample.
-struct Tests {
+struct Tests<'a> {
     tcal: TCal,
     combined: Combined,
     smooth: Option<ScoreTest>,
@@ -636,6 +704,14 @@ struct Tests {
     spiegelhalter: Option<Spiegelhalter>,
     /// That the squared error is 0, at the interval's level; `None` where no law is known.
     zero_p_value: Option<f64>,
+    clustered: Option<Clustered<'a>>,
+}
+
+impl Tests<'_> {
+    /// Whether events are clustered and there are too few clusters to say anything.
+    fn few_clusters(&self) -> bool {
+        self.clustered.as_ref().is_some_and(|c| c.said.are_few())
+    }
 }
 
 fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {

@@ -240,20 +240,35 @@ pub(crate) fn interval_with(
     zero_p_value: Option<f64>,
     dispersion: f64,
 ) -> Interval {
-    let alpha = 1.0 - confidence;
     let mut e = Estimate::of(level, n);
     e.sigma1_squared *= dispersion;
+    let mut of = normal(level, n, confidence, reach, zero_p_value, e);
+    if dispersion > 1.0 {
+        let t = e.t - (dispersion - 1.0) * e.excess;
+        let alpha = 1.0 - confidence;
+        let less = squared_ends(&Estimate { t, ..e }, n, alpha, of.contains_zero);
+        of.lower = less.lower.sqrt();
+    }
+    of
+}
+
+/// The interval with normal ends of an estimate at a level.
+pub(crate) fn normal(
+    level: &Level,
+    n: f64,
+    confidence: f64,
+    reach: NullReach,
+    zero_p_value: Option<f64>,
+    e: Estimate,
+) -> Interval {
+    let alpha = 1.0 - confidence;
     let within = match reach {
         NullReach::Conditional => zero_p_value.is_none_or(|p| p > alpha),
         NullReach::Paper { lower_support } => {
             e.t.max(0.0) < paper_threshold(lower_support, level.cells, n, alpha)
         }
     };
-    let mut ends = squared_ends(&e, n, alpha, within);
-    if dispersion > 1.0 {
-        let t = e.t - (dispersion - 1.0) * e.excess;
-        ends.lower = squared_ends(&Estimate { t, ..e }, n, alpha, within).lower;
-    }
+    let ends = squared_ends(&e, n, alpha, within);
     Interval {
         cells: level.cells,
         ends: Ends::Normal,

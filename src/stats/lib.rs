@@ -122,8 +122,8 @@
 //! # From events to statistics
 //!
 //! [`fixed`] checks a score and rounds it to 2⁻³²; [`axis`] finds its cell; [`sums`] adds it up, in
-//! batches where [`batch`] gathers events, and with its [`weight`] in sums of their own
-//! ([`weighted`]); [`levels`] turns the sums into all dyadic levels, and every statistic is a
+//! batches where [`batch`] gathers events, with its [`weight`] in sums of their own ([`weighted`]), and
+//! with its cluster also in sums by [cluster](clusters); [`levels`] turns the sums into all dyadic levels, and every statistic is a
 //! function of the levels. Sums are integers, so they merge and part exactly ([`algebra`]): a
 //! window is the sum of its panes to the last bit, in whatever order events came and whoever
 //! counted them.
@@ -133,6 +133,7 @@
 //! both directions on options and stored state.
 
 pub mod algebra;
+pub mod attribute;
 pub mod axis;
 pub mod batch;
 mod binomial;

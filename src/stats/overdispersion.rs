@@ -298,7 +298,7 @@ fn trimmed_mean(mut terms: Vec<f64>) -> f64 {
 
 /// The quantile of χ² with ν ≥ 6 degrees of freedom at the normal quantile z (Wilson, Hilferty,
 /// *The distribution of chi-square*, 1931): within 8 % for |z| ≤ 2.58, within 1 % for ν ≥ 25.
-fn chi_squared_quantile(nu: f64, z: f64) -> f64 {
+pub(crate) fn chi_squared_quantile(nu: f64, z: f64) -> f64 {
     let s = 2.0 / (9.0 * nu);
     nu * (1.0 - s + z * s.sqrt()).powi(3)
 }

@@ -2,7 +2,8 @@
 //!
 //! [`Sums`] holds a [`Cell`] of six integers for each finest cell, the four sums that need a
 //! logarithm of each score ([`LogSums`]), the distinct scores while they are few, and a sample of
-//! scores that shows what repeats ([`Repeats`]). Two `Sums`
+//! scores that shows what repeats ([`Repeats`]); of clustered events also sums by cluster
+//! ([`ClusterSums`]). Two `Sums`
 //! merge by addition and part by subtraction, both exact, so a window is the merge of its panes and
 //! a pane the merge of its partitions, to the last bit.
 //!
@@ -16,7 +17,9 @@
 //! [`EVENTS_MAX`].
 
 use super::algebra::{Merge, Overflow, Retract};
+use super::attribute::Attribute;
 use super::axis::Grid;
+use super::clusters::ClusterSums;
 use super::compact::CompactCells;
 use super::fixed::{Score, Scored};
 use super::logs::LogBatch;
@@ -50,6 +53,8 @@ pub struct Sums {
     /// All that there is of weighted events, on a grid of such; the cells and logs beside it are
     /// then empty.
     weighted: Option<Box<WeightedSums>>,
+    /// The same events by cluster, on a grid of such.
+    clusters: Option<Box<ClusterSums>>,
 }
 
 impl Sums {
@@ -57,6 +62,7 @@ impl Sums {
     pub fn new(grid: Grid) -> Sums {
         Sums {
             weighted: grid.is_weighted().then(Box::default),
+            clusters: grid.is_clustered().then(Box::default),
             grid,
             n: 0,
             cells: Cells::Sparse(BTreeMap::new()),
@@ -114,6 +120,11 @@ impl Sums {
         self.weighted.as_deref()
     }
 
+    /// The sums by cluster, on a grid of clustered events.
+    pub fn clusters(&self) -> Option<&ClusterSums> {
+        self.clusters.as_deref()
+    }
+
     /// Adds one event of a weight. It is an error to call this on a grid without weights.
     pub fn observe_weighted(
         &mut self,
@@ -121,10 +132,35 @@ impl Sums {
         outcome: bool,
         weight: Weight,
     ) -> Result<(), Overflow> {
-        let weighted = self.weighted.as_deref_mut().ok_or(Overflow)?;
-        weighted.observe(&self.grid, score, outcome, weight)?;
-        self.n = weighted.n();
-        Ok(())
+        self.observe_with(score, outcome, Attribute::Weight(weight))
+    }
+
+    /// Adds one event with the attribute that events of the grid have. It is an error to call this
+    /// with another.
+    pub fn observe_with(
+        &mut self,
+        score: Score,
+        outcome: bool,
+        attribute: Attribute,
+    ) -> Result<(), Overflow> {
+        match (attribute, &mut self.weighted, &mut self.clusters) {
+            (Attribute::Weight(weight), Some(weighted), _) => {
+                weighted.observe(&self.grid, score, outcome, weight)?;
+                self.n = weighted.n();
+                Ok(())
+            }
+            (Attribute::Cluster(bucket), None, Some(clusters)) => {
+                clusters.observe(&self.grid, score, outcome, bucket)?;
+                self.observe_plain(score, outcome)
+            }
+            (Attribute::None, None, None) => self.observe_plain(score, outcome),
+            _ => Err(Overflow),
+        }
+    }
+
+    /// Adds sums by cluster. On overflow the sums are unusable.
+    pub fn merge_clusters(&mut self, other: &ClusterSums) -> Result<(), Overflow> {
+        self.clusters.as_deref_mut().ok_or(Overflow)?.merge(other)
     }
 
     /// Adds weighted sums. On overflow the sums are unusable.
@@ -201,11 +237,12 @@ impl Sums {
     }
 
     /// Adds one event: six integers to one cell, four to the log sums. It is an error to call this
-    /// on a grid of weighted events.
+    /// on a grid of weighted or clustered events.
     pub fn observe(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
-        if self.weighted.is_some() {
-            return Err(Overflow);
-        }
+        self.observe_with(score, outcome, Attribute::None)
+    }
+
+    fn observe_plain(&mut self, score: Score, outcome: bool) -> Result<(), Overflow> {
         let cell = Cell::of(score.fixed(), outcome);
         self.expand();
         self.merge_cell(self.grid.cell_of(score.value()), &cell)?;
@@ -323,7 +360,9 @@ impl Sums {
             return weighted.bytes();
         }
         let compact = self.compact.as_ref().map_or(0, CompactCells::bytes);
+        let clusters = self.clusters().map_or(0, ClusterSums::bytes);
         compact
+            + clusters
             + self.repeats.bytes()
             + match &self.cells {
                 // A B-tree node holds up to 11 entries and is at least half full.
@@ -372,6 +411,9 @@ impl Merge for Sums {
         if let Some(weighted) = other.weighted() {
             return self.merge_weighted(weighted);
         }
+        if let Some(clusters) = other.clusters() {
+            self.merge_clusters(clusters)?;
+        }
         self.merge_parts(
             other.occupied(),
             &other.logs,
@@ -390,6 +432,9 @@ impl Retract for Sums {
             ours.retract(theirs)?;
             self.n = ours.n();
             return Ok(());
+        }
+        if let (Some(ours), Some(theirs)) = (self.clusters.as_deref_mut(), other.clusters()) {
+            ours.retract(theirs)?;
         }
         self.expand();
         for (index, cell) in other.occupied() {
@@ -427,59 +472,10 @@ impl PartialEq for Sums {
             && self.distinct == other.distinct
             && self.repeats == other.repeats
             && self.weighted == other.weighted
+            && self.clusters == other.clusters
             && self.occupied().eq(other.occupied())
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::axis::Axis;
-    use super::*;
-
-    fn events(seed: u64, n: usize) -> Vec<(Score, bool)> {
-        let mut x = seed;
-        (0..n)
-            .map(|_| {
-                x = x
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1_442_695_040_888_963_407);
-                (
-                    Score::new((x >> 11) as f64 / (1u64 << 53) as f64).unwrap(),
-                    x >> 7 & 1 == 1,
-                )
-            })
-            .collect()
-    }
-
-    fn sums(events: &[(Score, bool)]) -> Sums {
-        let mut s = Sums::new(Grid::new(Axis::Linear, 8));
-        events.iter().for_each(|&(z, y)| s.observe(z, y).unwrap());
-        s
-    }
-
-    #[test]
-    fn any_split_merges_to_the_whole_and_retract_undoes_merge() {
-        let all = events(7, 1000);
-        for at in [0, 1, 10, 500, 1000] {
-            let (mut left, right) = (sums(&all[..at]), sums(&all[at..]));
-            let before = left.clone();
-            left.merge(&right).unwrap();
-            assert_eq!(left, sums(&all));
-            left.retract(&right).unwrap();
-            assert!(before.occupied().eq(left.occupied()) && before.logs == left.logs);
-        }
-    }
-
-    #[test]
-    fn order_does_not_matter() {
-        let mut all = events(3, 500);
-        let forward = sums(&all);
-        all.reverse();
-        assert_eq!(forward, sums(&all));
-    }
-
-    #[test]
-    fn retracting_what_was_never_merged_fails() {
-        assert_eq!(sums(&[]).retract(&sums(&events(1, 3))), Err(Overflow));
-    }
-}
+mod tests;

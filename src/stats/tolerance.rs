@@ -33,7 +33,8 @@
 //!
 //! with 80 % probability (within 10 % of simulations at m from 16 to 256), and for the ratio at
 //! (z₀.₉₅ + z₀.₉)²/ln²(1+ρ) rare outcomes. Where more events than that are there, the error is near
-//! τ, and the distance of the estimate from τ says how many it takes.
+//! τ, and the distance of the estimate from τ says how many it takes. Where outcomes vary φ times as
+//! independent ones would, it takes φ times as many.
 
 use super::interval::Interval;
 use super::levels::Level;
@@ -150,6 +151,9 @@ pub enum Conclusion {
     Calibrated,
     /// Neither, for want of the rarer outcome: fewer than [`FEW`] of it are expected.
     FewOutcomes,
+    /// Neither, for want of clusters: there are fewer than
+    /// [`CLUSTERS_MIN`](super::clusters::CLUSTERS_MIN).
+    FewClusters,
     /// Neither.
     Inconclusive,
 }
@@ -216,6 +220,8 @@ pub(crate) struct Compared<'a> {
     pub weighted: bool,
     /// φ ≥ 1: outcomes vary so many times as independent ones would.
     pub dispersion: f64,
+    /// Whether events are clustered and there are too few clusters to show anything.
+    pub few_clusters: bool,
 }
 
 impl Compared<'_> {
@@ -239,7 +245,9 @@ impl Compared<'_> {
             .iter()
             .any(|l| l.reject && l.debiased > tau * tau);
         let within = i.upper <= tau && !(self.reject && finer);
-        let conclusion = if self.reject && exceeded {
+        let conclusion = if self.few_clusters {
+            Conclusion::FewClusters
+        } else if self.reject && exceeded {
             Conclusion::Miscalibrated
         } else if within || (!self.reject && ratio.is_some_and(|r| r.within)) {
             Conclusion::Calibrated
@@ -256,7 +264,7 @@ impl Compared<'_> {
             tolerance: tau,
             conclusion,
             exceeded,
-            more_events: if decided {
+            more_events: if decided || self.few_clusters {
                 None
             } else {
                 self.more_events(tau, ratio, rare_mean)
@@ -308,12 +316,14 @@ impl Compared<'_> {
                 } else {
                     0.0
                 };
-                centred.max(if r.expected >= centred { near } else { 0.0 }) / rare_mean
+                let expected = r.expected / self.dispersion;
+                let rare = centred.max(if expected >= centred { near } else { 0.0 });
+                self.dispersion * rare / rare_mean
             }
             None => {
                 let cells = self.level.occupied.iter();
                 let v2: f64 = cells.map(|c| (c.v / c.n) * (c.v / c.n)).sum();
-                let centred = 3.2 * (2.0 * v2).sqrt() / (tau * tau);
+                let centred = self.dispersion * 3.2 * (2.0 * v2).sqrt() / (tau * tau);
                 let off = self.interval.estimate_squared.max(0.0) - tau * tau;
                 let near = 2.706 * self.interval.sigma1_squared.max(0.0) / (off * off);
                 centred.max(if self.n >= centred { near } else { 0.0 })

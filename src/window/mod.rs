@@ -4,13 +4,14 @@
 //! |---|---|
 //! | [`width`] | which windows a stream has, and how they are cut into panes |
 //! | [`pane`] | sealed sums of a stretch of event time, and late corrections of them |
-//! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted` |
+//! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted`, by cluster in `clustered` |
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`ring`] | the panes of all windows of one stream |
 //! | [`place`] | panes that come after their time |
 
 pub mod bits;
+mod clustered;
 pub mod hex;
 pub mod pack;
 pub mod pane;

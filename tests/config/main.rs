@@ -259,6 +259,58 @@ fn a_source_with_a_fixed_model_is_checked_against_the_section_that_serves_it() {
 }
 
 #[test]
+fn clusters_go_with_what_can_be_tested_by_cluster_and_are_counted_in_the_bound() {
+    let text = |fields: &str, model: &str| {
+        format!(
+            "version = 1\n[kafka]\nbrokers = \"b:9092\"\n[[source]]\ntopics = [\"t\"]\nmodel = \"m\"\n[source.fields]\n\
+             id = \"id\"\nscore = \"p\"\noutcome = \"y\"\n{fields}\n[[model]]\nname = \"m\"\n{model}"
+        )
+    };
+    let cluster = "cluster = \"user\"";
+    let clustered = parse(&text(cluster, "")).expect("a sound configuration");
+    let plain = parse(&text("", "")).expect("a sound configuration");
+    assert!(clustered.plan.models[0].grid.is_clustered());
+    assert!(clustered.plan.models[0].judge.detector.is_some());
+    assert_eq!(clustered.sources[0].decode.cluster.as_deref(), Some("user"));
+    assert!(plain.plan.models[0].grid.is_plain());
+    let bound = |config: &Config| MemoryBound::of(config).total();
+    // A thousand streams, each with more than one pane of 4096 cells of 16 bytes.
+    assert!(bound(&clustered) > bound(&plain) + 1_000 * 4_096 * 16);
+    let refused = [
+        (
+            "cluster = \"user\"\nweight = \"w\"",
+            "",
+            "together with `weight`",
+        ),
+        (
+            cluster,
+            "classes = [\"a\", \"b\"]\nviews = [\"top_label\", \"full\"]",
+            "whole vectors",
+        ),
+        (
+            cluster,
+            "[model.test]\ncritical = \"theorem\"",
+            "`critical` is \"theorem\"",
+        ),
+        (
+            cluster,
+            "[model.test]\ndecide_by = \"paper\"",
+            "`decide_by` is \"paper\"",
+        ),
+        (
+            cluster,
+            "[model.compare]\nenabled = true",
+            "events are clustered",
+        ),
+    ];
+    for (fields, model, what) in refused {
+        let found = parse(&text(fields, model)).expect_err(what);
+        let said: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|s| s.contains(what)), "{what}: {said:?}");
+    }
+}
+
+#[test]
 fn windows_without_a_slide_get_one_that_fits_the_shortest() {
     for (windows, pane_ms) in [
         ("[\"10s\", \"5m\"]", 1_250),

@@ -12,6 +12,7 @@ use protox::prost_reflect::prost::Message as _;
 use serde_json::json;
 use trueline::collect::{Event, Reason};
 use trueline::decode::*;
+use trueline::stats::clusters::Bucket;
 use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 
@@ -390,6 +391,52 @@ fn a_weight_that_is_not_finite_is_no_weight() {
         let raw = raw(&framed);
         let got = one(&mut d, &raw).map(|e| e.weight.unwrap().fixed());
         assert_eq!(got.map_err(|r| r.reason), fixed, "{w}");
+    }
+}
+
+#[test]
+fn a_cluster_is_a_name_or_a_number_and_is_needed_where_it_is_configured() {
+    let text = r#"{"type":"record","name":"R","fields":[{"name":"model","type":"string"},
+        {"name":"time_ms","type":"long"},{"name":"score","type":"double"},
+        {"name":"outcome","type":"boolean"},{"name":"user","type":["null","string","long"]}]}"#;
+    let o = DecodeOptions {
+        cluster: Some("user".into()),
+        packing: options(Format::Avro).packing,
+        ..DecodeOptions::default()
+    };
+    let field = |name: &str, value| (name.to_owned(), value);
+    for (user, name) in [
+        (
+            Avro::Union(1, Box::new(Avro::String("anna".into()))),
+            Ok("anna"),
+        ),
+        (
+            Avro::Union(1, Box::new(Avro::String("17".into()))),
+            Ok("17"),
+        ),
+        (Avro::Union(2, Box::new(Avro::Long(17))), Ok("17")),
+        (
+            Avro::Union(0, Box::new(Avro::Null)),
+            Err(Reason::MissingField),
+        ),
+        (
+            Avro::Union(1, Box::new(Avro::String(String::new()))),
+            Err(Reason::EmptyKey),
+        ),
+    ] {
+        let record = Avro::Record(vec![
+            field("model", Avro::String("m".into())),
+            field("time_ms", Avro::Long(NOW)),
+            field("score", Avro::Double(0.25)),
+            field("outcome", Avro::Boolean(true)),
+            field("user", user),
+        ]);
+        let framed = frame(7, &encode::avro(text, record));
+        let mut d = decoder(&o, text);
+        let raw = raw(&framed);
+        let got = one(&mut d, &raw).map(|e| e.cluster);
+        let bucket = name.map(|name| Some(Bucket::of(name.as_bytes())));
+        assert_eq!(got.map_err(|r| r.reason), bucket);
     }
 }
 

@@ -312,6 +312,7 @@ fn observe(engine: &mut Engine, offset: i64, r: &Record) {
 fn observe_in(engine: &mut impl RecordSink, (partition, offset): (i32, i64), r: &Record) {
     let event = Event {
         weight: None,
+        cluster: None,
         model: "m",
         version: r.version,
         segment: if r.id.is_multiple_of(3) { "k=a" } else { "k=b" },
@@ -514,6 +515,7 @@ fn without_ids_nothing_is_paired_and_models_are_kept_apart() {
     ]) {
         let event = Event {
             weight: None,
+            cluster: None,
             model,
             version,
             segment: "",
@@ -587,6 +589,7 @@ impl Feed {
             Late::Prediction(r) => {
                 let event = Event {
                     weight: None,
+                    cluster: None,
                     model: "m",
                     version: r.version,
                     segment: "",

@@ -144,6 +144,7 @@ fn feed(sink: &mut impl RecordSink, partition: usize, offset: usize, r: &Record)
             },
             outcome: Some(Outcome::Class(u32::from(r.outcome))),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,
@@ -384,6 +385,7 @@ fn another_prediction_under_a_known_id_is_a_conflict_and_none_without_id_is_a_re
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(outcome)),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

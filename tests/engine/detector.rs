@@ -54,6 +54,7 @@ fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, mended: i
             prediction: Prediction::Score(z),
             outcome: Some(Outcome::Binary(rng.uniform() < p)),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,
@@ -159,6 +160,7 @@ fn late_events_join_no_detector() {
             prediction: Prediction::Score(0.01),
             outcome: Some(Outcome::Binary(true)),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

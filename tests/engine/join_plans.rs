@@ -103,6 +103,7 @@ impl Feed {
             .any(|j| j.predictions == origin.source);
         let event = Event {
             weight: None,
+            cluster: None,
             model,
             version: "",
             segment: "",

@@ -6,6 +6,7 @@ use trueline::collect::{Event, Label, Origin, Segmenting};
 use trueline::judge::{JudgeOptions, Step, Undecided, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::clusters::Bucket;
 use trueline::stats::rng::Rng;
 use trueline::stats::sums::Sums;
 use trueline::stats::view::{Outcome, Prediction, View};
@@ -46,6 +47,13 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
         }],
         ..Plan::default()
     }
+}
+
+/// The same plan for clustered events.
+fn clustered(mut plan: Plan) -> Plan {
+    let model = &mut plan.models[0];
+    model.grid = model.grid.clustered();
+    plan
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +134,7 @@ impl Feed {
             Record::Prediction { id, time_ms, score } => {
                 let event = Event {
                     weight: None,
+                    cluster: Some(Bucket::of(&(id / 50).to_le_bytes())),
                     model: "m",
                     version: "",
                     segment: "",
@@ -226,17 +235,24 @@ fn shuffle(records: &[Record], seed: u64) -> Vec<Record> {
 #[test]
 fn arrival_order_and_restarts_change_no_bit() {
     let all = records(20_000, 20_000.0, 60_000.0, 0.1, 7);
-    for (missing, revise) in [
-        (Missing::Drop, false),
-        (Missing::Class(0), false),
-        (Missing::Class(0), true),
-        (Missing::Drop, true),
+    for (missing, revise, by_cluster) in [
+        (Missing::Drop, false, false),
+        (Missing::Class(0), false, true),
+        (Missing::Class(0), true, false),
+        (Missing::Drop, true, false),
+        (Missing::Class(0), true, true),
     ] {
-        let plan = || plan(2 * MINUTE, missing, revise);
+        let plan = || match plan(2 * MINUTE, missing, revise) {
+            plan if by_cluster => clustered(plan),
+            plan => plan,
+        };
         let mut straight = Feed::new(plan());
         all.iter().for_each(|r| straight.take(r));
         let expected = straight.finish();
         assert!(expected.iter().all(|(_, s)| s.n() > 1000), "the test bites");
+        let kept = |s: &Sums| s.clusters().map(|c| c.n());
+        let whole = |(_, s): &(String, Sums)| kept(s) == by_cluster.then_some(s.n());
+        assert!(expected.iter().all(whole), "each event is in one cluster");
         let c = &counts(&straight)[0].1;
         assert!(
             c.pending == 0 && (c.expired > 500 || c.implied > 500),
@@ -265,8 +281,8 @@ fn arrival_order_and_restarts_change_no_bit() {
 fn revisions_end_where_patience_would_have() {
     // The same outcomes, once with a horizon that all come within, once with revisions.
     let all = records(20_000, 60_000.0, 60_000.0, 0.0, 11);
-    let mut patient = Feed::new(plan(30 * MINUTE, Missing::Class(0), false));
-    let mut hasty = Feed::new(plan(MINUTE, Missing::Class(0), true));
+    let mut patient = Feed::new(clustered(plan(30 * MINUTE, Missing::Class(0), false)));
+    let mut hasty = Feed::new(clustered(plan(MINUTE, Missing::Class(0), true)));
     for record in &all {
         patient.take(record);
         hasty.take(record);

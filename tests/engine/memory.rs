@@ -38,6 +38,7 @@ fn most(config: &Config, segments: u64, panes: i64, events: i64, wobble_ms: f64)
         let segment = format!("k={}", i as u64 % segments);
         let event = Event {
             weight: None,
+            cluster: None,
             model: "m",
             version: "1",
             segment: &segment,

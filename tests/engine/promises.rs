@@ -10,7 +10,9 @@ use trueline::collect::{Disposition, Event, Origin, Reason, Segmenting};
 use trueline::judge::{Change, JudgeOptions, StreamReport, WindowReport, seed};
 use trueline::monitor::{Caps, Engine, ModelPlan, Plan};
 use trueline::stats::algebra::{Merge, Retract};
+use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::clusters::Bucket;
 use trueline::stats::evaluation::evaluate;
 use trueline::stats::fixed::Score;
 use trueline::stats::sums::Sums;
@@ -57,12 +59,14 @@ fn plan() -> Plan {
         low: 1e-4,
         high: 0.9,
     };
+    let mut two = model("two", vec![View::TopLabel, View::Class(1)], Axis::Linear);
+    two.grid = two.grid.clustered();
     Plan {
         joins: Vec::new(),
         ids: Vec::new(),
         models: vec![
             model("one", vec![View::Binary], Axis::Linear),
-            model("two", vec![View::TopLabel, View::Class(1)], Axis::Linear),
+            two,
             model("*", vec![View::Binary], logit),
         ],
         caps: Caps::default(),
@@ -71,11 +75,19 @@ fn plan() -> Plan {
 
 const MODELS: [(&str, &str); 4] = [("one", "1"), ("one", "2"), ("two", ""), ("other", "")];
 
+impl Record {
+    /// One of twenty users; only the model "two" looks at them.
+    fn cluster(&self) -> Bucket {
+        Bucket::of(&(self.time_ms % 20).to_le_bytes())
+    }
+}
+
 fn feed(engine: &mut Engine, partition: i32, offset: i64, r: &Record) -> Disposition {
     let (model, version) = MODELS[r.model];
     let vector = [1.0 - r.score, r.score];
     let event = Event {
         weight: None,
+        cluster: Some(r.cluster()),
         model,
         version,
         segment: "",
@@ -278,7 +290,11 @@ proptest! {
                         };
                         let outcome = Outcome::Binary(record.outcome);
                         let (z, y) = project(id.view, &prediction, outcome).unwrap();
-                        sums.observe(z, y).unwrap();
+                        let attribute = match grid.is_clustered() {
+                            true => Attribute::Cluster(record.cluster()),
+                            false => Attribute::None,
+                        };
+                        sums.observe_with(z, y, attribute).unwrap();
                     }
                 }
                 sums
@@ -286,6 +302,7 @@ proptest! {
             let again = within(report.start_ms);
             prop_assert_eq!(report.n, again.n(), "{} {}", id, report.window);
             if let Some(evaluation) = report.scores() {
+                prop_assert_eq!(evaluation.clusters.is_some(), id.model == "two");
                 let mut options = plan.models[0].judge.evaluation.clone();
                 options.tcal.seed = seed(id, &report.window, report.end_ms, 0);
                 prop_assert_eq!(Some(evaluation.clone()), evaluate(&again, &options));
@@ -451,6 +468,7 @@ fn one_event_far_ahead_of_its_arrival_does_not_make_all_others_late() {
     let mut engine = Engine::new(plan());
     let event = |time_ms, arrival_ms| Event {
         weight: None,
+        cluster: None,
         model: "one",
         version: "",
         segment: "",

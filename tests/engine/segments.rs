@@ -81,6 +81,7 @@ struct Record {
 fn feed(engine: &mut Engine, offset: i64, r: &Record) -> Disposition {
     let event = Event {
         weight: None,
+        cluster: None,
         model: "m",
         version: VERSIONS[r.version],
         segment: SEGMENTS[r.segment],
@@ -203,6 +204,7 @@ proptest! {
 fn one(engine: &mut Engine, i: i64, version: &str, segment: &str) -> Disposition {
     let event = Event {
         weight: None,
+        cluster: None,
         model: "m",
         version,
         segment,
@@ -370,6 +372,7 @@ fn late_outcomes_correct_the_roll_up_with_their_segment() {
         let time_ms = BEGIN_MS + i64::from(i) * 15;
         let event = Event {
             weight: None,
+            cluster: None,
             model: "m",
             version: "1",
             segment: SEGMENTS[i as usize % SEGMENTS.len()],
@@ -495,6 +498,7 @@ fn a_day_of_an_adversary(config: &str, send: impl Fn(&mut Engine, i64, Event<'_>
         };
         let event = Event {
             weight: None,
+            cluster: None,
             model: "m",
             version: &version,
             segment: &segment,

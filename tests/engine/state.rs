@@ -62,6 +62,7 @@ fn feed(engine: &mut Engine, from: i64, n: i64) {
         };
         let event = Event {
             weight: None,
+            cluster: None,
             model: "m",
             version: "1",
             segment: ["k=a", "k=b", ""][i as usize % 3],

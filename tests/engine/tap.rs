@@ -67,6 +67,7 @@ fn predict(engine: &mut Engine, offset: i64, id: &str, time_ms: i64) -> Disposit
         prediction: Prediction::Score(0.25),
         outcome: None,
         weight: None,
+        cluster: None,
     };
     engine.observe(at(0, offset), &event)
 }
@@ -136,6 +137,7 @@ fn an_outcome_that_versions_share_is_tapped_with_each_of_them() {
             prediction: Prediction::Score(0.25),
             outcome: None,
             weight: None,
+            cluster: None,
         };
         engine.observe(at(0, offset), &event);
     };

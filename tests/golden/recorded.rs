@@ -173,6 +173,7 @@ fn scores(plan: Plan, weighted: bool, ids: bool) -> (Engine, Vec<Change>) {
             prediction: Prediction::Score(z),
             outcome: Some(Outcome::Binary(rng.uniform() < p)),
             weight: weighted.then(|| Weight::new(1.0 + (rng.uniform() * 4.0).floor()).unwrap()),
+            cluster: None,
         };
         engine.observe(origin(0, (i % 2) as i32, i / 2), &event);
         if i % 1_000 == 0 {
@@ -237,6 +238,7 @@ fn joined() -> (Engine, Vec<Change>) {
                     prediction: Prediction::Score(z),
                     outcome: None,
                     weight: None,
+                    cluster: None,
                 };
                 engine.observe(at, &event);
             }

@@ -748,6 +748,7 @@ fn a_hundred_changes_of_alerts_are_recomputed_from_their_records_to_the_bit() {
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(rng.uniform() < truth)),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

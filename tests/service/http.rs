@@ -381,6 +381,7 @@ fn judged_vectors() -> Engine {
             prediction: Prediction::Vector(&p),
             outcome: Some(Outcome::Class(class)),
             weight: None,
+            cluster: None,
         };
         engine.observe(origin, &event);
     }

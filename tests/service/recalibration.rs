@@ -51,6 +51,7 @@ fn feed(engine: &mut Engine, seconds: std::ops::Range<i64>, truth: fn(f64) -> f6
             prediction: Prediction::Score(score),
             outcome: Some(Outcome::Binary(draws.coin(truth(score)))),
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

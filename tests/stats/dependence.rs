@@ -1,13 +1,20 @@
 //! Outcomes that depend on each other: how often independent ones are called overdispersed and clustered
-//! ones are found; how often repeats are noticed, and continuous scores taken for them.
+//! ones are found; levels, power and coverage where clusters are named; how often repeats are noticed, and continuous scores taken for them.
 
 use crate::support::bars::{Bar, count, data_sets};
+use trueline::judge::sentence::shown_of_scores;
+use trueline::stats::attribute::Attribute;
 use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::clusters::Bucket;
+use trueline::stats::evaluation::{Evaluation, Options, evaluate};
 use trueline::stats::fixed::Score;
+use trueline::stats::null::normal_survival;
 use trueline::stats::overdispersion::{Dispersion, PaneTotals};
 use trueline::stats::repeats::Repeats;
 use trueline::stats::rng::Rng;
+use trueline::stats::sequential::{Budget, Odds, Outcome as Alarmed, Rules, StreamDetector};
 use trueline::stats::sums::Sums;
+use trueline::stats::tolerance::Conclusion;
 
 /// Base panes of a series.
 const PANES: i64 = 100;
@@ -110,4 +117,259 @@ fn repeats_are_noticed_and_continuous_scores_are_no_repeats() {
     let mostly = Bar::new(n, 0.9..=1.0, &[0.8]);
     let twice = count(n, |seed| suspected(seed, 0.02));
     assert!(mostly.passes().contains(&twice), "{twice} of {n}");
+}
+
+/// Windows of a point in CI.
+const WINDOWS: u64 = 500;
+
+/// Clusters of so many events, what events of one share, and the correlation of the normal variables
+/// that say whether they happen.
+#[derive(Clone, Copy)]
+struct Shape {
+    size: usize,
+    shares: Shares,
+    rho: f64,
+}
+
+/// What the events of a cluster share.
+#[derive(Clone, Copy, PartialEq)]
+enum Shares {
+    /// Only the correlation.
+    Cluster,
+    /// Score and outcome.
+    All,
+}
+
+const TEN_TIMES: Shape = Shape {
+    size: 10,
+    shares: Shares::All,
+    rho: 0.0,
+};
+const BURSTS: Shape = Shape {
+    size: 50,
+    shares: Shares::Cluster,
+    rho: 0.1,
+};
+const DAYS: Shape = Shape {
+    size: 500,
+    shares: Shares::Cluster,
+    rho: 0.02,
+};
+const ALONE: Shape = Shape {
+    size: 1,
+    shares: Shares::Cluster,
+    rho: 0.0,
+};
+
+/// What a window with this many events in clusters finds, told of them or not. An event of score z
+/// happens with probability `truth(z)`.
+fn evaluated(
+    seed: u64,
+    (n, score, truth): (usize, ScoreOf, fn(f64) -> f64),
+    shape: Shape,
+    told: bool,
+) -> Evaluation {
+    let mut rng = Rng::new(seed);
+    let grid = Grid::new(Axis::Linear, 12);
+    let mut sums = Sums::new(if told { grid.clustered() } else { grid });
+    let (mut shared, mut z, mut y) = (0.0, 0.0, false);
+    for i in 0..n {
+        let first = i % shape.size == 0;
+        if first {
+            shared = rng.normal();
+        }
+        if first || shape.shares == Shares::Cluster {
+            z = score(rng.uniform());
+            let own = shape.rho.sqrt() * shared + (1.0 - shape.rho).sqrt() * rng.normal();
+            y = normal_survival(own) < truth(z);
+        }
+        let name = format!("{seed}-{}", i / shape.size);
+        let attribute = match told {
+            true => Attribute::Cluster(Bucket::of(name.as_bytes())),
+            false => Attribute::None,
+        };
+        let score = Score::new(z).expect("a score");
+        sums.observe_with(score, y, attribute).expect("few events");
+    }
+    let mut options = Options::default();
+    options.tcal.seed = seed;
+    evaluate(&sums, &options).expect("events")
+}
+
+fn calibrated(z: f64) -> f64 {
+    z
+}
+
+/// The bars of the promise: .07 for each of the three kinds of clusters; and the defaults, which take
+/// events as independent, fail them where dependence is strong.
+#[test]
+fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
+    let n = data_sets(WINDOWS);
+    let bar = Bar::new(n, 0.0..=0.07, &[0.15]);
+    let cases: [(&str, usize, ScoreOf, Shape); 6] = [
+        ("every event ten times", 5_000, uniform, TEN_TIMES),
+        ("bursts of 50", 5_000, uniform, BURSTS),
+        ("days of 500", 5_000, uniform, DAYS),
+        ("independent", 2_000, uniform, ALONE),
+        ("rare, independent", 2_000, rare, ALONE),
+        ("rare, ten times", 20_000, rare, TEN_TIMES),
+    ];
+    for (name, events, score, shape) in cases {
+        let rejected = count(n, |seed| {
+            evaluated(seed, (events, score, calibrated), shape, true).reject
+        });
+        println!("{name}: {:.4}", rejected as f64 / n as f64);
+        assert!(
+            bar.passes().contains(&rejected),
+            "{name}: {rejected} of {n}"
+        );
+    }
+    let blind = count(n, |seed| {
+        evaluated(seed, (5_000, uniform, calibrated), TEN_TIMES, false).reject
+    });
+    assert!(
+        !bar.passes().contains(&blind),
+        "{blind} of {n} without clusters"
+    );
+}
+
+#[test]
+fn errors_are_found_by_clusters_and_clusters_of_one_event_cost_little() {
+    let n = data_sets(150);
+    fn sharp(z: f64) -> f64 {
+        1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.25))
+    }
+    fn sharper(z: f64) -> f64 {
+        1.0 / (1.0 + (z / (1.0 - z)).powf(-1.0 / 1.5))
+    }
+    fn shifted(z: f64) -> f64 {
+        1.0 / (1.0 + (1.0 - z) / z * f64::exp(-0.15))
+    }
+    type Truth = fn(f64) -> f64;
+    let cases: [(&str, usize, Truth, Shape, Bar); 4] = [
+        (
+            "T 1.25",
+            2_000,
+            sharp,
+            ALONE,
+            Bar::new(n, 0.89..=1.0, &[0.7]),
+        ),
+        (
+            "odds +.15",
+            2_000,
+            shifted,
+            ALONE,
+            Bar::new(n, 0.55..=1.0, &[0.3]),
+        ),
+        (
+            "bursts, T 1.5",
+            5_000,
+            sharper,
+            BURSTS,
+            Bar::new(n, 0.97..=1.0, &[0.8]),
+        ),
+        (
+            "days, T 1.5",
+            5_000,
+            sharper,
+            DAYS,
+            Bar::new(n, 0.94..=1.0, &[0.75]),
+        ),
+    ];
+    for (name, events, truth, shape, bar) in cases {
+        let found = count(n, |seed| {
+            evaluated(seed, (events, uniform, truth), shape, true).reject
+        });
+        println!("{name}: {:.3}", found as f64 / n as f64);
+        assert!(bar.passes().contains(&found), "{name}: {found} of {n}");
+    }
+}
+
+/// Scores that are .1 too low, in bursts of 50: the interval of independent events covers the error in
+/// two of three sets.
+#[test]
+fn the_interval_covers_whatever_the_dependence() {
+    let n = data_sets(WINDOWS);
+    fn low(u: f64) -> f64 {
+        0.1 + 0.7 * u
+    }
+    fn truth(z: f64) -> f64 {
+        z + 0.1
+    }
+    let covers = |told| {
+        count(n, |seed| {
+            let i = evaluated(seed, (5_000, low, truth), BURSTS, told).interval;
+            (i.lower..=i.upper).contains(&0.1)
+        })
+    };
+    let bar = Bar::new(n, 0.85..=1.0, &[0.75]);
+    let (told, blind) = (covers(true), covers(false));
+    println!("covered: {told} and {blind} of {n}");
+    assert!(bar.passes().contains(&told), "{told} of {n}");
+    assert!(
+        !bar.passes().contains(&blind),
+        "{blind} of {n} without clusters"
+    );
+}
+
+#[test]
+fn fewer_clusters_than_eight_decide_nothing_and_say_so() {
+    let shape = Shape { size: 800, ..DAYS };
+    let e = evaluated(1, (5_000, uniform, |z| 0.5 * z), shape, true);
+    assert_eq!(e.tolerance.conclusion, Conclusion::FewClusters);
+    assert!(!e.reject && e.p_value == 1.0 && e.tolerance.more_events.is_none());
+    let said = shown_of_scores(&e);
+    assert!(
+        said.contains("clusters, and tests over clusters need 8"),
+        "{said}"
+    );
+}
+
+/// Whether the detector of a calibrated stream of 50,000 events in bursts of 50 raises an alarm, with a
+/// budget of 5 % ever.
+fn alarmed(seed: u64, told: bool) -> bool {
+    let (mut rng, plain) = (Rng::new(seed), Grid::new(Axis::Linear, 10));
+    let grid = if told { plain.clustered() } else { plain };
+    let odds = Odds::new(grid, 0.05);
+    let rules = Rules {
+        budget: Budget::Ever { probability: 0.05 },
+        ..Rules::default()
+    };
+    let mut detector = StreamDetector::default();
+    (0..500).any(|pane: i64| {
+        let mut sums = Sums::new(grid);
+        for burst in 0..2 {
+            let shared = rng.normal();
+            let name = (2 * pane + burst).to_le_bytes();
+            let attribute = match told {
+                true => Attribute::Cluster(Bucket::of(&name)),
+                false => Attribute::None,
+            };
+            for _ in 0..50 {
+                let z = rng.uniform();
+                let own = 0.1f64.sqrt() * shared + 0.9f64.sqrt() * rng.normal();
+                let y = normal_survival(own) < z;
+                let z = Score::new(z).expect("a score");
+                sums.observe_with(z, y, attribute).expect("few events");
+            }
+        }
+        let span = (60_000 * pane, 60_000 * (pane + 1));
+        detector.observe(&odds, &rules, &sums, span) == Alarmed::Alarm
+    })
+}
+
+#[test]
+fn the_detector_keeps_its_budget_on_clusters_that_are_named() {
+    let n = data_sets(40);
+    let bar = Bar::new(n, 0.0..=0.05, &[0.6]);
+    let (told, blind) = (
+        count(n, |s| alarmed(s, true)),
+        count(n, |s| alarmed(s, false)),
+    );
+    println!("alarms: {told} and {blind} of {n}");
+    assert!(bar.passes().contains(&told), "{told} of {n}");
+    assert!(
+        !bar.passes().contains(&blind),
+        "{blind} of {n} without clusters"
+    );
 }

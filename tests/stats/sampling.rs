@@ -145,6 +145,7 @@ fn fed(sampling: Sampling, joined: bool) -> Engine {
         let time_ms = BEGIN_MS + 100 * i;
         let event = Event {
             weight: None,
+            cluster: None,
             model: "m",
             version: "",
             segment: "",

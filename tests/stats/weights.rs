@@ -404,6 +404,7 @@ fn take(engine: &mut Engine, offset: i64, &(i, (z, y, w), _): &(i64, Weighted, i
         prediction: Prediction::Score(z),
         outcome: (!joined).then_some(Outcome::Binary(y)),
         weight: Some(Weight::new(w).unwrap()),
+        cluster: None,
     };
     let end = engine.observe(at(0, offset), &event);
     assert!(
@@ -593,6 +594,7 @@ fn a_weight_that_is_none_is_rejected_by_name_and_counted() {
         prediction: Prediction::Score(0.5),
         outcome: Some(Outcome::Binary(true)),
         weight: None,
+        cluster: None,
     };
     let end = engine.observe(at(0, 10), &event);
     assert_eq!(end, Disposition::Rejected(Reason::MissingField));

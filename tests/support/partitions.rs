@@ -116,6 +116,7 @@ pub fn feed(sink: &mut impl RecordSink, partition: i32, offset: usize, r: &Recor
         prediction: Prediction::Vector(&[1.0 - r.score, 0.75 * r.score, 0.25 * r.score]),
         outcome: Some(Outcome::Class(2 * u32::from(r.outcome))),
         weight: None,
+        cluster: None,
     };
     sink.observe(origin, &event);
 }

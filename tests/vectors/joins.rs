@@ -271,6 +271,7 @@ fn observe(engine: &mut impl RecordSink, origin: Origin, row: &Row, y: Option<u3
         prediction: Prediction::Vector(&row.p),
         outcome: y.map(Outcome::Class),
         weight: None,
+        cluster: None,
     };
     engine.observe(origin, &event)
 }

@@ -104,6 +104,7 @@ fn event<'a>(version: &'a str, id: &'a str, row: &'a Row) -> Event<'a> {
         prediction: Prediction::Vector(&row.p),
         outcome: Some(Outcome::Class(row.y)),
         weight: None,
+        cluster: None,
     }
 }
 

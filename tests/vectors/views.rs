@@ -103,6 +103,7 @@ fn take_of(engine: &mut Engine, version: &str, offset: usize, row: &Row) -> Disp
         prediction: Prediction::Vector(&row.p),
         outcome: Some(Outcome::Class(row.y)),
         weight: None,
+        cluster: None,
     };
     let origin = Origin {
         source: 0,

@@ -429,6 +429,7 @@ fn observe(engine: &mut Engine, s: &Sample, i: usize, joined: bool) {
         prediction: Prediction::Vector(s.all.row(i)),
         outcome: (!joined).then_some(Outcome::Class(s.all.outcome(i))),
         weight: Weight::new(s.weights[i]).ok(),
+        cluster: None,
     };
     let origin = Origin {
         source: 0,

@@ -24,7 +24,9 @@ Examples:
 
 The file is CSV with a header. For one class it has the columns score (a probability) and label (0 or 1).
 For several classes it has p0, p1, … (one probability per class) and label (the index of the class that
-happened). Both may have the column weight (an importance weight above 0).
+happened). Both may have the column weight (an importance weight above 0). A file of one class may instead have
+the column cluster (the user, session or household of the event): tests and interval then hold whatever the
+dependence within clusters.
 
 With --fail-on-miscalibrated the exit code is 1 if calibration is rejected.";
 

@@ -4,6 +4,7 @@ use super::args::{Args, Discrete, FileView, Method};
 use crate::cli::exit::Exit;
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
+use crate::stats::clusters::Bucket;
 use crate::stats::kernel::Vectors;
 use crate::stats::multiclass::Events;
 use crate::stats::sampling::Sampling;
@@ -19,6 +20,8 @@ pub enum FileSample {
     Scores(Vec<(f64, bool)>),
     /// Scores of one class, with weights.
     Weighted(Vec<WeightedEvent>),
+    /// Scores of one class, with clusters.
+    Clustered(Vec<(f64, bool, Bucket)>),
     /// Vectors of probabilities.
     Vectors(Vectors, FileView),
     /// Vectors with weights, in a view of cells.
@@ -53,10 +56,22 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             );
             Err((Exit::Usage, text))
         }
+        (Table::Clustered(_), _)
+            if args.method == Method::Paper || args.discrete == Discrete::On =>
+        {
+            let text = format!(
+                "{name} has clusters; --method paper and the exact test of discrete scores take events as independent: \
+                 drop the option or the column cluster"
+            );
+            Err((Exit::Usage, text))
+        }
+        (Table::Clustered(sample), None | Some(FileView::Scalar(View::Binary))) => {
+            Ok(FileSample::Clustered(sample))
+        }
         (Table::Weighted(sample), None | Some(FileView::Scalar(View::Binary))) => {
             Ok(FileSample::Weighted(sample))
         }
-        (Table::Scores(_) | Table::Weighted(_), Some(_)) => Err((
+        (Table::Scores(_) | Table::Weighted(_) | Table::Clustered(_), Some(_)) => Err((
             Exit::Usage,
             format!(
                 "{name} has scores of one class; this view needs the columns p0, p1, … of all classes"

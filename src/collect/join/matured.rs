@@ -3,6 +3,7 @@
 use super::full_vector;
 use super::key::Key;
 use super::row_layout::RowLayout;
+use crate::stats::clusters::Bucket;
 use crate::stats::fixed::Score;
 use crate::stats::multiclass::ranked::Ranked;
 use crate::stats::weight::Weight;
@@ -31,6 +32,11 @@ impl Matured<'_> {
     /// The weight, if the prediction has one.
     pub fn weight(&self) -> Option<Weight> {
         self.classes.last().copied().and_then(Weight::from_fixed)
+    }
+
+    /// The bucket of its cluster, if the prediction has one.
+    pub fn cluster(&self) -> Option<Bucket> {
+        self.classes.last().copied().and_then(Bucket::from_index)
     }
 
     /// The largest probabilities, where `layout` keeps them.

@@ -64,5 +64,5 @@ pub use matured::Matured;
 pub use operation::JournalError;
 pub(super) use operation::Op;
 pub use plan::{JoinPlan, Missing, Repeated};
-pub use row_layout::{RowLayout, weight_view};
+pub use row_layout::{RowLayout, attribute_view};
 pub use spill_backend::{SpillBackend, SpillEntries, SpillError, SpillTable};

@@ -37,6 +37,10 @@ impl Shape {
             None => None,
             Some(p) => Some(paths.slot(p)?),
         };
+        let cluster = match &o.cluster {
+            None => None,
+            Some(p) => Some(paths.slot(p)?),
+        };
         if outcome == prediction {
             return Err(DecodeOptionsError(format!(
                 "prediction and outcome are both `{path}`; they must be two fields"
@@ -52,6 +56,7 @@ impl Shape {
             prediction,
             outcome,
             weight,
+            cluster,
             names: paths.names.clone(),
             classes: classes(&o.classes, form)?,
             time_earliest_ms: o.time_earliest_ms,
@@ -82,6 +87,7 @@ impl Shape {
             prediction: usize::MAX,
             outcome,
             weight: None,
+            cluster: None,
             names: paths.names.clone(),
             classes: classes(&o.classes, Form::Absent)?,
             time_earliest_ms: o.time_earliest_ms,

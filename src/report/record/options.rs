@@ -119,6 +119,9 @@ pub(super) struct Cells {
     level: u32,
     /// Clips of a logit axis; `None` for a linear one.
     clips: Option<(f64, f64)>,
+    /// Whether events are clustered.
+    #[serde(default)]
+    clustered: bool,
 }
 
 impl Cells {
@@ -129,6 +132,7 @@ impl Cells {
                 Axis::Linear => None,
                 Axis::Logit { low, high } => Some((low, high)),
             },
+            clustered: grid.is_clustered(),
         }
     }
 
@@ -140,6 +144,11 @@ impl Cells {
             Some((low, high)) if 0.0 < low && low < high && high < 1.0 => Axis::Logit { low, high },
             Some(_) => return None,
         };
-        level.then(|| Grid::new(axis, self.level))
+        let grid = level.then(|| Grid::new(axis, self.level))?;
+        Some(if self.clustered {
+            grid.clustered()
+        } else {
+            grid
+        })
     }
 }

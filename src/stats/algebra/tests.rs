@@ -1,7 +1,9 @@
 //! The laws of [`Merge`] and [`Retract`], checked once for every kind of sums on generated events.
 
 use super::{Merge, Overflow, Retract};
+use crate::attribute::Attribute;
 use crate::axis::{Axis, Grid};
+use crate::clusters::Bucket;
 use crate::fixed::Score;
 use crate::kernel::Kernel;
 use crate::kernel::features::{BlockSums, Features};
@@ -139,6 +141,20 @@ fn weighted_sums_are_a_group() {
         for _ in 0..n {
             let (z, y, w) = (score(rng, false), rng.uniform() < 0.4, weight(rng));
             sums.observe_weighted(z, y, w).expect("few events");
+        }
+        sums
+    });
+}
+
+#[test]
+fn clustered_sums_are_a_group() {
+    is_group(|rng, n| {
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 8).clustered());
+        for _ in 0..n {
+            let bucket = Bucket::of(&[rng.bits() as u8 % 9]);
+            let (z, y) = (score(rng, true), rng.uniform() < 0.4);
+            sums.observe_with(z, y, Attribute::Cluster(bucket))
+                .expect("few events");
         }
         sums
     });

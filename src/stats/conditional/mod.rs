@@ -143,6 +143,14 @@ impl Null {
         }
     }
 
+    /// The same null without dispersion.
+    pub fn independent(self) -> Null {
+        Null {
+            dispersion: 1.0,
+            ..self
+        }
+    }
+
     /// Number of replicates; `None` where formulas serve.
     pub fn replicates(&self) -> Option<u32> {
         self.drawn.as_ref().map(|d| d.replicates() as u32)

@@ -56,6 +56,19 @@ impl Default for Likelihoods {
 }
 
 impl Likelihoods {
+    /// Makes the ratios those of bets on outcomes that vary `dispersion` times as independent ones
+    /// would.
+    pub fn temper(&mut self, dispersion: f64) {
+        let share = 1.0 / dispersion;
+        self.directed.iter_mut().for_each(|x| *x *= share);
+        self.towards.iter_mut().for_each(|x| *x *= share);
+        for cell in &mut self.cells {
+            cell.plus.iter_mut().for_each(|x| *x *= share);
+            cell.minus.iter_mut().for_each(|x| *x *= share);
+            cell.variance *= share;
+        }
+    }
+
     /// Fills the coarser scales from the finest one of either axis: cells nest by halves.
     pub fn fold(&mut self) {
         for k in (0..SCALES - 1).rev() {

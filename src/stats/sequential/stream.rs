@@ -18,7 +18,8 @@
 //! delays have passed without an alarm.
 //!
 //! It is an error to feed corrections of a pane that has been taken: an outcome that comes late
-//! joins reports, never the detector. Always: state is a function of budget, tolerance and the
+//! joins reports, never the detector. Of clustered events the ratios are tempered by the dispersion
+//! of all panes before ([`crate::clusters`]); the confidence sequences are not. Always: state is a function of budget, tolerance and the
 //! panes taken, in order. [`StreamDetector::from_parts`] continues with the same bits.
 
 use super::budget::Budget;
@@ -26,6 +27,7 @@ use super::detector::{Detector, NotADetector, Parts};
 use super::evidence::Evidence;
 use super::odds::Odds;
 use super::sequences::{Bounds, Sequences};
+use crate::clusters::RunningClusters;
 use crate::sums::Sums;
 
 /// No all-clear before this many events.
@@ -109,6 +111,8 @@ pub struct StreamDetectorParts {
     pub staked: f64,
     /// The alarm, if the stream is not clear.
     pub alarm: Option<Alarm>,
+    /// Totals by cluster since the stream began, where events are clustered.
+    pub clusters: RunningClusters,
 }
 
 /// See the module.
@@ -120,6 +124,7 @@ pub struct StreamDetector {
     alarms: u64,
     staked: f64,
     alarm: Option<Alarm>,
+    clusters: RunningClusters,
 }
 
 impl StreamDetector {
@@ -137,6 +142,7 @@ impl StreamDetector {
             alarms: parts.alarms,
             staked: parts.staked,
             alarm: parts.alarm,
+            clusters: parts.clusters,
         })
     }
 
@@ -149,6 +155,7 @@ impl StreamDetector {
             alarms: self.alarms,
             staked: self.staked,
             alarm: self.alarm.clone(),
+            clusters: self.clusters.clone(),
         }
     }
 
@@ -163,9 +170,18 @@ impl StreamDetector {
         if pane.n() == 0 {
             return Outcome::Quiet;
         }
+        let before = self.clusters.dispersion();
+        self.clusters.add(pane);
+        if pane.clusters().is_some() && before.is_none() {
+            // How much outcomes depend on each other is not known yet.
+            return Outcome::Quiet;
+        }
         let seconds = (end_ms - start_ms).max(0) as f64 / 1000.0;
         let capital = rules.share * rules.budget.capital(pane.n(), self.events, seconds);
-        let likelihoods = odds.likelihoods(pane);
+        let mut likelihoods = odds.likelihoods(pane);
+        if let Some(dispersion) = before {
+            likelihoods.temper(dispersion);
+        }
         let log_worth = self
             .detector
             .observe(&likelihoods, capital, start_ms as f64);
@@ -266,5 +282,6 @@ impl StreamDetector {
         size_of_val::<[_]>(&parts.components)
             + size_of_val::<[_]>(&parts.signs)
             + size_of_val::<[_]>(&self.sequences.bins)
+            + self.clusters.bytes()
     }
 }

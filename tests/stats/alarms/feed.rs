@@ -83,6 +83,7 @@ pub fn event(
         prediction: Prediction::Score(z),
         outcome: y.map(Outcome::Binary),
         weight: None,
+        cluster: None,
     };
     let origin = Origin {
         source: 0,

@@ -156,6 +156,7 @@ fn revised_outcomes_reach_windows_and_not_the_detector() {
             prediction: Prediction::Score(z),
             outcome: None,
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

@@ -80,6 +80,7 @@ fn play(engine: &mut Engine, seed: u64, positive: f64, negative: f64) -> Vec<Cha
             prediction: Prediction::Score(z),
             outcome: None,
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

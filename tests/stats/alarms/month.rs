@@ -122,6 +122,7 @@ impl Traffic {
             prediction: Prediction::Score(z),
             outcome: None,
             weight: None,
+            cluster: None,
         };
         let origin = Origin {
             source: 0,

@@ -64,6 +64,7 @@ fn told(plan: Plan, models: &[(Law, Truth)], a_minute: i64, seed: u64) -> (BTree
                 prediction: Prediction::Score(z),
                 outcome: Some(Outcome::Binary(rng.uniform() < truth.of(z))),
                 weight: None,
+                cluster: None,
             };
             let origin = Origin {
                 source: 0,

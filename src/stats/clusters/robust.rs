@@ -1,0 +1,122 @@
+//! Dispersion and interval by buckets; see the [module above](super).
+
+use super::super::interval::Estimate;
+use super::super::levels::Level;
+use super::super::null::normal_upper_quantile;
+use super::CLUSTERS_MIN;
+use super::sums::{ClusterCell, ClusterSums};
+use statrs::distribution::{ContinuousCDF, StudentsT};
+
+/// What is said of the clusters of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Clusters {
+    /// Occupied buckets, G.
+    pub buckets: u32,
+    /// G*, as many buckets of equal size as say as much.
+    pub effective: f64,
+    /// φ̂, the variance of bucket totals as a multiple of that of independent outcomes; 1 where
+    /// nothing varies.
+    pub factor: f64,
+    /// Patterns of signs that the tests took; 0 where there are too few buckets.
+    pub patterns: u32,
+}
+
+impl Clusters {
+    /// Of sums of events whose ΣU² is `u2`.
+    pub fn of(sums: &ClusterSums, u2: f64) -> Clusters {
+        let of = |(_, b): (_, &super::BucketSums)| {
+            let u: f64 = b.cells.iter().map(ClusterCell::u).sum();
+            (b.n() as f64, u)
+        };
+        dispersion_of(sums.occupied().map(of).collect(), u2)
+    }
+
+    /// Whether there are too few to say anything.
+    pub fn are_few(&self) -> bool {
+        (self.buckets as usize) < CLUSTERS_MIN
+    }
+
+    /// φ, at least 1, and its degrees of freedom.
+    pub fn dispersion(&self) -> (f64, f64) {
+        (self.factor.max(1.0), (self.effective - 1.0).max(1.0))
+    }
+}
+
+/// The dispersion of buckets with these numbers of events and ΣU; all events together have ΣU² of
+/// `u2`.
+pub(super) fn dispersion_of(all: Vec<(f64, f64)>, u2: f64) -> Clusters {
+    let n: f64 = all.iter().map(|(n, _)| n).sum();
+    let squares: f64 = all.iter().map(|(n, _)| n * n).sum();
+    let mean = all.iter().map(|(_, u)| u).sum::<f64>() / n;
+    let between: f64 = all.iter().map(|(n, u)| (u - n * mean).powi(2)).sum();
+    let (g, single) = (all.len() as f64, u2 - n * mean * mean);
+    Clusters {
+        buckets: all.len() as u32,
+        effective: n * n / squares,
+        factor: match g > 1.0 && single > 0.0 {
+            true => between * g / (g - 1.0) / single,
+            false => 1.0,
+        },
+        patterns: 0,
+    }
+}
+
+/// What widens a variance of ν degrees of freedom so that normal ends at this confidence are those
+/// of Student's t.
+pub fn ends_factor(degrees: f64, confidence: f64) -> f64 {
+    let tail = 0.5 * (1.0 - confidence);
+    match StudentsT::new(0.0, 1.0, degrees) {
+        Ok(t) => (t.inverse_cdf(1.0 - tail) / normal_upper_quantile(tail)).powi(2),
+        Err(_) => 1.0,
+    }
+}
+
+/// The estimate at a level that the buckets' cells nest in, of `kept` levels.
+pub fn estimate(sums: &ClusterSums, kept: u32, level: &Level) -> Estimate {
+    let cells = level.cells as usize;
+    let join = (1usize << kept) / cells;
+    let mut total = vec![(0.0, 0.0); cells];
+    let mut own = vec![(0.0, 0.0); cells];
+    let buckets: Vec<Vec<(f64, f64)>> = (sums.occupied())
+        .map(|(_, b)| {
+            let mut joined = vec![(0.0, 0.0); cells];
+            for (i, c) in b.cells.iter().enumerate() {
+                joined[i / join].0 += c.n as f64;
+                joined[i / join].1 += c.u();
+            }
+            for (i, (m, u)) in joined.iter().enumerate() {
+                total[i] = (total[i].0 + m, total[i].1 + u);
+                own[i] = (own[i].0 + m * m, own[i].1 + u * u);
+            }
+            joined
+        })
+        .collect();
+    let n: f64 = total.iter().map(|(m, _)| m).sum();
+    let of = |(m, u): &(f64, f64)| if *m > 0.0 { u / m } else { 0.0 };
+    let errors: Vec<f64> = total.iter().map(of).collect();
+    let squared: f64 = total
+        .iter()
+        .zip(&errors)
+        .map(|((m, _), e)| m / n * e * e)
+        .sum();
+    let mut t = 0.0;
+    for ((m, u), (m2, u2)) in total.iter().zip(&own) {
+        let pairs = m * m - m2;
+        if pairs > 0.0 {
+            t += m * (u * u - u2) / pairs;
+        }
+    }
+    let influence = |bucket: &Vec<(f64, f64)>| {
+        let terms = bucket.iter().zip(&errors);
+        let term = |((m, u), e): (&(f64, f64), &f64)| 2.0 * e * (u - m * e) + m * (e * e - squared);
+        (terms.map(term).sum::<f64>() / n).powi(2)
+    };
+    let g = buckets.len() as f64;
+    let variance = buckets.iter().map(influence).sum::<f64>() * g / (g - 1.0).max(1.0);
+    Estimate {
+        t: t / n,
+        sigma1_squared: n * variance,
+        ..Estimate::of(level, n)
+    }
+}

@@ -1,0 +1,93 @@
+//! What clusters change in an evaluation; see [`crate::clusters`].
+
+use super::{
+    Cox, InTheLarge, Interval, Options, Path, ScoreTest, Spiegelhalter, student, two_sided,
+};
+use crate::clusters::{self, ClusterSums, ClusterTests, Clusters};
+use crate::interval::{self, Estimate};
+use crate::levels::{Level, Levels};
+
+/// The clusters of a sample, tested.
+pub(super) struct Clustered<'a> {
+    sums: &'a ClusterSums,
+    /// The level at which the sums are kept.
+    kept: u32,
+    /// What is said of them.
+    pub said: Clusters,
+    /// All p-values are 1 where there are too few buckets.
+    pub tests: ClusterTests,
+}
+
+/// The tests whose p-values clusters change.
+pub(super) struct Tested<'a> {
+    pub smooth: &'a mut Option<ScoreTest>,
+    pub cox: &'a mut Option<Cox>,
+    pub ks: &'a mut Path,
+    pub kuiper: &'a mut Path,
+    pub in_the_large: &'a mut InTheLarge,
+    pub spiegelhalter: &'a mut Option<Spiegelhalter>,
+}
+
+impl<'a> Clustered<'a> {
+    pub fn of(sums: &'a ClusterSums, kept: u32, levels: &Levels, o: &Options) -> Clustered<'a> {
+        let u2 = levels.as_slice()[0].occupied.iter().map(|c| c.u2).sum();
+        let tests = clusters::sign_flips(sums, kept, levels.finest(), o.tcal.alpha, o.tcal.seed);
+        let tests = tests.unwrap_or_else(|| ClusterTests::silent(kept));
+        let said = Clusters {
+            patterns: tests.patterns as u32,
+            ..Clusters::of(sums, u2)
+        };
+        Clustered {
+            sums,
+            kept,
+            said,
+            tests,
+        }
+    }
+
+    /// Takes the larger p-value of that for independent outcomes and that of the sign flips.
+    pub fn raise(&self, to: Tested<'_>) {
+        let tests = &self.tests;
+        let larger = |p: &mut Option<f64>, flips: f64| *p = p.map(|p| p.max(flips));
+        if let Some(t) = to.smooth {
+            t.p_value = t.p_value.max(tests.smooth);
+        }
+        if let Some(t) = to.cox {
+            t.p_value = t.p_value.max(tests.cox);
+        }
+        larger(&mut to.ks.p_value, tests.ks);
+        larger(&mut to.kuiper.p_value, tests.kuiper);
+        larger(&mut to.in_the_large.p_value, tests.in_the_large);
+        // Its sum is not kept by cluster.
+        if let Some(t) = to.spiegelhalter {
+            let (factor, degrees) = self.said.dispersion();
+            let dispersed = student(two_sided(t.z / factor.sqrt()), degrees);
+            t.p_value = t.p_value.max(dispersed);
+        }
+    }
+
+    /// The p-value of T at the interval's level, from that for independent outcomes.
+    pub fn zero_p_value(&self, level: &Level, independent: Option<f64>) -> Option<f64> {
+        let at = level.cells.ilog2().checked_sub(1)? as usize;
+        let flips = self.tests.levels.get(at)?;
+        independent.map(|p| p.max(*flips))
+    }
+
+    /// φ as ends of intervals need it: its own uncertainty widens it.
+    pub fn dispersion(&self, confidence: f64) -> f64 {
+        let (factor, degrees) = self.said.dispersion();
+        factor * clusters::ends_factor(degrees, confidence)
+    }
+
+    /// The interval with normal ends.
+    pub fn interval(&self, level: &Level, n: f64, o: &Options, zero: Option<f64>) -> Interval {
+        let e = clusters::estimate(self.sums, self.kept, level);
+        let (_, degrees) = self.said.dispersion();
+        let widened = e.sigma1_squared * clusters::ends_factor(degrees, o.confidence);
+        let e = Estimate {
+            sigma1_squared: widened,
+            ..e
+        };
+        interval::normal(level, n, o.confidence, o.null_reach, zero, e)
+    }
+}
