@@ -33,6 +33,7 @@ pub use headers::Headers;
 pub use input::{Handler, Partition, Record};
 pub use options::{KafkaOptions, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret};
 pub use owned::Owned;
+pub use partition_ends::Hidden;
 pub use probe::{Probe, probe};
 pub use range::{Bound, Gap, Span, Watermarks, resolve};
 pub use range_reader::{RangeReader, Step};
