@@ -122,10 +122,10 @@ impl Consumer {
         if self.serve(handler) {
             // Under load too: a partition without records must not delay the others.
             self.report_ends(handler, false);
-            self.report_hidden(handler);
         }
         if self.looked.elapsed() >= LOOK_EVERY {
             self.report_grown(handler);
+            self.report_hidden(handler);
         }
         if !self.recovery.is_empty() {
             self.recover(handler);

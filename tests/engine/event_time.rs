@@ -452,3 +452,26 @@ fn an_idle_partition_whose_log_grows_is_waited_for_and_one_left_out_is_not() {
     (600..700).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
     assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 59_950));
 }
+
+#[test]
+fn a_watermark_of_the_future_can_be_taken_back() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    (0..600).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    // Enough of them to be believed.
+    (0..5).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + 10 * YEAR_MS + i * 10_000));
+    assert_eq!(
+        feed.good(&mut engine, 0, BEGIN_MS + 60_000),
+        Disposition::Late
+    );
+    let mut snapshot = engine.snapshot();
+    let reset = snapshot.reset_watermark(BEGIN_MS + 60_000);
+    assert!(reset.was_ms >= Some(BEGIN_MS + 10 * YEAR_MS) && reset.panes > 0);
+    let mut engine = Engine::restore(plan(), snapshot).expect("a sound snapshot");
+    for i in 600..1_200 {
+        let end = feed.good(&mut engine, 0, BEGIN_MS + i * 100);
+        assert_eq!(end, Disposition::Observed);
+    }
+    let w = window(engine.monitor());
+    assert!(w.numbers.is_some() && BEGIN_MS + 119_900 - w.end_ms <= LATENESS_MS + SLIDE_MS);
+    assert_eq!(w.n, 120);
+}
