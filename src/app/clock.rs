@@ -1,4 +1,4 @@
-//! Reads the wall clock for the engine's `now`, and the stopwatch for its evaluations.
+//! Reads the clocks: the engine's `now`, the time of reading, and the stopwatch for evaluations.
 
 use std::sync::OnceLock;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -10,6 +10,25 @@ pub fn now_ms() -> i64 {
         .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
+
+/// Milliseconds since 1970 by a clock that never steps: this machine's when the process first asked, and what
+/// has passed since. Whatever waits for a time to pass goes by it.
+pub fn steady_ms() -> i64 {
+    static START: OnceLock<(Instant, i64)> = OnceLock::new();
+    let (start, at_ms) = START.get_or_init(|| (Instant::now(), now_ms()));
+    let since = i64::try_from(start.elapsed().as_millis());
+    at_ms.saturating_add(since.unwrap_or(i64::MAX))
+}
+
+/// The latest that a record can have arrived which is read now. The later of both clocks: a step back does
+/// not make records of today look like records of the future, nor does a machine that was suspended.
+pub fn reading_ms() -> i64 {
+    now_ms().max(steady_ms()).saturating_add(TOLERANCE_MS)
+}
+
+/// By how much clocks of machines differ that are in order. What is bounded by less would depend on when it
+/// is read.
+const TOLERANCE_MS: i64 = 1000;
 
 /// Nanoseconds since the first call.
 pub fn stopwatch() -> u64 {

@@ -182,7 +182,7 @@ impl EngineLoop {
         if self.engines.stands_by() {
             self.stop_alerts();
         }
-        let changes = self.engines.tick(clock::now_ms());
+        let changes = self.engines.tick(clock::steady_ms());
         publish::log(&changes);
         self.audit(&changes);
         if let Some(alerts) = &mut self.alerts {
@@ -194,6 +194,7 @@ impl EngineLoop {
         self.published
             .update(|facts| facts.alert_writes_lost = lost);
         self.publish_taps();
+        self.publish_suspended();
         self.publish_facts();
         publish::reports(&self.published, &self.engines);
         publish::evaluations(&self.published, &mut self.engines);
@@ -231,7 +232,8 @@ impl EngineLoop {
     fn publish_facts(&self) {
         let asked = self.registry.as_ref().map(|r| r.counts());
         let asked = asked.unwrap_or_default();
-        publish::facts(&self.published, &self.engines, &self.consumers, asked);
+        let (engines, consumers) = (&self.engines, &self.consumers);
+        publish::facts(&self.published, engines, consumers, &self.topics, asked);
     }
 
     fn publish_sizes(&self) {
@@ -249,8 +251,25 @@ impl EngineLoop {
         }
     }
 
-    /// Publishes the partitions that are not read because their state is unusable or because the broker
-    /// has fewer records than were read.
+    /// Why verdicts stand still, where they do.
+    fn stalled(&self) -> Option<(String, String)> {
+        let dog = self.engines.watchdog().filter(|dog| dog.is_stalled())?;
+        let id = dog.watermark().holder?;
+        let topic = self.topics.get(usize::from(id.source));
+        let why = format!(
+            "it has stood still for {} s and nothing is judged: it waits for partition {}/{}; see \
+             trueline_partition_lag_records, trueline_records_awaiting_schema and \
+             trueline_partition_transaction_seconds",
+            dog.held_ms() / 1000,
+            topic.map_or("?", String::as_str),
+            id.partition
+        );
+        Some(("watermark".to_owned(), why))
+    }
+
+    /// Publishes the partitions that are not read because their state is unusable, because the broker
+    /// has fewer records than were read, or because a transaction hides their records, and the watermark
+    /// if it is stalled.
     fn publish_suspended(&mut self) {
         let state = self.engines.suspended();
         let state = state.map(|(topic, partition, why)| ("state of", topic, partition, why));
@@ -260,6 +279,8 @@ impl EngineLoop {
             .chain(stopped)
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
             .chain(self.engines.lacks())
+            .chain(self.consumers.iter().flat_map(|c| c.hidden()))
+            .chain(self.stalled())
             .collect();
         for part in self.suspended.iter().filter(|p| !now.contains_key(*p)) {
             self.published.ready(part);

@@ -9,19 +9,22 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::state_topic;
+use crate::app::clock;
 use crate::app::outputs::state_dir::{StateDir, in_use};
 use crate::config::bounds::human;
+use crate::decode::parse_time;
 use crate::http::rfc3339;
 use crate::monitor::snapshot::StreamState;
 use crate::store::inspect::{FileReport, FileRole, Inspection, inspect};
-use crate::store::{Loaded, transfer};
+use crate::store::{self, Loaded, transfer};
 
 const EXAMPLES: &str = "\
 Examples:
   trueline state inspect /var/lib/trueline              every file, and what a start would restore
   trueline state inspect --config trueline.toml         the topic of [state]: owner, last writer and age of each partition
   trueline state export /var/lib/trueline state.jsonl   the newest valid snapshot, as text
-  trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit";
+  trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit
+  trueline state reset-watermark /var/lib/trueline      take back a watermark that records of the future moved";
 
 /// Inspect, export or import state
 #[derive(Debug, clap::Args)]
@@ -55,6 +58,16 @@ enum Act {
         /// The file to write; `-` for standard output
         file: PathBuf,
     },
+    /// Take the watermark back that records of the future have moved: the panes and verdicts after the given
+    /// time go, and events after it count again; offsets, pending predictions and detectors stay. Stop
+    /// trueline first; the snapshot before is kept beside the new one
+    ResetWatermark {
+        /// The state directory; no trueline may be using it
+        directory: PathBuf,
+        /// Event time to go back to, as RFC 3339; by default now
+        #[arg(long, value_name = "TIME")]
+        to: Option<String>,
+    },
     /// Create a state directory from an exported file
     Import {
         /// The exported file
@@ -80,6 +93,7 @@ pub fn run(args: &Args) -> Exit {
         }
         Act::Export { directory, file } => export(directory, file),
         Act::Import { file, directory } => import(file, directory),
+        Act::ResetWatermark { directory, to } => reset_watermark(directory, to.as_deref()),
     };
     match done {
         Ok(text) => {
@@ -132,6 +146,40 @@ fn import(file: &Path, directory: &Path) -> Done {
         (exit, error.to_string())
     })?;
     Ok(format!("imported {}", content(&loaded)))
+}
+
+fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {
+    let unavailable = |why: String| (Exit::Unavailable, why);
+    let to_ms = match to {
+        None => clock::now_ms(),
+        Some(text) => parse_time(text).ok_or_else(|| {
+            let why = format!("`{text}` is not a time; write 2026-11-21T14:30:00Z");
+            (Exit::Usage, why)
+        })?,
+    };
+    if !directory.is_dir() {
+        let why = format!("{} is not a directory", directory.display());
+        return Err((Exit::NoInput, why));
+    }
+    // Locked until the end, so that no trueline starts in the directory meanwhile.
+    let ours = StateDir::open(directory).map_err(|f| unavailable(f.to_string()))?;
+    let loaded = ours.load().map_err(|f| unavailable(f.to_string()))?;
+    let mut snapshot = loaded
+        .ok_or_else(|| {
+            let why = format!("{} has no snapshot", directory.display());
+            (Exit::NoInput, why)
+        })?
+        .snapshot;
+    let reset = snapshot.reset_watermark(to_ms);
+    let path = store::save(directory, &snapshot).map_err(|f| unavailable(f.to_string()))?;
+    Ok(format!(
+        "event time had come to {}; set to {} in {}: {} panes and {} verdicts after it are gone",
+        reset.was_ms.map_or("nothing".to_owned(), rfc3339),
+        rfc3339(to_ms),
+        path.display(),
+        reset.panes,
+        reset.verdicts
+    ))
 }
 
 /// The content of a snapshot in one line.

@@ -123,7 +123,36 @@ impl Collector {
             self.take(origin.source, event)
         };
         self.counters.source_mut(origin.source).count(end);
+        if end != Disposition::Observed {
+            self.pass(origin.source, end, event.time_ms, event.arrival_ms);
+        }
         end
+    }
+
+    /// A record that is in no sum moves its partition too: a refused one, whose time is believed, as an
+    /// event does; others by their arrival.
+    #[cold]
+    fn pass(&mut self, source: u16, end: Disposition, time_ms: i64, arrival_ms: Option<i64>) {
+        match (end, arrival_ms) {
+            (Disposition::Refused(_), _) => self.reach(source, time_ms, arrival_ms),
+            (
+                Disposition::Rejected(_)
+                | Disposition::Duplicate
+                | Disposition::Conflict
+                | Disposition::Late,
+                Some(arrival_ms),
+            ) => self.partitions.hear(arrival_ms),
+            _ => {}
+        }
+    }
+
+    /// The partition of the record at hand has come to this time.
+    #[inline]
+    pub(super) fn reach(&mut self, source: u16, time_ms: i64, arrival_ms: Option<i64>) {
+        let ahead_max_ms = self.bounds.future_max_ms;
+        if self.partitions.observe(time_ms, arrival_ms, ahead_max_ms) {
+            self.counters.source_mut(source).ahead += 1;
+        }
     }
 
     /// Takes an outcome that came apart from its prediction; one from a source that is not joined is
@@ -135,17 +164,24 @@ impl Collector {
             None => Disposition::Rejected(Reason::MissingField),
         };
         self.counters.source_mut(origin.source).count(end);
+        self.pass(origin.source, end, label.time_ms, label.arrival_ms);
         end
     }
 
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
+    /// Takes a record that could not be decoded, and when it arrived.
+    pub fn reject(
+        &mut self,
+        origin: Origin,
+        arrival_ms: Option<i64>,
+        reason: Reason,
+    ) -> Disposition {
         let end = if self.partitions.advance(origin) {
             Disposition::Rejected(reason)
         } else {
             Disposition::Replayed
         };
         self.counters.source_mut(origin.source).count(end);
+        self.pass(origin.source, end, i64::MIN, arrival_ms);
         end
     }
 
@@ -232,7 +268,7 @@ impl Collector {
         } else if let Err(end) = self.land_elsewhere(source, slot, event, only) {
             return end;
         }
-        self.partitions.observe(time);
+        self.reach(source, time, event.arrival_ms);
         if path.paired {
             self.pair(slot, event, only);
         }
@@ -264,7 +300,7 @@ impl Collector {
             let start = time - time.rem_euclid(shape.pane_ms);
             if start < self.sealed_until_ms[stream.model] {
                 stream.miss();
-                self.partitions.observe(time);
+                self.reach(source, time, event.arrival_ms);
                 return Err(Disposition::Late);
             }
             let panes_max = self.bounds.open_panes_max;
@@ -298,10 +334,13 @@ impl Collector {
 
     /// The line before which `model`'s panes can be sealed, if it has moved.
     pub fn line(&self, model: usize) -> Option<i64> {
-        let shape = &self.models[model];
-        let watermark = self.partitions.frontier_ms()? - shape.lateness_ms - shape.maturity_ms;
-        let line = watermark - watermark.rem_euclid(shape.pane_ms);
+        let line = self.line_at(model, self.partitions.frontier_ms()?);
         (line > self.sealed_until_ms[model]).then_some(line)
+    }
+
+    /// The line of `model` where event time has come to `time_ms`.
+    pub fn line_at(&self, model: usize, time_ms: i64) -> i64 {
+        self.models[model].line_at(time_ms)
     }
 
     /// The line of `model` after the newest event of all, for the end of input. It does not depend on
@@ -404,13 +443,15 @@ impl Collector {
         self.amendments.take_vectors()
     }
 
-    /// Takes the time: lets streams go that had no event for `expire_after_ms` and wait for nothing.
-    /// Hands each of them to `gone`.
-    pub fn tick(&mut self, now_ms: i64, expire_after_ms: i64, mut gone: impl FnMut(usize)) {
+    /// Takes the time: lets streams go that had no event for so long of event time, if that is said, and
+    /// wait for nothing. Hands each of them to `gone`.
+    pub fn tick(&mut self, now_ms: i64, expire_after_ms: Option<i64>, mut gone: impl FnMut(usize)) {
         let mut unused = Vec::new();
         for (slot, stream) in self.streams.iter_mut() {
-            let quiet_ms = stream.tick(now_ms);
-            if quiet_ms >= expire_after_ms && stream.pending == 0 {
+            stream.tick(now_ms);
+            let quiet_ms = self.sealed_until_ms[stream.model].saturating_sub(stream.newest_ms);
+            let expires = expire_after_ms.is_some_and(|after_ms| quiet_ms >= after_ms);
+            if expires && stream.pending == 0 && stream.open_len() == 0 {
                 unused.push(slot);
             }
         }

@@ -46,6 +46,9 @@ pub struct SourceCounters {
     pub other: u64,
     /// Vector views without a free cell for an observed record; the record is counted as observed.
     pub no_cell: u64,
+    /// Records whose time was set aside, because it was far ahead of their partition's; also counted as
+    /// what became of them.
+    pub ahead: u64,
     /// Ids that were forgotten before their time because there were too many: a repeat of their
     /// records would be counted.
     pub ids_evicted: u64,
@@ -158,6 +161,7 @@ impl SourceCounters {
         combine(&mut self.implied, o.implied);
         combine(&mut self.other, o.other);
         combine(&mut self.no_cell, o.no_cell);
+        combine(&mut self.ahead, o.ahead);
         combine(&mut self.ids_evicted, o.ids_evicted);
         let rejected = self.rejected.iter_mut().zip(o.rejected);
         let refused = self.refused.iter_mut().zip(o.refused);

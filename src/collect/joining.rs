@@ -72,7 +72,7 @@ impl Collector {
                 false => stream.touch(),
             }
         }
-        self.partitions.observe(time);
+        self.reach(origin.source, time, event.arrival_ms);
         if late {
             return Disposition::Late;
         }
@@ -194,7 +194,7 @@ impl Collector {
                 amendments.add(plan, revision, models);
             },
         );
-        self.partitions.observe(label.time_ms);
+        self.reach(origin.source, label.time_ms, label.arrival_ms);
         let end = labelled(end);
         self.tap_label(role, origin.partition, key, label, end);
         end

@@ -1,12 +1,26 @@
 //! What is local to source partitions: how far each was read, and how far event time has come.
 //!
-//! Event time of a partition is the newest among its accepted events. The *frontier* is the least over
-//! the live partitions: below it, less the lateness, nothing more is expected. A partition whose end
-//! was reached is idle and holds nobody back until its next record; when all are idle, the frontier is
-//! the newest event of any. A partition that was assigned and not yet read holds the frontier where it
-//! is, for nothing is known of it. A partition that was revoked holds nobody back from the next event or
-//! end on, not from the call: all of them may be revoked, one after the other, and given back (a session
-//! that the broker let expire), and the last one revoked must not carry the frontier past the others.
+//! Event time of a partition is the newest among its accepted events, and never later than the arrival of
+//! the record that brought it. The *frontier* is the least over the live partitions: below it, less the
+//! lateness, nothing more is expected. A partition whose end was reached is idle and holds nobody back
+//! until its next record, or until its log grows; when all are idle, the frontier is the newest event of
+//! any. A partition that was assigned and not yet read holds the frontier where it is, for nothing is
+//! known of it. A partition that was revoked holds nobody back from the next event or end on, not from
+//! the call: all of them may be revoked, one after the other, and given back (a session that the broker
+//! let expire), and the last one revoked must not carry the frontier past the others.
+//!
+//! Records that are not counted (unreadable, of a model that nobody watches, refused) say how far their
+//! partition is too, or one of them a second would hold the frontier for ever. They have no event time to
+//! be believed, so they are *heard* at their arrival, less the delay between event and arrival that the
+//! partition's newest event had. What is heard keeps a partition from holding others back, and no more:
+//! the frontier never passes the newest event of any partition. Both depend on the records alone.
+//!
+//! A time that is further ahead of its partition's than a bound is *set aside*: one record with a wrong
+//! clock would make all that follow late. The partition takes it once another partition is as far, or once
+//! [`WITNESSES`] records in a row are as far ahead. The first event of a partition is believed, and so are
+//! events without arrival, which come from files.
+//!
+//! A partition that an open transaction has held back for too long is *left out* until its next record.
 //!
 //! Always: the frontier never goes back; a position goes back only where the partition itself did, because its
 //! topic was recreated ([`Partitions::rewind`]).
@@ -14,7 +28,7 @@
 //! Cost: one comparison per event while the partition stays the same; the minimum is taken again only
 //! when the partition that held it moves.
 
-use super::event::Origin;
+use super::event::{Origin, PartitionId};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,9 +37,16 @@ enum Life {
     Live,
     /// Read to its end.
     Idle,
+    /// Held back for too long.
+    LeftOut,
     /// Read elsewhere.
     Revoked,
+    /// Of a topic that is no longer configured.
+    Dropped,
 }
+
+/// Records in a row that must be far ahead of their partition before it follows them.
+pub const WITNESSES: usize = 3;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Partition {
@@ -34,8 +55,42 @@ struct Partition {
     life: Life,
     /// Newest event time.
     newest_ms: Option<i64>,
+    /// How long after that time the record arrived.
+    delay_ms: i64,
+    /// Newest arrival of a record that was not counted.
+    heard_ms: Option<i64>,
+    /// Times set aside of the last records in a row.
+    ahead: Vec<i64>,
+    /// Position at the last of them: rows of one record are one witness.
+    ahead_next: Option<i64>,
     /// Offset after the last record that was counted.
     next: Option<i64>,
+}
+
+impl Partition {
+    fn new(source: u16, partition: i32) -> Partition {
+        Partition {
+            source,
+            partition,
+            life: Life::Live,
+            newest_ms: None,
+            delay_ms: 0,
+            heard_ms: None,
+            ahead: Vec::new(),
+            ahead_next: None,
+            next: None,
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        !matches!(self.life, Life::Revoked | Life::Dropped)
+    }
+
+    /// How far it has come, by its events and by what was heard.
+    fn reach_ms(&self) -> Option<i64> {
+        let heard = self.heard_ms.map(|ms| ms.saturating_sub(self.delay_ms));
+        self.newest_ms.max(heard)
+    }
 }
 
 /// What can be shown of a partition.
@@ -47,8 +102,12 @@ pub struct PartitionState {
     pub partition: i32,
     /// Newest event time, where an event was seen.
     pub newest_ms: Option<i64>,
+    /// How far event time has come there, by records that are not counted too.
+    pub reach_ms: Option<i64>,
     /// Read to its end: it holds no other back.
     pub idle: bool,
+    /// Held back for too long: it holds no other back.
+    pub left_out: bool,
 }
 
 /// All partitions. See the module.
@@ -86,21 +145,73 @@ impl Partitions {
         }
     }
 
-    /// Takes the event time of the record that was passed last; returns whether the frontier moved.
+    /// Takes the event time of the record that was passed last, no later than its arrival. A time that is
+    /// further ahead than `ahead_max_ms` is set aside; answers whether it was. See the module.
     #[inline]
-    pub fn observe(&mut self, time_ms: i64) -> bool {
+    pub fn observe(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+        let p = &mut self.all[self.last];
+        let (before, at_ms) = (p.newest_ms, arrival_ms.map_or(time_ms, |a| a.min(time_ms)));
+        if before.is_some_and(|newest| at_ms <= newest) {
+            return false;
+        }
+        let ahead = |newest: i64| at_ms > newest.saturating_add(ahead_max_ms);
+        if arrival_ms.is_some() && before.is_some_and(ahead) {
+            return self.set_aside(at_ms, arrival_ms, ahead_max_ms);
+        }
+        p.ahead.clear();
+        self.reach(at_ms, arrival_ms);
+        false
+    }
+
+    /// The partition of the last record has come to `time_ms`.
+    #[inline]
+    fn reach(&mut self, time_ms: i64, arrival_ms: Option<i64>) {
         let p = &mut self.all[self.last];
         let before = p.newest_ms;
-        if before.is_some_and(|newest| time_ms <= newest) {
-            return false;
-        }
         p.newest_ms = Some(time_ms);
+        p.delay_ms = arrival_ms.map_or(0, |a| a.saturating_sub(time_ms));
         // The frontier can only move if this partition held it back.
         let held = before.is_none() || before <= self.frontier_ms || self.frontier_ms.is_none();
-        if !held && !self.revoked {
+        if held || self.revoked {
+            self.settle();
+        }
+    }
+
+    /// Follows a time that is far ahead of its partition's only if others are there too; answers whether
+    /// it was set aside.
+    #[cold]
+    fn set_aside(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
+        let others = self.all.iter().enumerate();
+        let others = others.filter(|(i, p)| *i != self.last && p.is_read());
+        let newest = others.filter_map(|(_, p)| p.newest_ms).max();
+        let p = &mut self.all[self.last];
+        if newest.is_some_and(|newest| time_ms <= newest.saturating_add(ahead_max_ms)) {
+            p.ahead.clear();
+            self.reach(time_ms, arrival_ms);
             return false;
         }
-        self.settle()
+        if p.ahead_next == p.next && !p.ahead.is_empty() {
+            return true;
+        }
+        p.ahead_next = p.next;
+        p.ahead.push(time_ms);
+        if p.ahead.len() < WITNESSES {
+            return true;
+        }
+        let least = p.ahead.iter().copied().min().unwrap_or(time_ms);
+        p.ahead.clear();
+        self.reach(least, arrival_ms);
+        false
+    }
+
+    /// The record that was passed last is not counted, and arrived then. See the module.
+    pub fn hear(&mut self, arrival_ms: i64) {
+        let p = &mut self.all[self.last];
+        let before = p.reach_ms();
+        p.heard_ms = p.heard_ms.max(Some(arrival_ms));
+        if p.reach_ms() > before && (before <= self.frontier_ms || self.revoked) {
+            self.settle();
+        }
     }
 
     /// How far event time has come; `None` before every live partition has had an event.
@@ -112,6 +223,30 @@ impl Partitions {
     /// The newest event time of any partition.
     pub fn newest_ms(&self) -> Option<i64> {
         self.all.iter().filter_map(|p| p.newest_ms).max()
+    }
+
+    /// How far all partitions have come that hold others back, by records that are not counted too; `None`
+    /// where nothing is known of one of them, or where none holds others back.
+    pub fn reach_ms(&self) -> Option<i64> {
+        self.slowest()?.1
+    }
+
+    /// The partition that is least far of those that hold others back, and how far it is.
+    pub fn slowest(&self) -> Option<(PartitionId, Option<i64>)> {
+        let live = self.all.iter().filter(|p| p.life == Life::Live);
+        let least = live.min_by_key(|p| p.reach_ms())?;
+        let id = PartitionId {
+            source: least.source,
+            partition: least.partition,
+        };
+        Some((id, least.reach_ms()))
+    }
+
+    /// Whether every partition of a configured topic is read here, and none is left out: nothing can be
+    /// said of the streams of others.
+    pub fn are_read(&self) -> bool {
+        let mut configured = self.all.iter().filter(|p| p.life != Life::Dropped);
+        configured.all(|p| matches!(p.life, Life::Live | Life::Idle))
     }
 
     /// The partition is to be read; returns its position, if it has one.
@@ -141,6 +276,32 @@ impl Partitions {
         self.settle()
     }
 
+    /// The log of an idle partition has grown: it holds others back until it is read.
+    pub fn wake(&mut self, source: u16, partition: i32) {
+        let index = self.find(source, partition);
+        if self.all[index].life == Life::Idle {
+            self.all[index].life = Life::Live;
+        }
+    }
+
+    /// The partition holds nobody back until its next record, though it was not read to its end.
+    pub fn leave_out(&mut self, source: u16, partition: i32) -> bool {
+        let index = self.find(source, partition);
+        self.all[index].life = Life::LeftOut;
+        self.settle()
+    }
+
+    /// Takes back every event time after `to_ms`, as if no such event had come.
+    pub fn reset(&mut self, to_ms: i64) {
+        for p in &mut self.all {
+            p.newest_ms = p.newest_ms.map(|ms| ms.min(to_ms));
+            p.heard_ms = p.heard_ms.map(|ms| ms.min(to_ms));
+            p.delay_ms = 0;
+            p.ahead.clear();
+        }
+        self.frontier_ms = self.frontier_ms.map(|ms| ms.min(to_ms));
+    }
+
     /// Positions of all partitions that were read.
     pub fn positions(&self) -> impl Iterator<Item = Origin> {
         self.all.iter().filter_map(|p| {
@@ -158,7 +319,9 @@ impl Partitions {
             source: p.source,
             partition: p.partition,
             newest_ms: p.newest_ms,
+            reach_ms: p.reach_ms(),
             idle: p.life == Life::Idle,
+            left_out: p.life == Life::LeftOut,
         })
     }
 
@@ -170,7 +333,7 @@ impl Partitions {
             let (source, read) = number(p.source);
             p.source = source;
             if !read {
-                p.life = Life::Revoked;
+                p.life = Life::Dropped;
             }
         }
     }
@@ -186,13 +349,7 @@ impl Partitions {
         if !self.all.get(self.last).is_some_and(is) {
             self.last = self.all.iter().position(is).unwrap_or(self.all.len());
             if self.last == self.all.len() {
-                self.all.push(Partition {
-                    source,
-                    partition,
-                    life: Life::Live,
-                    newest_ms: None,
-                    next: None,
-                });
+                self.all.push(Partition::new(source, partition));
             }
         }
         self.last
@@ -200,15 +357,16 @@ impl Partitions {
 
     fn settle(&mut self) -> bool {
         self.revoked = false;
-        let of = |life: Life| {
-            let alive = self.all.iter().filter(move |p| p.life == life);
-            alive.map(|p| p.newest_ms)
-        };
-        // `None` is less than any time: one unread live partition holds all.
-        let now = match of(Life::Live).min() {
-            Some(least) => least,
-            None => of(Life::Idle).max().flatten(),
-        };
+        let (mut least, mut newest) = (None, None);
+        for p in self.all.iter().filter(|p| p.is_read()) {
+            newest = newest.max(p.newest_ms);
+            if p.life == Life::Live {
+                // `None` is less than any time: one unread live partition holds all.
+                let reach = p.reach_ms();
+                least = Some(least.map_or(reach, |least: Option<i64>| least.min(reach)));
+            }
+        }
+        let now = least.map_or(newest, |least| least.min(newest));
         let moved = now > self.frontier_ms;
         if moved {
             self.frontier_ms = now;
@@ -221,6 +379,8 @@ impl Partitions {
 mod tests {
     use super::*;
 
+    const HOUR: i64 = 3_600_000;
+
     fn at(partition: i32, offset: i64) -> Origin {
         Origin {
             source: 0,
@@ -231,7 +391,7 @@ mod tests {
 
     fn event(p: &mut Partitions, partition: i32, offset: i64, time_ms: i64) -> Option<i64> {
         assert!(p.advance(at(partition, offset)));
-        p.observe(time_ms);
+        p.observe(time_ms, None, HOUR);
         p.frontier_ms()
     }
 

@@ -78,6 +78,12 @@ impl ModelShape {
         self.depth > 0 || self.sampled.is_some()
     }
 
+    /// The line before which panes can be sealed where event time has come to `time_ms`.
+    pub fn line_at(&self, time_ms: i64) -> i64 {
+        let watermark = time_ms.saturating_sub(self.lateness_ms + self.maturity_ms);
+        watermark.saturating_sub(watermark.rem_euclid(self.pane_ms))
+    }
+
     /// Event time up to which outcomes of a pane's predictions are on time.
     pub(super) fn due_ms(&self, start_ms: i64, maturity_ms: i64) -> i64 {
         start_ms + self.pane_ms + maturity_ms

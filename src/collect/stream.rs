@@ -73,7 +73,7 @@ pub struct Stream {
     pub newest_ms: i64,
     /// Whether an event came since the last tick.
     pub seen: bool,
-    /// The tick at which an event was last seen.
+    /// The tick of this process at which an event was last seen.
     pub seen_ms: Option<i64>,
     /// Events that came too late since a pane was last sealed.
     pub late: u64,
@@ -143,12 +143,11 @@ impl Stream {
         self.pending -= 1;
     }
 
-    /// Takes the time; answers for how long no event came.
-    pub fn tick(&mut self, now_ms: i64) -> i64 {
+    /// Takes the time.
+    pub fn tick(&mut self, now_ms: i64) {
         if std::mem::take(&mut self.seen) || self.seen_ms.is_none() {
             self.seen_ms = Some(now_ms);
         }
-        now_ms.saturating_sub(self.seen_ms.unwrap_or(now_ms))
     }
 
     /// Seals the oldest pane if it begins before `line_ms`.
@@ -276,8 +275,8 @@ impl Stream {
     }
 
     /// Puts back what a snapshot says beside the open panes.
-    pub fn restore_marks(&mut self, newest_ms: i64, seen_ms: Option<i64>, late: u64) {
-        (self.newest_ms, self.seen_ms, self.late) = (newest_ms, seen_ms, late);
+    pub fn restore_marks(&mut self, newest_ms: i64, late: u64) {
+        (self.newest_ms, self.late) = (newest_ms, late);
     }
 
     /// Puts back the open panes of a snapshot, checked: ascending, one sum for each of `views`, all

@@ -218,7 +218,15 @@ const KAFKA: &[Key] = &[
         "statistics_interval",
         Kind::Duration,
         Value("\"5s\""),
-        "Interval between measurements of the lag.",
+        "Interval between measurements of the lag, and of what transactions hide.",
+    ),
+    key(
+        "open_transaction_max",
+        Kind::Duration,
+        Value("\"15m\""),
+        "How long verdicts wait for a partition whose records an open transaction hides. After that they \
+         continue without it, and `/ready` and a metric name it. Brokers end a transaction after its \
+         `transaction.timeout.ms`.",
     ),
     key(
         "options",
@@ -963,7 +971,8 @@ const ALERT: &[Key] = &[
         "stale_after",
         Kind::Duration,
         Value("\"1h\""),
-        "Without events for this long, verdicts are withdrawn: `undecided(stale)`.",
+        "Without events for this long, verdicts are withdrawn: `undecided(stale)`. A window is also \
+         withdrawn if it was not judged for this long beyond its slide.",
     ),
     key(
         "budget",
@@ -1266,7 +1275,15 @@ const LIMITS: &[Key] = &[
         "stream_expiry",
         Kind::Duration,
         Value("\"7d\""),
-        "A stream without events for this long is removed.",
+        "A stream is removed once the watermark is this far past its newest event, by event time, and \
+         while all partitions are read.",
+    ),
+    key(
+        "stalled_after",
+        Kind::Duration,
+        Value("\"5m\""),
+        "If the watermark stands still for this long while events are counted after it, verdicts are \
+         withdrawn: `undecided(stalled)`. `/ready` and a metric name the partition that holds it.",
     ),
     key(
         "open_panes_max",
@@ -1286,8 +1303,10 @@ const LIMITS: &[Key] = &[
         "future_max",
         Kind::Duration,
         Value("\"1h\""),
-        "How far an event time may lie after the arrival of the record. Later events are \
-         rejected, because one event from the future would make all others late.",
+        "How far an event time may lie after the arrival of the record, which is its timestamp or the \
+         time of reading if that is earlier. Later events are rejected, because one event from the \
+         future would make all others late. An event that is this far ahead of its partition is counted, \
+         but moves the watermark only together with others.",
     ),
     key(
         "vector_cells_max",

@@ -29,6 +29,7 @@ const LIVE: &[(&str, &[&str])] = &[
         &[
             "streams_max",
             "stream_expiry",
+            "stalled_after",
             "series_max",
             "vector_versions_max",
         ],

@@ -57,6 +57,7 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
             streams_max,
             open_panes_max: limits.count("open_panes_max"),
             expire_after_ms: limits.milliseconds("stream_expiry"),
+            stalled_after_ms: limits.milliseconds("stalled_after"),
             future_max_ms: limits.milliseconds("future_max"),
             vector_cells_max: limits.count("vector_cells_max"),
             vector_versions_max: limits.count("vector_versions_max"),

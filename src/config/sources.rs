@@ -4,6 +4,7 @@
 //! dead-letter topic that is also read (its records would circulate for ever).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::collect::IdPlan;
 use crate::decode::Decoder;
@@ -171,6 +172,9 @@ fn kafka(root: &Record, problems: &mut Problems<'_>) -> KafkaOptions {
         security,
         record_bytes_max: root.child("limits").bytes("record_bytes_max"),
         queue_kbytes_max: u32::try_from(queue_kbytes).unwrap_or(u32::MAX),
+        open_transaction_max: Duration::from_millis(
+            u64::try_from(record.milliseconds("open_transaction_max")).unwrap_or(u64::MAX),
+        ),
         statistics_ms: u32::try_from(record.milliseconds("statistics_interval"))
             .unwrap_or(u32::MAX),
         options,

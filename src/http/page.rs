@@ -452,6 +452,7 @@ fn undecided_sentence(window: &WindowReport) -> &'static str {
         Some("few_clusters") => "Too few clusters for a verdict.",
         Some("immature") => "Outcomes are still expected; there is no verdict before they are due.",
         Some("stale") => "No new data; the last values were withdrawn.",
+        Some("stalled") => "A partition holds the watermark back; the last values were withdrawn.",
         Some("late") => "Too many events arrived late to judge this window.",
         Some("capacity") => "A limit was reached; not all events of this window were kept.",
         _ => "No verdict.",

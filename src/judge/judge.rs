@@ -3,8 +3,8 @@
 //! It takes sealed panes in order of time, and at every slide of a window takes the window's total,
 //! evaluates it, and moves the window's alert. Streams of scores and of vectors are judged alike;
 //! only the evaluation differs ([`Numbers::of`]), and streams of scores may have a detector. The
-//! judge knows event time only; the clock enters in one place, [`Judge::withdraw`], when no event
-//! has come for too long: then values are withdrawn rather than frozen.
+//! judge knows event time only; the clock enters in one place, [`Judge::tick`], when no event or no
+//! judgement has come for too long: then values are withdrawn rather than frozen.
 //!
 //! Always: a window's report is a function of the panes that were sealed, so any order, split or
 //! restart that seals the same panes gives the same report, to the last bit of each p-value; the
@@ -52,6 +52,8 @@ pub use state::{JudgeState, WindowVerdict};
 pub struct Judge {
     windows: Windows,
     alerts: Vec<Alert>,
+    /// The end of each window at the last tick, and the tick that saw it first.
+    judged: Vec<(i64, i64)>,
     report: StreamReport,
     /// The cells of the model's scores, for the record of an alert.
     grid: Grid,
@@ -80,6 +82,7 @@ impl Judge {
         Judge {
             windows: Windows::new(ladder, empty),
             alerts: vec![Alert::default(); ladder.windows.len()],
+            judged: Vec::new(),
             report: StreamReport {
                 id,
                 last_event_ms: 0,

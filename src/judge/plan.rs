@@ -45,6 +45,8 @@ pub struct Caps {
     pub open_panes_max: usize,
     /// A stream without events for this long by the clock is let go.
     pub expire_after_ms: i64,
+    /// For how long the watermark may stand still while events are counted after it.
+    pub stalled_after_ms: i64,
     /// An event further ahead of its arrival than this is rejected, lest it push the watermark.
     pub future_max_ms: i64,
     /// Most cells of a pane of a vector view; an event that would begin another makes its windows
@@ -65,6 +67,7 @@ impl Default for Caps {
             streams_max: 10_000,
             open_panes_max: 10_000,
             expire_after_ms: 7 * 86_400_000,
+            stalled_after_ms: 300_000,
             future_max_ms: 3_600_000,
             vector_cells_max: 4096,
             vector_versions_max: 64,

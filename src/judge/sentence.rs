@@ -39,7 +39,10 @@ pub fn because(report: &WindowReport) -> String {
                 let dropped = report.coverage.as_ref().map_or(0, |c| c.dropped);
                 format!("{dropped} predictions have no outcome, beside {n} that have one")
             }
-            Undecided::Stale => "no events have come for a while".to_owned(),
+            Undecided::Stale => "nothing new has come or was judged for a while".to_owned(),
+            Undecided::Stalled => {
+                "the watermark stands still: a partition holds all verdicts back".to_owned()
+            }
             Undecided::Late => format!("more events came late than the {n} in time"),
             Undecided::Capacity => {
                 "its sums are at the end of their range, or events found no cell left".to_owned()

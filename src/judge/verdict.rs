@@ -20,8 +20,10 @@ pub enum Undecided {
     TooFew,
     /// Its predictions still wait for their outcomes.
     Immature,
-    /// No event came for a while.
+    /// No event came, or nothing was judged, for a while.
     Stale,
+    /// The watermark stands still though events are counted.
+    Stalled,
     /// More events came after their pane was sealed than in time.
     Late,
     /// A sum reached the end of its integer, or an event found no cell left.
@@ -49,10 +51,11 @@ pub enum Verdict {
 
 impl Undecided {
     /// All reasons.
-    pub const ALL: [Undecided; 9] = [
+    pub const ALL: [Undecided; 10] = [
         Undecided::TooFew,
         Undecided::Immature,
         Undecided::Stale,
+        Undecided::Stalled,
         Undecided::Late,
         Undecided::Capacity,
         Undecided::Coverage,
@@ -67,6 +70,7 @@ impl Undecided {
             Undecided::TooFew => "too_few",
             Undecided::Immature => "immature",
             Undecided::Stale => "stale",
+            Undecided::Stalled => "stalled",
             Undecided::Late => "late",
             Undecided::Capacity => "capacity",
             Undecided::Coverage => "coverage",

@@ -23,7 +23,7 @@ use super::context::{Context, Rebalance};
 use super::native::{BATCH, BatchQueue, Message};
 use super::next_offsets::NextOffsets;
 use super::offsets::{OffsetRecovery, position_of};
-use super::partition_ends::PartitionEnds;
+use super::partition_ends::{Hidden, PartitionEnds};
 use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
@@ -40,6 +40,9 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for a record before rebalances and errors are handled again.
 const WAIT: Duration = Duration::from_millis(20);
+
+/// How often it is looked whether the logs of idle partitions have grown.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A consumer group member. Not shared: one thread polls it.
 pub struct Consumer {
@@ -61,6 +64,9 @@ pub struct Consumer {
     brokers: String,
     next: NextOffsets,
     ends: PartitionEnds,
+    /// When it was last looked whether logs have grown.
+    looked: Instant,
+    open_transaction_max: Duration,
     throttle: ErrorThrottle,
     paused: bool,
     joined: bool,
@@ -99,6 +105,8 @@ impl Consumer {
             brokers: options.brokers.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
+            looked: Instant::now(),
+            open_transaction_max: options.open_transaction_max,
             throttle: ErrorThrottle::default(),
             paused: false,
             joined: false,
@@ -114,6 +122,10 @@ impl Consumer {
         if self.serve(handler) {
             // Under load too: a partition without records must not delay the others.
             self.report_ends(handler, false);
+        }
+        if self.looked.elapsed() >= LOOK_EVERY {
+            self.report_grown(handler);
+            self.report_hidden(handler);
         }
         if !self.recovery.is_empty() {
             self.recover(handler);
@@ -225,6 +237,34 @@ impl Consumer {
         }
     }
 
+    /// Reports the partitions whose log has grown since their end was reported.
+    fn report_grown<H: Handler>(&mut self, handler: &mut H) {
+        self.looked = Instant::now();
+        let (queue, topics) = (&self.queue, &self.topics);
+        let grown = self
+            .ends
+            .take_grown(|p| queue.end(topics.name(p), p.partition));
+        for p in grown {
+            self.ends.watch_again(p);
+            handler.grown(p);
+        }
+    }
+
+    /// Reports the partitions whose next records an open transaction has hidden for too long.
+    fn report_hidden<H: Handler>(&mut self, handler: &mut H) {
+        if self.paused {
+            return;
+        }
+        for (p, hidden) in self.ends.take_hidden(self.open_transaction_max) {
+            handler.hidden(p, hidden.offset, hidden.since.elapsed());
+        }
+    }
+
+    /// The partitions whose next records an open transaction hides.
+    pub fn hidden(&self) -> impl Iterator<Item = (Partition, Hidden)> {
+        self.ends.hidden()
+    }
+
     /// Handles rebalances, errors and statistics, and messages on the consumer's own queue. Returns
     /// whether there were statistics.
     fn serve<H: Handler>(&mut self, handler: &mut H) -> bool {
@@ -241,7 +281,8 @@ impl Consumer {
                 if let Some(topic) = self.topics.number(&stats.topic) {
                     statistics = true;
                     let partition = stats.partition;
-                    self.ends.update(Partition { topic, partition }, stats);
+                    let p = Partition { topic, partition };
+                    self.ends.update(p, stats, self.next.readable(p));
                 }
             }
             for (code, text) in events.errors {

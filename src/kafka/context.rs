@@ -42,6 +42,8 @@ pub(super) struct PartitionStats {
     pub partition: i32,
     /// The offset after the broker's newest record.
     pub end: i64,
+    /// The offset before which no transaction is open.
+    pub stable: Option<i64>,
     /// The next offset to fetch, once it is known.
     pub next: Option<i64>,
     /// When the leader of the partition last responded; `None` while it is down.
@@ -115,6 +117,7 @@ impl ClientContext for Context {
                         topic: name.clone(),
                         partition: p.partition,
                         end: p.hi_offset,
+                        stable: (p.ls_offset >= 0).then_some(p.ls_offset),
                         next: (p.fetch_state == "active" && p.next_offset >= 0)
                             .then_some(p.next_offset),
                         responded: responded(p.leader),

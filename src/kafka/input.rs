@@ -2,6 +2,7 @@
 
 use super::{Begin, Headers, KafkaError};
 use std::ops::Range;
+use std::time::Duration;
 
 /// One record, borrowed from librdkafka for the duration of the call.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +66,16 @@ pub trait Handler {
 
     /// All records that the broker had for this partition at that moment were handed over.
     fn end_of_partition(&mut self, partition: Partition);
+
+    /// The log has grown since the end was reported; the new records may be hidden by a transaction.
+    fn grown(&mut self, partition: Partition) {
+        let _ = partition;
+    }
+
+    /// A transaction that begins at this offset has hidden all that follows for so long. Reported once.
+    fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
+        let _ = (partition, offset, waited);
+    }
 
     /// The broker deleted the records of these offsets before they were read. Reading continues
     /// after them.

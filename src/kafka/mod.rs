@@ -35,6 +35,7 @@ pub use options::{
     KafkaOptions, MissingState, OWNED, QUEUE_KBYTES_MAX, Security, StartAt, Truncated, is_secret,
 };
 pub use owned::Owned;
+pub use partition_ends::Hidden;
 pub use probe::{Probe, probe};
 pub use range::{Bound, Gap, Span, Watermarks, resolve};
 pub use range_reader::{RangeReader, Step};

@@ -11,6 +11,7 @@ use rdkafka::ClientConfig;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Where to start a partition without a snapshot and without a committed offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,6 +98,9 @@ pub struct KafkaOptions {
     pub copartitions: usize,
     /// Topic for records that could not be decoded; with `None` they are only counted.
     pub dead_letter: Option<String>,
+    /// How long a transaction may hide records of a partition before [`Handler::hidden`](super::Handler::hidden)
+    /// reports it.
+    pub open_transaction_max: Duration,
     /// Interval of the statistics of librdkafka in ms, which report the lag; 0 turns them off.
     pub statistics_ms: u32,
     /// Other settings of librdkafka.
@@ -125,6 +129,7 @@ impl Default for KafkaOptions {
             queue_kbytes_max: QUEUE_KBYTES_MAX,
             copartitions: 0,
             dead_letter: None,
+            open_transaction_max: Duration::from_secs(900),
             statistics_ms: 5_000,
             options: BTreeMap::new(),
         }

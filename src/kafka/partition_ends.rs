@@ -7,6 +7,13 @@
 //! frozen or down only seems to have ended, and after an outage the backlog of one partition
 //! arrives a moment before that of the next.
 //!
+//! An end that was reported holds until the log grows, which every fetch response says too, also of
+//! records that an open transaction hides. From then on the partition is watched again.
+//!
+//! A transaction that stays open hides all that follows it in its partition. That is so where the next
+//! offset to fetch is the last stable one, records lie beyond it, and the leader responds. How long it has
+//! been so is measured here ([`Hidden`]); without statistics it is not known.
+//!
 //! librdkafka's own event (`enable.partition.eof`) must not be used with batches.
 //! `rd_kafka_q_serve_rkmessages` treats the offset of the event, which is the next one to read, as
 //! that of a record and moves the position past it. The next resume (after each cooperative
@@ -24,16 +31,35 @@ const QUIET: Duration = Duration::from_secs(1);
 /// The same time without statistics, which then cannot show whether the leader responds.
 const QUIET_WITHOUT_STATISTICS: Duration = Duration::from_secs(2);
 
+/// A leader that did not respond for so long may be away.
+const SILENT: Duration = Duration::from_secs(10);
+
 /// Position of a partition whose end was not reported, and since when.
 struct Open {
     position: i64,
     since: Instant,
 }
 
+/// A partition whose next records an open transaction hides.
+#[derive(Debug, Clone, Copy)]
+pub struct Hidden {
+    /// Where the oldest open transaction begins.
+    pub offset: i64,
+    /// Since when nothing was read there.
+    pub since: Instant,
+    /// It was reported that this lasts too long.
+    pub reported: bool,
+    /// The next record to hand over when it began.
+    next: Option<i64>,
+}
+
 /// The partitions whose end is still to be reported.
 pub(super) struct PartitionEnds {
     /// No end was reported since the last record or the assignment.
     open: BTreeMap<Partition, Open>,
+    /// End offsets of the partitions whose end was reported, at that time.
+    ended: BTreeMap<Partition, i64>,
+    hidden: BTreeMap<Partition, Hidden>,
     /// The latest statistics.
     stats: BTreeMap<Partition, PartitionStats>,
     statistics: bool,
@@ -44,6 +70,8 @@ impl PartitionEnds {
     pub fn new(statistics: bool) -> PartitionEnds {
         PartitionEnds {
             open: BTreeMap::new(),
+            ended: BTreeMap::new(),
+            hidden: BTreeMap::new(),
             stats: BTreeMap::new(),
             statistics,
         }
@@ -65,11 +93,13 @@ impl PartitionEnds {
     /// Stops watching a partition.
     pub fn ignore(&mut self, p: Partition) {
         self.open.remove(&p);
+        self.ended.remove(&p);
+        self.hidden.remove(&p);
     }
 
     /// Removes a revoked partition.
     pub fn remove(&mut self, p: Partition) {
-        self.open.remove(&p);
+        self.ignore(p);
         self.stats.remove(&p);
     }
 
@@ -79,8 +109,62 @@ impl PartitionEnds {
     }
 
     /// Stores the latest statistics of a partition.
-    pub fn update(&mut self, p: Partition, stats: PartitionStats) {
+    pub fn update(&mut self, p: Partition, stats: PartitionStats, next: Option<i64>) {
+        let hides = |stable: i64| stats.next.is_some_and(|at| at >= stable) && stable < stats.end;
+        match stats.stable.filter(|stable| hides(*stable)) {
+            None => {
+                self.hidden.remove(&p);
+            }
+            // Whether more has come is not known while the leader is away: the time begins again.
+            Some(offset) if stats.responded.is_some_and(|at| at.elapsed() < SILENT) => {
+                let hidden = Hidden {
+                    offset,
+                    since: Instant::now(),
+                    reported: false,
+                    next,
+                };
+                let known = self.hidden.entry(p).or_insert(hidden);
+                if known.next != next || known.offset != offset {
+                    *known = hidden;
+                }
+            }
+            Some(_) => {
+                if let Some(known) = self.hidden.get_mut(&p).filter(|known| !known.reported) {
+                    known.since = Instant::now();
+                }
+            }
+        }
         self.stats.insert(p, stats);
+    }
+
+    /// The partitions whose next records an open transaction hides.
+    pub fn hidden(&self) -> impl Iterator<Item = (Partition, Hidden)> {
+        self.hidden.iter().map(|(p, hidden)| (*p, *hidden))
+    }
+
+    /// Those of them that were hidden for as long as `after`, once.
+    pub fn take_hidden(&mut self, after: Duration) -> Vec<(Partition, Hidden)> {
+        let due = |h: &Hidden| !h.reported && h.since.elapsed() >= after;
+        let due = self.hidden.iter_mut().filter(|(_, h)| due(h));
+        due.map(|(p, hidden)| {
+            hidden.reported = true;
+            (*p, *hidden)
+        })
+        .collect()
+    }
+
+    /// Takes out the partitions whose log is longer than when their end was reported; `end` returns the
+    /// end of a partition.
+    pub fn take_grown(&mut self, end: impl Fn(Partition) -> Option<i64>) -> Vec<Partition> {
+        let mut grown = Vec::new();
+        self.ended.retain(|&p, was| {
+            let more = end(p).is_some_and(|end| end > *was);
+            if more {
+                grown.push(p);
+            }
+            !more
+        });
+        grown
     }
 
     /// End offset of each partition, as of the latest statistics.
@@ -117,12 +201,13 @@ impl PartitionEnds {
                 (position >= end || position <= 0) && quiet
             };
             if confirmed {
-                reached.push(p);
+                reached.push((p, end));
             }
         }
-        for p in &reached {
+        for (p, end) in &reached {
             self.open.remove(p);
+            self.ended.insert(*p, *end);
         }
-        reached
+        reached.into_iter().map(|(p, _)| p).collect()
     }
 }

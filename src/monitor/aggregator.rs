@@ -4,7 +4,7 @@
 //! [`RemoteShard`] is a partition as its newest checkpoint has it. Deltas since the checkpoint before are
 //! applied to the monitor as if the shard were in this process, and the monitor judges slide after slide,
 //! up to the line that all partitions have passed that must be waited for. Who must is said from outside
-//! ([`Aggregator::set_passed`]), so nothing here knows a clock or a broker.
+//! ([`Aggregator::set_freshness`]), so nothing here knows a clock or a broker.
 //!
 //! ```text
 //!   checkpoint of partition 0 ─► remote shard ─┐ deltas since the checkpoint before
@@ -23,12 +23,15 @@
 
 use super::activity::Activity;
 use super::delta_log::{DeltaBatch, LogPosition};
+use super::liveness::Freshness;
 use super::monitor::{Contribution, Monitor, comparisons};
 use super::restore::{Fit, RestoreError};
 use super::retained::PartitionWindows;
-use super::shards::{advance, earliest, fold};
+use super::shard::model_shape;
+use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
-use crate::collect::{Counters, Key, Origin, Partitions};
+use super::watchdog::{Watchdog, Watermark};
+use crate::collect::{Counters, Key, Origin, PartitionId, Partitions};
 use crate::judge::{Change, ComparisonReport, Comparisons, Plan, Stopwatch};
 use std::collections::BTreeMap;
 
@@ -44,15 +47,20 @@ struct RemoteShard {
     applied: Option<LogPosition>,
     /// Verdicts do not wait for it.
     passed: bool,
+    /// It has records that nothing is known of, though verdicts do not wait for it.
+    left_out: bool,
 }
 
 /// What a checkpoint says of a partition.
 #[derive(Debug)]
 struct RemoteState {
     sealed_until_ms: Vec<i64>,
+    /// Up to where event time has come, by records that are not counted too.
+    reached_ms: Vec<i64>,
     partitions: Partitions,
     streams: Vec<RemoteStream>,
-    versions: Vec<super::snapshot::VersionState>,
+    /// Versions with vector views, and whether an event of theirs came since the checkpoint before.
+    versions: Vec<(super::snapshot::VersionState, bool)>,
     windows: PartitionWindows,
     comparisons: Vec<Comparisons>,
     /// When the oldest prediction that waits there is mature, by model.
@@ -63,7 +71,10 @@ struct RemoteState {
 struct RemoteStream {
     key: Key,
     newest_ms: i64,
-    seen_ms: Option<i64>,
+    /// Events that came too late since a pane was sealed.
+    late: u64,
+    /// Whether an event came since the checkpoint before, as far as this one shows it.
+    seen: bool,
     pending: u64,
 }
 
@@ -75,6 +86,7 @@ pub struct Aggregator {
     monitor: Monitor,
     /// The monitor lacks something that the windows of the partitions have.
     stale: bool,
+    watchdog: Watchdog,
     changes: Vec<Change>,
     /// What monitors counted that are gone.
     before: Counters,
@@ -91,6 +103,7 @@ impl Aggregator {
             topics,
             shards: BTreeMap::new(),
             stale: false,
+            watchdog: Watchdog::default(),
             changes: Vec::new(),
             before: Counters::default(),
             nanos: Vec::new(),
@@ -157,8 +170,11 @@ impl Aggregator {
         self.fits(&snapshot.models)?;
         snapshot.rebind(&self.topics);
         let state = RemoteState::new(&self.plan, &snapshot, deltas.as_ref());
-        let state = state.map_err(|error| error.to_string())?;
+        let mut state = state.map_err(|error| error.to_string())?;
         let shard = self.shards.entry(at).or_default();
+        if let Some(before) = &shard.state {
+            state.compare(before);
+        }
         let now = deltas.as_ref().map(|deltas| LogPosition {
             epoch,
             next: deltas.next(),
@@ -203,9 +219,11 @@ impl Aggregator {
         }
     }
 
-    /// Says whether verdicts wait for a partition.
-    pub fn set_passed(&mut self, at: At, passed: bool) {
-        self.shards.entry(at).or_default().passed = passed;
+    /// Says how up to date the checkpoint of a partition is: verdicts wait for those that are behind.
+    pub fn set_freshness(&mut self, at: At, freshness: Freshness) {
+        let shard = self.shards.entry(at).or_default();
+        shard.passed = freshness != Freshness::Behind;
+        shard.left_out = matches!(freshness, Freshness::Stale | Freshness::Missing);
     }
 
     /// Judges what all have passed that are waited for.
@@ -217,19 +235,35 @@ impl Aggregator {
         advance(&mut self.monitor, &lines);
     }
 
-    /// Up to where each model can be judged: the least line of those who are waited for; where nobody is,
-    /// the furthest.
+    /// Up to where each model can be judged: the least that those have come to that are waited for, but no
+    /// further than what one of all has sealed; where nobody is waited for, the furthest.
     fn lines(&self) -> Vec<i64> {
         let n = self.plan.models.len();
-        let lines = |s: &RemoteShard| match &s.state {
-            Some(state) => state.sealed_until_ms.clone(),
+        let reached = |s: &RemoteShard| match &s.state {
+            Some(state) => state.reached_ms.clone(),
             // Nothing is known of it.
             None => vec![i64::MIN; n],
         };
-        let mut waited = self.shards.values().filter(|s| !s.passed).peekable();
-        match waited.peek() {
-            Some(_) => fold(waited.map(lines), n, i64::MAX, i64::min),
-            None => fold(self.shards.values().map(lines), n, i64::MIN, i64::max),
+        let waited = self.shards.values().filter(|s| !s.passed);
+        let sealed = self.states().map(|s| s.sealed_until_ms.clone());
+        judged_until(sealed, waited.map(reached), n)
+    }
+
+    /// How far event time has come over all partitions, and which one holds it.
+    fn watermark(&self) -> Watermark {
+        let known = self.shards.values();
+        let known = known.filter_map(|s| Some((&s.state.as_ref()?.partitions, !s.passed)));
+        let all = Watermark::of(known);
+        let unknown = self
+            .shards
+            .iter()
+            .find(|(_, s)| !s.passed && s.state.is_none());
+        match unknown {
+            None => all,
+            Some((&(source, partition), _)) => Watermark {
+                time_ms: None,
+                holder: all.time_ms.map(|_| PartitionId { source, partition }),
+            },
         }
     }
 
@@ -270,19 +304,36 @@ impl Aggregator {
         let due_ms = earliest(due_ms, models);
         let expire_after_ms = self.plan.caps.expire_after_ms;
         self.monitor.await_until(due_ms);
-        for state in self.shards.values().filter_map(|s| s.state.as_ref()) {
-            // A stream that nobody has used for as long as streams are kept does not begin again.
-            let recent = |seen_ms: Option<i64>| {
-                now_ms.saturating_sub(seen_ms.unwrap_or(now_ms)) < expire_after_ms
+        let lines = self.monitor.sealed_until_ms().to_vec();
+        let plan = &self.plan;
+        for state in self.shards.values_mut().filter_map(|s| s.state.as_mut()) {
+            // A stream that had no event for as long as streams are kept does not begin again.
+            let recent = |a: &Activity<&Key>| {
+                let line_ms = plan.serves(a.of.model()).map(|model| lines[model]);
+                line_ms.is_some_and(|ms| ms.saturating_sub(a.newest_ms) < expire_after_ms)
             };
             let streams = state.streams().map(|a| Activity {
-                begins: recent(a.seen_ms),
+                begins: recent(&a),
                 ..a
             });
             self.monitor.observe(streams, state.versions());
+            state.forget_seen();
         }
-        self.changes.extend(self.monitor.tick(now_ms));
+        let watermark = self.watermark();
+        let stalled_after_ms = self.plan.caps.stalled_after_ms;
+        let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
+        let whole = self
+            .shards
+            .values()
+            .all(|s| s.state.is_some() && !s.left_out);
+        self.changes
+            .extend(self.monitor.tick(now_ms, stalled, whole));
         std::mem::take(&mut self.changes)
+    }
+
+    /// The watermark, and for how long it has stood still.
+    pub fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
     }
 
     /// What judges.
@@ -366,7 +417,8 @@ impl RemoteState {
         let stream = |state: &super::snapshot::StreamState| RemoteStream {
             key: Key::new(&state.name, &state.version, &state.segment),
             newest_ms: state.newest_ms,
-            seen_ms: state.seen_ms,
+            late: state.late,
+            seen: true,
             pending: state
                 .slot
                 .and_then(|slot| pending.get(&slot).copied())
@@ -378,34 +430,69 @@ impl RemoteState {
         for (model, until_ms) in fit.sealed_until_ms(s) {
             sealed_until_ms[model] = until_ms;
         }
+        let reach_ms = s.partitions.reach_ms();
+        let reached = plan
+            .models
+            .iter()
+            .zip(&sealed_until_ms)
+            .map(|(m, &sealed)| {
+                let line = reach_ms.map(|ms| model_shape(m, plan).line_at(ms));
+                sealed.max(line.unwrap_or(i64::MIN))
+            });
         Ok(RemoteState {
+            reached_ms: reached.collect(),
             sealed_until_ms,
             partitions: s.partitions.clone(),
             streams: fits.map(stream).collect(),
-            versions: s.vectors.iter().map(|v| v.names_only()).collect(),
+            versions: s.vectors.iter().map(|v| (v.names_only(), true)).collect(),
             windows: PartitionWindows::restore(plan.clone(), s, &fit)?,
             comparisons: compared(plan, s, &fit)?,
             due_ms: plan.models.iter().map(|m| due(&m.name)).collect(),
         })
     }
 
+    /// Marks the streams of which nothing new came since the checkpoint before.
+    fn compare(&mut self, before: &RemoteState) {
+        fn names(key: &Key) -> (&str, &str, &str) {
+            (key.model(), key.version(), key.segment())
+        }
+        let known = before.streams.iter();
+        let known: BTreeMap<_, _> = known.map(|s| (names(&s.key), s)).collect();
+        for ours in &mut self.streams {
+            let now = (ours.newest_ms, ours.late, ours.pending);
+            let same = |s: &&RemoteStream| !s.seen && (s.newest_ms, s.late, s.pending) == now;
+            ours.seen = !known.get(&names(&ours.key)).is_some_and(same);
+        }
+        for (ours, seen) in &mut self.versions {
+            let theirs = before.versions.iter();
+            let mut theirs = theirs.filter(|(v, _)| v.name().is(ours.name()));
+            *seen = !theirs.any(|(v, seen)| !seen && v.newest_ms == ours.newest_ms);
+        }
+    }
+
+    /// What was seen has been told.
+    fn forget_seen(&mut self) {
+        self.streams.iter_mut().for_each(|s| s.seen = false);
+        self.versions.iter_mut().for_each(|v| v.1 = false);
+    }
+
     fn streams(&self) -> impl Iterator<Item = Activity<&Key>> {
         self.streams.iter().map(|s| Activity {
             of: &s.key,
             newest_ms: s.newest_ms,
-            seen: false,
-            seen_ms: s.seen_ms,
+            seen: s.seen,
+            seen_ms: None,
             pending: s.pending,
             begins: false,
         })
     }
 
     fn versions(&self) -> impl Iterator<Item = Activity<super::views::VersionName<'_>>> {
-        self.versions.iter().map(|v| Activity {
+        self.versions.iter().map(|(v, seen)| Activity {
             of: v.name(),
             newest_ms: v.newest_ms,
-            seen: false,
-            seen_ms: v.seen_ms,
+            seen: *seen,
+            seen_ms: None,
             pending: 0,
             begins: false,
         })

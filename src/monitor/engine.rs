@@ -3,8 +3,8 @@
 //! Whenever the watermark passes the end of panes, inside the call that moved it, the [`Shard`] is drained
 //! and the [`Monitor`] judges, one step after the other even if many panes are due. So what is judged, and
 //! what is late, depends on the records alone and not on when anyone calls [`Engine::tick`]. The clock,
-//! as `now_ms` of `tick`, does two things only: it withdraws the values of streams without events, and it
-//! lets streams go that nobody uses.
+//! as `now_ms` of `tick`, does one thing only: it withdraws the values of streams without events, and of all
+//! while the watermark stands still. Streams that nobody uses are let go at a tick, by event time.
 //!
 //! Always, after every call: records read equal the sum of the dispositions; all panes of a model before
 //! its watermark are sealed and judged; a snapshot taken now, restored and fed what comes after its
@@ -14,6 +14,7 @@ use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError, Segment, SegmentOf};
 use super::shard::{Batch, Shard};
 use super::snapshot::Snapshot;
+use super::watchdog::Watchdog;
 use crate::collect::join::{JoinState, JournalDelta, JournalError, SpillBackend, SpillError};
 use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
@@ -30,6 +31,7 @@ use std::sync::Arc;
 pub struct Engine {
     shard: Shard,
     monitor: Monitor,
+    watchdog: Watchdog,
     /// Parts of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
 }
@@ -40,6 +42,7 @@ impl Engine {
         Engine {
             shard: Shard::new(plan.clone()),
             monitor: Monitor::new(plan),
+            watchdog: Watchdog::default(),
             dropped: Vec::new(),
         }
     }
@@ -63,9 +66,18 @@ impl Engine {
         end
     }
 
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        self.shard.reject(origin, reason)
+    /// Takes a record that could not be decoded, and when it arrived.
+    pub fn reject(
+        &mut self,
+        origin: Origin,
+        arrival_ms: Option<i64>,
+        reason: Reason,
+    ) -> Disposition {
+        let end = self.shard.reject(origin, arrival_ms, reason);
+        if self.shard.due() {
+            self.seal();
+        }
+        end
     }
 
     /// See [`Shard::next_row`].
@@ -76,6 +88,17 @@ impl Engine {
     /// The partition has nothing more to read for now: it no longer holds others back.
     pub fn end_of_partition(&mut self, source: u16, partition: i32) {
         self.shard.end_of_partition(source, partition);
+        self.seal();
+    }
+
+    /// See [`Shard::wake`].
+    pub fn wake(&mut self, source: u16, partition: i32) {
+        self.shard.wake(source, partition);
+    }
+
+    /// See [`Shard::leave_out`].
+    pub fn leave_out(&mut self, source: u16, partition: i32) {
+        self.shard.leave_out(source, partition);
         self.seal();
     }
 
@@ -128,7 +151,15 @@ impl Engine {
     pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
         self.observe_activity();
         self.shard.tick(now_ms);
-        self.monitor.tick(now_ms)
+        let stalled_after_ms = self.plan().caps.stalled_after_ms;
+        let watermark = self.shard.watermark();
+        let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
+        self.monitor.tick(now_ms, stalled, self.shard.is_whole())
+    }
+
+    /// The watermark, and for how long it has stood still.
+    pub fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
     }
 
     /// The input has ended: seals and judges everything. Returns all changes since the last tick.
@@ -342,6 +373,7 @@ impl Engine {
         Ok(Engine {
             shard,
             monitor,
+            watchdog: Watchdog::default(),
             dropped,
         })
     }

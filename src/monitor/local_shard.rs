@@ -133,9 +133,18 @@ impl LocalShard {
         end
     }
 
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        self.shard.reject(origin, reason)
+    /// Takes a record that could not be decoded, and when it arrived.
+    pub fn reject(
+        &mut self,
+        origin: Origin,
+        arrival_ms: Option<i64>,
+        reason: Reason,
+    ) -> Disposition {
+        let end = self.shard.reject(origin, arrival_ms, reason);
+        if self.shard.due() {
+            self.seal();
+        }
+        end
     }
 
     /// See [`Shard::next_row`].
@@ -146,6 +155,17 @@ impl LocalShard {
     /// The partition of a source has nothing more to read for now.
     pub fn end_of_partition(&mut self, source: u16, partition: i32) {
         self.shard.end_of_partition(source, partition);
+        self.seal();
+    }
+
+    /// See [`Shard::wake`].
+    pub fn wake(&mut self, source: u16, partition: i32) {
+        self.shard.wake(source, partition);
+    }
+
+    /// See [`Shard::leave_out`].
+    pub fn leave_out(&mut self, source: u16, partition: i32) {
+        self.shard.leave_out(source, partition);
         self.seal();
     }
 

@@ -12,7 +12,7 @@
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with [`pending`],
 //! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
-//! [`aggregator`] and [`liveness`]; [`snapshot`] and [`restore`].
+//! [`aggregator`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
 //! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
 //! twice. Only where a partition may move does its shard keep windows of its own ([`retained`]), because
@@ -28,6 +28,7 @@ pub mod local_shard;
 #[expect(clippy::module_inception, reason = "the room is named after its stage")]
 pub mod monitor;
 pub mod pending;
+pub mod reset;
 pub mod restore;
 pub mod retained;
 pub mod shard;
@@ -39,6 +40,7 @@ pub mod vector_counts;
 pub mod vector_windows;
 pub mod vectors;
 pub mod views;
+pub mod watchdog;
 
 pub use crate::judge::{Caps, ModelPlan, Plan};
 pub use aggregator::Aggregator;

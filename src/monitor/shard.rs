@@ -19,13 +19,15 @@ use super::activity::{Activity, StreamActivity};
 use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
 use super::views::{VersionName, scalars};
+use super::watchdog::Watermark;
 use crate::collect::join::{JoinPlan, JournalDelta, SpillBackend, SpillError};
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Label, ModelShape, Origin, Pair, PairCounts,
-    PairShape, PartitionState, Reason, Stream,
+    PairShape, PartitionState, Partitions, Reason, Stream,
 };
 use crate::judge::{CompareOptions, Comparisons, ModelPlan, Plan};
 use crate::stats::multiclass::ranked::depth;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod persist;
@@ -50,6 +52,8 @@ pub struct Shard {
     comparisons: Vec<Comparisons>,
     /// Joins of the snapshot that were dropped, each with the reason.
     dropped: Vec<String>,
+    /// Partitions of the snapshot that were not read since, and their positions.
+    unread: BTreeMap<(u16, i32), Option<i64>>,
 }
 
 impl Shard {
@@ -67,6 +71,7 @@ impl Shard {
             vectors: VectorCounts::new(&plan),
             comparisons: vec![Comparisons::default(); plan.models.len()],
             dropped: Vec::new(),
+            unread: BTreeMap::new(),
             plan,
         }
     }
@@ -108,9 +113,14 @@ impl Shard {
         self.collector.label(origin, label)
     }
 
-    /// Takes a record that could not be decoded.
-    pub fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-        self.collector.reject(origin, reason)
+    /// Takes a record that could not be decoded, and when it arrived.
+    pub fn reject(
+        &mut self,
+        origin: Origin,
+        arrival_ms: Option<i64>,
+        reason: Reason,
+    ) -> Disposition {
+        self.collector.reject(origin, arrival_ms, reason)
     }
 
     /// What is taken next is one more event of the record at `origin`, the last that was taken of its
@@ -121,11 +131,23 @@ impl Shard {
 
     /// The partition has nothing more to read for now: it no longer holds others back.
     pub fn end_of_partition(&mut self, source: u16, partition: i32) {
+        self.unread.remove(&(source, partition));
         self.collector.partitions_mut().end(source, partition);
+    }
+
+    /// The log of the partition has grown since its end was reached: it holds others back until it is read.
+    pub fn wake(&mut self, source: u16, partition: i32) {
+        self.collector.partitions_mut().wake(source, partition);
+    }
+
+    /// The partition holds nobody back until its next record, though it was not read to its end.
+    pub fn leave_out(&mut self, source: u16, partition: i32) {
+        self.collector.partitions_mut().leave_out(source, partition);
     }
 
     /// A partition is to be read; returns the offset to seek to, where one is known.
     pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
+        self.unread.remove(&(source, partition));
         self.collector.partitions_mut().assign(source, partition)
     }
 
@@ -240,18 +262,37 @@ impl Shard {
         self.collector.partitions().newest_ms()
     }
 
-    /// Takes the time: lets streams go that nobody uses.
+    /// Whether all partitions are read here, as far as is known: no stream of another one is let go.
+    pub fn is_whole(&self) -> bool {
+        self.unread.is_empty() && self.collector.partitions().are_read()
+    }
+
+    /// Takes the time: lets streams go that had no event for long, by event time.
     pub fn tick(&mut self, now_ms: i64) {
-        let expire_after_ms = self.plan.caps.expire_after_ms;
+        if !self.unread.is_empty() {
+            let positions = self.collector.partitions().positions();
+            let now: BTreeMap<_, _> = positions
+                .map(|o| ((o.source, o.partition), Some(o.offset)))
+                .collect();
+            self.unread.retain(|at, was| now.get(at) == Some(was));
+        }
+        let expires = self.is_whole().then_some(self.plan.caps.expire_after_ms);
         let vectors = &mut self.vectors;
         self.collector
-            .tick(now_ms, expire_after_ms, |slot| vectors.forget(slot));
+            .tick(now_ms, expires, |slot| vectors.forget(slot));
         if self.vectors.wanted() {
             let streams = self.collector.streams();
-            self.vectors.tick(&self.plan, now_ms, |model, version| {
-                let mut pending = streams.iter().filter(|(_, s)| s.pending > 0);
-                pending.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
-            });
+            let lines: Vec<i64> = (0..self.plan.models.len())
+                .map(|m| self.collector.sealed_until_ms(m))
+                .collect();
+            let expired = |model: usize, newest_ms: i64| {
+                expires.is_some_and(|after| lines[model].saturating_sub(newest_ms) >= after)
+            };
+            self.vectors
+                .tick(&self.plan, now_ms, expired, |model, version| {
+                    let mut pending = streams.iter().filter(|(_, s)| s.pending > 0);
+                    pending.any(|(_, s)| (s.key.model(), s.key.version()) == (model, version))
+                });
         }
     }
 
@@ -293,14 +334,40 @@ impl Shard {
         models.map(|m| self.collector.sealed_until_ms(m)).collect()
     }
 
-    /// Whether all of its partitions are read to their ends.
+    /// Whether none of its partitions holds others back: all are read to their ends, or left out.
     pub fn is_idle(&self) -> bool {
-        self.collector.partitions().states().all(|p| p.idle)
+        let mut all = self.collector.partitions().states();
+        all.all(|p| p.idle || p.left_out)
+    }
+
+    /// Up to where event time has come for each model, by records that are not counted too; not before what
+    /// is sealed. Others need not wait for this shard until then.
+    pub fn reached_ms(&self) -> Vec<i64> {
+        let reach_ms = self.collector.partitions().reach_ms();
+        let models = 0..self.plan.models.len();
+        let line = |m| reach_ms.map_or(i64::MIN, |ms| self.collector.line_at(m, ms));
+        models
+            .map(|m| line(m).max(self.collector.sealed_until_ms(m)))
+            .collect()
+    }
+
+    /// The watermark of its partitions.
+    pub fn watermark(&self) -> Watermark {
+        let partitions = self.collector.partitions();
+        Watermark {
+            time_ms: partitions.frontier_ms(),
+            ..Watermark::of([(partitions, true)].into_iter())
+        }
     }
 
     /// Where every record went.
     pub fn counters(&self) -> &Counters {
         self.collector.counters()
+    }
+
+    /// How far event time has come in its partitions.
+    pub fn event_time(&self) -> &Partitions {
+        self.collector.partitions()
     }
 
     /// How far each partition was read.
@@ -346,6 +413,7 @@ impl Shard {
         self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
         self.plan.caps.streams_max = new.caps.streams_max;
         self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
+        self.plan.caps.stalled_after_ms = new.caps.stalled_after_ms;
         self.collector.set_streams_max(new.caps.streams_max);
     }
 
@@ -428,7 +496,7 @@ impl Shard {
 }
 
 /// What the collector must know of a model.
-fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
+pub(super) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
     let feeds = |j: &&JoinPlan| {
         let name = j.model.as_deref();
         name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))

@@ -24,6 +24,7 @@ use super::local_shard::LocalShard;
 use super::monitor::{Contribution, Monitor, comparisons};
 use super::shard::Shard;
 use super::snapshot::VerdictState;
+use super::watchdog::{Watchdog, Watermark};
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
 use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport};
@@ -48,6 +49,7 @@ pub struct Shards {
     last: usize,
     /// What judges; `None` where another process does.
     monitor: Option<Monitor>,
+    watchdog: Watchdog,
     /// A shard came or went since the monitor was made.
     stale: bool,
     /// Verdicts and alerts that came with shards since.
@@ -76,6 +78,7 @@ impl Shards {
     pub fn of_worker(plan: Plan, copartitions: Vec<u16>) -> Shards {
         Shards {
             monitor: None,
+            watchdog: Watchdog::default(),
             plan,
             shards: Vec::new(),
             last: 0,
@@ -211,23 +214,16 @@ impl Shards {
         }
     }
 
-    /// Up to where each model can be judged: the least line of the shards that are being read; where all
-    /// are read to their ends, the furthest.
+    /// Up to where each model can be judged: the least that the shards have come to that are being read, but
+    /// no further than what one of them has sealed; where all are read to their ends, the furthest.
     fn lines(&self) -> Vec<i64> {
         let all = || self.shards.iter().map(LocalShard::shard);
-        let live = all().filter(|s| !s.is_idle()).map(Shard::sealed_until_ms);
-        let live: Vec<Vec<i64>> = live.collect();
-        let models = self.plan.models.len();
-        if live.is_empty() {
-            fold(
-                all().map(Shard::sealed_until_ms),
-                models,
-                i64::MIN,
-                i64::max,
-            )
-        } else {
-            fold(live.into_iter(), models, i64::MAX, i64::min)
-        }
+        let live = all().filter(|s| !s.is_idle()).map(Shard::reached_ms);
+        judged_until(
+            all().map(Shard::sealed_until_ms),
+            live,
+            self.plan.models.len(),
+        )
     }
 
     /// Makes the monitor again of the windows of all shards.
@@ -261,10 +257,20 @@ impl Shards {
             }
         }
         self.shards.iter_mut().for_each(|s| s.tick(now_ms));
+        let all = || self.shards.iter().map(LocalShard::shard);
+        let watermark = Watermark::of(all().map(|s| (s.event_time(), true)));
+        let whole = all().all(Shard::is_whole);
+        let stalled_after_ms = self.plan.caps.stalled_after_ms;
+        let stalled = self.watchdog.look(now_ms, watermark, stalled_after_ms);
         if let Some(monitor) = &mut self.monitor {
-            self.changes.extend(monitor.tick(now_ms));
+            self.changes.extend(monitor.tick(now_ms, stalled, whole));
         }
         std::mem::take(&mut self.changes)
+    }
+
+    /// The watermark, and for how long it has stood still.
+    pub fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
     }
 
     /// The latest report of each stream.
@@ -426,6 +432,19 @@ pub(super) fn earliest(
         let earlier = |(a, b): (Option<i64>, Option<i64>)| a.into_iter().chain(b).min();
         all.into_iter().zip(one).map(earlier).collect()
     })
+}
+
+/// By model, the least that those have come to that are waited for, but no further than the furthest that is
+/// sealed; that alone where nobody is waited for.
+pub(super) fn judged_until(
+    sealed: impl Iterator<Item = Vec<i64>>,
+    waited: impl Iterator<Item = Vec<i64>>,
+    models: usize,
+) -> Vec<i64> {
+    let furthest = fold(sealed, models, i64::MIN, i64::max);
+    let least = fold(waited, models, i64::MAX, i64::min);
+    let both = furthest.into_iter().zip(least);
+    both.map(|(furthest, least)| furthest.min(least)).collect()
 }
 
 /// By model, what the lines come to.

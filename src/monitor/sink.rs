@@ -10,12 +10,16 @@ pub trait RecordSink {
     fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition;
     /// Takes an outcome that came separately from its prediction.
     fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition;
-    /// Takes a record that could not be decoded.
-    fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition;
+    /// Takes a record that could not be decoded, and when it arrived.
+    fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition;
     /// What is taken next is one more event of the record at `origin`.
     fn next_row(&mut self, origin: Origin);
     /// The partition has nothing more to read for now.
     fn end_of_partition(&mut self, at: PartitionId);
+    /// Its log has grown since.
+    fn wake(&mut self, at: PartitionId);
+    /// Nobody waits for it until its next record.
+    fn leave_out(&mut self, at: PartitionId);
     /// The next record of the partition has this offset, though a later one was read.
     fn rewind(&mut self, at: PartitionId, offset: i64);
 }
@@ -31,14 +35,25 @@ macro_rules! record_sink {
             fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
                 <$sink>::label(self, origin, label)
             }
-            fn reject(&mut self, origin: Origin, reason: Reason) -> Disposition {
-                <$sink>::reject(self, origin, reason)
+            fn reject(
+                &mut self,
+                origin: Origin,
+                arrival_ms: Option<i64>,
+                reason: Reason,
+            ) -> Disposition {
+                <$sink>::reject(self, origin, arrival_ms, reason)
             }
             fn next_row(&mut self, origin: Origin) {
                 <$sink>::next_row(self, origin);
             }
             fn end_of_partition(&mut self, at: PartitionId) {
                 <$sink>::end_of_partition(self, at.source, at.partition);
+            }
+            fn wake(&mut self, at: PartitionId) {
+                <$sink>::wake(self, at.source, at.partition);
+            }
+            fn leave_out(&mut self, at: PartitionId) {
+                <$sink>::leave_out(self, at.source, at.partition);
             }
             fn rewind(&mut self, at: PartitionId, offset: i64) {
                 <$sink>::rewind(self, at.source, at.partition, offset);

@@ -136,7 +136,6 @@ impl StreamState {
             version: key.version().to_owned(),
             segment: key.segment().to_owned(),
             newest_ms: i64::MIN,
-            seen_ms: None,
             late: 0,
             slot: None,
             open: Vec::new(),
@@ -300,8 +299,6 @@ pub struct StreamState {
     pub segment: String,
     /// Newest event time.
     pub newest_ms: i64,
-    /// Last tick that saw an event.
-    pub seen_ms: Option<i64>,
     /// Late events since a pane was last sealed.
     pub late: u64,
     /// Its slot in the shard, under which join journals know it; `None` of a roll-up, which no shard counts.
@@ -328,8 +325,6 @@ pub struct VersionState {
     pub segmented: bool,
     /// Newest event time.
     pub newest_ms: i64,
-    /// Last tick that saw an event.
-    pub seen_ms: Option<i64>,
     /// Whether there were cells for it.
     pub cells: bool,
     /// Its vector views.
@@ -413,14 +408,14 @@ mod tests {
     #[test]
     fn a_topic_that_is_no_longer_read_holds_nobody_back() {
         let mut snapshot = read(&["a", "b"]);
-        snapshot.partitions.observe(100);
+        snapshot.partitions.observe(100, None, 0);
         snapshot.rebind(&names(&["b"]));
         assert!(!snapshot.partitions.advance(Origin {
             source: 0,
             partition: 4,
             offset: 19
         }));
-        snapshot.partitions.observe(200);
+        snapshot.partitions.observe(200, None, 0);
         assert_eq!(snapshot.partitions.frontier_ms(), Some(200));
     }
 

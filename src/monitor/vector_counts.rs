@@ -234,16 +234,22 @@ impl VectorCounts {
         }
     }
 
-    /// Takes the time: lets versions go that had no event for long. `waits` says whether predictions of a
-    /// version, by model and version name, wait for outcomes.
-    pub fn tick(&mut self, plan: &Plan, now_ms: i64, waits: impl Fn(&str, &str) -> bool) {
+    /// Takes the time: lets versions go that had no event for long, which `expired` says of a model's newest
+    /// event time. `waits` says whether predictions of a version, by model and version name, wait for
+    /// outcomes.
+    pub fn tick(
+        &mut self,
+        plan: &Plan,
+        now_ms: i64,
+        expired: impl Fn(usize, i64) -> bool,
+        waits: impl Fn(&str, &str) -> bool,
+    ) {
         let before = self.versions.len();
         self.versions.retain_mut(|v| {
             if std::mem::take(&mut v.seen) || v.seen_ms.is_none() {
                 v.seen_ms = Some(now_ms);
             }
-            let quiet_ms = now_ms.saturating_sub(v.seen_ms.unwrap_or(now_ms));
-            quiet_ms < plan.caps.expire_after_ms || waits(&v.name, &v.version)
+            !expired(v.model, v.newest_ms) || waits(&v.name, &v.version)
         });
         if self.versions.len() < before {
             self.places.clear();
@@ -296,7 +302,6 @@ impl VectorCounts {
             version: v.version.clone(),
             segmented: v.segmented,
             newest_ms: v.newest_ms,
-            seen_ms: v.seen_ms,
             cells: v.has_cells(),
             views: v.views.iter().map(view).collect(),
         };
@@ -318,7 +323,6 @@ impl VectorCounts {
         };
         let mut version = Version::new(&plan.models[model], model, name, cells_max);
         (version.newest_ms, version.seen) = (state.newest_ms, false);
-        version.seen_ms = state.seen_ms;
         // A view that is no longer configured is let go.
         for ours in &mut version.views {
             if let Some(theirs) = state.view(ours.view) {

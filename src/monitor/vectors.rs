@@ -276,8 +276,15 @@ impl Vectors {
         }
     }
 
-    /// Takes the time: withdraws what is stale, lets go of what expired.
-    pub fn tick(&mut self, plan: &Plan, now_ms: i64, changes: &mut Vec<Change>) {
+    /// Takes the time: withdraws what is stale, lets go of what expired by event time, which `expired` says
+    /// of a model's newest event time.
+    pub fn tick(
+        &mut self,
+        plan: &Plan,
+        (now_ms, stalled): (i64, bool),
+        expired: impl Fn(usize, i64) -> bool,
+        changes: &mut Vec<Change>,
+    ) {
         let before = self.versions.len();
         self.versions.retain_mut(|v| {
             if std::mem::take(&mut v.seen) || v.seen_ms.is_none() {
@@ -286,13 +293,14 @@ impl Vectors {
             let quiet_ms = now_ms.saturating_sub(v.seen_ms.unwrap_or(now_ms));
             let options = &plan.models[v.model].judge;
             let due_ms = v.due_ms.take();
-            let expired = quiet_ms >= plan.caps.expire_after_ms && due_ms.is_none();
+            let expired = expired(v.model, v.newest_ms) && due_ms.is_none();
+            let quiet = quiet_ms >= options.stale_after_ms;
             for judge in v.views.iter_mut().map(|v| &mut v.judge) {
                 judge.awaits(due_ms);
                 if expired {
                     judge.leave(now_ms, options, changes);
-                } else if quiet_ms >= options.stale_after_ms {
-                    judge.withdraw(now_ms, options, changes);
+                } else {
+                    judge.tick(now_ms, (quiet, stalled), options, changes);
                 }
             }
             !expired
@@ -353,7 +361,6 @@ impl Vectors {
                     version: v.version.clone(),
                     segmented: v.segmented,
                     newest_ms: v.newest_ms,
-                    seen_ms: v.seen_ms,
                     cells: v.has_cells(),
                     views: Vec::new(),
                 });
@@ -389,7 +396,6 @@ impl Vectors {
             }
         }
         (version.newest_ms, version.seen) = (state.newest_ms, false);
-        version.seen_ms = state.seen_ms;
         if !version.views.is_empty() {
             self.versions.push(version);
         }

@@ -47,6 +47,17 @@ pub struct PartitionFacts {
     pub watermark_ms: Option<i64>,
     /// The end is reached and confirmed; the partition does not delay the others.
     pub idle: bool,
+    /// For how long an open transaction has hidden its next records, in ms.
+    pub hidden_ms: Option<i64>,
+}
+
+/// The watermark over all partitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatermarkFacts {
+    /// Event time up to which all is judged; `None` before every partition has had a record.
+    pub time_ms: Option<i64>,
+    /// The partition that holds it before events that were counted, and for how long it has stood still.
+    pub held: Option<(String, i32, i64)>,
 }
 
 /// Size of the engine.
@@ -170,6 +181,8 @@ pub struct ConfigFacts {
 pub struct Facts {
     /// One entry per source.
     pub sources: Vec<SourceFacts>,
+    /// The watermark; `None` in a process that does not judge.
+    pub watermark: Option<WatermarkFacts>,
     /// One entry per assigned partition.
     pub partitions: Vec<PartitionFacts>,
     /// Schema requests to the registry: found, absent, failed.

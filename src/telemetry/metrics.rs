@@ -336,6 +336,8 @@ table! {
         "Observed records for which a vector view (top_k, full, kernel) had no cell or sample row left. The affected windows are undecided (capacity).";
     IdsEvicted Input Counter "trueline_ids_evicted_total" "ids" ["source"]
         "Ids of counted records that were forgotten before their time because there are more than ids_max. A repeat of their records would be counted.";
+    RecordsAhead Input Counter "trueline_records_ahead_total" "records" ["source"]
+        "Records whose time was set aside because it is further ahead of their partition than future_max. They are counted, and move the watermark only together with others.";
     RecordsOther Input Counter "trueline_records_other_total" "records" ["source"]
         "Observed records counted in the segment `other` because the cap on segments is reached.";
     PairRows Input Counter "trueline_comparison_rows_total" "rows" ["plan", "end"]
@@ -370,6 +372,12 @@ table! {
         "Time by which the newest event read is behind the clock of this machine while records are unread; 0 at the end of the partition.";
     PartitionWatermark Input Gauge "trueline_partition_watermark_timestamp_seconds" "seconds" ["topic", "partition"]
         "Event time up to which the partition is complete.";
+    PartitionHidden Input Gauge "trueline_partition_transaction_seconds" "seconds" ["topic", "partition"]
+        "How long an open transaction has hidden the partition's next records. After `open_transaction_max` verdicts go on without them. Absent otherwise.";
+    Watermark Input Gauge "trueline_watermark_timestamp_seconds" "seconds" []
+        "Event time up to which all partitions are complete. Windows are judged up to here.";
+    WatermarkHeld Input Gauge "trueline_watermark_held_seconds" "seconds" ["topic", "partition"]
+        "How long the watermark has stood still because it waits for this partition, while later events are counted. After `stalled_after` verdicts are withdrawn. Absent where nothing waits.";
     PartitionIdle Input Gauge "trueline_partition_idle" "0 or 1" ["topic", "partition"]
         "1 while the partition has nothing to read and does not delay the others.";
 

@@ -187,6 +187,14 @@ impl Windows {
         matches!(self.widths[index], Width::Time { .. })
     }
 
+    /// How often window `index` slides: by count, with every base pane that has events.
+    pub fn slide_ms(&self, index: usize) -> i64 {
+        match self.widths[index] {
+            Width::Time { slide_ms, .. } => slide_ms,
+            Width::Count { .. } => self.pane_ms,
+        }
+    }
+
     /// Takes the base pane that ends at `end_ms`, if any event fell into it. Afterwards
     /// [`Windows::due`] says which windows have a new total.
     pub fn seal(&mut self, pane: Option<&Pane>, end_ms: i64) -> Result<(), PackError> {

@@ -52,7 +52,7 @@ fn feed(options: &DecodeOptions, engine: &mut Engine, bad: &[u8], good: &str) ->
             other => panic!("{other:?}: {}", String::from_utf8_lossy(bad)),
         },
         Err(rejection) => {
-            engine.reject(origin(0), rejection.reason);
+            engine.reject(origin(0), None, rejection.reason);
             (rejection.reason, rejection.detail)
         }
     };

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
 use trueline::judge::{Change, DetectorOptions};
 use trueline::monitor::delta_log::LogPosition;
+use trueline::monitor::liveness::Freshness;
 use trueline::monitor::{Aggregator, Engine, LocalShard, Plan, Shards, Snapshot};
 use trueline::stats::rng::Rng;
 use trueline::store::checkpoint::PartitionCheckpoint;
@@ -72,7 +73,7 @@ impl<'l> Fleet<'l> {
             missed,
         };
         for p in 0..PARTITIONS {
-            fleet.aggregator.set_passed((0, p), false);
+            fleet.aggregator.set_freshness((0, p), Freshness::Behind);
             fleet.adopt(p);
         }
         fleet
@@ -185,7 +186,7 @@ impl<'l> Fleet<'l> {
         let (plan, topics) = (self.plan.clone(), vec!["t".to_owned()]);
         self.aggregator = Aggregator::restore(plan, topics, snapshot).expect("sound");
         for p in 0..PARTITIONS {
-            self.aggregator.set_passed((0, p), false);
+            self.aggregator.set_freshness((0, p), Freshness::Behind);
         }
         let all: Vec<i32> = self.topic.keys().copied().collect();
         all.into_iter().for_each(|p| self.show(p));

@@ -4,6 +4,7 @@ mod aggregator;
 mod comparison;
 mod deduplication;
 mod detector;
+mod event_time;
 mod join;
 mod join_plans;
 mod late_outcomes;

@@ -369,7 +369,7 @@ proptest! {
             let mut record = record;
             let origin = Origin { source: 1, partition: 0, offset };
             match how {
-                0 => { engine.reject(origin, Reason::Malformed); }
+                0 => { engine.reject(origin, None, Reason::Malformed); }
                 1 => { record.score = f64::NAN; feed(&mut engine, 0, offset, &record); }
                 2 => { record.score = 1.2; feed(&mut engine, 0, offset, &record); }
                 3 => { record.time_ms = 0; feed(&mut engine, 0, offset, &record); }
@@ -458,8 +458,21 @@ fn values_are_withdrawn_when_data_stops_and_the_stream_expires() {
             .iter()
             .any(|c| c.sentence.contains("undecided(stale)"))
     );
+    // Streams expire by event time: the clock alone takes nothing away.
+    engine.tick(now + 3_600_000);
+    assert_eq!(engine.reports().count(), 1);
+    let later = Record {
+        model: 3,
+        time_ms: BEGIN_MS + 100_000,
+        delay_ms: 0,
+        score: 0.5,
+        outcome: true,
+        partition: 0,
+    };
+    feed(&mut engine, 0, 2_000, &later);
     engine.tick(now + 60_000);
-    assert_eq!(engine.reports().count(), 0);
+    let left: Vec<_> = engine.reports().map(|r| r.id.model.clone()).collect();
+    assert_eq!(left, ["other"]);
     assert_eq!(engine.counters().streams_expired, 1);
 }
 

@@ -100,7 +100,7 @@ fn streams(service: &Service) -> BTreeMap<String, StreamState> {
     let snapshot = trueline::store::load(&service.state()).expect("a snapshot that can be read");
     let streams = snapshot.expect("a snapshot").streams.into_iter();
     let timeless = streams.map(|mut stream| {
-        (stream.seen_ms, stream.slot) = (None, None);
+        stream.slot = None;
         (stream.name.clone(), stream)
     });
     timeless.collect()

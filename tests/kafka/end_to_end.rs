@@ -237,7 +237,6 @@ fn last_state(service: &Service) -> (BTreeMap<i32, i64>, BTreeMap<String, Stream
         .expect("a snapshot");
     let offsets = snapshot.partitions.positions();
     let subjects = snapshot.streams.into_iter().map(|mut subject| {
-        subject.seen_ms = None;
         // Which model came first is the brokers' affair.
         subject.slot = None;
         (subject.name.clone(), subject)

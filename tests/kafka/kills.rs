@@ -38,7 +38,6 @@ fn known(service: &Service) -> Known {
         .expect("a snapshot");
     let positions = snapshot.partitions.positions();
     let subjects = snapshot.streams.into_iter().map(|mut subject| {
-        subject.seen_ms = None;
         subject.slot = None;
         (subject.name.clone(), subject)
     });

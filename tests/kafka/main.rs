@@ -6,6 +6,7 @@ mod comparison;
 mod consumer;
 mod duplicates;
 mod end_to_end;
+mod frozen;
 mod kills;
 mod mock;
 mod moves;

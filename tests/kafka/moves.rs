@@ -64,7 +64,6 @@ type Known = (
 fn known(snapshot: &Snapshot) -> Known {
     let positions = snapshot.partitions.positions();
     let vectors = snapshot.vectors.iter().cloned().map(|mut version| {
-        version.seen_ms = None;
         version.model = 0;
         // Partitions do not judge; what waits at the moment is told by ticks.
         version
@@ -74,7 +73,6 @@ fn known(snapshot: &Snapshot) -> Known {
         (version.name.clone(), version)
     });
     let subjects = snapshot.streams.iter().cloned().map(|mut subject| {
-        subject.seen_ms = None;
         subject.slot = None;
         subject.model = 0;
         (subject.name.clone(), subject)

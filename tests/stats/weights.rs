@@ -555,7 +555,7 @@ fn a_weight_that_is_none_is_rejected_by_name_and_counted() {
             Ok(event) => engine.observe(at(0, offset), &event),
             Err(rejection) => {
                 assert!(rejection.detail.contains("`w`"), "{}", rejection.detail);
-                engine.reject(at(0, offset), rejection.reason)
+                engine.reject(at(0, offset), None, rejection.reason)
             }
         }
     };

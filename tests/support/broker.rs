@@ -276,6 +276,32 @@ impl Broker {
         }
     }
 
+    /// A producer whose records come in transactions.
+    pub fn transactional(&self, id: &str) -> Sender {
+        let mut client = self.client();
+        client
+            .set("transactional.id", id)
+            .set("transaction.timeout.ms", "60000")
+            .set("linger.ms", "5");
+        let producer: BaseProducer = client.create().expect("a producer");
+        let begun = producer.init_transactions(Duration::from_secs(60));
+        begun.expect("the broker knows transactions");
+        Sender { producer, sent: 0 }
+    }
+
+    /// Creates a topic whose producers may set any timestamp, as brokers before 4.0 let them.
+    pub fn create_topic_of_any_time(&self, topic: &str, partitions: i32) {
+        let admin: AdminClient<DefaultClientContext> =
+            self.client().create().expect("an admin client");
+        let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1))
+            .set("message.timestamp.after.max.ms", "9223372036854775807");
+        let options = AdminOptions::new().operation_timeout(Some(Duration::from_secs(20)));
+        let results = runtime().block_on(admin.create_topics([&new], &options));
+        for result in results.expect("the broker creates topics") {
+            result.expect("the topic is new");
+        }
+    }
+
     /// Reads partition 0 of a topic from its start to its present end.
     pub fn read_all(&self, topic: &str) -> Vec<Read> {
         let mut client = self.client();
@@ -418,6 +444,21 @@ impl Sender {
         self.sent += 1;
         let taken = self.producer.send(record).map_err(|(error, _)| error);
         taken.expect("room in the queue");
+    }
+
+    /// Begins a transaction.
+    pub fn begin(&self) {
+        self.producer.begin_transaction().expect("a transaction");
+    }
+
+    /// Ends the transaction: its records are read, or never.
+    pub fn end(&self, commit: bool) {
+        let within = Duration::from_secs(30);
+        match commit {
+            true => self.producer.commit_transaction(within),
+            false => self.producer.abort_transaction(within),
+        }
+        .expect("the transaction ends");
     }
 
     /// Waits until the broker has all of it.

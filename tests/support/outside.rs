@@ -28,7 +28,9 @@ use trueline::stats::sequential::{Budget, Pair, Paired};
 use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
-use trueline::telemetry::facts::{CheckpointFacts, Facts, PartitionFacts, SinkFacts, SourceFacts};
+use trueline::telemetry::facts::{
+    CheckpointFacts, Facts, PartitionFacts, SinkFacts, SourceFacts, WatermarkFacts,
+};
 use trueline::window::COVERAGE_CELLS;
 
 /// A running server; stops when dropped.
@@ -432,8 +434,13 @@ fn facts(facts: &mut Facts) {
             lag_ms: Some(1500),
             watermark_ms: Some(now_ms() - 2000),
             idle: partition == 2,
+            hidden_ms: (partition == 1).then_some(4_000),
         });
     }
+    facts.watermark = Some(WatermarkFacts {
+        time_ms: Some(now_ms() - 2000),
+        held: Some(("scored".to_owned(), 1, 4_000)),
+    });
     facts.ledger = [AccountReport {
         account: "fleet".to_owned(),
         budget: Budget::default(),

@@ -21,11 +21,17 @@ pub struct Service {
     config: PathBuf,
     log: PathBuf,
     address: String,
+    env: Vec<(&'static str, String)>,
 }
 
 impl Service {
     /// Writes the configuration, in which `STATE` and `LISTEN` are filled in, and starts the process.
     pub fn start(config: &str) -> Service {
+        Service::start_with(config, Vec::new())
+    }
+
+    /// The same with variables in its environment.
+    pub fn start_with(config: &str, env: Vec<(&'static str, String)>) -> Service {
         let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("service-{}", unique()));
         std::fs::create_dir_all(&dir).expect("a directory for the service");
         let address = free_address();
@@ -38,6 +44,7 @@ impl Service {
             config: path,
             log: dir.join("log"),
             address,
+            env,
         };
         service.start_again();
         service
@@ -53,6 +60,7 @@ impl Service {
         let child = Command::new(env!("CARGO_BIN_EXE_trueline"))
             .args(["run", "--config"])
             .arg(&self.config)
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("two handles on the log"))
             .stderr(log)

@@ -234,7 +234,7 @@ impl Follower {
     }
 
     fn arrive(&mut self, arrival: Arrival) {
-        let now_ms = clock::now_ms();
+        let now_ms = clock::steady_ms();
         let (at, at_ms) = (arrival.at, arrival.at_ms);
         self.news = true;
         let taken = arrival.found.and_then(|found| {
@@ -286,10 +286,9 @@ impl Follower {
                 return;
             }
         }
-        let all: Vec<_> = self.liveness.all(clock::now_ms()).collect();
+        let all: Vec<_> = self.liveness.all(clock::steady_ms()).collect();
         for (at, _, freshness) in all {
-            self.aggregator
-                .set_passed(at, freshness != Freshness::Behind);
+            self.aggregator.set_freshness(at, freshness);
         }
         self.aggregator.settle();
         self.began = true;
@@ -297,7 +296,7 @@ impl Follower {
 
     /// Asks how long the topics are, and how many partitions they have.
     fn ask(&mut self, follower: &StateFollower) -> Result<(), KafkaError> {
-        let now_ms = clock::now_ms();
+        let now_ms = clock::steady_ms();
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS) {
             for (source, lead) in (0u16..).zip(&self.options.copartitions) {
                 let partitions = match source == *lead {
@@ -395,7 +394,7 @@ impl Follower {
             let why = self.trouble.clone().unwrap_or(reading);
             all.push(("state topic".to_owned(), why));
         }
-        for (at, known, freshness) in self.liveness.all(clock::now_ms()) {
+        for (at, known, freshness) in self.liveness.all(clock::steady_ms()) {
             let part = format!("partition {}/{}", self.name(at.0), at.1);
             let n = known.uncovered;
             let why = match (freshness, known.written_ms, &known.fault) {

@@ -15,6 +15,7 @@ use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionS
 use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
+use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{Engine, Monitor, Plan, RecordSink, Snapshot};
 use crate::telemetry::facts::Role;
 use std::collections::BTreeMap;
@@ -47,6 +48,29 @@ impl Topology {
     pub fn end_of_partition(&mut self, at: PartitionId) {
         if let Some(sink) = self.sink_of(at) {
             sink.end_of_partition(at);
+        }
+    }
+
+    /// See [`Engine::wake`].
+    pub fn wake(&mut self, at: PartitionId) {
+        if let Some(sink) = self.sink_of(at) {
+            sink.wake(at);
+        }
+    }
+
+    /// See [`Engine::leave_out`].
+    pub fn leave_out(&mut self, at: PartitionId) {
+        if let Some(sink) = self.sink_of(at) {
+            sink.leave_out(at);
+        }
+    }
+
+    /// The watermark, and for how long it has stood still; `None` of a worker whose judge watches it.
+    pub fn watchdog(&self) -> Option<&Watchdog> {
+        match self {
+            Topology::Single(engine) => Some(engine.watchdog()),
+            Topology::Sharded(m) => Some(m.shards().watchdog()).filter(|_| !self.counts_only()),
+            Topology::Aggregator(f) => Some(f.aggregator().watchdog()),
         }
     }
 

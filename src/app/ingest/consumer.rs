@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::record::RecordReader;
 use super::source::{SourceHandler, SourceReader};
+use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
 use crate::app::setup::{part, source_error};
@@ -94,6 +95,7 @@ impl SourceConsumer {
     /// Reads what the broker has, waiting at most `wait` for it. Returns the number of records.
     pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
         let source = &mut self.source;
+        source.records.reading_ms = Some(clock::reading_ms());
         let mut handler = SourceHandler { source, engines };
         handler.drain_queue();
         if let Some(dead_letters) = &handler.source.records.dead_letters {
@@ -167,6 +169,21 @@ impl SourceConsumer {
                 self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
             }
         }
+    }
+
+    /// Partitions that verdicts go on without because a transaction hides their records, each with the reason.
+    pub fn hidden(&self) -> impl Iterator<Item = (String, String)> {
+        let hidden = self.consumer.hidden().filter(|(_, h)| h.reported);
+        hidden.map(|(p, h)| {
+            let topic = self.source.records.topic(p.topic);
+            let why = format!(
+                "a transaction that began at offset {} has been open for {} s and hides what follows; verdicts go \
+                 on without it. End the transaction at its producer, or with kafka-transactions.sh",
+                h.offset,
+                h.since.elapsed().as_secs()
+            );
+            (format!("partition {topic}/{}", p.partition), why)
+        })
     }
 
     /// Commits the positions of its assigned partitions.

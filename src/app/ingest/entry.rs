@@ -4,11 +4,11 @@
 //! statistics of a replay are taken, and the caller learns whether the record has to be reported as
 //! rejected. A record that holds several events passes once per row.
 //!
-//! The caller has found what counts the record's partition before. A record of a partition that this
+//! The caller says when the record arrived: where it was read live, no later than that. It has found what counts the record's partition before. A record of a partition that this
 //! process does not own never comes here and is not counted: its owner counts it.
 
 use super::stats::ReplayStats;
-use crate::collect::{Disposition, Origin};
+use crate::collect::{Disposition, Event, Label, Origin};
 use crate::decode::{Content, Rejection};
 use crate::monitor::RecordSink;
 
@@ -28,23 +28,31 @@ pub enum Taken {
 pub fn take(
     sink: &mut (impl RecordSink + ?Sized),
     stats: Option<&mut ReplayStats>,
-    origin: Origin,
+    (origin, arrival_ms): (Origin, Option<i64>),
     decoded: Result<Content<'_>, Rejection>,
 ) -> Taken {
     let disposition = match decoded {
         Ok(Content::Event(event)) => {
+            let event = Event {
+                arrival_ms,
+                ..event
+            };
             if let Some(stats) = stats {
                 stats.event(event.time_ms);
             }
             sink.observe(origin, &event)
         }
         Ok(Content::Outcome(label)) => {
+            let label = Label {
+                arrival_ms,
+                ..label
+            };
             if let Some(stats) = stats {
                 stats.outcome(label.time_ms);
             }
             sink.label(origin, &label)
         }
-        Err(rejection) => return reject(sink, origin, rejection),
+        Err(rejection) => return reject(sink, (origin, arrival_ms), rejection),
     };
     match disposition {
         Disposition::Replayed => Taken::Replayed,
@@ -65,10 +73,10 @@ pub fn take(
 #[cold]
 pub fn reject(
     sink: &mut (impl RecordSink + ?Sized),
-    origin: Origin,
+    (origin, arrival_ms): (Origin, Option<i64>),
     rejection: Rejection,
 ) -> Taken {
-    match sink.reject(origin, rejection.reason) {
+    match sink.reject(origin, arrival_ms, rejection.reason) {
         Disposition::Replayed => Taken::Replayed,
         _ => Taken::Rejected(rejection),
     }

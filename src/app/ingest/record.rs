@@ -32,6 +32,8 @@ pub struct RecordReader {
     pub dead_letters: Option<DeadLetter>,
     /// Statistics of a replay; `None` in `run`.
     pub stats: Option<ReplayStats>,
+    /// The latest that what is read now can have arrived; `None` in a replay, whose records say it alone.
+    pub reading_ms: Option<i64>,
 }
 
 impl RecordReader {
@@ -48,6 +50,7 @@ impl RecordReader {
             registry: registry.cloned(),
             dead_letters: None,
             stats: None,
+            reading_ms: None,
         })
     }
 
@@ -90,7 +93,7 @@ impl RecordReader {
             topic: record.topic,
             partition: record.partition,
         });
-        let origin = id.at(record.offset);
+        let origin = (id.at(record.offset), self.arrival_ms(record));
         match self.decoder.prepare(record, self.registry.as_deref()) {
             Ok(Progress::Done) => {}
             Ok(Progress::AwaitingSchema) => return Progress::AwaitingSchema,
@@ -105,7 +108,7 @@ impl RecordReader {
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
         let rows = self.decoder.decode(record, |row, decoded| {
             if row > 0 && !replayed {
-                sink.next_row(origin);
+                sink.next_row(origin.0);
             }
             match entry::take(sink, stats.as_mut(), origin, decoded) {
                 Taken::Counted => {}
@@ -125,6 +128,14 @@ impl RecordReader {
             self.report(record, &rejection);
         }
         Progress::Done
+    }
+
+    /// When a record arrived: at its timestamp, which a producer's clock may have set, and no later than now.
+    #[inline]
+    fn arrival_ms(&self, record: &Record<'_>) -> Option<i64> {
+        // A timestamp of 0 is not a real one.
+        let at_ms = record.timestamp_ms.filter(|ms| *ms > 0);
+        at_ms.into_iter().chain(self.reading_ms).min()
     }
 
     /// Reports a rejected record: in the statistics, in the log, and as a dead letter.

@@ -30,6 +30,8 @@ pub enum Item {
     Record(Owned),
     /// The end of the partition at that time.
     End,
+    /// The partition's log grew after that.
+    Wake,
     /// The partition was recreated and is read from this offset.
     Rewind(i64),
 }
@@ -39,7 +41,7 @@ impl Item {
         ITEM_BYTES
             + match self {
                 Item::Record(owned) => owned.bytes(),
-                Item::End | Item::Rewind(_) => 0,
+                Item::End | Item::Wake | Item::Rewind(_) => 0,
             }
     }
 }
@@ -92,6 +94,12 @@ impl SchemaQueue {
     fn removed(&mut self, item: &Item) {
         self.bytes -= item.bytes();
         self.records -= u64::from(matches!(item, Item::Record(_)));
+    }
+
+    /// Number of waiting records of a partition.
+    pub fn records_of(&self, partition: Partition) -> u64 {
+        let queue = self.queues.get(&partition).into_iter().flatten();
+        queue.filter(|item| matches!(item, Item::Record(_))).count() as u64
     }
 
     /// Whether no item waits.
@@ -155,6 +163,7 @@ mod tests {
                 seen.push((partition.partition, -1));
                 Progress::Done
             }
+            Item::Wake => Progress::Done,
             Item::Rewind(offset) => {
                 seen.push((partition.partition, *offset));
                 Progress::Done

@@ -13,6 +13,7 @@ use crate::app::cluster::topology::Topology;
 use crate::kafka::{Begin, Handler, KafkaError, Owned, Partition, Record};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::time::Duration;
 
 /// The state of a source between polls.
 pub struct SourceReader {
@@ -89,6 +90,10 @@ impl SourceHandler<'_> {
                 self.end(partition);
                 Progress::Done
             }
+            Item::Wake => {
+                self.wake(partition);
+                Progress::Done
+            }
             Item::Rewind(offset) => {
                 self.rewind(partition, *offset);
                 Progress::Done
@@ -108,6 +113,16 @@ impl SourceHandler<'_> {
     fn rewind(&mut self, partition: Partition, offset: i64) {
         let id = self.source.records.partition_id(partition);
         self.engines.rewind(id, offset);
+    }
+
+    fn wake(&mut self, partition: Partition) {
+        let id = self.source.records.partition_id(partition);
+        self.engines.wake(id);
+    }
+
+    fn leave_out(&mut self, partition: Partition) {
+        let id = self.source.records.partition_id(partition);
+        self.engines.leave_out(id);
     }
 
     fn end(&mut self, partition: Partition) {
@@ -191,6 +206,30 @@ impl Handler for SourceHandler<'_> {
         }
     }
 
+    fn grown(&mut self, partition: Partition) {
+        if self.source.queue.has(partition) {
+            self.source.queue.push(partition, Item::Wake);
+        } else {
+            self.wake(partition);
+        }
+    }
+
+    fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
+        if self.source.queue.has(partition) {
+            // It waits for a schema too, and counts nothing until that came.
+            return;
+        }
+        let (topic, number) = self.source.place(partition);
+        tracing::error!(
+            topic,
+            partition = number,
+            offset,
+            seconds = waited.as_secs(),
+            "a transaction that stays open hides the records of the partition; verdicts go on without it"
+        );
+        self.leave_out(partition);
+    }
+
     fn lost(&mut self, partition: Partition, offsets: Range<i64>) {
         let lost = u64::try_from(offsets.end - offsets.start).unwrap_or(0);
         if let Some(all) = self.source.lost.get_mut(usize::from(partition.topic)) {
@@ -234,7 +273,7 @@ impl Handler for SourceHandler<'_> {
         self.source.assignment_changed = true;
         self.source.stopped.insert(partition, why.to_owned());
         // It must not hold the watermark of the others back.
-        self.end(partition);
+        self.leave_out(partition);
     }
 
     fn error(&mut self, error: KafkaError) {

@@ -17,7 +17,9 @@ use crate::judge::{Change, Step, StreamId};
 use crate::kafka::{Consumer, Partition};
 use crate::registry::RequestCounts;
 use crate::telemetry::Published;
-use crate::telemetry::facts::{CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts};
+use crate::telemetry::facts::{
+    CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts, WatermarkFacts,
+};
 
 /// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
 pub fn reports(published: &Published, engine: &Topology) {
@@ -54,6 +56,7 @@ pub fn facts(
     published: &Published,
     engine: &Topology,
     consumers: &[SourceConsumer],
+    topics: &[String],
     asked: RequestCounts,
 ) {
     let counters = engine.counters();
@@ -70,14 +73,32 @@ pub fn facts(
         .iter()
         .flat_map(|c| partition_facts(engine, &c.source, &c.consumer))
         .collect();
+    let watermark = watermark(engine, topics);
     published.update(|facts| {
         facts.sources = sources;
+        facts.watermark = watermark;
         facts.partitions = partitions;
         facts.checkpoints = checkpoints(engine);
         facts.role = engine.role();
         facts.suspended = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
+}
+
+/// The watermark, and the partition that holds it, where this process judges.
+fn watermark(engine: &Topology, topics: &[String]) -> Option<WatermarkFacts> {
+    let dog = engine.watchdog()?;
+    let now = dog.watermark();
+    let held = now.holder.map(|id| {
+        let topic = topics.get(usize::from(id.source)).cloned();
+        (topic.unwrap_or_default(), id.partition, dog.held_ms())
+    });
+    Some(WatermarkFacts {
+        time_ms: now
+            .time_ms
+            .map(|ms| ms.saturating_sub(engine.lateness_ms())),
+        held,
+    })
 }
 
 /// Facts about checkpoints, where partitions move with their state.
@@ -178,21 +199,27 @@ fn partition_facts(
         let here = |o: &&Origin| o.partition_id() == id;
         let state = |s: &&PartitionState| (s.source, s.partition) == (id.source, id.partition);
         let state = states.iter().find(state);
-        let newest_ms = state.and_then(|s| s.newest_ms);
+        let reach_ms = state.and_then(|s| s.reach_ms);
         let mut all = lag.iter();
         let records = all.find(|(p, _)| *p == partition).map(|(_, lag)| *lag);
+        // Records that wait for a schema are handed over, and not counted yet.
+        let waiting = i64::try_from(source.queue.records_of(partition)).unwrap_or(i64::MAX);
+        let records = records.map(|n| n.saturating_add(waiting));
+        let mut hidden = consumer.hidden();
+        let hidden = hidden.find(|(p, _)| *p == partition).map(|(_, h)| h);
         PartitionFacts {
             topic: source.records.topic(partition.topic).to_owned(),
             partition: partition.partition,
             position: positions.iter().find(here).map_or(0, |o| o.offset),
             lag: records,
-            lag_ms: match (records, newest_ms) {
+            lag_ms: match (records, reach_ms) {
                 (Some(0), _) => Some(0),
-                (Some(_), Some(newest_ms)) => Some(now_ms.saturating_sub(newest_ms).max(0)),
+                (Some(_), Some(reach_ms)) => Some(now_ms.saturating_sub(reach_ms).max(0)),
                 _ => None,
             },
-            watermark_ms: newest_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
+            watermark_ms: reach_ms.map(|ms| ms.saturating_sub(engine.lateness_ms())),
             idle: state.is_some_and(|s| s.idle),
+            hidden_ms: hidden.map(|h| h.since.elapsed().as_millis() as i64),
         }
     };
     consumer.assignment().into_iter().map(one).collect()

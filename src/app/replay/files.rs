@@ -125,7 +125,7 @@ impl FileReplay<'_> {
             Ok(Content::Event(_)) | Err(_) => EVENTS,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
-        let taken = entry::take(engine, Some(stats), id.at(offset), row.content);
+        let taken = entry::take(engine, Some(stats), (id.at(offset), None), row.content);
         if let Taken::Rejected(rejection) = taken {
             let place = || format!("{}:{}", path.display(), row.line);
             self.stats.rejected(&rejection, place);

@@ -27,13 +27,47 @@ impl Before<'_> {
 }
 
 impl Judge {
-    /// No event came for too long: all windows become undecided and their values are withdrawn.
-    pub fn withdraw(&mut self, now_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
+    /// Takes the time. All windows become undecided, and their values are withdrawn, if the stream is
+    /// `quiet`, that is no event came for too long, or if the watermark is `stalled`. A window becomes stale
+    /// by itself if it was not judged for too long beyond its slide: what it says is as old as its end,
+    /// however many events come.
+    pub fn tick(
+        &mut self,
+        now_ms: i64,
+        (quiet, stalled): (bool, bool),
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        self.judged.resize(self.alerts.len(), (i64::MIN, now_ms));
+        let mut withdrawn = 0;
         for index in 0..self.alerts.len() {
-            let verdict = Verdict::Undecided(Undecided::Stale);
-            self.publish(index, now_ms, verdict, None, options, changes);
+            let end_ms = self.report.windows[index].end_ms;
+            if self.judged[index].0 != end_ms {
+                self.judged[index] = (end_ms, now_ms);
+            }
+            let bound_ms = options
+                .stale_after_ms
+                .saturating_add(self.windows.slide_ms(index));
+            let old = end_ms > 0 && now_ms.saturating_sub(self.judged[index].1) >= bound_ms;
+            let why = match (quiet, stalled) {
+                (true, _) => Undecided::Stale,
+                (false, true) => Undecided::Stalled,
+                (false, false) if old => Undecided::Stale,
+                (false, false) => continue,
+            };
+            withdrawn += 1;
+            self.publish(
+                index,
+                now_ms,
+                Verdict::Undecided(why),
+                None,
+                options,
+                changes,
+            );
         }
-        self.step_alert(now_ms, Condition::Unknown, options, None, changes);
+        if withdrawn == self.alerts.len() {
+            self.step_alert(now_ms, Condition::Unknown, options, None, changes);
+        }
     }
 
     /// The stream is let go: an alert that fires ends.

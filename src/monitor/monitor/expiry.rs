@@ -1,4 +1,7 @@
-//! What time alone changes: verdicts become stale, and streams that nobody uses are let go.
+//! What time alone changes: verdicts become stale or stalled, and streams that nobody uses are let go.
+//!
+//! Values are withdrawn by the clock, and come back with the next slide. Streams are let go by event time:
+//! once the watermark is `stream_expiry` past the newest event, and only while every partition is read.
 
 use super::{Monitor, Stream};
 use crate::collect::Part;
@@ -6,19 +9,30 @@ use crate::judge::Change;
 use crate::monitor::views::{VersionName, scalars};
 
 impl Monitor {
-    /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
-    /// last call.
-    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+    /// Takes the time: withdraws what is stale, or all if the watermark is `stalled`; if all partitions are
+    /// read, lets go of what expired. Returns all changes since the last call.
+    pub fn tick(&mut self, now_ms: i64, stalled: bool, whole: bool) -> Vec<Change> {
         self.observe_rollups();
         for slot in 0..self.streams.len() {
-            self.tick_stream(slot, now_ms);
+            self.tick_stream(slot, now_ms, stalled, whole);
         }
-        self.expire_rollups(now_ms);
-        self.vectors.tick(&self.plan, now_ms, &mut self.changes);
+        if whole {
+            self.expire_rollups(now_ms);
+        }
+        let (lines, after_ms) = (&self.sealed_until_ms, self.plan.caps.expire_after_ms);
+        let expired = |m: usize, newest_ms| whole && is_past(lines[m], newest_ms, after_ms);
+        self.vectors
+            .tick(&self.plan, (now_ms, stalled), expired, &mut self.changes);
         self.take_changes()
     }
 
-    fn tick_stream(&mut self, slot: usize, now_ms: i64) {
+    /// Whether the watermark is as far past the newest event of the stream as streams are kept.
+    fn is_expired(&self, stream: &Stream) -> bool {
+        let line_ms = self.sealed_until_ms[stream.model];
+        is_past(line_ms, stream.newest_ms, self.plan.caps.expire_after_ms)
+    }
+
+    fn tick_stream(&mut self, slot: usize, now_ms: i64, stalled: bool, whole: bool) {
         let Some(stream) = self.streams.get_mut(slot) else {
             return;
         };
@@ -27,7 +41,8 @@ impl Monitor {
         }
         let quiet_ms = now_ms.saturating_sub(stream.seen_ms.unwrap_or(now_ms));
         let (model, waits) = (stream.model, stream.waiting > 0);
-        if quiet_ms >= self.plan.caps.expire_after_ms && !waits && self.may_expire(slot) {
+        let unused = self.streams.get(slot).is_some_and(|s| self.is_expired(s));
+        if whole && unused && !waits && self.may_expire(slot) {
             self.expire(slot, now_ms);
             return;
         }
@@ -43,9 +58,8 @@ impl Monitor {
         let options = &self.plan.models[model].judge;
         for judge in &mut stream.judges {
             judge.awaits(due_ms);
-            if quiet_ms >= options.stale_after_ms {
-                judge.withdraw(now_ms, options, &mut self.changes);
-            }
+            let quiet = quiet_ms >= options.stale_after_ms;
+            judge.tick(now_ms, (quiet, stalled), options, &mut self.changes);
         }
     }
 
@@ -84,9 +98,7 @@ impl Monitor {
 
     /// Lets roll-ups go whose last segment has just gone: shards keep no room for them any more.
     fn expire_rollups(&mut self, now_ms: i64) {
-        let expire_after_ms = self.plan.caps.expire_after_ms;
-        let quiet = |s: &Stream| now_ms.saturating_sub(s.seen_ms.unwrap_or(now_ms));
-        let unused = |s: &Stream| s.waiting == 0 && quiet(s) >= expire_after_ms;
+        let unused = |s: &Stream| s.waiting == 0 && self.is_expired(s);
         let rollups = self.streams.iter().filter(|(_, s)| s.part == Part::RollUp);
         let unused = rollups.filter(|(_, s)| unused(s)).map(|(slot, _)| slot);
         for slot in unused.collect::<Vec<_>>() {
@@ -112,4 +124,9 @@ impl Monitor {
             }
         }
     }
+}
+
+/// Whether a line is so far past a stream's newest event; a stream without events is not past.
+fn is_past(line_ms: i64, newest_ms: i64, after_ms: i64) -> bool {
+    newest_ms > i64::MIN && line_ms.saturating_sub(newest_ms) >= after_ms
 }

@@ -31,7 +31,6 @@ impl Monitor {
             let state = state.unwrap_or_else(|| StreamState {
                 model: stream.model as u32,
                 newest_ms: stream.newest_ms,
-                seen_ms: stream.seen_ms,
                 ..StreamState::new(&stream.key)
             });
             snapshot.streams.push(StreamState {
@@ -86,7 +85,7 @@ impl Monitor {
         let plan = &self.plan.models[model];
         let key = Key::new(&s.name, &s.version, &s.segment);
         let mut stream = Stream::new(model, key);
-        (stream.newest_ms, stream.seen_ms) = (s.newest_ms, s.seen_ms);
+        stream.newest_ms = s.newest_ms;
         let views = scalars(plan).count();
         let pending = s.pending.clone();
         let restored = stream.pending.restore(pending, views, plan.grid);

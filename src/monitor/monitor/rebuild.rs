@@ -45,6 +45,11 @@ impl Monitor {
             }
         }
         parts.iter().for_each(|part| monitor.absorb(part));
+        for (_, stream) in monitor.streams.iter_mut() {
+            let known = old.streams.find(&stream.key.names());
+            let known = known.and_then(|slot| old.streams.get(slot));
+            stream.seen_ms = stream.seen_ms.max(known.and_then(|s| s.seen_ms));
+        }
         monitor.restore_verdicts(verdicts);
         monitor
     }
@@ -57,6 +62,7 @@ impl Monitor {
             };
             if let Some(stream) = self.streams.get_mut(slot) {
                 stream.newest_ms = stream.newest_ms.max(a.newest_ms);
+                stream.seen |= a.seen;
                 stream.seen_ms = stream.seen_ms.max(a.seen_ms);
             }
             let windows = part.windows.of(a.of).unwrap_or_default();

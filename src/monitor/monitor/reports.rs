@@ -60,6 +60,7 @@ impl Monitor {
         self.plan.caps.vector_versions_max = new.caps.vector_versions_max;
         self.plan.caps.streams_max = new.caps.streams_max;
         self.plan.caps.expire_after_ms = new.caps.expire_after_ms;
+        self.plan.caps.stalled_after_ms = new.caps.stalled_after_ms;
     }
 
     /// Times every evaluation from now on; see [`Monitor::take_nanos`].

@@ -58,6 +58,10 @@ impl Shard {
         if let Some((spills, shared_by)) = spills {
             shard.spill_to(spills, shared_by);
         }
+        let ids = s.partitions.positions();
+        shard.unread = ids
+            .map(|o| ((o.source, o.partition), Some(o.offset)))
+            .collect();
         let mut counters = s.counters.clone();
         counters.streams_dropped += fit.streams_dropped;
         let lines = fit.sealed_until_ms(s);
@@ -89,7 +93,7 @@ impl Shard {
         let corrupt = |_: PackError| RestoreError::Corrupt(format!("sums of {}", s.title()));
         let plan = &self.plan.models[model];
         let mut stream = Stream::new(model, Key::new(&s.name, &s.version, &s.segment));
-        stream.restore_marks(s.newest_ms, s.seen_ms, s.late);
+        stream.restore_marks(s.newest_ms, s.late);
         let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
         let views = scalars(plan).count();
         stream
@@ -168,7 +172,6 @@ fn stream_state(slot: usize, s: &Stream) -> StreamState {
     StreamState {
         model: s.model as u32,
         newest_ms: s.newest_ms,
-        seen_ms: s.seen_ms,
         late: s.late,
         slot: u32::try_from(slot).ok(),
         open: s.packed().into_iter().map(pane).collect(),

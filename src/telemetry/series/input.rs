@@ -33,6 +33,14 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
             1.0,
         );
     }
+    if let Some(watermark) = &facts.watermark {
+        if let Some(ms) = watermark.time_ms {
+            families.put_ms(Id::Watermark, &[], ms);
+        }
+        if let Some((topic, partition, ms)) = &watermark.held {
+            families.put_ms(Id::WatermarkHeld, &[topic, &partition.to_string()], *ms);
+        }
+    }
     for partition in &facts.partitions {
         let number = partition.partition.to_string();
         let values = [partition.topic.as_str(), &number];
@@ -43,6 +51,9 @@ pub(in crate::telemetry) fn input(published: &Published, families: &mut Families
         }
         if let Some(ms) = partition.lag_ms {
             families.put_ms(Id::PartitionLagSeconds, &values, ms);
+        }
+        if let Some(ms) = partition.hidden_ms {
+            families.put_ms(Id::PartitionHidden, &values, ms);
         }
         if let Some(ms) = partition.watermark_ms {
             families.put_ms(Id::PartitionWatermark, &values, ms);
@@ -65,6 +76,7 @@ fn records(source: &str, counters: &SourceCounters, families: &mut Families) {
     }
     families.put(Id::RecordsImplied, &[source], counters.implied as f64);
     families.put(Id::RecordsOther, &[source], counters.other as f64);
+    families.put(Id::RecordsAhead, &[source], counters.ahead as f64);
     families.put(Id::IdsEvicted, &[source], counters.ids_evicted as f64);
     families.put(Id::VectorRefused, &[source], counters.no_cell as f64);
     let mut put = |disposition, reason, count: u64| {

@@ -1,0 +1,97 @@
+//! Takes a watermark back in a snapshot, after records of the future have moved it.
+//!
+//! Everything that lies after the given time goes: open and sealed panes, and verdicts on them. Positions,
+//! counters, pending predictions, detectors and what windows hold before that time stay. Events after that
+//! time count again; those before it are late, as they were.
+
+use super::snapshot::Snapshot;
+use crate::alert::Alert;
+use crate::judge::{JudgeState, Undecided, Verdict};
+use crate::window::PaneState;
+
+/// What a reset took back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reset {
+    /// How far event time had come.
+    pub was_ms: Option<i64>,
+    /// Panes that were dropped.
+    pub panes: usize,
+    /// Windows whose verdict was dropped.
+    pub verdicts: usize,
+}
+
+impl Snapshot {
+    /// See the module.
+    pub fn reset_watermark(&mut self, to_ms: i64) -> Reset {
+        let mut reset = Reset {
+            was_ms: self
+                .partitions
+                .newest_ms()
+                .max(self.partitions.frontier_ms()),
+            ..Reset::default()
+        };
+        self.partitions.reset(to_ms);
+        let mut lines = Vec::new();
+        for model in &mut self.models {
+            let line_ms = to_ms - to_ms.rem_euclid(model.ladder.pane_ms);
+            model.sealed_until_ms = model.sealed_until_ms.min(line_ms);
+            lines.push(line_ms);
+        }
+        let line_of = |model: u32| lines.get(model as usize).copied().unwrap_or(to_ms);
+        for s in &mut self.streams {
+            let line_ms = line_of(s.model);
+            let before = s.open.len() + s.pending.len();
+            s.newest_ms = s.newest_ms.min(to_ms);
+            s.open.retain(|(start_ms, _)| *start_ms <= line_ms);
+            s.pending.retain(|pane| pane.end_ms <= line_ms);
+            reset.panes += before - s.open.len() - s.pending.len();
+            for judge in &mut s.judges {
+                reset_judge(judge, line_ms, &mut reset);
+            }
+        }
+        for v in &mut self.vectors {
+            let line_ms = line_of(v.model);
+            v.newest_ms = v.newest_ms.min(to_ms);
+            for view in &mut v.views {
+                let before = view.open.open.len() + view.pending.open.len();
+                view.open.open.retain(|pane| pane.start_ms <= line_ms);
+                view.pending.open.retain(|pane| pane.end_ms <= line_ms);
+                reset.panes += before - view.open.open.len() - view.pending.open.len();
+                reset_judge(&mut view.judge, line_ms, &mut reset);
+            }
+        }
+        reset
+    }
+}
+
+fn reset_judge(judge: &mut JudgeState, line_ms: i64, reset: &mut Reset) {
+    let stays = |pane: &PaneState| pane.end_ms <= line_ms;
+    for ring in &mut judge.rings {
+        let before = ring.panes.len() + usize::from(ring.gathering.is_some());
+        ring.panes.retain(stays);
+        ring.gathering = ring.gathering.take().filter(stays);
+        reset.panes += before - ring.panes.len() - usize::from(ring.gathering.is_some());
+    }
+    for window in judge.verdicts.iter_mut().filter(|w| w.end_ms > line_ms) {
+        window.verdict = Verdict::Undecided(Undecided::TooFew);
+        (window.start_ms, window.end_ms, window.n) = (0, 0, 0);
+        window.alert = since(window.alert, line_ms);
+        reset.verdicts += 1;
+    }
+    judge.alert = since(judge.alert, line_ms);
+    if let Some(detector) = &mut judge.detector {
+        detector.at_ms = detector.at_ms.map(|ms| ms.min(line_ms));
+    }
+}
+
+/// An alert that began no later than `line_ms`.
+fn since(alert: Alert, line_ms: i64) -> Alert {
+    let by = |ms: Option<i64>| ms.map(|ms| ms.min(line_ms));
+    Alert {
+        since_ms: by(alert.since_ms),
+        bad_ms: by(alert.bad_ms),
+        page_ms: by(alert.page_ms),
+        ended_ms: by(alert.ended_ms),
+        ..alert
+    }
+}

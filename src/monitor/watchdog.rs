@@ -1,0 +1,109 @@
+//! Watches that event time goes on: whether the watermark stands still though events are counted after it.
+//!
+//! The watermark is the least over the partitions that hold others back. While events that were accepted lie
+//! after it, some partition *holds* it. That is so all the time, for a moment; if it lasts, nothing is judged,
+//! and what was judged last would stand for as long. So after `stalled_after` verdicts are withdrawn as
+//! `stalled`, and the partition is named.
+//!
+//! Only the time of ticks is compared, and nothing that is counted depends on it.
+
+use crate::collect::{PartitionId, Partitions};
+
+/// The watermark, and who holds it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Watermark {
+    /// Event time up to which nothing more is expected, before the lateness is taken off; `None` until every
+    /// partition that holds others back has had a record.
+    pub time_ms: Option<i64>,
+    /// The partition that holds it before events that were accepted.
+    pub holder: Option<PartitionId>,
+}
+
+impl Watermark {
+    /// Over the partitions of several shards; those of a shard say `false` if nobody waits for it.
+    pub fn of<'p>(shards: impl Iterator<Item = (&'p Partitions, bool)>) -> Watermark {
+        let (mut least, mut newest) = (None, None);
+        for (partitions, waited) in shards {
+            newest = newest.max(partitions.newest_ms());
+            if let Some((id, reach)) = partitions.slowest().filter(|_| waited)
+                && least.is_none_or(|(_, other)| reach < other)
+            {
+                least = Some((id, reach));
+            }
+        }
+        let time_ms = least.map_or(newest, |(_, reach)| newest.min(reach));
+        Watermark {
+            time_ms,
+            holder: least.filter(|_| newest > time_ms).map(|(id, _)| id),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Watchdog {
+    watermark: Watermark,
+    /// The tick since which it stands still and is held.
+    since_ms: Option<i64>,
+    now_ms: i64,
+    stalled: bool,
+}
+
+impl Watchdog {
+    /// Takes the time and the watermark; answers whether it is held for as long as `stalled_after_ms`.
+    pub fn look(&mut self, now_ms: i64, watermark: Watermark, stalled_after_ms: i64) -> bool {
+        if watermark.holder.is_none() || watermark.time_ms > self.watermark.time_ms {
+            self.since_ms = Some(now_ms);
+        }
+        self.watermark = Watermark {
+            time_ms: watermark.time_ms.max(self.watermark.time_ms),
+            ..watermark
+        };
+        self.now_ms = now_ms;
+        self.since_ms.get_or_insert(now_ms);
+        self.stalled = watermark.holder.is_some() && self.held_ms() >= stalled_after_ms;
+        self.stalled
+    }
+
+    /// Whether it was held for too long at the last tick.
+    pub fn is_stalled(&self) -> bool {
+        self.stalled
+    }
+
+    /// The watermark at the last tick.
+    pub fn watermark(&self) -> Watermark {
+        self.watermark
+    }
+
+    /// For how long it has stood still and was held.
+    pub fn held_ms(&self) -> i64 {
+        let since_ms = self.since_ms.filter(|_| self.watermark.holder.is_some());
+        self.now_ms.saturating_sub(since_ms.unwrap_or(self.now_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watermark_is_stalled_once_it_is_held_for_long_and_no_longer_when_it_moves() {
+        let at = |time_ms, held: bool| Watermark {
+            time_ms: Some(time_ms),
+            holder: held.then_some(PartitionId {
+                source: 0,
+                partition: 1,
+            }),
+        };
+        let mut dog = Watchdog::default();
+        assert!(!dog.look(0, at(10, true), 100));
+        assert!(!dog.look(99, at(10, true), 100));
+        assert!(dog.look(100, at(10, true), 100));
+        assert_eq!(dog.held_ms(), 100);
+        assert!(!dog.look(101, at(11, true), 100));
+        // Nothing is held back: it may stand still for ever.
+        assert!(!dog.look(500, at(11, false), 100));
+        assert!(!dog.look(599, at(11, true), 100));
+        assert!(dog.look(600, at(11, true), 100));
+    }
+}

@@ -1,0 +1,478 @@
+//! Event time that never stops and never runs away: records that are not counted, clocks that are wrong, partitions
+//! that are idle, unread or held back, in one engine, in shards that may move, and in the judge of checkpoints.
+//!
+//! Time is virtual: arrivals and ticks are numbers. Each test fails where the rule that it names is taken out.
+
+use proptest::prelude::*;
+use trueline::collect::{Disposition, Event, Origin, PartitionId, Reason, Refusal, Segmenting};
+use trueline::judge::{JudgeOptions, Undecided, Verdict, WindowReport};
+use trueline::monitor::aggregator::At;
+use trueline::monitor::liveness::Freshness;
+use trueline::monitor::{
+    Aggregator, Caps, Engine, LocalShard, ModelPlan, Monitor, Plan, RecordSink, Shards,
+};
+use trueline::stats::axis::{Axis, Grid};
+use trueline::stats::view::{Outcome, Prediction, View};
+use trueline::window::{Ladder, WindowSpec};
+
+const BEGIN_MS: i64 = 1_700_000_000_000;
+const LATENESS_MS: i64 = 1_000;
+const SLIDE_MS: i64 = 2_000;
+const HOUR_MS: i64 = 3_600_000;
+const YEAR_MS: i64 = 365 * 24 * HOUR_MS;
+
+/// One model, `fraud`; all others are not watched.
+fn plan() -> Plan {
+    let windows = vec![WindowSpec::time("12s", 12_000)];
+    let ladder = Ladder::new(windows, LATENESS_MS).expect("a ladder");
+    assert_eq!(ladder.pane_ms, SLIDE_MS);
+    Plan {
+        models: vec![ModelPlan {
+            name: "fraud".to_owned(),
+            segmenting: Segmenting::default(),
+            views: vec![View::Binary],
+            classes: Vec::new(),
+            ladder,
+            grid: Grid::new(Axis::Linear, 6),
+            judge: JudgeOptions {
+                min_events: 10,
+                ..JudgeOptions::default()
+            },
+        }],
+        caps: Caps::default(),
+        ..Plan::default()
+    }
+}
+
+fn event(model: &str, time_ms: i64, arrival_ms: Option<i64>) -> Event<'_> {
+    Event {
+        model,
+        version: "",
+        segment: "",
+        id: b"",
+        time_ms,
+        arrival_ms,
+        prediction: Prediction::Score(0.25 + 0.5 * ((time_ms / 7 % 97) as f64 / 97.0)),
+        outcome: Some(Outcome::Binary(time_ms % 2 == 0)),
+        weight: None,
+        cluster: None,
+    }
+}
+
+/// Feeds partitions, each with offsets of its own.
+#[derive(Default)]
+struct Feed([i64; 4]);
+
+impl Feed {
+    fn next(&mut self, partition: i32) -> Origin {
+        let offset = &mut self.0[partition as usize];
+        *offset += 1;
+        Origin {
+            source: 0,
+            partition,
+            offset: *offset - 1,
+        }
+    }
+
+    /// An event of this time that arrives at once.
+    fn good(&mut self, to: &mut impl RecordSink, partition: i32, time_ms: i64) -> Disposition {
+        let event = event("fraud", time_ms, Some(time_ms));
+        to.observe(self.next(partition), &event)
+    }
+
+    /// A record that is in no sum.
+    fn other(&mut self, to: &mut impl RecordSink, partition: i32, at_ms: i64, bad: bool) {
+        let origin = self.next(partition);
+        match bad {
+            true => to.reject(origin, Some(at_ms), Reason::Malformed),
+            false => to.observe(origin, &event("churn", at_ms, Some(at_ms))),
+        };
+    }
+}
+
+fn window(monitor: &Monitor) -> &WindowReport {
+    &monitor.reports().next().expect("a stream").windows[0]
+}
+
+/// What stands in every window, and up to where.
+fn said(engine: &Engine) -> Vec<String> {
+    let all = engine.totals();
+    all.map(|(id, w, sums)| format!("{id} {} {} {} {sums:?}", w.end_ms, w.n, w.verdict))
+        .collect()
+}
+
+fn late(engine: &Engine) -> u64 {
+    engine.counters().total().late
+}
+
+const P1: PartitionId = PartitionId {
+    source: 0,
+    partition: 1,
+};
+
+#[test]
+fn records_that_are_not_counted_hold_no_verdict() {
+    for bad in [false, true] {
+        let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+        (0..2).for_each(|p| _ = engine.assign(0, p));
+        for i in 0..600 {
+            let at_ms = BEGIN_MS + i * 100;
+            feed.good(&mut engine, 0, at_ms);
+            if i % 10 == 0 {
+                feed.other(&mut engine, 1, at_ms, bad);
+            }
+        }
+        let end_ms = window(engine.monitor()).end_ms;
+        let newest_ms = BEGIN_MS + 59_900;
+        assert!(
+            newest_ms - end_ms <= LATENESS_MS + 1_000 + SLIDE_MS,
+            "{bad}: {end_ms}"
+        );
+        assert_eq!(late(&engine), 0);
+        // Alone they carry nothing on: no event of a counted model has come since.
+        let before = said(&engine);
+        (0..100).for_each(|i| feed.other(&mut engine, 1, newest_ms + i * 1_000, bad));
+        engine.end_of_partition(0, 0);
+        (0..100).for_each(|i| feed.other(&mut engine, 1, newest_ms + i * 1_000, bad));
+        assert!(engine.frontier_ms() <= Some(newest_ms));
+        assert_eq!(said(&engine).len(), before.len());
+    }
+}
+
+#[test]
+fn bad_records_among_old_events_make_none_late() {
+    // Events of last year, written today: what is heard goes by the delay of the partition's events.
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    (0..2).for_each(|p| _ = engine.assign(0, p));
+    for i in 0..600 {
+        let (time_ms, arrival_ms) = (BEGIN_MS + i * 100, BEGIN_MS + YEAR_MS + i * 100);
+        for partition in 0..2 {
+            let one = event(
+                "fraud",
+                time_ms - 40 * i64::from(partition),
+                Some(arrival_ms),
+            );
+            engine.observe(feed.next(partition), &one);
+            feed.other(&mut engine, partition, arrival_ms, true);
+        }
+    }
+    let total = engine.counters().total();
+    assert_eq!((total.late, total.observed), (0, 1_200));
+}
+
+/// A record: its partition, its time, and whether it is counted.
+type Any = (i32, i64, bool);
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    /// Records that are not counted say the same in whatever order partitions are read, and after a restart.
+    #[test]
+    fn what_uncounted_records_say_depends_on_the_records_alone(
+        counted in proptest::collection::vec((0..3i32, any::<bool>()), 400), cut in 0..400usize, seed in any::<u64>(),
+    ) {
+        let all: Vec<Any> = (0..).zip(&counted).map(|(i, &(p, c))| (p, BEGIN_MS + i * 150, c || p == 0)).collect();
+        let play = |order: &[Any], cut: usize| {
+            let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+            (0..3).for_each(|p| _ = engine.assign(0, p));
+            for (i, &(p, at_ms, counted)) in order.iter().enumerate() {
+                if i == cut {
+                    let snapshot = engine.snapshot();
+                    engine = Engine::restore(plan(), snapshot).expect("a sound snapshot");
+                    (0..3).for_each(|p| _ = engine.assign(0, p));
+                }
+                match counted {
+                    true => _ = feed.good(&mut engine, p, at_ms),
+                    false => feed.other(&mut engine, p, at_ms, at_ms % 4 == 0),
+                }
+            }
+            let frontier = engine.frontier_ms();
+            engine.finish();
+            (said(&engine), late(&engine), frontier)
+        };
+        // Partition by partition, in runs of any length: within each the order stays.
+        let mut rng = trueline::stats::rng::Rng::new(seed);
+        let mut logs: Vec<Vec<Any>> = vec![Vec::new(); 3];
+        all.iter().for_each(|r| logs[r.0 as usize].push(*r));
+        let mut at = [0; 3];
+        let mut mixed = Vec::new();
+        while mixed.len() < all.len() {
+            let p = (rng.uniform() * 3.0) as usize;
+            let to = (at[p] + (rng.uniform() * 50.0) as usize).min(logs[p].len());
+            mixed.extend_from_slice(&logs[p][at[p]..to]);
+            at[p] = to;
+        }
+        let straight = play(&all, usize::MAX);
+        prop_assert_eq!(&straight, &play(&mixed, usize::MAX));
+        prop_assert_eq!(&straight, &play(&all, cut));
+        prop_assert_eq!(straight.1, 0);
+    }
+}
+
+#[test]
+fn a_shard_of_uncounted_records_holds_no_verdict_of_the_others_here_or_at_the_judge() {
+    let (mut shards, mut worker) = (
+        Shards::new(plan(), vec![0]),
+        Shards::of_worker(plan(), vec![0]),
+    );
+    let mut judge = Aggregator::new(plan(), vec!["topic".to_owned()]);
+    for all in [&mut shards, &mut worker] {
+        for p in 0..2 {
+            let mut shard = LocalShard::new((0, p), all.plan(), vec!["topic".to_owned()], None);
+            shard.assign(0, p);
+            all.adopt(shard, Vec::new());
+        }
+        let mut feed = Feed::default();
+        for i in 0..600 {
+            let at_ms = BEGIN_MS + i * 100;
+            feed.good(all.get_mut(0, 0).expect("ours"), 0, at_ms);
+            feed.other(all.get_mut(0, 1).expect("ours"), 1, at_ms, i % 2 == 0);
+            all.settle();
+        }
+    }
+    let at: Vec<At> = vec![(0, 0), (0, 1)];
+    for (shard, at) in worker.all_mut().iter_mut().zip(at) {
+        let deltas = shard.delta_batch();
+        judge.take(at, 1, shard.snapshot(), deltas).expect("usable");
+        judge.set_freshness(at, Freshness::Behind);
+    }
+    judge.settle();
+    shards.tick(0);
+    judge.tick(0);
+    for (placed, monitor) in [
+        ("shards", shards.monitor()),
+        ("judge", Some(judge.monitor())),
+    ] {
+        let end_ms = window(monitor.expect("it judges")).end_ms;
+        assert!(
+            BEGIN_MS + 59_900 - end_ms <= LATENESS_MS + SLIDE_MS,
+            "{placed}: {end_ms}"
+        );
+    }
+}
+
+#[test]
+fn a_refused_event_moves_time() {
+    let mut plan = plan();
+    // More lateness than there may be open panes.
+    plan.models[0].ladder =
+        Ladder::new(vec![WindowSpec::time("12s", 12_000)], 60_000).expect("a ladder");
+    plan.caps.open_panes_max = 10;
+    let (mut engine, mut feed) = (Engine::new(plan), Feed::default());
+    let mut ends = Vec::new();
+    for i in 0..3_000 {
+        ends.push(feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    }
+    assert!(ends.contains(&Disposition::Refused(Refusal::Panes)));
+    let last = &ends[ends.len() - 1_000..];
+    assert!(
+        last.contains(&Disposition::Observed),
+        "everything is refused for ever"
+    );
+}
+
+#[test]
+fn an_event_ahead_of_its_arrival_moves_time_to_its_arrival() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    for i in 0..2_000 {
+        let at_ms = BEGIN_MS + i * 100;
+        feed.good(&mut engine, 0, at_ms);
+        if i == 1_000 {
+            // 58 minutes ahead, read now: less than `future_max`.
+            let one = event("fraud", at_ms + 58 * 60_000, Some(at_ms));
+            assert_eq!(engine.observe(feed.next(0), &one), Disposition::Observed);
+        }
+    }
+    assert_eq!(late(&engine), 0);
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 199_900));
+}
+
+#[test]
+fn one_record_far_ahead_needs_witnesses() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    for i in 0..2_000 {
+        feed.good(&mut engine, 0, BEGIN_MS + i * 100);
+        if i % 400 == 100 {
+            // Its timestamp is by the same wrong clock, and it is read long after.
+            feed.good(&mut engine, 0, BEGIN_MS + 10 * YEAR_MS);
+        }
+    }
+    let total = engine.counters().total();
+    assert_eq!((total.late, total.ahead), (0, 5));
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 199_900));
+    // Rows of one record are one witness.
+    let origin = feed.next(0);
+    for row in 0..5 {
+        if row > 0 {
+            engine.next_row(origin);
+        }
+        let ahead_ms = BEGIN_MS + YEAR_MS + row;
+        engine.observe(origin, &event("fraud", ahead_ms, Some(ahead_ms)));
+    }
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 199_900));
+    // Time has really gone on: others say so.
+    feed.good(&mut engine, 0, BEGIN_MS + YEAR_MS + 10);
+    feed.good(&mut engine, 0, BEGIN_MS + YEAR_MS + 20);
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + YEAR_MS));
+}
+
+#[test]
+fn another_partition_is_a_witness() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    (0..2).for_each(|p| _ = feed.good(&mut engine, p, BEGIN_MS));
+    let night_ms = BEGIN_MS + 9 * HOUR_MS;
+    (0..3).for_each(|i| _ = feed.good(&mut engine, 0, night_ms + i));
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS));
+    feed.good(&mut engine, 1, night_ms + 5);
+    assert_eq!(engine.frontier_ms(), Some(night_ms));
+}
+
+#[test]
+fn a_stream_expires_by_event_time_and_only_while_all_partitions_are_read() {
+    let mut plan = plan();
+    plan.caps.expire_after_ms = 20_000;
+    plan.models[0].name = "*".to_owned();
+    let (mut engine, mut feed) = (Engine::new(plan.clone()), Feed::default());
+    (0..2).for_each(|p| _ = engine.assign(0, p));
+    for i in 0..100 {
+        feed.good(&mut engine, 0, BEGIN_MS + i * 100);
+        feed.other(&mut engine, 1, BEGIN_MS + i * 100, false);
+    }
+    let streams = |e: &Engine| e.reports().count();
+    engine.tick(BEGIN_MS);
+    assert_eq!(streams(&engine), 2);
+    // A clock that steps ten years, and back.
+    let before = engine.snapshot();
+    engine.tick(BEGIN_MS + 10 * YEAR_MS);
+    engine.tick(BEGIN_MS);
+    assert_eq!(engine.snapshot().streams.len(), before.streams.len());
+    assert_eq!(streams(&engine), 2);
+
+    // After a downtime: the partition of one stream is assigned later than the other.
+    let mut engine = Engine::restore(plan, before).expect("a sound snapshot");
+    engine.tick(BEGIN_MS + YEAR_MS);
+    engine.assign(0, 1);
+    engine.end_of_partition(0, 0);
+    engine.revoke(0, 0);
+    for i in 100..600 {
+        feed.other(&mut engine, 1, BEGIN_MS + i * 100, false);
+    }
+    engine.tick(BEGIN_MS + YEAR_MS);
+    assert_eq!(
+        streams(&engine),
+        2,
+        "the partition of one of them is not read"
+    );
+    engine.assign(0, 0);
+    engine.end_of_partition(0, 0);
+    engine.tick(BEGIN_MS + YEAR_MS);
+    assert_eq!(streams(&engine), 1);
+    assert_eq!(engine.counters().streams_expired, 1);
+}
+
+#[test]
+fn a_watermark_that_stands_still_makes_verdicts_stalled_and_names_the_partition() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    (0..2).for_each(|p| _ = engine.assign(0, p));
+    for i in 0..600 {
+        feed.good(&mut engine, 0, BEGIN_MS + i * 100);
+        feed.good(&mut engine, 1, BEGIN_MS + i * 100);
+    }
+    engine.tick(0);
+    assert!(window(engine.monitor()).numbers.is_some());
+    // Partition 1 is not read any further, and not at its end.
+    let more = |engine: &mut Engine, feed: &mut Feed, from: i64| {
+        (from..from + 100).for_each(|i| _ = feed.good(engine, 0, BEGIN_MS + i * 100));
+    };
+    more(&mut engine, &mut feed, 600);
+    engine.tick(299_999);
+    assert!(window(engine.monitor()).numbers.is_some());
+    more(&mut engine, &mut feed, 700);
+    engine.tick(300_000);
+    let stalled = Verdict::Undecided(Undecided::Stalled);
+    assert_eq!(window(engine.monitor()).verdict, stalled);
+    assert!(window(engine.monitor()).numbers.is_none());
+    assert_eq!(engine.watchdog().watermark().holder, Some(P1));
+    assert!(engine.watchdog().is_stalled());
+    // It goes on by itself.
+    engine.end_of_partition(0, 1);
+    engine.tick(300_001);
+    assert!(!engine.watchdog().is_stalled());
+    assert!(window(engine.monitor()).numbers.is_some());
+    // Nothing new comes: that is no stall, however long.
+    engine.end_of_partition(0, 0);
+    engine.tick(900_000);
+    assert!(!engine.watchdog().is_stalled());
+}
+
+#[test]
+fn values_are_withdrawn_by_the_age_of_what_was_judged_though_events_come() {
+    let mut plan = plan();
+    plan.models[0].judge.stale_after_ms = 30_000;
+    plan.caps.stalled_after_ms = i64::MAX;
+    let (mut engine, mut feed) = (Engine::new(plan), Feed::default());
+    (0..2).for_each(|p| _ = engine.assign(0, p));
+    for i in 0..600 {
+        feed.good(&mut engine, 0, BEGIN_MS + i * 100);
+        feed.good(&mut engine, 1, BEGIN_MS + i * 100);
+    }
+    for second in 0..=32 {
+        // Events of partition 0 alone, so nothing more is judged.
+        feed.good(&mut engine, 0, BEGIN_MS + 60_000 + second);
+        engine.tick(second * 1_000);
+        let shown = window(engine.monitor()).numbers.is_some();
+        assert_eq!(shown, second * 1_000 < 30_000 + SLIDE_MS, "{second}");
+    }
+    let stale = Verdict::Undecided(Undecided::Stale);
+    assert_eq!(window(engine.monitor()).verdict, stale);
+}
+
+#[test]
+fn an_idle_partition_whose_log_grows_is_waited_for_and_one_left_out_is_not() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    (0..2).for_each(|p| _ = feed.good(&mut engine, p, BEGIN_MS));
+    engine.end_of_partition(0, 1);
+    (0..50).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 4_900));
+    // A transaction opens in partition 1: its records come when it ends.
+    engine.wake(0, 1);
+    (50..500).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 4_900));
+    (50..400).for_each(|i| _ = feed.good(&mut engine, 1, BEGIN_MS + i * 100));
+    assert_eq!(
+        (late(&engine), engine.frontier_ms()),
+        (0, Some(BEGIN_MS + 39_900))
+    );
+    // Another stays open for too long; verdicts go on without the partition until it moves.
+    engine.leave_out(0, 1);
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 49_900));
+    engine.wake(0, 1);
+    (500..600).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 59_900));
+    feed.good(&mut engine, 1, BEGIN_MS + 59_950);
+    (600..700).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    assert_eq!(engine.frontier_ms(), Some(BEGIN_MS + 59_950));
+}
+
+#[test]
+fn a_watermark_of_the_future_can_be_taken_back() {
+    let (mut engine, mut feed) = (Engine::new(plan()), Feed::default());
+    (0..600).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + i * 100));
+    // Enough of them to be believed.
+    (0..5).for_each(|i| _ = feed.good(&mut engine, 0, BEGIN_MS + 10 * YEAR_MS + i * 10_000));
+    assert_eq!(
+        feed.good(&mut engine, 0, BEGIN_MS + 60_000),
+        Disposition::Late
+    );
+    let mut snapshot = engine.snapshot();
+    let reset = snapshot.reset_watermark(BEGIN_MS + 60_000);
+    assert!(reset.was_ms >= Some(BEGIN_MS + 10 * YEAR_MS) && reset.panes > 0);
+    let mut engine = Engine::restore(plan(), snapshot).expect("a sound snapshot");
+    for i in 600..1_200 {
+        let end = feed.good(&mut engine, 0, BEGIN_MS + i * 100);
+        assert_eq!(end, Disposition::Observed);
+    }
+    let w = window(engine.monitor());
+    assert!(w.numbers.is_some() && BEGIN_MS + 119_900 - w.end_ms <= LATENESS_MS + SLIDE_MS);
+    assert_eq!(w.n, 120);
+}

@@ -1,0 +1,374 @@
+//! Verdicts that never stand still in silence, on a real Kafka: partitions of records that are not counted, clocks
+//! that are wrong, transactions that hide records, streams after a downtime.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::broker::{Broker, Sender, unique};
+use crate::support::late::now_ms;
+use crate::support::service::{LIMIT, Service};
+use crate::support::{skip, wait_for};
+
+const YEAR_MS: i64 = 365 * 86_400_000;
+
+/// One model, `fraud`; event time is the record's timestamp, as in the README's first deployment.
+fn config(brokers: &str, group: &str, topic: &str, kafka: &str, limits: &str) -> String {
+    format!(
+        r#"
+version = 1
+[kafka]
+brokers = "{brokers}"
+group = "{group}"
+statistics_interval = "1s"
+{kafka}
+[[source]]
+topics = ["{topic}"]
+fields = {{ score = "score" }}
+[[model]]
+name = "fraud"
+windows = [{{ width = "10s", slide = "2s" }}, {{ width = "10h", slide = "10m" }}]
+lateness = "2s"
+[model.test]
+min_events = 10
+[limits]
+{limits}
+[http]
+listen = "LISTEN"
+[state]
+directory = "STATE"
+interval = "1s"
+"#
+    )
+}
+
+fn event(model: &str, i: u64) -> String {
+    format!(
+        r#"{{"model":"{model}","score":0.5,"outcome":{}}}"#,
+        i.is_multiple_of(2)
+    )
+}
+
+/// Sends `n` events of the model now.
+fn send(sender: &mut Sender, topic: &str, partition: i32, n: u64) {
+    for i in 0..n {
+        sender.send_at(topic, partition, now_ms(), event("fraud", i).as_bytes());
+    }
+}
+
+/// End of the short window, in milliseconds since 1970.
+fn end_ms(service: &Service) -> Option<i64> {
+    service.window("fraud", "10s")?["end_ms"].as_i64()
+}
+
+fn late(service: &Service) -> f64 {
+    service.metric("trueline_records_total", &["disposition=\"late\""])
+}
+
+fn observed(service: &Service) -> f64 {
+    service.metric("trueline_records_total", &["disposition=\"observed\""])
+}
+
+fn wait_observed(service: &Service, n: u64) {
+    wait_for("the events to be counted", LIMIT, || {
+        (observed(service) == n as f64).then_some(())
+    });
+}
+
+#[test]
+fn a_partition_of_records_that_are_not_counted_freezes_no_verdict() {
+    let name = "a_partition_of_records_that_are_not_counted_freezes_no_verdict";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-churn-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    let service = Service::start(&config(&broker.bootstrap, &topic, &topic, "", ""));
+    service.wait_ready();
+    let begun = Instant::now();
+    let mut worst_ms = 0;
+    while begun.elapsed() < Duration::from_secs(36) {
+        send(&mut sender, &topic, 0, 20);
+        let second = begun.elapsed().as_secs();
+        match second {
+            // Of another model, then broken.
+            8..22 => sender.send(&topic, 1, event("churn", second).as_bytes()),
+            22.. => sender.send(&topic, 1, b"{\"model\":"),
+            _ => {}
+        }
+        sender.flush();
+        std::thread::sleep(Duration::from_millis(200));
+        if second >= 12 {
+            let end_ms = end_ms(&service).expect("a window");
+            worst_ms = worst_ms.max(now_ms() - end_ms);
+        }
+    }
+    // The slide, the lateness, and a poll of each.
+    assert!(worst_ms < 9_000, "the window stood still: {worst_ms} ms");
+    let rejected = service.metric("trueline_records_total", &["disposition=\"rejected\""]);
+    assert!(rejected > 50.0, "{rejected}");
+    assert_eq!(late(&service), 0.0);
+}
+
+#[test]
+fn one_record_with_its_clock_ahead_makes_no_other_late() {
+    let name = "one_record_with_its_clock_ahead_makes_no_other_late";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-ahead-{}", unique());
+    broker.create_topic_of_any_time(&topic, 1);
+    let mut sender = broker.producer();
+    let mut service = Service::start(&config(&broker.bootstrap, &topic, &topic, "", ""));
+    service.wait_ready();
+    send(&mut sender, &topic, 0, 500);
+    sender.flush();
+    wait_observed(&service, 500);
+    // Ten years: rejected by name. 58 minutes, which `future_max` allows: counted.
+    let ahead_ms = now_ms() + 10 * YEAR_MS;
+    sender.send_at(&topic, 0, ahead_ms, event("fraud", 0).as_bytes());
+    let ahead_ms = now_ms() + 58 * 60_000;
+    sender.send_at(&topic, 0, ahead_ms, event("fraud", 0).as_bytes());
+    for _ in 0..50 {
+        send(&mut sender, &topic, 0, 20);
+        sender.flush();
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    wait_observed(&service, 1_501);
+    let why = "reason=\"time_out_of_range\"";
+    assert_eq!(service.metric("trueline_records_total", &[why]), 1.0);
+    assert_eq!(late(&service), 0.0);
+    // And after a restart.
+    assert_eq!(service.end("TERM"), Some(0));
+    service.start_again();
+    send(&mut sender, &topic, 0, 500);
+    sender.flush();
+    wait_observed(&service, 2_001);
+    assert_eq!(late(&service), 0.0);
+}
+
+/// What stands in the long window once all is judged, and how many came late.
+fn judged(service: &Service, n: u64) -> (u64, f64) {
+    wait_observed(service, n);
+    let window: Value = wait_for("the window to be judged", LIMIT, || {
+        service.window("fraud", "10h").filter(|w| !w["n"].is_null())
+    });
+    (window["n"].as_u64().unwrap_or(0), late(service))
+}
+
+#[test]
+fn transactions_after_a_quiet_time_count_live_as_they_do_afterwards() {
+    let name = "transactions_after_a_quiet_time_count_live_as_they_do_afterwards";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-txn-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut senders = [0, 1].map(|p| broker.transactional(&format!("{topic}-{p}")));
+    let live = Service::start(&config(
+        &broker.bootstrap,
+        &format!("{topic}-live"),
+        &topic,
+        "",
+        "",
+    ));
+    live.wait_ready();
+    let mut sent = 0;
+    for _ in 0..3 {
+        // Both partitions are idle.
+        wait_for("idle partitions", LIMIT, || {
+            (live.metric("trueline_partition_idle", &[]) == 2.0).then_some(())
+        });
+        senders.iter().for_each(Sender::begin);
+        for _ in 0..40 {
+            for (partition, sender) in (0..).zip(&mut senders) {
+                send(sender, &topic, partition, 10);
+                sent += 10;
+                sender.flush();
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        senders[0].end(true);
+        std::thread::sleep(Duration::from_secs(1));
+        senders[1].end(true);
+    }
+    let after_config = config(&broker.bootstrap, &format!("{topic}-after"), &topic, "", "");
+    wait_observed(&live, sent);
+    let after = Service::start(&after_config);
+    assert_eq!(judged(&live, sent).1, 0.0);
+    assert_eq!(judged(&after, sent).1, 0.0);
+}
+
+#[test]
+fn a_transaction_that_stays_open_holds_verdicts_for_a_bounded_time_and_is_named() {
+    let name = "a_transaction_that_stays_open_holds_verdicts_for_a_bounded_time_and_is_named";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-hang-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut good = broker.producer();
+    let mut hangs = broker.transactional(&topic);
+    let kafka = "open_transaction_max = \"12s\"";
+    let stalls = "stalled_after = \"5s\"";
+    let service = Service::start(&config(&broker.bootstrap, &topic, &topic, kafka, stalls));
+    service.wait_ready();
+    let go = |good: &mut Sender| {
+        send(good, &topic, 0, 20);
+        good.flush();
+        std::thread::sleep(Duration::from_millis(100));
+    };
+    (0..60).for_each(|_| go(&mut good));
+    wait_for("a verdict", LIMIT, || end_ms(&service));
+    hangs.begin();
+    send(&mut hangs, &topic, 1, 5);
+    hangs.flush();
+    // It holds verdicts, which are withdrawn, and is named.
+    let part = format!("partition {topic}/1");
+    let said = wait_for("the stall to be named", LIMIT, || {
+        go(&mut good);
+        let (_, text) = service.get("/ready")?;
+        text.contains("stood still").then_some(text)
+    });
+    assert!(said.contains(&part), "{said}");
+    let reason = service.window("fraud", "10s").expect("a window")["reason"].clone();
+    assert_eq!(reason, "stalled");
+    assert!(service.metric("trueline_watermark_held_seconds", &["partition=\"1\""]) >= 5.0);
+    assert!(service.metric("trueline_partition_transaction_seconds", &[]) > 0.0);
+    // After the bound verdicts go on without it.
+    let held_ms = end_ms(&service).expect("a window");
+    wait_for("verdicts to go on", LIMIT, || {
+        go(&mut good);
+        (end_ms(&service)? > held_ms).then_some(())
+    });
+    let (status, said) = service.get("/ready").expect("an answer");
+    assert_eq!(status, 503);
+    assert!(
+        said.contains(&part) && said.contains("transaction"),
+        "{said}"
+    );
+    // Once it ends, all is well.
+    hangs.end(false);
+    wait_for("/ready", LIMIT, || {
+        go(&mut good);
+        service.get("/ready").filter(|(status, _)| *status == 200)
+    });
+}
+
+#[test]
+fn a_downtime_longer_than_the_expiry_takes_no_stream_away() {
+    let name = "a_downtime_longer_than_the_expiry_takes_no_stream_away";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let topic = format!("trueline-down-{}", unique());
+    broker.create_topics(&[(&topic, 2)]);
+    let mut sender = broker.producer();
+    let expires = "stream_expiry = \"10s\"";
+    // The group gives the partitions back after the session.
+    let kafka = "[kafka.options]\n\"session.timeout.ms\" = \"15000\"";
+    let mut service = Service::start(&config(&broker.bootstrap, &topic, &topic, kafka, expires));
+    service.wait_ready();
+    (0..2).for_each(|p| send(&mut sender, &topic, p, 500));
+    sender.flush();
+    wait_observed(&service, 1_000);
+    // A snapshot is written each second.
+    std::thread::sleep(Duration::from_secs(3));
+    service.end("KILL");
+    (0..2).for_each(|p| send(&mut sender, &topic, p, 500));
+    sender.flush();
+    std::thread::sleep(Duration::from_millis(10_500));
+    service.start_again();
+    wait_observed(&service, 2_000);
+    assert_eq!(service.metric("trueline_streams_expired_total", &[]), 0.0);
+    // What closes the window shows that the sums of before are there.
+    let closes = now_ms() + 700_000;
+    for p in 0..2 {
+        for i in 0..3 {
+            sender.send_at(&topic, p, closes + i, event("fraud", 0).as_bytes());
+        }
+    }
+    sender.flush();
+    let n = service.window("fraud", "10h").map(|w| w["n"].clone());
+    assert_ne!(n, Some(Value::from(0)));
+}
+
+/// A library that adds to the wall clock what a file says, in seconds; `None` where none can be made.
+fn clock_shim(dir: &std::path::Path) -> Option<PathBuf> {
+    let source = r#"
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <sys/syscall.h>
+int clock_gettime(clockid_t id, struct timespec *t) {
+    int done = syscall(SYS_clock_gettime, id, t);
+    if (id == CLOCK_REALTIME) {
+        FILE *f = fopen(getenv("CLOCK_STEP"), "r");
+        long step = 0;
+        if (f) { if (fscanf(f, "%ld", &step) != 1) step = 0; fclose(f); }
+        t->tv_sec += step;
+    }
+    return done;
+}
+"#;
+    let (code, library) = (dir.join("clock.c"), dir.join("clock.so"));
+    std::fs::write(&code, source).ok()?;
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&code);
+    cc.status().is_ok_and(|s| s.success()).then_some(library)
+}
+
+#[test]
+fn a_step_of_the_wall_clock_changes_no_state() {
+    let name = "a_step_of_the_wall_clock_changes_no_state";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}", unique()));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let Some(library) = clock_shim(&dir) else {
+        return skip(name, "needs a C compiler to make a clock that steps");
+    };
+    let step = dir.join("step");
+    std::fs::write(&step, "0").expect("written");
+    let topic = format!("trueline-step-{}", unique());
+    broker.create_topics(&[(&topic, 1)]);
+    let mut sender = broker.producer();
+    let env = vec![
+        ("LD_PRELOAD", library.display().to_string()),
+        ("CLOCK_STEP", step.display().to_string()),
+    ];
+    let text = config(
+        &broker.bootstrap,
+        &topic,
+        &topic,
+        "",
+        "stream_expiry = \"1d\"",
+    );
+    let service = Service::start_with(&text, env);
+    service.wait_ready();
+    let mut sent = 0;
+    // Ten years forth, right again, ten years back, right again.
+    for step_s in [0, YEAR_MS / 100, 0, -YEAR_MS / 100, 0] {
+        std::fs::write(&step, step_s.to_string()).expect("written");
+        for _ in 0..30 {
+            send(&mut sender, &topic, 0, 20);
+            sent += 20;
+            sender.flush();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        wait_observed(&service, sent);
+        let window = service.window("fraud", "10s").expect("the stream is there");
+        assert!(window["n"].as_u64() > Some(0), "{step_s}: {window}");
+        assert_ne!(window["reason"], "stale", "{step_s}");
+    }
+    assert_eq!(service.metric("trueline_streams_expired_total", &[]), 0.0);
+    assert_eq!(late(&service), 0.0);
+    let rejected = service.metric("trueline_records_total", &["disposition=\"rejected\""]);
+    assert_eq!(rejected, 0.0);
+}
