@@ -24,6 +24,7 @@ pub mod join;
 mod join_state;
 mod joining;
 pub mod key;
+mod lines;
 mod paired;
 pub mod pairing;
 pub mod partition;

@@ -151,19 +151,17 @@ impl Judge {
         self.windows.correct(c)
     }
 
-    /// Takes a late outcome of a vector; the windows that hold it show it at their next slide.
-    /// Answers whether there was room for it.
+    /// Takes a late outcome of a vector; answers whether there was room for it.
     pub fn revise(&mut self, r: &Revision<'_>) -> bool {
         self.windows.revise(r)
     }
 
-    /// Changes how many cells of vectors there is room for in panes that begin here from now on.
+    /// Changes how many cells of vectors panes that begin from now on have.
     pub fn cap(&mut self, cells_max: usize) {
         self.windows.cap(cells_max);
     }
 
-    /// Takes a base pane that begins before `line_ms`, up to which all was sealed; the windows that
-    /// hold it show it at their next slide.
+    /// Takes a base pane from before `line_ms`; the windows that hold it show it at their next slide.
     pub fn place(&mut self, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
         let placed = self.windows.place(pane, line_ms);
         self.report.overdispersion = self.windows.dispersion().measure();
@@ -274,8 +272,7 @@ impl Judge {
         !slid && self.windows.young(index) && self.windows.gathered(index) != report.n
     }
 
-    /// The input ended at `end_ms`: judges every window as it stands, but those judged there
-    /// already.
+    /// The input ended at `end_ms`: judges windows as they stand, but those judged there already.
     pub fn finish(&mut self, end_ms: i64, options: &JudgeOptions, changes: &mut Vec<Change>) {
         let sealed = self.windows.finish(end_ms);
         for index in 0..self.alerts.len() {
@@ -324,7 +321,7 @@ impl Judge {
         );
     }
 
-    /// Fits and judges recalibration maps of scores, from the window that was just judged.
+    /// Fits recalibration maps of scores from the window that was just judged.
     fn refit(&mut self, index: usize, verdict: Verdict, options: &JudgeOptions) {
         if self.report.id.view.is_vector() {
             return;

@@ -24,16 +24,18 @@
 use super::activity::Activity;
 use super::delta_log::{DeltaBatch, LogPosition};
 use super::liveness::Freshness;
-use super::monitor::{Contribution, Monitor, comparisons};
+use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError};
-use super::retained::PartitionWindows;
-use super::shard::model_shape;
 use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};
-use crate::collect::{Counters, Key, Origin, PartitionId, Partitions};
-use crate::judge::{Change, ComparisonReport, Comparisons, Plan, Stopwatch};
+use crate::collect::{Counters, Key, Origin, PartitionId};
+use crate::judge::{Change, ComparisonReport, Plan, Stopwatch};
 use std::collections::BTreeMap;
+
+mod remote;
+
+use remote::RemoteState;
 
 /// Number of a topic, and partition.
 pub type At = (u16, i32);
@@ -49,33 +51,6 @@ struct RemoteShard {
     passed: bool,
     /// It has records that nothing is known of, though verdicts do not wait for it.
     left_out: bool,
-}
-
-/// What a checkpoint says of a partition.
-#[derive(Debug)]
-struct RemoteState {
-    sealed_until_ms: Vec<i64>,
-    /// Up to where event time has come, by records that are not counted too.
-    reached_ms: Vec<i64>,
-    partitions: Partitions,
-    streams: Vec<RemoteStream>,
-    /// Versions with vector views, and whether an event of theirs came since the checkpoint before.
-    versions: Vec<(super::snapshot::VersionState, bool)>,
-    windows: PartitionWindows,
-    comparisons: Vec<Comparisons>,
-    /// When the oldest prediction that waits there is mature, by model.
-    due_ms: Vec<Option<i64>>,
-}
-
-#[derive(Debug)]
-struct RemoteStream {
-    key: Key,
-    newest_ms: i64,
-    /// Events that came too late since a pane was sealed.
-    late: u64,
-    /// Whether an event came since the checkpoint before, as far as this one shows it.
-    seen: bool,
-    pending: u64,
 }
 
 /// See the module.
@@ -400,125 +375,4 @@ impl Aggregator {
         all.extend(self.monitor.take_nanos());
         all
     }
-}
-
-impl RemoteState {
-    fn new(
-        plan: &Plan,
-        s: &Snapshot,
-        deltas: Option<&DeltaBatch>,
-    ) -> Result<RemoteState, RestoreError> {
-        let fit = Fit::new(plan, s)?;
-        let due = |name: &str| {
-            let theirs = s.models.iter().position(|m| m.name == name)?;
-            deltas?.due_ms.get(theirs).copied().flatten()
-        };
-        let pending: BTreeMap<u32, u64> = deltas.iter().flat_map(|d| &d.pending).copied().collect();
-        let stream = |state: &super::snapshot::StreamState| RemoteStream {
-            key: Key::new(&state.name, &state.version, &state.segment),
-            newest_ms: state.newest_ms,
-            late: state.late,
-            seen: true,
-            pending: state
-                .slot
-                .and_then(|slot| pending.get(&slot).copied())
-                .unwrap_or(0),
-        };
-        let fits = s.streams.iter();
-        let fits = fits.filter(|state| fit.model_of(plan, state).is_some());
-        let mut sealed_until_ms = vec![i64::MIN; plan.models.len()];
-        for (model, until_ms) in fit.sealed_until_ms(s) {
-            sealed_until_ms[model] = until_ms;
-        }
-        let reach_ms = s.partitions.reach_ms();
-        let reached = plan
-            .models
-            .iter()
-            .zip(&sealed_until_ms)
-            .map(|(m, &sealed)| {
-                let line = reach_ms.map(|ms| model_shape(m, plan).line_at(ms));
-                sealed.max(line.unwrap_or(i64::MIN))
-            });
-        Ok(RemoteState {
-            reached_ms: reached.collect(),
-            sealed_until_ms,
-            partitions: s.partitions.clone(),
-            streams: fits.map(stream).collect(),
-            versions: s.vectors.iter().map(|v| (v.names_only(), true)).collect(),
-            windows: PartitionWindows::restore(plan.clone(), s, &fit)?,
-            comparisons: compared(plan, s, &fit)?,
-            due_ms: plan.models.iter().map(|m| due(&m.name)).collect(),
-        })
-    }
-
-    /// Marks the streams of which nothing new came since the checkpoint before.
-    fn compare(&mut self, before: &RemoteState) {
-        fn names(key: &Key) -> (&str, &str, &str) {
-            (key.model(), key.version(), key.segment())
-        }
-        let known = before.streams.iter();
-        let known: BTreeMap<_, _> = known.map(|s| (names(&s.key), s)).collect();
-        for ours in &mut self.streams {
-            let now = (ours.newest_ms, ours.late, ours.pending);
-            let same = |s: &&RemoteStream| !s.seen && (s.newest_ms, s.late, s.pending) == now;
-            ours.seen = !known.get(&names(&ours.key)).is_some_and(same);
-        }
-        for (ours, seen) in &mut self.versions {
-            let theirs = before.versions.iter();
-            let mut theirs = theirs.filter(|(v, _)| v.name().is(ours.name()));
-            *seen = !theirs.any(|(v, seen)| !seen && v.newest_ms == ours.newest_ms);
-        }
-    }
-
-    /// What was seen has been told.
-    fn forget_seen(&mut self) {
-        self.streams.iter_mut().for_each(|s| s.seen = false);
-        self.versions.iter_mut().for_each(|v| v.1 = false);
-    }
-
-    fn streams(&self) -> impl Iterator<Item = Activity<&Key>> {
-        self.streams.iter().map(|s| Activity {
-            of: &s.key,
-            newest_ms: s.newest_ms,
-            seen: s.seen,
-            seen_ms: None,
-            pending: s.pending,
-            begins: false,
-        })
-    }
-
-    fn versions(&self) -> impl Iterator<Item = Activity<super::views::VersionName<'_>>> {
-        self.versions.iter().map(|(v, seen)| Activity {
-            of: v.name(),
-            newest_ms: v.newest_ms,
-            seen: *seen,
-            seen_ms: None,
-            pending: 0,
-            begins: false,
-        })
-    }
-
-    fn contribution(&self) -> Contribution<'_> {
-        Contribution {
-            sealed_until_ms: self.sealed_until_ms.clone(),
-            streams: self.streams().collect(),
-            versions: self.versions().collect(),
-            windows: &self.windows,
-        }
-    }
-}
-
-/// What a checkpoint says of versions against each other, by model of the plan.
-fn compared(plan: &Plan, s: &Snapshot, fit: &Fit) -> Result<Vec<Comparisons>, RestoreError> {
-    let mut all = vec![Comparisons::default(); plan.models.len()];
-    for state in &s.compared {
-        let model = fit.model(state.model);
-        if let Some(model) = model.filter(|&m| plan.models[m].judge.compare.is_some())
-            && !all[model].restore(state.comparisons.clone())
-        {
-            let name = &plan.models[model].name;
-            return Err(RestoreError::Corrupt(format!("comparison of {name}")));
-        }
-    }
-    Ok(all)
 }

@@ -20,17 +20,19 @@ use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
 use super::views::{VersionName, scalars};
 use super::watchdog::Watermark;
-use crate::collect::join::{JoinPlan, JournalDelta, SpillBackend, SpillError};
+use crate::collect::join::{JournalDelta, SpillBackend, SpillError};
 use crate::collect::{
-    Bounds, Collector, Counters, Disposition, Event, Label, ModelShape, Origin, Pair, PairCounts,
-    PairShape, PartitionState, Partitions, Reason, Stream,
+    Bounds, Collector, Counters, Disposition, Event, Label, Origin, Pair, PairCounts,
+    PartitionState, Partitions, Reason, Stream,
 };
-use crate::judge::{CompareOptions, Comparisons, ModelPlan, Plan};
-use crate::stats::multiclass::ranked::depth;
+use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 mod persist;
+mod shape;
+
+pub(super) use shape::model_shape;
 
 /// What one step of sealing took out of a shard.
 #[derive(Debug, Default)]
@@ -493,41 +495,4 @@ impl Shard {
     pub fn dropped(&self) -> &[String] {
         &self.dropped
     }
-}
-
-/// What the collector must know of a model.
-pub(super) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
-    let feeds = |j: &&JoinPlan| {
-        let name = j.model.as_deref();
-        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
-    };
-    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
-    ModelShape {
-        maturity_ms: maturity.max().unwrap_or(0),
-        held_ms: m.ladder.held_ms(),
-        segmenting: m.segmenting,
-        sampling: m.judge.evaluation.sampling,
-        compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
-        name: m.name.clone(),
-        views: scalars(m).collect(),
-        depth: depth(m.views.iter().filter_map(|v| v.cells()), m.classes.len()),
-        sampled: m.samples().then_some(m.judge.kernel.seed),
-        classes: m.classes.len(),
-        pane_ms: m.ladder.pane_ms,
-        lateness_ms: m.ladder.lateness_ms,
-        grid: m.grid,
-    }
-}
-
-/// How versions are paired; `None` where there is nothing to pair.
-fn pair_shape(m: &ModelPlan, o: &CompareOptions) -> Option<PairShape> {
-    let views = scalars(m).enumerate();
-    let views = views.filter(|(_, view)| CompareOptions::takes(*view));
-    let views: Vec<usize> = views.map(|(at, _)| at).collect();
-    (!views.is_empty() && !m.grid.is_weighted()).then(|| PairShape {
-        views,
-        wait_ms: o.wait_ms,
-        rows_max: o.rows_max,
-        champion: o.champion.clone(),
-    })
 }

@@ -1,0 +1,161 @@
+//! A partition as its newest checkpoint has it.
+
+use crate::collect::{Key, Partitions};
+use crate::judge::{Comparisons, Plan};
+use crate::monitor::activity::Activity;
+use crate::monitor::delta_log::DeltaBatch;
+use crate::monitor::monitor::Contribution;
+use crate::monitor::restore::{Fit, RestoreError};
+use crate::monitor::retained::PartitionWindows;
+use crate::monitor::shard::model_shape;
+use crate::monitor::snapshot::{Snapshot, StreamState, VersionState};
+use crate::monitor::views::VersionName;
+use std::collections::BTreeMap;
+
+/// What a checkpoint says of a partition.
+#[derive(Debug)]
+pub(super) struct RemoteState {
+    pub(super) sealed_until_ms: Vec<i64>,
+    /// Up to where event time has come, by records that are not counted too.
+    pub(super) reached_ms: Vec<i64>,
+    pub(super) partitions: Partitions,
+    pub(super) streams: Vec<RemoteStream>,
+    /// Versions with vector views, and whether an event of theirs came since the checkpoint before.
+    pub(super) versions: Vec<(VersionState, bool)>,
+    pub(super) windows: PartitionWindows,
+    pub(super) comparisons: Vec<Comparisons>,
+    /// When the oldest prediction that waits there is mature, by model.
+    pub(super) due_ms: Vec<Option<i64>>,
+}
+
+#[derive(Debug)]
+pub(super) struct RemoteStream {
+    pub(super) key: Key,
+    pub(super) newest_ms: i64,
+    /// Events that came too late since a pane was sealed.
+    pub(super) late: u64,
+    /// Whether an event came since the checkpoint before, as far as this one shows it.
+    pub(super) seen: bool,
+    pub(super) pending: u64,
+}
+
+impl RemoteState {
+    pub(super) fn new(
+        plan: &Plan,
+        s: &Snapshot,
+        deltas: Option<&DeltaBatch>,
+    ) -> Result<RemoteState, RestoreError> {
+        let fit = Fit::new(plan, s)?;
+        let due = |name: &str| {
+            let theirs = s.models.iter().position(|m| m.name == name)?;
+            deltas?.due_ms.get(theirs).copied().flatten()
+        };
+        let pending: BTreeMap<u32, u64> = deltas.iter().flat_map(|d| &d.pending).copied().collect();
+        let stream = |state: &StreamState| RemoteStream {
+            key: Key::new(&state.name, &state.version, &state.segment),
+            newest_ms: state.newest_ms,
+            late: state.late,
+            seen: true,
+            pending: state
+                .slot
+                .and_then(|slot| pending.get(&slot).copied())
+                .unwrap_or(0),
+        };
+        let fits = s.streams.iter();
+        let fits = fits.filter(|state| fit.model_of(plan, state).is_some());
+        let mut sealed_until_ms = vec![i64::MIN; plan.models.len()];
+        for (model, until_ms) in fit.sealed_until_ms(s) {
+            sealed_until_ms[model] = until_ms;
+        }
+        let reach_ms = s.partitions.reach_ms();
+        let reached = plan
+            .models
+            .iter()
+            .zip(&sealed_until_ms)
+            .map(|(m, &sealed)| {
+                let line = reach_ms.map(|ms| model_shape(m, plan).line_at(ms));
+                sealed.max(line.unwrap_or(i64::MIN))
+            });
+        Ok(RemoteState {
+            reached_ms: reached.collect(),
+            sealed_until_ms,
+            partitions: s.partitions.clone(),
+            streams: fits.map(stream).collect(),
+            versions: s.vectors.iter().map(|v| (v.names_only(), true)).collect(),
+            windows: PartitionWindows::restore(plan.clone(), s, &fit)?,
+            comparisons: compared(plan, s, &fit)?,
+            due_ms: plan.models.iter().map(|m| due(&m.name)).collect(),
+        })
+    }
+
+    /// Marks the streams of which nothing new came since the checkpoint before.
+    pub(super) fn compare(&mut self, before: &RemoteState) {
+        fn names(key: &Key) -> (&str, &str, &str) {
+            (key.model(), key.version(), key.segment())
+        }
+        let known = before.streams.iter();
+        let known: BTreeMap<_, _> = known.map(|s| (names(&s.key), s)).collect();
+        for ours in &mut self.streams {
+            let now = (ours.newest_ms, ours.late, ours.pending);
+            let same = |s: &&RemoteStream| !s.seen && (s.newest_ms, s.late, s.pending) == now;
+            ours.seen = !known.get(&names(&ours.key)).is_some_and(same);
+        }
+        for (ours, seen) in &mut self.versions {
+            let theirs = before.versions.iter();
+            let mut theirs = theirs.filter(|(v, _)| v.name().is(ours.name()));
+            *seen = !theirs.any(|(v, seen)| !seen && v.newest_ms == ours.newest_ms);
+        }
+    }
+
+    /// What was seen has been told.
+    pub(super) fn forget_seen(&mut self) {
+        self.streams.iter_mut().for_each(|s| s.seen = false);
+        self.versions.iter_mut().for_each(|v| v.1 = false);
+    }
+
+    pub(super) fn streams(&self) -> impl Iterator<Item = Activity<&Key>> {
+        self.streams.iter().map(|s| Activity {
+            of: &s.key,
+            newest_ms: s.newest_ms,
+            seen: s.seen,
+            seen_ms: None,
+            pending: s.pending,
+            begins: false,
+        })
+    }
+
+    pub(super) fn versions(&self) -> impl Iterator<Item = Activity<VersionName<'_>>> {
+        self.versions.iter().map(|(v, seen)| Activity {
+            of: v.name(),
+            newest_ms: v.newest_ms,
+            seen: *seen,
+            seen_ms: None,
+            pending: 0,
+            begins: false,
+        })
+    }
+
+    pub(super) fn contribution(&self) -> Contribution<'_> {
+        Contribution {
+            sealed_until_ms: self.sealed_until_ms.clone(),
+            streams: self.streams().collect(),
+            versions: self.versions().collect(),
+            windows: &self.windows,
+        }
+    }
+}
+
+/// What a checkpoint says of versions against each other, by model of the plan.
+fn compared(plan: &Plan, s: &Snapshot, fit: &Fit) -> Result<Vec<Comparisons>, RestoreError> {
+    let mut all = vec![Comparisons::default(); plan.models.len()];
+    for state in &s.compared {
+        let model = fit.model(state.model);
+        if let Some(model) = model.filter(|&m| plan.models[m].judge.compare.is_some())
+            && !all[model].restore(state.comparisons.clone())
+        {
+            let name = &plan.models[model].name;
+            return Err(RestoreError::Corrupt(format!("comparison of {name}")));
+        }
+    }
+    Ok(all)
+}

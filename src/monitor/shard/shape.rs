@@ -1,0 +1,44 @@
+//! What the first stage must know of the models of a plan.
+
+use crate::collect::join::JoinPlan;
+use crate::collect::{ModelShape, PairShape};
+use crate::judge::{CompareOptions, ModelPlan, Plan};
+use crate::monitor::views::scalars;
+use crate::stats::multiclass::ranked::depth;
+
+/// What the collector must know of a model.
+pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
+    let feeds = |j: &&JoinPlan| {
+        let name = j.model.as_deref();
+        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
+    };
+    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
+    ModelShape {
+        maturity_ms: maturity.max().unwrap_or(0),
+        held_ms: m.ladder.held_ms(),
+        segmenting: m.segmenting,
+        sampling: m.judge.evaluation.sampling,
+        compare: m.judge.compare.as_ref().and_then(|o| pair_shape(m, o)),
+        name: m.name.clone(),
+        views: scalars(m).collect(),
+        depth: depth(m.views.iter().filter_map(|v| v.cells()), m.classes.len()),
+        sampled: m.samples().then_some(m.judge.kernel.seed),
+        classes: m.classes.len(),
+        pane_ms: m.ladder.pane_ms,
+        lateness_ms: m.ladder.lateness_ms,
+        grid: m.grid,
+    }
+}
+
+/// How versions are paired; `None` where there is nothing to pair.
+fn pair_shape(m: &ModelPlan, o: &CompareOptions) -> Option<PairShape> {
+    let views = scalars(m).enumerate();
+    let views = views.filter(|(_, view)| CompareOptions::takes(*view));
+    let views: Vec<usize> = views.map(|(at, _)| at).collect();
+    (!views.is_empty() && !m.grid.is_weighted()).then(|| PairShape {
+        views,
+        wait_ms: o.wait_ms,
+        rows_max: o.rows_max,
+        champion: o.champion.clone(),
+    })
+}
