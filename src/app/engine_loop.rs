@@ -280,6 +280,7 @@ impl EngineLoop {
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
             .chain(self.engines.lacks())
             .chain(self.consumers.iter().flat_map(|c| c.hidden()))
+            .chain(self.shared())
             .chain(self.stalled())
             .collect();
         for part in self.suspended.iter().filter(|p| !now.contains_key(*p)) {
@@ -289,6 +290,23 @@ impl EngineLoop {
             self.published.not_ready(part, why);
         }
         self.suspended = now.into_keys().collect();
+    }
+
+    /// The topics of which another process reads partitions, where a group may have one process only. That
+    /// both count the same records cannot be seen, and each judges a part and calls it the whole.
+    fn shared(&self) -> Vec<(String, String)> {
+        if !matches!(self.engines, Topology::Single(_)) {
+            return Vec::new();
+        }
+        let shared = self.consumers.iter().flat_map(SourceConsumer::shared);
+        let shared: Vec<(String, String)> = shared.collect();
+        for (part, why) in shared
+            .iter()
+            .filter(|(part, _)| !self.suspended.contains(part))
+        {
+            tracing::error!(part, why, "two processes in one group");
+        }
+        shared
     }
 
     /// Publishes that the state directory can no longer be used. That does not mend itself.

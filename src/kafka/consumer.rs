@@ -61,6 +61,8 @@ pub struct Consumer {
     starts: StartOffsets,
     /// A partition begins here, and the caller has not stored that yet.
     begun: bool,
+    /// By number of each subscribed topic, how many partitions it had at the last assignment.
+    counts: BTreeMap<u16, usize>,
     brokers: String,
     next: NextOffsets,
     ends: PartitionEnds,
@@ -102,6 +104,7 @@ impl Consumer {
             forwarded: Instant::now(),
             starts: StartOffsets::new(options),
             begun: false,
+            counts: BTreeMap::new(),
             brokers: options.brokers.clone(),
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
@@ -409,6 +412,18 @@ impl Consumer {
     /// Whether the group has ever responded with an assignment, even an empty one.
     pub fn joined(&self) -> bool {
         self.joined
+    }
+
+    /// The subscribed topics of which the group has given partitions to other members: how many this
+    /// one has, and how many there are.
+    pub fn shared(&self) -> Vec<(&str, usize, usize)> {
+        let assigned = self.assignment();
+        let of = |(&topic, &all): (&u16, &usize)| {
+            let ours = assigned.iter().filter(|p| p.topic == topic).count();
+            (self.topics.names[usize::from(topic)].as_str(), ours, all)
+        };
+        let topics = self.counts.iter().map(of);
+        topics.filter(|(_, ours, all)| ours < all).collect()
     }
 
     /// The partitions that are assigned now.

@@ -33,6 +33,11 @@ impl Topics {
         &self.names[usize::from(p.topic)]
     }
 
+    /// Number of subscribed topics, which are the first ones.
+    pub fn subscribed(&self) -> u16 {
+        u16::try_from(self.subscribed).unwrap_or(u16::MAX)
+    }
+
     /// Whether the group assigns the partitions of this topic itself.
     pub fn is_subscribed(&self, p: Partition) -> bool {
         usize::from(p.topic) < self.subscribed

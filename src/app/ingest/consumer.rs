@@ -117,6 +117,20 @@ impl SourceConsumer {
         }
     }
 
+    /// Topics of which other members of the group read partitions, each with what that means without a
+    /// topic of state.
+    pub fn shared(&self) -> impl Iterator<Item = (String, String)> {
+        let group = &self.options.kafka.group;
+        self.consumer.shared().into_iter().map(move |(topic, ours, all)| {
+            let why = format!(
+                "this process reads {ours} of {all} partitions, and another process of group {group} the others: \
+                 verdicts are about a part. Stop one of them, or set `topic` in [state], with which a group may \
+                 have any number"
+            );
+            (format!("group of {topic}"), why)
+        })
+    }
+
     /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then `/ready`
     /// has the last error. Returns whether the assignment changed.
     pub fn publish_readiness(&mut self, engines: &mut Topology, published: &Published) -> bool {

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Longest wait for the number of partitions of a topic.
+const COUNT_WITHIN: Duration = Duration::from_secs(2);
 /// How often restarted partitions are forwarded.
 const FORWARD_EVERY: Duration = Duration::from_millis(50);
 
@@ -107,9 +109,24 @@ impl Consumer {
         let paused = if self.paused { &all } else { &suspended };
         let done = done.and_then(|()| self.pause_partitions(paused));
         self.report_failure(done, handler);
+        self.count_partitions();
         self.suspended.extend(suspended);
         for (p, why) in refused {
             self.suspend(p, &why, handler);
+        }
+    }
+
+    /// Finds out how many partitions the subscribed topics have.
+    fn count_partitions(&mut self) {
+        for number in 0..self.topics.subscribed() {
+            let name = &self.topics.names[usize::from(number)];
+            let Ok(metadata) = self.client.fetch_metadata(Some(name), COUNT_WITHIN) else {
+                continue;
+            };
+            let entry = metadata.topics().iter().find(|t| t.name() == name);
+            if let Some(entry) = entry {
+                self.counts.insert(number, entry.partitions().len());
+            }
         }
     }
 
