@@ -51,7 +51,7 @@ interval = "1s"
 /// Topic, partition and text of each record, in order of time: version 1 says the truth, version 2 its square.
 fn records() -> Vec<(usize, i32, String)> {
     let mut rng = Rng::new(41);
-    let begin = now_ms() - 110 * MINUTE;
+    let begin = now_ms() - 155 * MINUTE;
     let mut all = Vec::new();
     for id in 0..IDS {
         let at = begin + (id as i64 * 100 * MINUTE) / IDS as i64;

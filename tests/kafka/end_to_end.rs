@@ -37,7 +37,7 @@ impl Stage {
         let topic = format!("trueline-test-{}", unique());
         let dead = format!("{topic}.dead");
         broker.create_topics(&[(&topic, PARTITIONS), (&dead, 1)]);
-        let begin = now_ms() - 110 * 60_000;
+        let begin = now_ms() - 155 * 60_000;
         let step = 100 * 60_000 / events as i64;
         let (sender, events) = (broker.producer(), Events::new(20_261_121, begin, step));
         Stage {
@@ -69,9 +69,9 @@ impl Stage {
         self.bad.push(record);
     }
 
-    /// Moves the watermark of every partition past all events and waits for the broker to have all.
+    /// Moves the watermark of every partition past all events, which ended 55 minutes ago, and waits for the broker to have all.
     fn close(&mut self) {
-        let record = Events::clock_record(now_ms() + 45 * 60_000);
+        let record = Events::clock_record(now_ms());
         for partition in 0..PARTITIONS {
             self.sender.send(&self.topic, partition, record.as_bytes());
         }

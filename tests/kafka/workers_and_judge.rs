@@ -22,7 +22,7 @@ const MODELS: [&str; 2] = ["fair", "boaster"];
 /// model and nearer to one half in the other. Some never come, some twice, some too late for their window.
 fn records(n: u64) -> Vec<Record> {
     let mut rng = Rng::new(20_261_122);
-    let begin = now_ms() - 110 * MINUTE;
+    let begin = now_ms() - 155 * MINUTE;
     let step = (100 * MINUTE) as f64 / n as f64;
     let mut all = Vec::new();
     for id in 0..n {

@@ -79,7 +79,8 @@ pub fn records(n: u64, partitions: i32) -> Vec<Record> {
 /// The same of this kind.
 pub fn records_of(kind: Kind, n: u64, partitions: i32) -> Vec<Record> {
     let mut rng = Rng::new(20_261_121);
-    let begin = now_ms() - 110 * MINUTE;
+    // An event moves the watermark no further than its arrival: what closes the windows comes now.
+    let begin = now_ms() - 155 * MINUTE;
     let step = (100 * MINUTE) as f64 / n as f64;
     let mut all = Vec::new();
     for id in 0..n {
@@ -192,7 +193,7 @@ pub fn close(sender: &mut Sender, topics: &[String; 2], partitions: i32) {
 
 /// The same where records are of this kind.
 pub fn close_of(kind: Kind, sender: &mut Sender, topics: &[String; 2], partitions: i32) {
-    let time_ms = now_ms() + 45 * MINUTE;
+    let time_ms = now_ms();
     for partition in 0..partitions {
         let id = format!("clock{partition}");
         let prediction = kind.prediction(&id, "clock", time_ms, 0.5);
