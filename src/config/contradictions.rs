@@ -25,19 +25,19 @@ pub fn check(root: &Record, plan: &Plan, problems: &mut Problems<'_>) {
             problems.add(record.entry("lateness").at, what, remedy);
         }
         too_short_to_decide(record, model.judge.min_events, problems);
-        let longest = model.ladder.windows.iter().filter_map(|w| match w.width {
+        let shortest = model.ladder.windows.iter().filter_map(|w| match w.width {
             Width::Time { width_ms, .. } => Some(width_ms),
             Width::Count { .. } => None,
         });
-        let longest = longest.max().unwrap_or(0);
-        if plan.caps.expire_after_ms < longest {
+        let shortest = shortest.min().unwrap_or(0);
+        if plan.caps.expire_after_ms < shortest {
             let what = format!(
-                "`stream_expiry` is {}, less than a window of {} of model `{name}`: streams would be removed while their \
-                 events still count",
+                "`stream_expiry` is {}, less than the shortest window of model `{name}`, {}: streams would be removed \
+                 while all their events still count",
                 shown(plan.caps.expire_after_ms),
-                shown(longest)
+                shown(shortest)
             );
-            let remedy = format!("write at least \"{}\"", shown(longest));
+            let remedy = format!("write at least \"{}\"", shown(shortest));
             problems.add(root.child("limits").entry("stream_expiry").at, what, remedy);
         }
     }

@@ -85,7 +85,12 @@ pub fn refusal(
             hint,
         ));
     }
-    let changes = !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    // Other routes refuse such methods by themselves.
+    let changes = !matches!(*method, Method::GET | Method::HEAD)
+        && matches!(
+            route,
+            Route::Reload | Route::Silences | Route::Silence(_) | Route::Acknowledge(_)
+        );
     if changes {
         let kind = text(CONTENT_TYPE).unwrap_or_default();
         if !kind.starts_with("application/json") && text_of_actor(headers).is_none() {

@@ -74,7 +74,7 @@ fn streams_never_take_more_than_the_bound_that_check_prints() {
         ),
         // Windows by count, of few events a pane and of many.
         (
-            "level = 6\nwindows = [\"10s\", { last = 50 }, { last = 5000 }]\n",
+            "level = 6\nwindows = [\"10s\", { last = 50 }, { last = 5000 }]\n[model.test]\nmin_events = 50\n",
             1,
             300,
             400,

@@ -44,8 +44,10 @@ impl Handler for Tally {
             }
         }
     }
-    fn assigned(&mut self, _: Partition) -> Option<i64> {
-        None
+    fn assigned(&mut self, p: Partition) -> Option<i64> {
+        // As the snapshot of an engine says it.
+        let of = self.seen.range((p.partition, 0)..(p.partition, i64::MAX));
+        of.last().map(|(_, offset)| offset + 1)
     }
     fn begins(&mut self, _: Partition, _: Begin) {}
     fn revoked(&mut self, _: Partition, _: bool) {}

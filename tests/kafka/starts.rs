@@ -254,8 +254,8 @@ fn two_processes_of_one_group_without_a_state_topic_are_named_and_not_ready() {
     first.wait_ready();
     let mut second = Service::start(&text);
     for service in [&first, &second] {
-        let said = service.wait_not_ready(&[&format!("group of {topic}")]);
-        assert!(said.contains("reads 1 of 2 partitions"), "{said}");
+        let part = format!("group of {topic}");
+        service.wait_not_ready(&[&part, "reads 1 of 2 partitions"]);
     }
     first.wait_for_line(&["ERROR", "two processes in one group"]);
     assert_eq!(second.end("TERM"), Some(0));

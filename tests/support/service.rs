@@ -151,8 +151,9 @@ impl Service {
         stream
             .set_read_timeout(Some(Duration::from_secs(10)))
             .ok()?;
-        let request =
-            format!("{method} {path} HTTP/1.1\r\nHost: trueline\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: trueline\r\nX-Requested-By: test\r\nConnection: close\r\n\r\n"
+        );
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
