@@ -190,7 +190,9 @@ impl Consumer {
                     };
                     // A suspended partition is not read anyway.
                     let ours = next.readable(partition);
-                    match ours.and_then(|next| position_of(code, next, m.offset())) {
+                    let position = ours.and_then(|next| position_of(code, next, m.offset()));
+                    let waits = self.restarted.get(&partition);
+                    match position.map(|position| position.since_restart(waits)) {
                         Some(position) => self.recovery.add(partition, position),
                         None if self.starts.awaits(partition) => {}
                         None => failed.push((code, m.error_text())),

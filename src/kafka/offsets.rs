@@ -41,6 +41,18 @@ pub(super) enum Position {
     Cut(i64),
 }
 
+impl Position {
+    /// The same, where the partition was restarted at this offset and had no record since: an error
+    /// that names no offset may be of what was requested before.
+    pub fn since_restart(self, restart: Option<&Option<i64>>) -> Position {
+        match (self, restart) {
+            (Position::None, Some(Some(at))) => Position::At(*at),
+            (Position::Cut(next), Some(_)) => Position::At(next),
+            (position, _) => position,
+        }
+    }
+}
+
 /// What to do with a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
@@ -168,6 +180,24 @@ mod tests {
         assert_eq!(position_of(code, 50, 40), Some(Position::At(50)));
         assert_eq!(position_of(code, 50, -1001), Some(Position::Cut(50)));
         assert_eq!(position_of(code + 1, 50, 40), None);
+    }
+
+    #[test]
+    fn an_error_from_before_a_restart_moves_nothing() {
+        let restart = Some(40);
+        assert_eq!(
+            Position::None.since_restart(Some(&restart)),
+            Position::At(40)
+        );
+        assert_eq!(
+            Position::Cut(40).since_restart(Some(&restart)),
+            Position::At(40)
+        );
+        assert_eq!(Position::Cut(40).since_restart(None), Position::Cut(40));
+        assert_eq!(
+            Position::At(9).since_restart(Some(&restart)),
+            Position::At(9)
+        );
     }
 
     #[test]
