@@ -42,6 +42,14 @@ pub(super) enum Position {
 }
 
 impl Position {
+    /// The next offset to read; 0 if nothing was read.
+    pub fn offset(self) -> i64 {
+        match self {
+            Position::None => 0,
+            Position::At(at) | Position::Cut(at) => at,
+        }
+    }
+
     /// The same, where the partition was restarted at this offset and had no record since: an error
     /// that names no offset may be of what was requested before.
     pub fn since_restart(self, restart: Option<&Option<i64>>) -> Position {

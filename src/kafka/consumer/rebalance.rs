@@ -1,7 +1,7 @@
 //! Starting, restarting and giving up partitions.
 
 use super::super::next_offsets::SUSPENDED;
-use super::super::offsets::{Action, Position};
+use super::super::offsets::Action;
 use super::super::start_offsets::Start;
 use super::super::{Handler, KafkaError, Partition};
 use super::Consumer;
@@ -164,6 +164,15 @@ impl Consumer {
         let Some((p, position, action)) = self.recovery.next(ends) else {
             return;
         };
+        if self
+            .next
+            .readable(p)
+            .is_some_and(|next| next > position.offset())
+        {
+            // Records came since, so the error is of an earlier request, and the partition is read.
+            self.recovery.remove(p);
+            return;
+        }
         match action {
             Ok(Action::Continue(offset)) => self.restart_at(p, offset, handler),
             Ok(Action::Skip(from, to)) => {
@@ -175,10 +184,7 @@ impl Consumer {
                 self.restart_at(p, Offset::Offset(to), handler);
             }
             Ok(Action::Stop(end)) => {
-                let read = match position {
-                    Position::None => 0,
-                    Position::At(at) | Position::Cut(at) => at,
-                };
+                let read = position.offset();
                 let why = format!(
                     "it ends at offset {end} but was read up to {read}: the topic was recreated or its log was cut; \
                      set `on_truncated` of the source to say where to continue"
