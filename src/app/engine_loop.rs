@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SIZES: Duration = Duration::from_millis(500);
 /// Bytes of join journals that may wait for the disk in memory before the consumers pause.
 const UNWRITTEN_MAX: usize = 256 << 20;
+/// Pause before the starts of partitions are stored again; each failure is a line in the log.
+const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
 const STARTS: &str = "start offsets";
 /// How long queued notifications and audit entries may take at the end. The rest of the notifications
@@ -292,8 +294,8 @@ impl EngineLoop {
         self.suspended = now.into_keys().collect();
     }
 
-    /// The topics of which another process reads partitions, where a group may have one process only. That
-    /// both count the same records cannot be seen, and each judges a part and calls it the whole.
+    /// Topics that this process shares with another one although their state is not in a topic. Each would
+    /// judge a part and call it the whole. Names each topic with the reason, and logs new ones.
     fn shared(&self) -> Vec<(String, String)> {
         if !matches!(self.engines, Topology::Single(_)) {
             return Vec::new();
@@ -381,7 +383,7 @@ impl EngineLoop {
             Err(why) => {
                 let why = format!("where new partitions begin could not be stored: {why}");
                 self.published.not_ready(STARTS, &why);
-                std::thread::sleep(TICK);
+                std::thread::sleep(SAVE_PAUSE);
             }
         }
     }

@@ -61,7 +61,7 @@ struct Partition {
     heard_ms: Option<i64>,
     /// Times set aside of the last records in a row.
     ahead: Vec<i64>,
-    /// Position at the last of them: rows of one record are one witness.
+    /// Position at the last of these times, so that several rows of one record confirm it only once.
     ahead_next: Option<i64>,
     /// Offset after the last record that was counted.
     next: Option<i64>,

@@ -384,8 +384,8 @@ const SOURCE: &[Key] = &[
         "on_missing_state",
         Kind::Start(&["stop", "committed"]),
         Value("\"stop\""),
-        "What to do with a partition that the group has read before, according to its committed \
-         offset, and of which the state has no sums, because the state was deleted or is another. \
+        "What to do with a partition that has a committed offset and no state, because the state \
+         was deleted or the process runs elsewhere. \
          `stop`: it is not read, and `/ready` gives the reason. `committed`: windows begin empty \
          at the committed offset. Otherwise it is read from there, as if it had never been read. \
          Remove the key once the state exists again.",

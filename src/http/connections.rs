@@ -60,7 +60,7 @@ impl Connections {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection; if there are too many, another is told to end. `None` if none can
+    /// A place for a new connection; if there are too many, another one ends. `None` if none can
     /// be.
     pub fn admit(self: &Arc<Self>, peer: IpAddr, now: Instant) -> Option<Place> {
         let mut table = self.lock();

@@ -416,8 +416,8 @@ impl Consumer {
         self.joined
     }
 
-    /// The subscribed topics of which the group has given partitions to other members: how many this
-    /// one has, and how many there are.
+    /// The subscribed topics whose partitions this member does not have all: how many it has, and how
+    /// many there are.
     pub fn shared(&self) -> Vec<(&str, usize, usize)> {
         let assigned = self.assignment();
         let of = |(&topic, &all): (&u16, &usize)| {

@@ -27,7 +27,7 @@ pub enum StartAt {
     Time(i64),
 }
 
-/// What to do with a partition of which the group has committed an offset and there are no sums.
+/// What to do with a partition that has a committed offset and no sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MissingState {
     /// Suspend and report it.

@@ -1,4 +1,4 @@
-//! Where a partition starts of which no position is known.
+//! Where a partition starts whose position is not known.
 //!
 //! Every answer is a number, so that the caller stores it before the first record is read. If the
 //! setting were given to librdkafka instead, "latest" would mean another offset after each restart,

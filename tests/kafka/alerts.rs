@@ -94,24 +94,37 @@ fn phase(models: &[&str], number: i64, good: bool) -> Vec<String> {
 }
 
 fn produce(brokers: &str, topic: &str, records: &[String]) {
-    produce_to(brokers, topic, 0, records);
+    produce_to(brokers, topic, &[records]);
 }
 
-fn produce_to(brokers: &str, topic: &str, partition: i32, records: &[String]) {
+/// Produces the records of each partition, a few of each in turn: a partition that is read to its end holds
+/// back no other, so one that got its records much later than the other would find them late.
+fn produce_to(brokers: &str, topic: &str, partitions: &[&[String]]) {
     let producer: BaseProducer = ClientConfig::new()
         .set("bootstrap.servers", brokers)
         .set("enable.idempotence", "true")
         .create()
         .expect("a producer");
-    for payload in records {
-        let record = BaseRecord::<(), str>::to(topic)
-            .payload(payload)
-            .partition(partition);
-        producer.send(record).expect("room in the queue");
+    let all = || {
+        producer
+            .flush(Duration::from_secs(60))
+            .expect("all delivered")
+    };
+    for i in 0..partitions.iter().map(|p| p.len()).max().unwrap_or(0) {
+        for (partition, records) in (0..).zip(partitions) {
+            let Some(payload) = records.get(i) else {
+                continue;
+            };
+            let record = BaseRecord::<(), str>::to(topic)
+                .payload(payload)
+                .partition(partition);
+            producer.send(record).expect("room in the queue");
+        }
+        if partitions.len() > 1 && i % 50 == 0 {
+            all();
+        }
     }
-    producer
-        .flush(Duration::from_secs(60))
-        .expect("all delivered");
+    all();
 }
 
 /// A receiver of posts: takes them, refuses them with 503, or is not there.
@@ -566,9 +579,8 @@ fn alerts_move_with_their_partitions_and_are_notified_once() {
         "[kafka.options]\n\"session.timeout.ms\" = \"6000\"\n[[source]]",
     );
     let phase = |number: i64, good: bool| {
-        for (partition, model) in (0..).zip(["a", "b"]) {
-            produce_to(brokers, &topic, partition, &phase(&[model], number, good));
-        }
+        let [a, b] = ["a", "b"].map(|model| phase(&[model], number, good));
+        produce_to(brokers, &topic, &[&a, &b]);
     };
     let told = || receiver.of("/hook");
     let wait_told = |n: usize| {

@@ -117,8 +117,8 @@ impl SourceConsumer {
         }
     }
 
-    /// Topics of which other members of the group read partitions, each with what that means without a
-    /// topic of state.
+    /// Topics that this member shares with other members of the group, each with what that means without a
+    /// state topic.
     pub fn shared(&self) -> impl Iterator<Item = (String, String)> {
         let group = &self.options.kafka.group;
         self.consumer.shared().into_iter().map(move |(topic, ours, all)| {

@@ -149,8 +149,8 @@ struct NameLock {
 }
 
 impl NameLock {
-    /// Parents are told apart by their numbers: processes in containers see other directories under the
-    /// same path.
+    /// The name holds device and inode of the parent directory, because containers have different
+    /// directories under the same path.
     #[cfg(target_os = "linux")]
     fn take(path: &Path) -> std::io::Result<NameLock> {
         use std::os::linux::net::SocketAddrExt;

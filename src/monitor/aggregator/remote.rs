@@ -88,7 +88,7 @@ impl RemoteState {
         })
     }
 
-    /// Marks the streams of which nothing new came since the checkpoint before.
+    /// Marks the streams that have nothing new since the checkpoint before.
     pub(super) fn compare(&mut self, before: &RemoteState) {
         fn names(key: &Key) -> (&str, &str, &str) {
             (key.model(), key.version(), key.segment())

@@ -8,7 +8,7 @@ use super::CLUSTERS_MIN;
 use super::sums::{ClusterSums, LEVEL_MAX};
 use std::ops::Range;
 
-/// Most buckets of which all patterns of signs are taken.
+/// Up to this many buckets, all patterns of signs are taken.
 const ALL_MAX: usize = 11;
 
 /// Levels of the coarse part of T-Cal.
