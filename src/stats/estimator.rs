@@ -13,14 +13,26 @@ use super::classical::Mce;
 use super::levels::{Level, LevelCell};
 
 /// Σ_{a≠b} x_a x_b of a cell from Σx and Σx², N events: (Σx)² − Σx², with Σx² first raised to its
-/// lower bound (Σx)²/N where rounding left it below. 0 for one event.
+/// lower bound where rounding left it below. 0 for one event.
 #[inline]
 pub(super) fn off_diagonal(sum: f64, squares: f64, n: f64) -> f64 {
     if n < 2.0 {
         return 0.0;
     }
     let square = sum * sum;
-    square - squares.max(square / n)
+    square - raised(squares, square, n)
+}
+
+/// Σx², raised to its lower bound (Σx)²/N. Divides only where Σx² is not clearly above the bound: a
+/// division costs as much as the rest of what is done with a cell.
+#[inline]
+pub(super) fn raised(squares: f64, square: f64, n: f64) -> f64 {
+    const CLEARLY: f64 = 1.0 + 8.0 * f64::EPSILON;
+    if squares * n > square * CLEARLY {
+        squares
+    } else {
+        squares.max(square / n)
+    }
 }
 
 /// Σ_{a≠b} U_a U_b of a cell.

@@ -110,20 +110,29 @@ impl LevelCell {
         (cell, weights)
     }
 
+    /// The sum of two cells, at another index.
+    #[inline]
+    fn plus(&self, o: &LevelCell, index: u64) -> LevelCell {
+        LevelCell {
+            index,
+            n: self.n + o.n,
+            count: self.count + o.count,
+            y: self.y + o.y,
+            z: self.z + o.z,
+            u: self.u + o.u,
+            u2: self.u2 + o.u2,
+            v: self.v + o.v,
+            v2: self.v2 + o.v2,
+            v3: self.v3 + o.v3,
+            mu3: self.mu3 + o.mu3,
+            mu3_2: self.mu3_2 + o.mu3_2,
+        }
+    }
+
     /// Adds another.
     #[inline]
     pub(super) fn add(&mut self, o: &LevelCell) {
-        self.n += o.n;
-        self.count += o.count;
-        self.y += o.y;
-        self.z += o.z;
-        self.u += o.u;
-        self.u2 += o.u2;
-        self.v += o.v;
-        self.v2 += o.v2;
-        self.v3 += o.v3;
-        self.mu3 += o.mu3;
-        self.mu3_2 += o.mu3_2;
+        *self = self.plus(o, self.index);
     }
 }
 
@@ -264,16 +273,17 @@ impl Level {
         let mut occupied = Vec::with_capacity(most);
         let mut rest = &self.occupied[..];
         while let [first, others @ ..] = rest {
-            let mut cell = *first;
-            cell.index /= 2;
-            rest = others;
-            if let [second, others @ ..] = rest
-                && second.index / 2 == cell.index
-            {
-                cell.add(second);
-                rest = others;
+            let index = first.index / 2;
+            match others {
+                [second, others @ ..] if second.index / 2 == index => {
+                    occupied.push(first.plus(second, index));
+                    rest = others;
+                }
+                _ => {
+                    occupied.push(LevelCell { index, ..*first });
+                    rest = others;
+                }
             }
-            occupied.push(cell);
         }
         Level {
             cells: self.cells / 2,

@@ -11,7 +11,7 @@
 //! Cost: one pass over the occupied cells for the moments; under a microsecond for a tail.
 //! Source: `T-Cal` §3; the third cumulant is that of a weighted U-statistic of order two.
 
-use super::estimator::off_diagonal;
+use super::estimator::{off_diagonal, raised};
 use super::levels::{Level, LevelCell, WeightMoments};
 use statrs::function::erf::erfc;
 use statrs::function::gamma::{checked_gamma_lr, checked_gamma_ur};
@@ -95,7 +95,7 @@ pub(super) fn third_of(c: &LevelCell) -> f64 {
     let triples = if c.count < 3.0 {
         0.0
     } else {
-        let v2 = c.v2.max(c.v * c.v / c.count);
+        let v2 = raised(c.v2, c.v * c.v, c.count);
         (c.v * (c.v * c.v - 3.0 * v2) + 2.0 * c.v3).max(0.0)
     };
     8.0 * triples + 4.0 * off_diagonal(c.mu3, c.mu3_2, c.count)

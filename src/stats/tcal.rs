@@ -298,55 +298,30 @@ struct Summary {
 }
 
 impl Summary {
-    /// One fused pass, one division a cell and one a parent: the estimators, the null moments and
-    /// the correlation with the coarser level. The functions of `estimator` and `null` say what
-    /// each sum is.
+    /// Two passes, the estimators and their law under the null. The functions of `estimator` and
+    /// `null` say what each sum is.
     fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
-        let ratio = parent.map_or(1, |(p, _)| level.cells / p.cells);
-        let mut parents = parent.map_or(&[][..], |(p, _)| &p.occupied).iter();
-        let mut above = parents.next();
-        let mut above_w = above.map_or(0.0, |p| 1.0 / p.n);
-        let (mut n, mut plug_in, mut debiased) = (0.0, 0.0, 0.0);
-        let (mut variance, mut third, mut covariance) = (0.0, 0.0, 0.0);
-        let (mut worst, mut worst_cell) = (f64::NEG_INFINITY, 0);
-        for c in &level.occupied {
-            while let Some(p) = above
-                && (p.index + 1) * ratio <= c.index
-            {
-                above = parents.next();
-                above_w = above.map_or(0.0, |p| 1.0 / p.n);
-            }
-            let w = 1.0 / c.n;
-            let part = pairs_u(c) * w;
-            let v = variance_of(c) * w;
-            n += c.n;
-            plug_in += c.u * c.u * w;
-            debiased += part;
-            variance += v * w;
-            third += third_of(c) * w * w * w;
-            covariance += v * above_w;
-            if part > worst {
-                (worst, worst_cell) = (part, c.index);
-            }
-        }
+        let estimates = Estimates::of(level);
+        let law = Law::of(level, parent.map(|(level, _)| level));
+        let n = estimates.n;
         let scale = if n > 0.0 { 1.0 / n } else { 0.0 };
         let moments = Moments {
-            variance: variance * scale * scale,
-            third: third * scale * scale * scale,
+            variance: law.variance * scale * scale,
+            third: law.third * scale * scale * scale,
         };
         let spread = parent.map_or(0.0, |(_, s)| (s.moments.variance * moments.variance).sqrt());
         Summary {
             cells: level.cells,
             n,
-            plug_in: plug_in * scale,
-            debiased: debiased * scale,
+            plug_in: estimates.plug_in * scale,
+            debiased: estimates.debiased * scale,
             moments,
             correlation_with_parent: if spread > 0.0 {
-                (covariance * scale * scale / spread).clamp(0.0, 1.0)
+                (law.covariance * scale * scale / spread).clamp(0.0, 1.0)
             } else {
                 1.0
             },
-            worst_cell,
+            worst_cell: estimates.worst_cell,
         }
     }
 
@@ -383,6 +358,76 @@ impl Summary {
             reject,
             worst_cell: self.worst_cell,
             left_out: false,
+        }
+    }
+}
+
+/// The sums of the estimators over the cells of a level, not yet divided by n.
+struct Estimates {
+    n: f64,
+    plug_in: f64,
+    debiased: f64,
+    worst_cell: u64,
+}
+
+impl Estimates {
+    // Not inlined, nor is `Law::of`: within a larger function the sums do not stay in registers, and
+    // each addition waits for memory.
+    #[inline(never)]
+    fn of(level: &Level) -> Estimates {
+        let (mut n, mut plug_in, mut debiased) = (0.0, 0.0, 0.0);
+        let (mut worst, mut worst_cell) = (f64::NEG_INFINITY, 0);
+        for c in &level.occupied {
+            let w = 1.0 / c.n;
+            let part = pairs_u(c) * w;
+            n += c.n;
+            plug_in += c.u * c.u * w;
+            debiased += part;
+            if part > worst {
+                (worst, worst_cell) = (part, c.index);
+            }
+        }
+        Estimates {
+            n,
+            plug_in,
+            debiased,
+            worst_cell,
+        }
+    }
+}
+
+/// The sums of the null moments of n·T_d, and of its covariance with the coarser level's.
+struct Law {
+    variance: f64,
+    third: f64,
+    covariance: f64,
+}
+
+impl Law {
+    #[inline(never)]
+    fn of(level: &Level, parent: Option<&Level>) -> Law {
+        let ratio = parent.map_or(1, |p| level.cells / p.cells);
+        let mut parents = parent.map_or(&[][..], |p| &p.occupied).iter();
+        let mut above = parents.next();
+        let mut above_w = above.map_or(0.0, |p| 1.0 / p.n);
+        let (mut variance, mut third, mut covariance) = (0.0, 0.0, 0.0);
+        for c in &level.occupied {
+            while let Some(p) = above
+                && (p.index + 1) * ratio <= c.index
+            {
+                above = parents.next();
+                above_w = above.map_or(0.0, |p| 1.0 / p.n);
+            }
+            let w = 1.0 / c.n;
+            let v = variance_of(c) * w;
+            variance += v * w;
+            third += third_of(c) * w * w * w;
+            covariance += v * above_w;
+        }
+        Law {
+            variance,
+            third,
+            covariance,
         }
     }
 }
