@@ -438,7 +438,9 @@ const SOURCE: &[Key] = &[
         "classes",
         Kind::List,
         Unset("[\"cat\", \"dog\", \"bird\"]"),
-        "Names of the classes, in the order of the probabilities. Unset: those of the [[model]].",
+        "Names of the classes, in the order of the probabilities. Unset: those of the [[model]]. \
+         If all names are whole numbers, as in [\"1\", \"2\", \"3\"], an outcome that is a number names a \
+         class; otherwise it is an index, counted from 0.",
     ),
 ];
 
@@ -459,7 +461,8 @@ const FIELDS: &[Key] = &[
         "segments",
         Kind::List,
         Unset("[\"country\"]"),
-        "Paths of the fields whose values split a model into streams.",
+        "Paths of the fields whose values split a model into streams. Events without a value, or \
+         with null, are the segment of the empty value, as in `country=`.",
     ),
     key(
         "id",
@@ -1045,8 +1048,9 @@ const NOTIFY: &[Key] = &[
     key(
         "runbook_url",
         Kind::Text,
-        Value("\"deploy/runbooks\""),
-        "Folder of the runbooks, for links; `/NAME.md` is added.",
+        Unset("\"https://wiki.example/runbooks\""),
+        "Folder of the runbooks, for links; `/NAME.md` is added. Unset: `/runbooks` of this process, \
+         at `external_url`.",
     ),
     key(
         "summary",

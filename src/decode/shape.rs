@@ -74,6 +74,8 @@ pub(super) struct Shape {
     /// Paths of the slots.
     names: Vec<String>,
     classes: HashMap<String, u32>,
+    /// The names of all classes are whole numbers, so a number names a class and is not its index.
+    numbers_are_names: bool,
     time_earliest_ms: i64,
     time_latest_ms: i64,
     ahead_ms_max: Option<i64>,
@@ -217,7 +219,8 @@ impl Shape {
     }
 
     /// Joins the segments as `k=v,k=v`. In keys and values `%`, `,` and `=` become `%25`, `%2C` and
-    /// `%3D`, so that two different lists never have the same text.
+    /// `%3D`, so that two different lists never have the same text. A value that is missing or null is
+    /// the empty text: data have gaps, and the events behind a gap are a segment of their own.
     fn join_segments<'a>(
         &self,
         value: &impl Fn(usize) -> Value<'a>,
@@ -230,7 +233,10 @@ impl Shape {
             }
             push_escaped(joined, key);
             joined.push('=');
-            push_escaped(joined, self.text(*slot, value(*slot))?);
+            match value(*slot) {
+                Value::Missing | Value::Null => {}
+                value => push_escaped(joined, self.text(*slot, value)?),
+            }
         }
         Ok(())
     }

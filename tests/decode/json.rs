@@ -68,6 +68,58 @@ fn a_good_record_becomes_the_event_that_it_says() {
 }
 
 #[test]
+fn a_segment_without_a_value_is_a_segment() {
+    let o = DecodeOptions {
+        segments: vec!["meta.country".into(), "tier".into()],
+        ..flat()
+    };
+    for meta in [
+        r#""meta":{"country":null},"#,
+        r#""meta":{},"#,
+        "",
+        r#""meta":{"country":""},"#,
+    ] {
+        let text = format!(
+            r#"{{{meta}"tier":"a","outcome":true,"score":0.5,"time_ms":{NOW},"model":"m"}}"#
+        );
+        accept(&o, &text, |e| assert_eq!(e.segment, "meta.country=,tier=a"));
+    }
+    let list = format!(
+        r#"{{"meta":{{"country":[1]}},"tier":"a","outcome":true,"score":0.5,"time_ms":{NOW},"model":"m"}}"#
+    );
+    check(&o, &list, Reason::Malformed, &["`meta.country`", "[1]"]);
+}
+
+#[test]
+fn a_number_names_a_class_where_all_names_are_numbers() {
+    let named = |names: [&str; 3]| DecodeOptions {
+        classes: names.map(str::to_owned).into(),
+        ..classes(PredictionField::Vector("score".into()))
+    };
+    let stars = named(["1", "2", "-3"]);
+    for (text, k) in [("1", 0), ("2", 1), ("2.0", 1), ("-3", 2), ("\"2\"", 1)] {
+        accept(&stars, &record("[0.25,0.5,0.25]", text), |e| {
+            assert_eq!(e.outcome, Some(Outcome::Class(k)), "{text}");
+        });
+    }
+    for unknown in ["0", "3", "2.5"] {
+        let record = record("[0.25,0.5,0.25]", unknown);
+        check(
+            &stars,
+            &record,
+            Reason::UnknownClass,
+            &[unknown, "`classes`"],
+        );
+    }
+    // Of names that are no numbers, or not all, a number is the index.
+    for names in [["a", "b", "c"], ["a", "2", "1"], ["0", "1", "2"]] {
+        accept(&named(names), &record("[0.25,0.5,0.25]", "2"), |e| {
+            assert_eq!(e.outcome, Some(Outcome::Class(2)), "{names:?}");
+        });
+    }
+}
+
+#[test]
 fn each_way_to_write_an_outcome_is_understood() {
     for (text, outcome) in [
         ("true", true),

@@ -59,6 +59,7 @@ impl Shape {
             cluster,
             names: paths.names.clone(),
             classes: classes(&o.classes, form)?,
+            numbers_are_names: are_numbers(&o.classes),
             time_earliest_ms: o.time_earliest_ms,
             time_latest_ms: o.time_latest_ms,
             ahead_ms_max: o.ahead_ms_max,
@@ -90,6 +91,7 @@ impl Shape {
             cluster: None,
             names: paths.names.clone(),
             classes: classes(&o.classes, Form::Absent)?,
+            numbers_are_names: are_numbers(&o.classes),
             time_earliest_ms: o.time_earliest_ms,
             time_latest_ms: o.time_latest_ms,
             ahead_ms_max: o.ahead_ms_max,
@@ -112,6 +114,12 @@ fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsEr
         FieldOrConst::Const(c) => Source::Const(c.clone()),
         FieldOrConst::Field(p) => Source::Slot(paths.slot(p)?),
     })
+}
+
+/// Whether there are names and all of them are whole numbers as `1` or `-1` is written.
+fn are_numbers(names: &[String]) -> bool {
+    let is_number = |name: &String| name.parse::<i64>().is_ok_and(|n| n.to_string() == *name);
+    !names.is_empty() && names.iter().all(is_number)
 }
 
 fn classes(names: &[String], form: Form) -> Result<HashMap<String, u32>, DecodeOptionsError> {

@@ -43,6 +43,10 @@ impl Shape {
             Value::Missing | Value::Null => return Ok(None),
             Value::Bool(b) if two => Ok(u32::from(b)),
             Value::Bool(b) => Err(if b { "true" } else { "false" }),
+            Value::Number(t) if self.numbers_are_names => match self.named_by(t) {
+                Some(k) => Ok(k),
+                None => return Err(self.unknown_class(slot, t)),
+            },
             Value::Number(t) => index(t).ok_or(t),
             Value::Text(t) => match self.classes.get(t) {
                 Some(&k) => Ok(k),
@@ -50,6 +54,10 @@ impl Shape {
             },
             Value::Cell(t) => match self.classes.get(t) {
                 Some(&k) => Ok(k),
+                None if self.numbers_are_names => match self.named_by(t.trim()) {
+                    Some(k) => Ok(k),
+                    None => return Err(self.unknown_class(slot, t)),
+                },
                 None => cell_outcome(t, two).ok_or(t),
             },
             Value::Array(t) | Value::Object(t) | Value::NotFinite(t) => Err(t),
@@ -63,6 +71,18 @@ impl Shape {
             Rejection::value(Reason::BadOutcome, &self.names[slot], shown, remedy)
         })?;
         Ok(Some(class))
+    }
+
+    /// The class that a number names, written as the name or as an integral number such as `2.0`.
+    fn named_by(&self, t: &str) -> Option<u32> {
+        let named = self.classes.get(t).copied();
+        named.or_else(|| {
+            let x: f64 = t.parse().ok()?;
+            // The cast is exact: an integer below 2⁵³.
+            let whole = x.fract() == 0.0 && x.abs() < 9_007_199_254_740_992.0;
+            let name = whole.then(|| (x as i64).to_string())?;
+            self.classes.get(&name).copied()
+        })
     }
 
     #[cold]
