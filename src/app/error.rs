@@ -1,5 +1,6 @@
 //! Why the application does not start, or ends without being stopped.
 
+use crate::kafka::KafkaError;
 use std::fmt;
 
 /// An error that the commands turn into a message and an exit code.
@@ -19,6 +20,19 @@ impl AppError {
     /// The operating system started no thread.
     pub(super) fn no_thread(error: std::io::Error) -> AppError {
         AppError::Unavailable(format!("cannot start a thread: {error}"))
+    }
+
+    /// An error of a reader that has no other work meanwhile.
+    pub(super) fn of_kafka(error: KafkaError) -> AppError {
+        match error {
+            KafkaError::Unreachable { brokers, detail } => AppError::Unavailable(format!(
+                "no kafka broker answers at `{brokers}` ({detail}); check `brokers` and the network"
+            )),
+            KafkaError::Option { .. } | KafkaError::Topic { .. } => {
+                AppError::Config(error.to_string())
+            }
+            _ => AppError::Unavailable(error.to_string()),
+        }
     }
 }
 

@@ -32,6 +32,7 @@ mod reload;
 pub mod replay;
 mod restore;
 mod run;
+pub mod sample;
 mod setup;
 mod stop;
 

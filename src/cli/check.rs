@@ -2,16 +2,19 @@
 //!
 //! The checks come in layers; each runs only if the one before found nothing: the text (TOML, keys,
 //! types, bounds), the references (names, windows, topics), and the environment (brokers, topics,
-//! directory, address). The last layer changes nothing. `--no-environment` skips it, for CI and
-//! before a reload, when the running process occupies the address.
+//! directory, address). The last layer changes nothing, and works beside a running service.
+//! `--no-environment` skips it, for CI. `--sample` then reads records and says what they become.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::exit::{self, Exit};
+use super::sample;
+use crate::app;
 use crate::config::bounds::{MemoryBound, human};
 use crate::config::{Config, SourceOptions, Verdicts, reference};
+use crate::http::client;
 use crate::kafka;
 use crate::kafka::StateTopic;
 use crate::monitor::restore::Fit;
@@ -21,6 +24,7 @@ use crate::store::{self, checkpoint::CHUNK_BYTES};
 const EXAMPLES: &str = "\
 Examples:
   trueline check --config trueline.toml                    everything, with the environment
+  trueline check --config trueline.toml --sample           what the records in the topics become
   trueline check --config trueline.toml --no-environment   only the file, for CI
   trueline check --config trueline.toml --effective        every key with its value; secrets are masked
   trueline check --example > trueline.toml                 a file with every key and its meaning";
@@ -41,6 +45,10 @@ pub struct Args {
     /// Check only the file, and no broker, directory or address
     #[arg(long, env = "TRUELINE_NO_ENVIRONMENT")]
     pub no_environment: bool,
+    /// Read about so many records of each topic and say what they become: fields, rejections with their
+    /// reasons, delays of outcomes. Commits nothing
+    #[arg(long, env = "TRUELINE_CHECK_SAMPLE", value_name = "RECORDS", num_args = 0..=1, default_missing_value = "5000", conflicts_with = "no_environment", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub sample: Option<u32>,
     /// How long a broker may take to respond
     #[arg(long, env = "TRUELINE_CHECK_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
@@ -96,11 +104,29 @@ pub fn run(args: &Args) -> Exit {
     for fault in &faults {
         eprintln!("{}: {fault}", args.config.display());
     }
-    if faults.is_empty() {
-        Exit::Ok
-    } else {
-        Exit::Unavailable
+    match args.sample {
+        _ if !faults.is_empty() => Exit::Unavailable,
+        None => Exit::Ok,
+        Some(records) => show_sample(&config, records),
     }
+}
+
+/// Prints what the records of the topics become.
+fn show_sample(config: &Config, records: u32) -> Exit {
+    let sources = match app::sample::take(config, records) {
+        Ok(sources) => sources,
+        Err(fault) => return Exit::of(&fault),
+    };
+    let words: Vec<sample::Words> = sources.iter().map(sample::describe).collect();
+    for line in words.iter().flat_map(|w| &w.lines) {
+        println!("{line}");
+    }
+    let mut end = Exit::Ok;
+    for problem in words.iter().flat_map(|w| &w.problems) {
+        eprintln!("{problem}");
+        end = Exit::Data;
+    }
+    end
 }
 
 /// The requested page about all configurations.
@@ -214,13 +240,22 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     faults.extend(registry(config, timeout));
     faults.extend(directory(&config.state.directory));
     faults.extend(state_topic(config));
-    if let Err(error) = TcpListener::bind(config.http.listen) {
+    if let Err(error) = TcpListener::bind(config.http.listen)
+        && !is_trueline(config)
+    {
         faults.push(format!(
             "[http] listen: cannot listen on {}: {error}; stop what uses it or write another address",
             config.http.listen
         ));
     }
     faults
+}
+
+/// Whether a running trueline answers on the configured address, as before a reload or an upgrade.
+fn is_trueline(config: &Config) -> bool {
+    let url = format!("http://{}", config.http.listen);
+    client::get(&url, "/metrics")
+        .is_ok_and(|(status, said)| status == 200 && said.contains("\ntrueline_build_info{"))
 }
 
 /// What the state directory holds that a start with this configuration would not use.

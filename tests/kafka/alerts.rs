@@ -442,7 +442,7 @@ fn sinks_that_were_away_get_every_alert_once_in_order_and_nothing_waits() {
     assert!(active[0]["annotations"]["ece_lower"].is_string());
     assert_eq!(
         active[0]["annotations"]["runbook_url"],
-        "deploy/runbooks/TruelineMiscalibrated.md"
+        "http://monitor:9464/runbooks/TruelineMiscalibrated.md"
     );
     // It is said again and again, or it would be over.
     let ends = active[0]["endsAt"].clone();

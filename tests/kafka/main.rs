@@ -13,6 +13,7 @@ mod moves;
 mod ranges;
 mod rebootstrap;
 mod retention;
+mod sample;
 mod soak;
 mod starts;
 #[path = "../support/mod.rs"]

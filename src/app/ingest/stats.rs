@@ -1,6 +1,7 @@
 //! Statistics of the records of a replay, beside the counters of the engine.
 
 use crate::decode::Rejection;
+use std::collections::BTreeMap;
 
 /// What a replay reports about its records.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +14,8 @@ pub struct ReplayStats {
     pub outcomes: u64,
     /// The first rejected record: its place and the reason.
     pub first_rejected: Option<String>,
+    /// By reason, how many records were rejected, with place and text of the first.
+    pub reasons: BTreeMap<&'static str, (u64, String)>,
 }
 
 impl ReplayStats {
@@ -29,23 +32,32 @@ impl ReplayStats {
         self.newest_ms = self.newest_ms.max(Some(ms));
     }
 
-    /// Notes a rejected record. `place` is called for the first one only.
+    /// Notes a rejected record. `place` is called for the first one of each reason only.
     pub fn rejected(&mut self, rejection: &Rejection, place: impl FnOnce() -> String) {
-        if self.first_rejected.is_none() {
-            let (name, detail) = (rejection.reason.as_str(), &rejection.detail);
-            let comma = if detail.is_empty() { "" } else { ", " };
-            self.first_rejected = Some(format!("{}: {name}{comma}{detail}", place()));
+        let (name, detail) = (rejection.reason.as_str(), &rejection.detail);
+        if let Some((records, _)) = self.reasons.get_mut(name) {
+            *records += 1;
+            return;
         }
+        let place = place();
+        let comma = if detail.is_empty() { "" } else { ", " };
+        (self.first_rejected).get_or_insert_with(|| format!("{place}: {name}{comma}{detail}"));
+        self.reasons.insert(name, (1, format!("{place}: {detail}")));
     }
 
     /// The statistics of both; the first rejected record is that of `self`, if it has one.
     pub fn merged(self, other: ReplayStats) -> ReplayStats {
         let times = self.times_ms.into_iter().chain(other.times_ms);
+        let mut reasons = self.reasons;
+        for (name, (records, first)) in other.reasons {
+            reasons.entry(name).or_insert((0, first)).0 += records;
+        }
         ReplayStats {
             times_ms: times.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
             newest_ms: self.newest_ms.max(other.newest_ms),
             outcomes: self.outcomes + other.outcomes,
             first_rejected: self.first_rejected.or(other.first_rejected),
+            reasons,
         }
     }
 }

@@ -19,9 +19,7 @@ use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::Config;
 use crate::judge::Change;
-use crate::kafka::{
-    self, Bound, Gap, KafkaError, KafkaOptions, RangeReader, Record, Span, Step, Watermarks,
-};
+use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
 use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
 
@@ -48,13 +46,13 @@ pub(super) fn replay(
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
     let (options, to) = wanted(&config, range)?;
-    let spans = kafka::resolve(&options, &range.from, &to, seen).map_err(kafka_error)?;
+    let spans = kafka::resolve(&options, &range.from, &to, seen).map_err(AppError::of_kafka)?;
     let size = |s: &Span| (s.end - s.begin).unsigned_abs();
     let total = spans.iter().map(size).sum();
     let offsets = spans.iter();
     let offsets = offsets.map(|s| (format!("{}/{}", s.name, s.partition), (s.begin, s.end)));
     let offsets = offsets.collect();
-    let mut reader = RangeReader::new(&options, spans.clone()).map_err(kafka_error)?;
+    let mut reader = RangeReader::new(&options, spans.clone()).map_err(AppError::of_kafka)?;
     let gaps: Vec<String> = reader.gaps().iter().map(Gap::to_string).collect();
     if !range.incomplete && !gaps.is_empty() {
         return Err(AppError::Data(format!(
@@ -126,16 +124,6 @@ fn end_of(number: u16, plan: &Plan, range: &Range) -> Bound {
     }
 }
 
-fn kafka_error(error: KafkaError) -> AppError {
-    match error {
-        KafkaError::Unreachable { brokers, detail } => AppError::Unavailable(format!(
-            "no kafka broker answers at `{brokers}` ({detail}); check `brokers` and the network"
-        )),
-        KafkaError::Option { .. } | KafkaError::Topic { .. } => AppError::Config(error.to_string()),
-        _ => AppError::Unavailable(error.to_string()),
-    }
-}
-
 /// A replay of topics.
 struct TopicReplay<'a> {
     session: Session<'a>,
@@ -165,7 +153,7 @@ impl<'a> TopicReplay<'a> {
     }
 
     fn run(&mut self, reader: &mut RangeReader, progress: &dyn Fn(u64)) -> Result<(), AppError> {
-        while let Some(step) = reader.step().map_err(kafka_error)? {
+        while let Some(step) = reader.step().map_err(AppError::of_kafka)? {
             match step {
                 Step::End(p) => self.session.engine.end_of_partition(p.topic, p.partition),
                 Step::Record(record) => self.take(&record.record())?,

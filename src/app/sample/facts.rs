@@ -1,0 +1,232 @@
+//! What was seen of a source.
+
+use super::join::{JoinFacts, Joins};
+use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
+use crate::monitor::{Engine, RecordSink};
+use crate::stats::view::{Outcome, Prediction};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most streams that are told apart.
+pub const STREAMS_MAX: usize = 10_000;
+
+/// By reason, how many rows were rejected, with place and text of the first.
+pub type Reasons = BTreeMap<&'static str, (u64, String)>;
+
+/// What was seen of one topic.
+#[derive(Debug, Default)]
+pub struct TopicFacts {
+    /// Its name.
+    pub name: String,
+    /// Number of its partitions.
+    pub partitions: usize,
+    /// Records read.
+    pub records: u64,
+    /// Rows that are predictions, with or without their outcome.
+    pub events: u64,
+    /// Rows that are outcomes alone.
+    pub outcomes: u64,
+    /// Rows that are rejected.
+    pub rejected: Reasons,
+    /// First and last Kafka timestamp.
+    pub arrived_ms: Option<(i64, i64)>,
+}
+
+impl TopicFacts {
+    /// Notes a record that was read, and its rejected rows.
+    pub(super) fn record(&mut self, timestamp_ms: Option<i64>, rejected: Reasons) {
+        self.records += 1;
+        widen(&mut self.arrived_ms, timestamp_ms);
+        for (reason, (rows, first)) in rejected {
+            self.rejected.entry(reason).or_insert((0, first)).0 += rows;
+        }
+    }
+}
+
+/// One record, field by field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Example {
+    /// Topic, partition and offset.
+    pub place: String,
+    /// Name and value of each field.
+    pub fields: Vec<(&'static str, String)>,
+}
+
+/// What was seen of one source.
+#[derive(Debug, Default)]
+pub struct SourceFacts {
+    /// Its name.
+    pub name: String,
+    /// Its topics; those of outcomes are the last.
+    pub topics: Vec<TopicFacts>,
+    /// The first prediction, and the first outcome in a record of its own.
+    pub examples: [Option<Example>; 2],
+    /// Smallest and largest score; of vectors, of their largest entry.
+    pub scores: Option<(f64, f64)>,
+    /// Rows with an outcome, and the positive ones among them; of classes, all but class 0.
+    pub outcomes: (u64, u64),
+    /// First and last event time of predictions.
+    pub times_ms: Option<(i64, i64)>,
+    /// By how much event times precede arrival, in ms, for each prediction.
+    pub delays_ms: Vec<i64>,
+    /// Model, version and segment.
+    pub streams: BTreeSet<(String, String, String)>,
+    /// What was seen of outcomes in records of their own, if there are predictions that wait for them.
+    pub join: Option<JoinFacts>,
+}
+
+impl SourceFacts {
+    pub(super) fn new(name: &str, topics: &[String]) -> SourceFacts {
+        let topics = topics.iter().map(|name| TopicFacts {
+            name: name.clone(),
+            ..TopicFacts::default()
+        });
+        SourceFacts {
+            name: name.to_owned(),
+            topics: topics.collect(),
+            ..SourceFacts::default()
+        }
+    }
+
+    fn event(&mut self, place: impl FnOnce() -> String, event: &Event<'_>) {
+        self.examples[0].get_or_insert_with(|| Example {
+            place: place(),
+            fields: fields_of(event),
+        });
+        let score = match event.prediction {
+            Prediction::Score(score) => score,
+            Prediction::Vector(all) => all.iter().copied().fold(0.0, f64::max),
+        };
+        let (low, high) = self.scores.unwrap_or((score, score));
+        self.scores = Some((low.min(score), high.max(score)));
+        if let Some(outcome) = event.outcome {
+            self.outcome(outcome);
+        }
+        widen(&mut self.times_ms, Some(event.time_ms));
+        let delay = event.arrival_ms.map(|at| at.saturating_sub(event.time_ms));
+        self.delays_ms.extend(delay);
+        if self.streams.len() < STREAMS_MAX {
+            let stream = [event.model, event.version, event.segment].map(str::to_owned);
+            self.streams.insert(stream.into());
+        }
+    }
+
+    fn outcome(&mut self, outcome: Outcome) {
+        self.outcomes.0 += 1;
+        self.outcomes.1 += u64::from(outcome.class() > 0);
+    }
+}
+
+fn widen(range: &mut Option<(i64, i64)>, ms: Option<i64>) {
+    if let Some(ms) = ms {
+        let (first, last) = range.unwrap_or((ms, ms));
+        *range = Some((first.min(ms), last.max(ms)));
+    }
+}
+
+fn fields_of(e: &Event<'_>) -> Vec<(&'static str, String)> {
+    let mut fields = vec![("model", e.model.to_owned())];
+    let mut more = |name, value: String| {
+        if !value.is_empty() {
+            fields.push((name, value));
+        }
+    };
+    more("version", e.version.to_owned());
+    more("segment", e.segment.to_owned());
+    more("id", String::from_utf8_lossy(e.id).into_owned());
+    more("time", crate::http::rfc3339(e.time_ms));
+    match e.prediction {
+        Prediction::Score(score) => more("score", score.to_string()),
+        Prediction::Vector(all) => more("probabilities", format!("{all:?}")),
+    }
+    more("outcome", e.outcome.map_or(String::new(), text_of));
+    more(
+        "weight",
+        e.weight.map_or(String::new(), |w| w.value().to_string()),
+    );
+    if e.cluster.is_some() {
+        more("cluster", "given".to_owned());
+    }
+    fields
+}
+
+fn text_of(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Binary(true) => "1 (happened)".to_owned(),
+        Outcome::Binary(false) => "0 (did not happen)".to_owned(),
+        Outcome::Class(class) => format!("class number {class}, counted from 0"),
+    }
+}
+
+/// Notes what is decoded and hands it on to the engine.
+pub(super) struct Observer<'a> {
+    pub engine: &'a mut Engine,
+    pub facts: &'a mut SourceFacts,
+    pub joins: &'a mut Joins,
+    /// Number of the record's topic in the source.
+    pub topic: usize,
+    /// The record was read before: only its outcomes are looked at.
+    pub again: bool,
+}
+
+impl Observer<'_> {
+    fn place(topic: &TopicFacts, origin: Origin) -> String {
+        format!(
+            "{}/{} offset {}",
+            topic.name, origin.partition, origin.offset
+        )
+    }
+}
+
+impl RecordSink for Observer<'_> {
+    fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
+        if self.again {
+            return Disposition::Replayed;
+        }
+        let disposition = self.engine.observe(origin, event);
+        if matches!(disposition, Disposition::Rejected(_)) {
+            return disposition;
+        }
+        let topic = &mut self.facts.topics[self.topic];
+        topic.events += 1;
+        let place = Observer::place(topic, origin);
+        self.facts.event(|| place, event);
+        if event.outcome.is_none() {
+            self.joins.prediction(origin.partition, event);
+        }
+        disposition
+    }
+
+    fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition {
+        self.joins.outcome(origin.partition, label);
+        if self.again {
+            return Disposition::Replayed;
+        }
+        let topic = &mut self.facts.topics[self.topic];
+        topic.outcomes += 1;
+        if self.facts.examples[1].is_none() {
+            self.facts.examples[1] = Some(Example {
+                place: Observer::place(topic, origin),
+                fields: vec![
+                    ("id", String::from_utf8_lossy(label.id).into_owned()),
+                    ("time", crate::http::rfc3339(label.time_ms)),
+                    ("outcome", text_of(label.outcome)),
+                ],
+            });
+        }
+        self.facts.outcome(label.outcome);
+        self.engine.label(origin, label)
+    }
+
+    fn reject(&mut self, _: Origin, _: Option<i64>, reason: Reason) -> Disposition {
+        Disposition::Rejected(reason)
+    }
+
+    fn next_row(&mut self, origin: Origin) {
+        self.engine.next_row(origin);
+    }
+
+    fn end_of_partition(&mut self, _: PartitionId) {}
+    fn wake(&mut self, _: PartitionId) {}
+    fn leave_out(&mut self, _: PartitionId) {}
+    fn rewind(&mut self, _: PartitionId, _: i64) {}
+}

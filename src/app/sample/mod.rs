@@ -1,0 +1,227 @@
+//! A look at the records of the sources, for `trueline check --sample`.
+//!
+//! Nothing is committed, no group is joined and no state is touched. Of a source whose records carry their
+//! outcomes, the newest records are read. Where outcomes have records of their own, a *block* of predictions
+//! is read that is old enough for its outcomes to be there, if the log reaches back so far; then outcomes are
+//! read from the block's time on, until each prediction has its own, the log ends, or [`OUTCOMES_MAX`] were
+//! read. Predictions and outcomes are matched by id over all partitions. So the sample sees outcomes that the
+//! service would not: those in another partition and those after maturity.
+//!
+//! Records pass through the decoder and an engine with the whole configuration, so each ends as it would in
+//! `run`: an unknown model or a wrong shape is found too.
+
+mod facts;
+mod join;
+
+pub use facts::{Example, Reasons, SourceFacts, TopicFacts};
+pub use join::{JoinFacts, SHARES, quantile};
+
+use crate::app::clock;
+use crate::app::error::AppError;
+use crate::app::ingest::record::RecordReader;
+use crate::app::ingest::schema_queue::Progress;
+use crate::app::ingest::stats::ReplayStats;
+use crate::collect::join::JoinPlan;
+use crate::config::{Config, SourceOptions};
+use crate::kafka::{self, Bound, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
+use crate::monitor::{Engine, Plan};
+use crate::registry::Registry;
+use facts::Observer;
+use join::Joins;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Most records of outcomes to look through for those of the sampled predictions.
+pub const OUTCOMES_MAX: i64 = 500_000;
+
+/// How long the schema of a record is waited for.
+const SCHEMA_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long before its prediction an outcome may arrive and still be looked for.
+const EARLY_MS: i64 = 10 * 60 * 1000;
+
+/// Reads about `records` records of each topic of each source.
+pub fn take(config: &Config, records: u32) -> Result<Vec<SourceFacts>, AppError> {
+    let registry = config.registry.clone().map(Registry::new).transpose();
+    let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
+    let (mut base, mut all) = (0, Vec::new());
+    for source in &config.sources {
+        let reader = RecordReader::new(source, base, registry.as_ref())?;
+        let join = config.plan.joins.iter().find(|j| j.predictions == base);
+        all.push(Sampler::new(source, base, reader, &config.plan, join).run(i64::from(records))?);
+        base += source.kafka.topics.len() as u16;
+    }
+    Ok(all)
+}
+
+/// Reads the sample of one source.
+struct Sampler<'a> {
+    source: &'a SourceOptions,
+    /// Number of the source's first topic over all sources.
+    base: u16,
+    reader: RecordReader,
+    engine: Engine,
+    join: Option<&'a JoinPlan>,
+    facts: SourceFacts,
+    joins: Joins,
+}
+
+impl<'a> Sampler<'a> {
+    fn new(
+        source: &'a SourceOptions,
+        base: u16,
+        reader: RecordReader,
+        plan: &Plan,
+        join: Option<&'a JoinPlan>,
+    ) -> Sampler<'a> {
+        Sampler {
+            facts: SourceFacts::new(&source.name, &source.kafka.topics),
+            joins: Joins::new(join.is_some_and(|j| j.by_model)),
+            engine: Engine::new(plan.clone()),
+            source,
+            base,
+            reader,
+            join,
+        }
+    }
+
+    fn run(mut self, records: i64) -> Result<SourceFacts, AppError> {
+        let apart = self.source.join.as_ref().map_or(0, |j| j.topics.len());
+        let predictions = (self.source.kafka.topics.len() - apart) as u16;
+        let now_ms = clock::now_ms();
+        let of_predictions = self.topics(0..predictions);
+        let Some(join) = self.join else {
+            let spans = newest(&spans(&of_predictions, &Bound::Latest)?, records);
+            self.read(&of_predictions, 0, spans, false)?;
+            return Ok(self.facts);
+        };
+        // Twice the maturity back, what can come has come.
+        let from_ms = now_ms.saturating_sub(join.maturity_ms.saturating_mul(2));
+        let whole = newest(&spans(&of_predictions, &Bound::Latest)?, records);
+        let block = spans(&of_predictions, &Bound::Time(from_ms))?;
+        let block = block.into_iter().zip(whole).map(|(old, new)| Span {
+            begin: old.begin.min(new.begin),
+            ..old
+        });
+        let block: Vec<Span> = block.collect();
+        let share = share_of_each(records, &block);
+        let block = block.into_iter().map(|s| Span {
+            end: s.end.min(s.begin + share),
+            ..s
+        });
+        self.read(&of_predictions, 0, block.collect(), false)?;
+        if let Some(oldest_ms) = self.joins.oldest_ms() {
+            let first = if apart > 0 { predictions } else { 0 };
+            let of_outcomes = self.topics(first..self.source.kafka.topics.len() as u16);
+            let scan = spans(&of_outcomes, &Bound::Time(oldest_ms - EARLY_MS))?;
+            let share = share_of_each(OUTCOMES_MAX, &scan);
+            let cut = scan.iter().any(|s| s.end - s.begin > share);
+            let scan = scan.into_iter().map(|s| Span {
+                end: s.end.min(s.begin + share),
+                ..s
+            });
+            let complete = self.read(&of_outcomes, first, scan.collect(), apart == 0)?;
+            self.facts.join = Some(self.joins.facts(join.maturity_ms, now_ms, cut && !complete));
+        }
+        Ok(self.facts)
+    }
+
+    /// The options of a client for some topics of the source.
+    fn topics(&self, numbers: std::ops::Range<u16>) -> KafkaOptions {
+        let range = usize::from(numbers.start)..usize::from(numbers.end);
+        KafkaOptions {
+            instance: None,
+            dead_letter: None,
+            copartitions: 0,
+            topics: self.source.kafka.topics[range].to_vec(),
+            ..self.source.kafka.clone()
+        }
+    }
+
+    /// Reads the spans of topics whose first has the number `first` in the source. With `again`, the
+    /// records were read before and only their outcomes are looked at. Whether each prediction has its
+    /// outcome at the end.
+    fn read(
+        &mut self,
+        options: &KafkaOptions,
+        first: u16,
+        spans: Vec<Span>,
+        again: bool,
+    ) -> Result<bool, AppError> {
+        for span in &spans {
+            let topic = first + span.topic;
+            self.facts.topics[usize::from(topic)].partitions += 1;
+            self.engine.assign(self.base + topic, span.partition);
+        }
+        let mut reader = RangeReader::new(options, spans).map_err(AppError::of_kafka)?;
+        while let Some(step) = reader.step().map_err(AppError::of_kafka)? {
+            let Step::Record(owned) = step else {
+                continue;
+            };
+            let record = owned.record();
+            let topic = first + record.topic;
+            self.record(&Record { topic, ..record }, again)?;
+            if self.joins.complete() {
+                return Ok(true);
+            }
+        }
+        Ok(self.joins.complete())
+    }
+
+    fn record(&mut self, record: &Record<'_>, again: bool) -> Result<(), AppError> {
+        self.reader.stats = Some(ReplayStats::default());
+        let mut observer = Observer {
+            engine: &mut self.engine,
+            facts: &mut self.facts,
+            joins: &mut self.joins,
+            topic: usize::from(record.topic),
+            again,
+        };
+        let since = Instant::now();
+        while self.reader.read(&mut observer, record) == Progress::AwaitingSchema {
+            if since.elapsed() >= SCHEMA_WITHIN {
+                return Err(AppError::Unavailable(format!(
+                    "the schema of the record at {}/{} offset {} did not arrive within {SCHEMA_WITHIN:?}; \
+                     check [registry]",
+                    self.reader.topic(record.topic),
+                    record.partition,
+                    record.offset
+                )));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        if !again {
+            let rejected = self.reader.stats.take().map(|s| s.reasons);
+            let facts = &mut self.facts.topics[usize::from(record.topic)];
+            facts.record(record.timestamp_ms, rejected.unwrap_or_default());
+        }
+        Ok(())
+    }
+}
+
+/// From the bound to the end of every partition.
+fn spans(options: &KafkaOptions, from: &Bound) -> Result<Vec<Span>, AppError> {
+    let to = vec![Bound::Latest; options.topics.len()];
+    let from = if *from == Bound::Latest {
+        &Bound::Earliest
+    } else {
+        from
+    };
+    kafka::resolve(options, from, &to, &mut Watermarks::new()).map_err(AppError::of_kafka)
+}
+
+/// The share of each partition in so many records.
+fn share_of_each(records: i64, spans: &[Span]) -> i64 {
+    let filled = spans.iter().filter(|s| s.begin < s.end).count().max(1);
+    (records / i64::try_from(filled).unwrap_or(1)).max(1)
+}
+
+/// The last records of each span.
+fn newest(spans: &[Span], records: i64) -> Vec<Span> {
+    let share = share_of_each(records, spans);
+    let last = |s: &Span| Span {
+        begin: s.begin.max(s.end - share),
+        ..s.clone()
+    };
+    spans.iter().map(last).collect()
+}

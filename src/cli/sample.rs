@@ -1,0 +1,223 @@
+//! The words of `trueline check --sample`: what the records of the topics become.
+
+use std::time::Duration;
+
+use crate::app::sample::{JoinFacts, OUTCOMES_MAX, SHARES, SourceFacts, TopicFacts, quantile};
+use crate::http::rfc3339;
+
+/// Above this share of outcomes that come too late, a longer maturity is proposed.
+const LATE_SHARE: f64 = 0.001;
+
+/// What is said of the sample of a source: the lines to print, and the problems in it.
+#[derive(Debug, Default)]
+pub struct Words {
+    /// What was seen.
+    pub lines: Vec<String>,
+    /// What has to be changed, each with its remedy.
+    pub problems: Vec<String>,
+}
+
+/// Describes the sample of a source.
+pub fn describe(facts: &SourceFacts) -> Words {
+    let mut words = Words::default();
+    words.lines.push(format!("sample of source {}", facts.name));
+    for topic in &facts.topics {
+        describe_topic(topic, &facts.name, &mut words);
+    }
+    for example in facts.examples.iter().flatten() {
+        words.lines.push(format!("  {} becomes", example.place));
+        let fields = example.fields.iter();
+        words
+            .lines
+            .extend(fields.map(|(name, value)| format!("    {name:<14} {value}")));
+    }
+    describe_values(facts, &mut words);
+    if let Some(join) = &facts.join {
+        describe_join(join, &facts.name, &mut words);
+    }
+    words
+}
+
+fn describe_topic(topic: &TopicFacts, source: &str, words: &mut Words) {
+    if topic.records == 0 {
+        let name = &topic.name;
+        words.lines.push(format!("  topic {name}: no records"));
+        return;
+    }
+    let rejected: u64 = topic.rejected.values().map(|(rows, _)| rows).sum();
+    let good = topic.events + topic.outcomes;
+    let arrived = topic.arrived_ms.map_or(String::new(), |(first, last)| {
+        format!(" that arrived from {} to {}", rfc3339(first), rfc3339(last))
+    });
+    words.lines.push(format!(
+        "  topic {}: {} records of {} partitions{arrived}: {} predictions, {} outcomes, {rejected} rejected",
+        topic.name, topic.records, topic.partitions, topic.events, topic.outcomes
+    ));
+    for (reason, (rows, first)) in &topic.rejected {
+        words.lines.push(format!(
+            "    {rows} rejected as {reason}, the first at {first}"
+        ));
+    }
+    if rejected > 0 && good <= rejected {
+        let most = topic.rejected.iter().max_by_key(|(_, (rows, _))| *rows);
+        let first = most.map_or("", |(_, (_, first))| first);
+        words.problems.push(format!(
+            "source {source}: {rejected} of {} rows of topic {} are rejected; {first}",
+            good.max(rejected),
+            topic.name
+        ));
+    }
+}
+
+fn describe_values(facts: &SourceFacts, words: &mut Words) {
+    if let Some((low, high)) = facts.scores {
+        words.lines.push(format!("  scores from {low} to {high}"));
+    }
+    let (outcomes, positive) = facts.outcomes;
+    if outcomes > 0 {
+        words.lines.push(format!(
+            "  outcomes: {positive} of {outcomes} happened ({:.2} %)",
+            percent(positive, outcomes)
+        ));
+    }
+    if let Some((first, last)) = facts.times_ms {
+        let mut delays = facts.delays_ms.clone();
+        delays.sort_unstable();
+        let arrival = quantile(&delays, 0.99).map_or(String::new(), |late| match late {
+            0.. => format!("; 99 % arrive within {}", human(late)),
+            _ => format!("; 99 % lie {} or more after their arrival", human(-late)),
+        });
+        words.lines.push(format!(
+            "  event times of predictions from {} to {}{arrival}",
+            rfc3339(first),
+            rfc3339(last)
+        ));
+    }
+    if !facts.streams.is_empty() {
+        let shown: Vec<String> = facts.streams.iter().take(5).map(stream).collect();
+        let more = facts.streams.len() - shown.len();
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        words.lines.push(format!(
+            "  streams: {}{more} (model/version/segment)",
+            shown.join(", ")
+        ));
+    }
+}
+
+fn stream((model, version, segment): &(String, String, String)) -> String {
+    format!("{model}/{version}/{segment}")
+}
+
+fn describe_join(join: &JoinFacts, source: &str, words: &mut Words) {
+    let maturity = human(join.maturity_ms);
+    words.lines.push(format!(
+        "  of {} predictions, {} are older than the maturity of {maturity}; {} of these have an outcome within it ({:.1} %)",
+        join.predictions,
+        join.due,
+        join.in_time,
+        percent(join.in_time, join.due)
+    ));
+    let delays: Vec<String> = SHARES
+        .iter()
+        .zip(&join.delays_ms)
+        .map(|(share, ms)| format!("{} % within {}", 100.0 * share, human(*ms)))
+        .collect();
+    if !delays.is_empty() {
+        words.lines.push(format!(
+            "  of {} outcomes that were found, {}",
+            join.matched,
+            delays.join(", ")
+        ));
+    }
+    if join.cut {
+        words.lines.push(format!(
+            "  the search for outcomes ended after {OUTCOMES_MAX} records; more may exist"
+        ));
+    }
+    if join.repeated > 0 {
+        words.lines.push(format!(
+            "  {} predictions have the id of another one",
+            join.repeated
+        ));
+    }
+    if join.matched == 0 && join.due > 0 && !join.cut {
+        words.problems.push(format!(
+            "source {source}: none of {} predictions older than the maturity has an outcome; compare the ids of the \
+             two records shown above: `fields.id` and `outcomes.id` must give the same text",
+            join.due
+        ));
+    }
+    if join.elsewhere > 0 {
+        words.problems.push(format!(
+            "source {source}: {} of {} outcomes are in a partition with another number than their prediction, where \
+             they are not joined; write both topics with the prediction's id as key, as many partitions, and one \
+             partitioner: librdkafka clients (Python, Go, C#) need `partitioner = murmur2_random` beside Java clients",
+            join.elsewhere, join.matched
+        ));
+    }
+    // The last delay is that of the largest share.
+    if let Some(&enough) = join.delays_ms.last()
+        && enough > join.maturity_ms
+        && late_share(join) > LATE_SHARE
+    {
+        words.problems.push(format!(
+            "source {source}: {} % of the outcomes come within {}, and the maturity is {maturity}: those that come \
+             later count as missing; write `maturity = \"{}\"` or more",
+            100.0 * SHARES[SHARES.len() - 1],
+            human(enough),
+            human(rounded_up(enough)).replace(' ', "")
+        ));
+    }
+}
+
+/// The share of the outcomes of due predictions that came after maturity. Young predictions tell nothing of it:
+/// only their early outcomes can be there.
+fn late_share(join: &JoinFacts) -> f64 {
+    let found = join.matched.max(1) as f64;
+    join.late as f64 / found
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+/// A length of time with two units at most.
+fn human(ms: i64) -> String {
+    let whole = if ms.unsigned_abs() < 10_000 {
+        ms.unsigned_abs()
+    } else if ms.unsigned_abs() < 600_000 {
+        ms.unsigned_abs() / 1000 * 1000
+    } else {
+        ms.unsigned_abs() / 60_000 * 60_000
+    };
+    humantime::format_duration(Duration::from_millis(whole)).to_string()
+}
+
+/// The next length that a person would write: full seconds, minutes, or hours, and a quarter more.
+fn rounded_up(ms: i64) -> i64 {
+    let more = ms.saturating_add(ms / 4);
+    let unit = match more {
+        ..60_000 => 1_000,
+        60_000..3_600_000 => 60_000,
+        _ => 3_600_000,
+    };
+    more.saturating_add(unit - 1) / unit * unit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_maturity_is_proposed_in_full_units() {
+        assert_eq!(rounded_up(1_000), 2_000);
+        assert_eq!(rounded_up(170_000), 240_000);
+        assert_eq!(rounded_up(7_000_000), 3 * 3_600_000);
+        assert_eq!(human(rounded_up(170_000)), "4m");
+        assert_eq!(human(0), "0s");
+    }
+}
