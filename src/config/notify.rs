@@ -34,9 +34,12 @@ pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) ->
         sinks.push(options);
     }
     let external_url = record.owned("external_url");
+    let external_url = external_url.unwrap_or_else(|| format!("http://{listen}"));
+    let runbook_url = record.owned("runbook_url");
     NotifyOptions {
-        external_url: external_url.unwrap_or_else(|| format!("http://{listen}")),
-        runbook_url: record.owned("runbook_url").unwrap_or_default(),
+        runbook_url: runbook_url
+            .unwrap_or_else(|| format!("{}/runbooks", external_url.trim_end_matches('/'))),
+        external_url,
         texts,
         sinks,
     }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::Receiver;
 use super::path::{self, Route, route};
 use super::recalibration::{self, NoTable};
 use super::response::{Answer, PLAIN, error, html, json_answer, ok, table, whole};
-use super::{alerts, api, page};
+use super::{alerts, api, page, runbooks};
 use crate::judge::StreamReport;
 use crate::telemetry::{Published, collector};
 
@@ -60,6 +60,14 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             ok(&alerts::list(published, all))
         }
         Route::Silences => ok(&alerts::silences(published)),
+        Route::Runbooks => html(runbooks::list()),
+        Route::Runbook(name) => match runbooks::one(&name) {
+            Some(page) => html(page),
+            None => {
+                let what = format!("no runbook is called {name}");
+                error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
+            }
+        },
         Route::Reload | Route::Tap | Route::Acknowledge(_) | Route::Silence(_) | Route::Unknown => {
             error(
                 StatusCode::NOT_FOUND,

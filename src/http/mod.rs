@@ -19,6 +19,7 @@
 //! | `POST /api/v1/alerts/{fingerprint}/ack` | acknowledges a firing alert |
 //! | `/api/v1/silences` | silences; `POST` adds one |
 //! | `DELETE /api/v1/silences/{id}` | lifts a silence |
+//! | `/runbooks`, `/runbooks/{alert}` | what to do about an alert |
 //! | `/api/v1/tap` | labelled predictions as lines of JSON; `?model=`, `?rate=` |
 //!
 //! An id is `model/version/segment/view` with each of the four parts percent-encoded, or the whole
@@ -39,6 +40,7 @@ mod page;
 mod path;
 mod recalibration;
 mod response;
+pub mod runbooks;
 mod server;
 mod text;
 

@@ -53,6 +53,7 @@ pub fn index(published: &Published) -> String {
          <li><a href=/api/v1/comparisons>/api/v1/comparisons</a> and /api/v1/models/{model}/comparison compare versions that scored the same ids\
          <li>/api/v1/streams/{id}/recalibration recalibration maps; <code>?format=csv</code> as a table\
          <li><a href=/api/v1/alerts>/api/v1/alerts</a> alerts, <a href=/api/v1/silences>/api/v1/silences</a> silences\
+         <li><a href=/runbooks>/runbooks</a> what to do about an alert\
          <li>/api/v1/tap labelled predictions as lines of JSON; <code>?model=</code> and <code>?rate=</code>\
          <li>POST /-/reload reloads the configuration\
          </ul>",
@@ -459,7 +460,7 @@ fn undecided_sentence(window: &WindowReport) -> &'static str {
     }
 }
 
-fn page(title: &str, body: &str) -> String {
+pub(super) fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><title>{}</title>\
          <meta name=viewport content=\"width=device-width, initial-scale=1\">\

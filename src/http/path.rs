@@ -47,6 +47,10 @@ pub enum Route {
     Silences,
     /// The silence with this number.
     Silence(u64),
+    /// The list of runbooks.
+    Runbooks,
+    /// The runbook of an alert.
+    Runbook(String),
     /// An unknown path.
     Unknown,
 }
@@ -65,6 +69,7 @@ pub fn route(path: &str) -> Route {
         "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
         "/api/v1/alerts" => return Route::Alerts,
         "/api/v1/silences" => return Route::Silences,
+        "/runbooks" | "/runbooks/" => return Route::Runbooks,
         _ => {}
     }
     if let Some(rest) = path.strip_prefix("/api/v1/streams/") {
@@ -95,6 +100,9 @@ pub fn route(path: &str) -> Route {
     if let Some(rest) = path.strip_prefix("/api/v1/alerts/") {
         let fingerprint = rest.strip_suffix("/ack").and_then(decode);
         return fingerprint.map_or(Route::Unknown, Route::Acknowledge);
+    }
+    if let Some(name) = path.strip_prefix("/runbooks/") {
+        return Route::Runbook(name.to_owned());
     }
     if let Some(rest) = path.strip_prefix("/streams/") {
         return parts(rest).map_or(Route::Unknown, Route::Page);

@@ -690,3 +690,33 @@ fn a_scrape_of_all_series_that_the_cap_allows_is_measured() {
         took[4] * 1e6 / series.value
     );
 }
+
+#[test]
+fn every_runbook_is_served_under_its_name() {
+    let server = Server::start(populated());
+    let list = server.get("/runbooks");
+    assert_eq!(list.status, 200);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/runbooks");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(folder).expect("the runbooks") {
+        let path = entry.expect("a file").path();
+        let name = path.file_stem().and_then(|n| n.to_str()).expect("a name");
+        assert!(
+            list.body.contains(&format!("href=/runbooks/{name}>")),
+            "{name}"
+        );
+        // The link of a notification ends in `.md`, as in a folder of a repository.
+        for link in [format!("/runbooks/{name}"), format!("/runbooks/{name}.md")] {
+            let page = server.get(&link);
+            assert_eq!(page.status, 200, "{link}");
+            for heading in ["## What it means", "## Check", "## Fix"] {
+                assert!(page.body.contains(heading), "{link}");
+            }
+        }
+        pages += 1;
+    }
+    assert!(pages > 20);
+    let unknown = server.get("/runbooks/TruelineNothing");
+    assert_eq!(unknown.status, 404);
+    assert!(unknown.body.contains("see /runbooks"), "{}", unknown.body);
+}
