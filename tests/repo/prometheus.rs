@@ -13,9 +13,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use crate::support::expressions::{dashboard, deploy, rules};
-use crate::support::outside::{Server, populated, publish_vectors};
+use crate::support::outside::{Server, id, populated, publish, publish_vectors, window};
 use serde_json::Value;
+use trueline::alert::AlertState;
 use trueline::collect::Disposition;
+use trueline::judge::{Undecided, Verdict};
+use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{JudgeFacts, Role};
 
@@ -231,6 +234,9 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
     }
     let published = populated();
     publish_vectors(&published);
+    let missing = Verdict::Undecided(Undecided::Coverage);
+    let windows = vec![window("5m", missing, AlertState::Inactive, None)];
+    publish(&published, id("unlabelled", "1", "", View::Binary), windows);
     published.update(|facts| facts.role = Role::Judge(JudgeFacts::default()));
     let server = Server::start(published);
     let prometheus = Prometheus::start(server.address);
