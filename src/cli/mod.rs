@@ -10,12 +10,13 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 mod alert;
 mod backtest;
 mod check;
 mod classes;
+mod completions;
 mod demo;
 mod distances;
 mod evaluate;
@@ -23,6 +24,7 @@ mod exit;
 mod explain;
 mod intervals;
 mod kernel;
+mod man;
 mod offline;
 mod progress;
 mod range;
@@ -30,11 +32,13 @@ mod recalibrate;
 mod replay;
 mod reproduce;
 mod run;
+mod sample;
 mod service;
 mod state;
 mod state_topic;
 mod tap;
 mod top;
+mod version;
 
 pub use exit::Exit;
 
@@ -44,7 +48,7 @@ pub use exit::Exit;
 /// sliding windows of event time, tests calibration each time a window slides, and reports the
 /// verdict via Prometheus metrics, an HTTP API and logs.
 #[derive(Debug, Parser)]
-#[command(name = "trueline", version, max_term_width = 100, after_long_help = exit::HELP)]
+#[command(name = "trueline", version, long_version = version::long(), max_term_width = 100, after_long_help = exit::HELP)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -77,6 +81,10 @@ enum Verb {
     Evaluate(evaluate::Args),
     /// Run the papers' experiments and compare with the published numbers
     Reproduce(reproduce::Args),
+    /// Print the completions of a shell
+    Completions(completions::Args),
+    /// Write the manual pages
+    Man(man::Args),
 }
 
 /// Parses the arguments, runs the verb and returns the exit code.
@@ -98,6 +106,8 @@ pub fn main() -> ExitCode {
         Verb::State(args) => state::run(&args),
         Verb::Evaluate(args) => evaluate::run(&args),
         Verb::Reproduce(args) => reproduce::run(&args),
+        Verb::Completions(args) => completions::run(&args, Cli::command()),
+        Verb::Man(args) => man::run(&args, Cli::command()),
     };
     exit.into()
 }

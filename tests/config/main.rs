@@ -5,6 +5,8 @@
 //! `TRUELINE_BLESS=1 cargo test --test config` writes the generated files and the messages anew; read
 //! the difference before committing it.
 
+mod command_line;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,23 @@
+//! What `--version` says: enough for a report of a fault, and to know whether a state can be read.
+
+use std::sync::LazyLock;
+
+use crate::store::{checkpoint, format};
+
+/// Version, commit if the build was told, features and formats.
+static LONG: LazyLock<String> = LazyLock::new(|| {
+    let commit = option_env!("TRUELINE_COMMIT");
+    let tls = if cfg!(feature = "tls") { "yes" } else { "no" };
+    format!(
+        "{}\ncommit: {}\ntls: {tls}\nstate: snapshots of format {}, checkpoints of format {}",
+        env!("CARGO_PKG_VERSION"),
+        commit.unwrap_or("unknown; TRUELINE_COMMIT was not set at the build"),
+        format::VERSION,
+        checkpoint::VERSION,
+    )
+});
+
+/// The text of `--version`.
+pub fn long() -> &'static str {
+    &LONG
+}
