@@ -8,11 +8,13 @@ mod duplicates;
 mod end_to_end;
 mod frozen;
 mod kills;
+mod memory;
 mod mock;
 mod moves;
 mod ranges;
 mod rebootstrap;
 mod retention;
+mod rivals;
 mod soak;
 mod starts;
 #[path = "../support/mod.rs"]
