@@ -113,7 +113,7 @@ impl EngineLoop {
     /// nothing: the previous snapshot stays, and the next start reads again from there.
     pub fn run(mut self, stop: &Stop) -> Result<(), AppError> {
         let beat = self.published.beat("engine");
-        while !stop.asked() && self.engines.fault().is_none() {
+        while !stop.asked() && self.engines.fault().is_none() && self.displaced().is_none() {
             self.step();
             beat.tick();
         }
@@ -122,10 +122,16 @@ impl EngineLoop {
             None => fault = self.finish().err(),
             Some(error) => self.abort(error),
         }
+        let fault = self.displaced().map(str::to_owned).or(fault);
         consumer::close(std::mem::take(&mut self.consumers));
         self.audit.stop(DRAIN_WITHIN);
         self.published.end_beat("engine");
         fault.map_or(Ok(()), |error| Err(AppError::Unavailable(error)))
+    }
+
+    /// Why this process must stop, if another one was there first.
+    fn displaced(&self) -> Option<&str> {
+        self.consumers.iter().find_map(SourceConsumer::displaced)
     }
 
     /// One step: a batch of each consumer, and what is due by the clock. Returns the number of records.
@@ -273,6 +279,7 @@ impl EngineLoop {
     /// has fewer records than were read, or because a transaction hides their records, and the watermark
     /// if it is stalled.
     fn publish_suspended(&mut self) {
+        let contested = self.contested();
         let state = self.engines.suspended();
         let state = state.map(|(topic, partition, why)| ("state of", topic, partition, why));
         let stopped = self.consumers.iter().flat_map(|c| c.source.stopped());
@@ -282,7 +289,7 @@ impl EngineLoop {
             .map(|(what, topic, n, why)| (format!("{what} {topic}/{n}"), why.to_owned()))
             .chain(self.engines.lacks())
             .chain(self.consumers.iter().flat_map(|c| c.hidden()))
-            .chain(self.shared())
+            .chain(contested)
             .chain(self.stalled())
             .collect();
         for part in self.suspended.iter().filter(|p| !now.contains_key(*p)) {
@@ -294,21 +301,20 @@ impl EngineLoop {
         self.suspended = now.into_keys().collect();
     }
 
-    /// Topics that this process shares with another one although their state is not in a topic. Each would
-    /// judge a part and call it the whole. Names each topic with the reason, and logs new ones.
-    fn shared(&self) -> Vec<(String, String)> {
-        if !matches!(self.engines, Topology::Single(_)) {
-            return Vec::new();
-        }
-        let shared = self.consumers.iter().flat_map(SourceConsumer::shared);
-        let shared: Vec<(String, String)> = shared.collect();
-        for (part, why) in shared
+    /// What another process claims too: the `instance`, or the group, which may have one process only
+    /// where each judges what it reads and calls it the whole.
+    fn contested(&mut self) -> Vec<(String, String)> {
+        let alone = matches!(self.engines, Topology::Single(_));
+        self.consumers.iter_mut().for_each(|c| c.contend(alone));
+        let all = self.consumers.iter().flat_map(SourceConsumer::contested);
+        let all: Vec<(String, String)> = all.collect();
+        for (part, why) in all
             .iter()
             .filter(|(part, _)| !self.suspended.contains(part))
         {
-            tracing::error!(part, why, "two processes in one group");
+            tracing::error!(part, why, "two processes where there may be one");
         }
-        shared
+        all
     }
 
     /// Publishes that the state directory can no longer be used. That does not mend itself.

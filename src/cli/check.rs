@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::exit::{self, Exit};
 use super::sample;
 use crate::app;
-use crate::config::bounds::{MemoryBound, human};
+use crate::config::bounds::{Expected, MemoryBound, human};
 use crate::config::{Config, SourceOptions, Verdicts, reference};
 use crate::http::client;
 use crate::kafka;
@@ -52,6 +52,12 @@ pub struct Args {
     /// How long a broker may take to respond
     #[arg(long, env = "TRUELINE_CHECK_TIMEOUT", value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
+    /// Estimate the memory for this many streams (segments of versions of models, once for each view)
+    #[arg(long, value_name = "N", requires = "rate")]
+    pub streams: Option<u64>,
+    /// Events a second of all streams together, for the estimate
+    #[arg(long, value_name = "R", requires = "streams")]
+    pub rate: Option<f64>,
     /// Print the configuration with every default filled in and secrets masked
     #[arg(long)]
     pub effective: bool,
@@ -91,6 +97,9 @@ pub fn run(args: &Args) -> Exit {
         print!("{}", config.effective());
     } else {
         print!("{}", summary(&args.config, &config));
+        if let (Some(streams), Some(rate)) = (args.streams, args.rate) {
+            println!("  {}", estimate(&config, Expected { streams, rate }));
+        }
     }
     if args.no_environment {
         return Exit::Ok;
@@ -180,14 +189,18 @@ pub fn summary(path: &Path, config: &Config) -> String {
         Some(_) => " for one partition",
     };
     lines.push(format!(
-        "  memory{each}: at most {} = {} streams x {} + {} of vector views + {} of detectors' bets + {} of what waits for outcomes + {} of fetched records",
+        "  memory{each}: at most {} = 5/4 of ({} streams x {} + {} of panes ahead of the watermark + {} of vector views + {} of \
+         detectors' bets + {} of what waits for outcomes + {} for a snapshot) + {} of fetched records + {} of the process",
         human(bound.total()),
         bound.streams_max,
         human(bound.stream_bytes),
+        human(bound.ahead_bytes),
         human(bound.vector_bytes),
         human(bound.bets_bytes),
         human(bound.pending_bytes),
+        human(bound.copy_bytes),
         human(bound.queue_bytes),
+        human(bound.process_bytes),
     ));
     if bound.spill_bytes > 0 {
         lines.push(format!(
@@ -204,25 +217,39 @@ pub fn summary(path: &Path, config: &Config) -> String {
     lines.join("\n") + "\n"
 }
 
+/// What streams of this number and rate are expected to take.
+fn estimate(config: &Config, expected: Expected) -> String {
+    let bound = MemoryBound::of(config);
+    let Expected { streams, rate } = expected;
+    let beyond = match streams > bound.streams_max {
+        true => format!(
+            "; `streams_max` is {}, and more are refused",
+            bound.streams_max
+        ),
+        false => String::new(),
+    };
+    format!(
+        "estimate: {} for {streams} streams with {rate} events a second together{beyond}",
+        human(bound.estimate(config, expected)),
+    )
+}
+
 /// The memory of a process whose state is in a topic.
 fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
     let streams = bound.stream_bytes.saturating_mul(bound.streams_max);
     let panes = human(streams.saturating_add(bound.vector_bytes));
-    let union = human(
-        bound
-            .queue_bytes
-            .saturating_add(bound.vector_bytes)
-            .saturating_add(streams),
-    );
+    let union = human(bound.union());
+    let each = bound.moving(1).saturating_sub(bound.union());
     match config.state.verdicts {
         Verdicts::Own => format!(
             "  state in topic {topic}; streams and what waits are held for each partition of this process, \
              and streams once more over all of them: at most {union} + {} for each",
-            human(bound.state()),
+            human(each),
         ),
         Verdicts::None => format!(
-            "  state in topic {topic}; counts and leaves verdicts to another process: at most {} for each partition",
-            human(bound.state()),
+            "  state in topic {topic}; counts and leaves verdicts to another process: at most {} + {} for each partition",
+            human(bound.queue_bytes.saturating_add(bound.process_bytes)),
+            human(each),
         ),
         Verdicts::All => format!(
             "  verdicts over all partitions, from topic {topic}; no source is read: at most {union} + {panes} for each \

@@ -17,6 +17,7 @@ use super::deduplication::{Deduplication, IdPlan};
 use super::event::{Disposition, Event, Label, Origin, Reason, Refusal};
 use super::join::{JoinPlan, Joins};
 use super::key::Names;
+use super::open_room::OpenRoom;
 use super::pairing::Pairing;
 use super::partition::Partitions;
 use super::rank::Rows;
@@ -35,6 +36,8 @@ pub struct Bounds {
     pub streams_max: usize,
     /// Most open panes of a stream.
     pub open_panes_max: usize,
+    /// Most bytes of open panes of all streams, beyond those within the lateness.
+    pub open_bytes_max: usize,
     /// How far an event may be ahead of its arrival.
     pub future_max_ms: i64,
     /// Most ids that are remembered.
@@ -55,6 +58,10 @@ pub struct Collector {
     pub(super) partitions: Partitions,
     pub(super) counters: Counters,
     pub(super) streams: Streams,
+    /// Bytes of the packed open panes of all streams.
+    pub(super) open_bytes: usize,
+    /// Where no more panes are opened ahead: up to where all partitions have come, by model.
+    pub(super) common_ms: Option<Vec<i64>>,
     /// Scores and outcomes of the event at hand, by view.
     pub(super) seen: Vec<Scored>,
     /// Scores of the prediction at hand with the class that makes their outcome true, by view, and what else is
@@ -106,6 +113,8 @@ impl Collector {
             partitions: Partitions::default(),
             counters: Counters::default(),
             streams: Streams::default(),
+            open_bytes: 0,
+            common_ms: None,
             seen: Vec::new(),
         }
     }
@@ -277,8 +286,16 @@ impl Collector {
                 self.reach(source, time, event.arrival_ms);
                 return Err(Disposition::Late);
             }
-            let panes_max = self.bounds.open_panes_max;
-            let turned = stream.turn_to(start, shape.views.len(), shape.grid, panes_max);
+            let sealed = (
+                self.sealed_until_ms[stream.model],
+                self.open_bytes >= self.bounds.open_bytes_max,
+            );
+            let common_ms = self.common_ms.as_ref().map(|all| all[stream.model]);
+            let room = OpenRoom::new(self.bounds.open_panes_max, shape, sealed, common_ms);
+            let before = stream.packed_bytes();
+            let turned = stream.turn_to(start, shape.views.len(), shape.grid, room);
+            let turned = turned.map(drop);
+            self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
             turned.map_err(Disposition::Refused)?;
         }
         let attribute = shape.attribute_of(event).map_err(Disposition::Rejected)?;
@@ -318,7 +335,10 @@ impl Collector {
     /// Puts back a stream of a snapshot into its slot; `false` where another is there.
     pub fn restore_stream(&mut self, slot: usize, stream: Stream) -> bool {
         let shape = &self.models[stream.model];
-        self.streams.restore(slot, stream, shape)
+        let bytes = stream.packed_bytes();
+        let done = self.streams.restore(slot, stream, shape);
+        self.open_bytes += if done { bytes } else { 0 };
+        done
     }
 
     /// Takes out all panes of `model` that begin before `line_ms`, stream by stream.
@@ -330,9 +350,11 @@ impl Collector {
     ) {
         let pane_ms = self.models[model].pane_ms;
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
+            let before = stream.packed_bytes();
             while let Some(pane) = stream.seal(line_ms, pane_ms) {
                 each(stream, pane);
             }
+            self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
         }
     }
 
@@ -409,6 +431,11 @@ impl Collector {
     /// Counts of what happens to streams outside the collector.
     pub fn counters_mut(&mut self) -> &mut Counters {
         &mut self.counters
+    }
+
+    /// Opens no more panes ahead of where all partitions have come, by model; `None`: there is room again.
+    pub fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
+        self.common_ms = common_ms;
     }
 
     /// Changes the cap on streams; those above it stay until they expire.

@@ -247,7 +247,8 @@ impl From<ViewError> for Reason {
 pub enum Refusal {
     /// It would have begun a stream above the cap on streams.
     Streams,
-    /// It would have opened a pane above the cap on open panes of its stream.
+    /// It would have opened a pane above the cap on open panes of its stream, or on their bytes over
+    /// all streams.
     Panes,
     /// A sum of its cell is at the end of its integer.
     Sums,

@@ -6,10 +6,12 @@
 //! A stream has few open panes while partitions advance together: the newest, and those within the
 //! lateness. If one partition is read hours ahead of another it has hundreds. So only [`HOT_MAX`] panes
 //! are *hot*, that is unpacked; the others are packed like sealed ones, and unpacked again when an
-//! event lands in them. A cap on open panes bounds the rest.
+//! event lands in them. A cap on the open panes of a stream bounds their number, and a cap over all
+//! streams their bytes ([`super::open_room`]).
 
 use super::event::Refusal;
 use super::key::Key;
+use super::open_room::OpenRoom;
 use super::segment::Part;
 use super::table::Named;
 use crate::stats::algebra::Overflow;
@@ -81,6 +83,8 @@ pub struct Stream {
     pub pending: u64,
     /// Ascending by start.
     open: Vec<OpenPane>,
+    /// Bytes of the open panes that are packed.
+    packed_bytes: usize,
     /// Index of the pane that took the last event.
     current: usize,
     turn: u64,
@@ -105,6 +109,7 @@ impl Stream {
             late: 0,
             pending: 0,
             open: Vec::new(),
+            packed_bytes: 0,
             current: 0,
             turn: 0,
         }
@@ -180,14 +185,14 @@ impl Stream {
         start_ms: i64,
         views: usize,
         grid: Grid,
-        open_max: usize,
+        room: OpenRoom,
     ) -> Result<&mut OpenPane, Refusal> {
         let current = self.open.get(self.current);
         if current.is_some_and(|p| p.start_ms == start_ms) {
             // The current pane is hot.
             return Ok(&mut self.open[self.current]);
         }
-        self.turn_to(start_ms, views, grid, open_max)
+        self.turn_to(start_ms, views, grid, room)
     }
 
     /// Makes the pane that begins at `start_ms` the current one, and hot.
@@ -197,12 +202,14 @@ impl Stream {
         start_ms: i64,
         views: usize,
         grid: Grid,
-        open_max: usize,
+        room: OpenRoom,
     ) -> Result<&mut OpenPane, Refusal> {
         self.turn += 1;
         match self.open.binary_search_by_key(&start_ms, |p| p.start_ms) {
             Ok(at) => self.current = at,
-            Err(_) if self.open.len() >= open_max => return Err(Refusal::Panes),
+            Err(_) if self.open.len() >= room.panes_max || start_ms >= room.until_ms => {
+                return Err(Refusal::Panes);
+            }
             Err(at) => {
                 let pane = OpenPane {
                     start_ms,
@@ -218,7 +225,9 @@ impl Stream {
         pane.turn = self.turn;
         if let Body::Packed(packed) = &pane.body {
             // What was packed here unpacks; if it ever did not, the pane would take no more events.
+            let bytes = packed_bytes(packed);
             pane.body = Body::unpack(packed, grid).map_err(|_| Refusal::Panes)?;
+            self.packed_bytes -= bytes;
         }
         self.pack();
         Ok(&mut self.open[self.current])
@@ -230,13 +239,20 @@ impl Stream {
         if self.open.iter_mut().filter(hot).count() > HOT_MAX
             && let Some(pane) = self.open.iter_mut().filter(hot).min_by_key(|p| p.turn)
         {
-            let packed = match &mut pane.body {
+            let packed: Vec<Packed> = match &mut pane.body {
                 Body::Hot(batched) => batched.flush().iter().map(Packed::new).collect(),
                 Body::Single(sums) => sums.iter().map(Packed::new).collect(),
                 Body::Packed(_) => return,
             };
+            self.packed_bytes += packed_bytes(&packed);
             pane.body = Body::Packed(packed);
         }
+    }
+
+    /// Bytes of the open panes that are packed.
+    #[inline]
+    pub fn packed_bytes(&self) -> usize {
+        self.packed_bytes
     }
 
     /// Begin of the oldest open pane.
@@ -262,6 +278,9 @@ impl Stream {
         // Where the current pane goes, none is current: its neighbour may be packed.
         self.current = self.current.wrapping_sub(1);
         let pane = self.open.remove(0);
+        if let Body::Packed(packed) = &pane.body {
+            self.packed_bytes -= packed_bytes(packed);
+        }
         let views = pane.body.packed();
         let mut unlabelled = pane.unlabelled;
         unlabelled.resize(views.len(), Unlabelled::default());
@@ -292,6 +311,7 @@ impl Stream {
                 return Err(PackError::Corrupt);
             }
             Body::unpack(&packed, grid)?;
+            self.packed_bytes += packed_bytes(&packed);
             self.open.push(OpenPane {
                 start_ms,
                 turn: 0,
@@ -347,6 +367,11 @@ impl OpenPane {
             unlabelled.count(one.score().value(), implied);
         }
     }
+}
+
+/// Bytes of a packed pane: its sums, and its place in a list that may be half empty.
+fn packed_bytes(packed: &[Packed]) -> usize {
+    packed.iter().map(Packed::bytes).sum::<usize>() + 2 * size_of::<OpenPane>()
 }
 
 /// Adds an event to all views. They hold the same events, so what fits one fits all.

@@ -7,7 +7,7 @@
 //! windows by time    Σ (width / slide + 1) · m · 16 B       packed
 //! windows by count   Σ last · 80 B                          worst case: each event in its own pane
 //! recalibration      16 KiB per window                      maps of two fits, if miscalibrated
-//! open panes         (lateness / pane + 2) · m · 48 B       one per clock of a partition
+//! open panes         (lateness / pane + 3) · m · 48 B       unpacked, within the lateness
 //! ```
 //!
 //! A pane of a vector view has at most `vector_cells_max` cells, or as many as its view has. With k
@@ -42,12 +42,21 @@
 //!
 //! 16 bytes exceed the measured size of a packed cell (5 to 11 bytes, see the window floor). 48
 //! bytes are the size of an unpacked one if a sixteenth of the cells have more than 2¹⁵ events
-//! each; the others take 32 bytes. The bound holds while the partitions of a topic advance together.
-//! A partition that lags by more than a pane keeps further panes open, up to `open_panes_max`. A
-//! stream whose scores touch few cells costs proportionally less.
+//! each; the others take 32 bytes. A stream whose scores touch few cells costs proportionally less.
+//!
+//! A partition that is ahead of others keeps further panes open: `open_panes_max` for a stream, and
+//! `open_memory` over all of them. What exceeds either is refused and counted, so the bound holds however
+//! far partitions are apart.
+//!
+//! Beside the engine there are: an allocator that holds a quarter more than it was asked for; the copy of
+//! all panes that a snapshot is written from; for each source the queue of fetched records, with
+//! [`FETCH_BYTES`] for responses on their way and for what each record takes beside its bytes; and
+//! [`PROCESS_BYTES`] for the process itself. A test measures the peak of real processes against the sum.
 
 use crate::collect::join::{JoinPlan, full_vector};
+use crate::collect::open_room::IN_STEP_PANES;
 use crate::collect::seen_ids::ID_BYTES;
+use crate::collect::stream::OpenPane;
 use crate::decode::Format;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
@@ -61,6 +70,8 @@ use crate::window::Width;
 use crate::window::ring::COUNT_PANES_MAX;
 
 use super::Config;
+
+use super::SourceOptions;
 
 /// Largest packed cell, with a margin above the measured size.
 const PACKED_CELL_BYTES: u64 = 16;
@@ -96,6 +107,14 @@ pub const WAITING_BYTES: u64 = 160;
 pub const ROW_BYTES: u64 = 128;
 /// A comparison of two versions.
 const COMPARISON_BYTES: u64 = 5 * 1024;
+/// An open pane beside its sums: its place in a list that may be half empty.
+const OPEN_PANE_BYTES: u64 = 2 * size_of::<OpenPane>() as u64;
+/// A process that has read nothing, and what its threads, connections and answers take.
+pub(super) const PROCESS_BYTES: u64 = 96 << 20;
+/// Responses of brokers on their way, and 100,000 records in the queue beside their bytes.
+pub(super) const FETCH_BYTES: u64 = 128 << 20;
+/// Copies of the panes of a partition while its checkpoint is written.
+const COPIES: u64 = 4;
 /// Memory of spilling itself: batches in flight, cached blocks and filters, tables being merged.
 const SPILLING_BYTES: u64 = 256 << 20;
 /// Bits in memory of a spilled prediction: whether it still exists, and its filter entry.
@@ -111,6 +130,15 @@ const DETECTOR_BYTES: u64 = 36 * 1024;
 
 /// A notification: its numbers, and names and links of usual length.
 const NOTICE_BYTES: u64 = 1024;
+
+/// How much is expected to be read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Expected {
+    /// Streams, of all models together.
+    pub streams: u64,
+    /// Events a second, of all streams together.
+    pub rate: f64,
+}
 
 /// The bound, in its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +158,12 @@ pub struct MemoryBound {
     pub spill_bytes: u64,
     /// Fetched records that wait, and notifications in queues, bytes.
     pub queue_bytes: u64,
+    /// Open panes of partitions that are ahead of others, bytes.
+    pub ahead_bytes: u64,
+    /// The copy of the panes that a snapshot is written from, bytes.
+    pub copy_bytes: u64,
+    /// The process without state: code, threads, buffers of connections, answers of HTTP, bytes.
+    pub process_bytes: u64,
 }
 
 impl MemoryBound {
@@ -141,11 +175,19 @@ impl MemoryBound {
                 Format::Json => 0,
                 _ => PARKED_BYTES_MAX as u64,
             };
-            u64::from(s.kafka.queue_kbytes_max) * 1024 + parked
+            fetched_bytes(s).saturating_add(parked)
         });
+        let streams_max = config.plan.caps.streams_max as u64;
+        let held = config
+            .plan
+            .models
+            .iter()
+            .map(held_panes_bytes)
+            .max()
+            .unwrap_or(0);
         MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
-            streams_max: config.plan.caps.streams_max as u64,
+            streams_max,
             vector_bytes: vector_bytes(config),
             bets_bytes: bets_bytes(config),
             pending_bytes: pending_bytes(config)
@@ -153,22 +195,127 @@ impl MemoryBound {
                 .saturating_add(ids_bytes(config)),
             spill_bytes: spill_bytes(config),
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
+            ahead_bytes: ahead_bytes(config),
+            copy_bytes: held.saturating_mul(streams_max),
+            process_bytes: PROCESS_BYTES,
         }
     }
 
-    /// The engine's part of it, bytes.
+    /// The engine's part of it, with what the allocator needs beside it, bytes.
     pub fn state(&self) -> u64 {
         let streams = self.stream_bytes.saturating_mul(self.streams_max);
         let shared = self.bets_bytes.saturating_add(self.pending_bytes);
-        streams
-            .saturating_add(shared)
-            .saturating_add(self.vector_bytes)
+        with_slack(
+            streams
+                .saturating_add(shared)
+                .saturating_add(self.vector_bytes)
+                .saturating_add(self.ahead_bytes),
+        )
     }
 
-    /// The sum, bytes.
-    pub fn total(&self) -> u64 {
-        self.state().saturating_add(self.queue_bytes)
+    /// A process whose state is in a topic and that judges what it counts, with so many partitions: each has its
+    /// streams and what waits, and is written from a copy that is encoded, cut up, and on its way to the
+    /// broker. Streams are held once more over all of them, and panes of partitions that are ahead.
+    pub fn moving(&self, partitions: u64) -> u64 {
+        let copies = with_slack(self.copy_bytes.saturating_mul(COPIES));
+        let each = self.state().saturating_add(copies);
+        let all = each.saturating_mul(partitions);
+        self.union().saturating_add(all)
     }
+
+    /// What such a process holds whatever its partitions are, bytes.
+    pub fn union(&self) -> u64 {
+        let streams = self.stream_bytes.saturating_mul(self.streams_max);
+        let panes = streams.saturating_add(self.ahead_bytes);
+        with_slack(panes.saturating_add(self.vector_bytes))
+            .saturating_add(self.queue_bytes)
+            .saturating_add(self.process_bytes)
+    }
+
+    /// The sum for a process whose state is in a directory, bytes.
+    pub fn total(&self) -> u64 {
+        let beside = self.queue_bytes.saturating_add(self.process_bytes);
+        let copy = with_slack(self.copy_bytes);
+        self.state().saturating_add(copy).saturating_add(beside)
+    }
+}
+
+/// With what the allocator holds beyond what was asked for: its sizes are an eighth apart, and pages that are
+/// partly free stay.
+pub(super) fn with_slack(bytes: u64) -> u64 {
+    bytes.saturating_add(bytes / 4)
+}
+
+/// What librdkafka holds for a source: its queue, a response of each kind that is on its way, and what it
+/// needs of each record beside its bytes.
+fn fetched_bytes(source: &SourceOptions) -> u64 {
+    let queue = u64::from(source.kafka.queue_kbytes_max) * 1024;
+    let record = source.kafka.record_bytes_max as u64;
+    queue.saturating_add(FETCH_BYTES).saturating_add(2 * record)
+}
+
+/// Open panes ahead of the watermark, as far as there may be so many.
+fn ahead_bytes(config: &Config) -> u64 {
+    let caps = &config.plan.caps;
+    let pane = config.plan.models.iter().map(|m| {
+        let cells = PaneBytes::of(m);
+        let views = m.views.iter().filter(|v| !v.is_vector()).count() as u64;
+        // One more is being packed.
+        (views.max(1) * cells.packed + OPEN_PANE_BYTES)
+            .saturating_mul(caps.open_panes_max as u64 + 1)
+    });
+    let most = pane
+        .max()
+        .unwrap_or(0)
+        .saturating_mul(caps.streams_max as u64);
+    most.min(caps.open_bytes_max as u64)
+}
+
+/// What panes of a stream take.
+struct PaneBytes {
+    /// That takes events.
+    open: u64,
+    /// That is sealed, or was left for another.
+    packed: u64,
+    /// Of one event.
+    lone: u64,
+}
+
+impl PaneBytes {
+    fn of(model: &ModelPlan) -> PaneBytes {
+        let cells = u64::from(model.grid.cells());
+        let (open_cell, packed_cell) = match model.grid.is_weighted() {
+            true => (WEIGHTED_OPEN_CELL_BYTES, WEIGHTED_PACKED_CELL_BYTES),
+            false => (OPEN_CELL_BYTES, PACKED_CELL_BYTES),
+        };
+        let (open_more, packed_more, lone_more) = match model.grid.is_clustered() {
+            true => (
+                ClusterSums::BYTES_MAX as u64,
+                CLUSTER_CELLS * CLUSTER_PACKED_CELL_BYTES,
+                CLUSTER_LONE_BYTES,
+            ),
+            false => (0, 0, 0),
+        };
+        PaneBytes {
+            open: cells * open_cell + open_more,
+            packed: cells * packed_cell + packed_more,
+            lone: LONE_EVENT_BYTES + lone_more,
+        }
+    }
+}
+
+/// Sealed panes of the windows of one stream.
+fn held_panes_bytes(model: &ModelPlan) -> u64 {
+    let pane = PaneBytes::of(model);
+    let of = |width: Width| match width {
+        Width::Time { width_ms, slide_ms } => {
+            let panes = (width_ms / slide_ms.max(1)).unsigned_abs() + 1;
+            panes.saturating_mul(pane.packed)
+        }
+        Width::Count { last } => last.saturating_mul(pane.lone),
+    };
+    let windows = model.ladder.windows.iter();
+    windows.map(|w| of(w.width)).fold(0, u64::saturating_add)
 }
 
 /// The vector views of as many versions of the dearest model as have cells, and what streams take
@@ -316,36 +463,17 @@ fn notice_bytes(config: &Config) -> u64 {
 
 /// State of one stream, bytes.
 fn stream_bytes(model: &ModelPlan) -> u64 {
-    let cells = u64::from(model.grid.cells());
     let pane_ms = model.ladder.pane_ms.max(1);
-    let (open_cell, packed_cell) = match model.grid.is_weighted() {
-        true => (WEIGHTED_OPEN_CELL_BYTES, WEIGHTED_PACKED_CELL_BYTES),
-        false => (OPEN_CELL_BYTES, PACKED_CELL_BYTES),
+    let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + IN_STEP_PANES as u64 + 1;
+    let detector = match model.judge.detector {
+        Some(_) => DETECTOR_BYTES,
+        None => 0,
     };
-    let (open_more, packed_more, lone_more) = match model.grid.is_clustered() {
-        true => (
-            ClusterSums::BYTES_MAX as u64,
-            CLUSTER_CELLS * CLUSTER_PACKED_CELL_BYTES,
-            CLUSTER_LONE_BYTES,
-        ),
-        false => (0, 0, 0),
-    };
-    let open = (model.ladder.lateness_ms / pane_ms).unsigned_abs() + 2;
-    let mut bytes = STREAM_BYTES.saturating_add(open.saturating_mul(cells * open_cell + open_more));
-    if model.judge.detector.is_some() {
-        bytes = bytes.saturating_add(DETECTOR_BYTES);
-    }
-    for window in &model.ladder.windows {
-        let cost = match window.width {
-            Width::Time { width_ms, slide_ms } => {
-                let panes = (width_ms / slide_ms.max(1)).unsigned_abs() + 1;
-                panes.saturating_mul(cells * packed_cell + packed_more)
-            }
-            Width::Count { last } => last.saturating_mul(LONE_EVENT_BYTES + lone_more),
-        };
-        bytes = bytes.saturating_add(cost).saturating_add(MENDING_BYTES);
-    }
-    bytes
+    STREAM_BYTES
+        .saturating_add(open.saturating_mul(PaneBytes::of(model).open))
+        .saturating_add(detector)
+        .saturating_add(held_panes_bytes(model))
+        .saturating_add(MENDING_BYTES * model.ladder.windows.len() as u64)
 }
 
 /// Bytes in a readable unit.

@@ -5,12 +5,14 @@ use super::document::Record;
 use super::ladder::shown;
 use super::problem::Problems;
 use super::value::{Value, WindowValue};
-use crate::judge::Plan;
+use crate::judge::{ModelPlan, Plan};
+use crate::stats::view::View;
 use crate::window::width::Width;
 
 /// Records the contradictions of a configuration.
 pub fn check(root: &Record, plan: &Plan, problems: &mut Problems<'_>) {
     state_topic(root, problems);
+    implied_class(root, plan, problems);
     for (record, model) in root.all("model").iter().zip(&plan.models) {
         let name = record.text("name").unwrap_or_default();
         let open = plan.caps.open_panes_max as i64;
@@ -58,6 +60,33 @@ fn too_short_to_decide(record: &Record, min_events: u64, problems: &mut Problems
             );
             let remedy = "make the window longer, or lower `min_events` in [model.test]";
             problems.add(item.at, what, remedy);
+        }
+    }
+}
+
+/// A class for predictions without outcome that no model has: all of them would count as negative.
+fn implied_class(root: &Record, plan: &Plan, problems: &mut Problems<'_>) {
+    let classes = |m: &ModelPlan| match (m.views.contains(&View::Binary), m.classes.len()) {
+        (true, _) => 2,
+        (false, 0) => usize::MAX,
+        (false, declared) => declared,
+    };
+    let most = plan.models.iter().map(classes).max().unwrap_or(usize::MAX);
+    let joined = root
+        .all("source")
+        .iter()
+        .map(|s| s.child("source.outcomes"));
+    let joined = joined.filter(|outcomes| !outcomes.list("topics").is_empty());
+    for (outcomes, join) in joined.zip(&plan.joins) {
+        if let Some(class) = join.missing.class()
+            && class as usize >= most
+        {
+            let what = format!(
+                "`on_missing` is class {class}, and no model has more than {most}: predictions without outcome would \
+                 count as negative"
+            );
+            let remedy = "write \"drop\", \"negative\", or a class that a model has";
+            problems.add(outcomes.entry("on_missing").at, what, remedy);
         }
     }
 }

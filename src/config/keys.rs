@@ -1297,6 +1297,13 @@ const LIMITS: &[Key] = &[
          is refused. Enough for one partition a week ahead of another.",
     ),
     key(
+        "open_memory",
+        Kind::Bytes,
+        Value("\"256MiB\""),
+        "Most bytes of such panes over all streams, for partitions that are ahead of others. An \
+         event that would open another pane ahead of the watermark is refused.",
+    ),
+    key(
         "ids_max",
         COUNT,
         Value("4000000"),

@@ -19,6 +19,7 @@ pub mod bounds;
 mod contradictions;
 mod detector;
 pub mod document;
+mod estimate;
 mod feeds;
 mod fields;
 pub mod interpolate;
@@ -185,9 +186,9 @@ impl Config {
         let mut plan = models::plan(&document, &mut problems);
         let sources = sources::sources(&document, &mut problems);
         let registry = registry::registry(&document, &mut problems);
-        contradictions::check(&document, &plan, &mut problems);
         plan.joins = join::plans(&sources);
         plan.ids = sources::ids(&sources);
+        contradictions::check(&document, &plan, &mut problems);
         let state = service::state(&document, &outside.directory, &mut problems);
         let http = service::http(&document);
         let notify = notify::notify(&document, http.listen, &mut problems);

@@ -56,6 +56,7 @@ pub fn plan(root: &Record, problems: &mut Problems<'_>) -> Plan {
         caps: Caps {
             streams_max,
             open_panes_max: limits.count("open_panes_max"),
+            open_bytes_max: limits.bytes("open_memory"),
             expire_after_ms: limits.milliseconds("stream_expiry"),
             stalled_after_ms: limits.milliseconds("stalled_after"),
             future_max_ms: limits.milliseconds("future_max"),

@@ -43,6 +43,9 @@ pub struct Caps {
     pub streams_max: usize,
     /// Most open panes of a stream; a record that would open another is refused.
     pub open_panes_max: usize,
+    /// Most bytes of open panes of all streams, beyond those within the lateness; a record that would open
+    /// another is refused.
+    pub open_bytes_max: usize,
     /// A stream without events for this long by the clock is let go.
     pub expire_after_ms: i64,
     /// For how long the watermark may stand still while events are counted after it.
@@ -60,12 +63,13 @@ pub struct Caps {
 
 impl Default for Caps {
     /// 10,000 streams; 10,000 open panes (a partition a week ahead of another at panes of a
-    /// minute); a week without events; an hour of clock error; 4096 cells of a vector view, 64
+    /// minute), of 256 MiB in all; a week without events; an hour of clock error; 4096 cells of a vector view, 64
     /// versions with some; four million ids.
     fn default() -> Caps {
         Caps {
             streams_max: 10_000,
             open_panes_max: 10_000,
+            open_bytes_max: 256 << 20,
             expire_after_ms: 7 * 86_400_000,
             stalled_after_ms: 300_000,
             future_max_ms: 3_600_000,

@@ -17,7 +17,10 @@
 //! Offsets are stored at the broker only by [`Consumer::commit`], for lag tools. The snapshot of
 //! the caller is authoritative.
 
+mod members;
 mod rebalance;
+
+pub use members::Member;
 
 use super::context::{Context, Rebalance};
 use super::native::{BATCH, BatchQueue, Message};
@@ -69,6 +72,8 @@ pub struct Consumer {
     /// When it was last looked whether logs have grown.
     looked: Instant,
     open_transaction_max: Duration,
+    /// The group has a name for it.
+    named: bool,
     throttle: ErrorThrottle,
     paused: bool,
     joined: bool,
@@ -110,6 +115,7 @@ impl Consumer {
             ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
             looked: Instant::now(),
             open_transaction_max: options.open_transaction_max,
+            named: options.instance.is_some(),
             throttle: ErrorThrottle::default(),
             paused: false,
             joined: false,
@@ -350,8 +356,12 @@ impl Consumer {
     }
 
     fn explain(&self, code: RDKafkaErrorCode, text: String) -> KafkaError {
-        if let Some((_, reason)) = self.client.client().fatal_error() {
-            return KafkaError::Fatal(reason);
+        match self.client.client().fatal_error() {
+            Some((RDKafkaErrorCode::FencedInstanceId, reason)) => {
+                return KafkaError::Fenced(reason);
+            }
+            Some((_, reason)) => return KafkaError::Fatal(reason),
+            None => {}
         }
         KafkaError::from_code(code, text, &self.brokers, &self.topics.names)
     }

@@ -37,12 +37,14 @@ pub enum KafkaError {
     Other(String),
     /// The client cannot continue and must be recreated.
     Fatal(String),
+    /// Another member has joined the group under the same `instance`.
+    Fenced(String),
 }
 
 impl KafkaError {
     /// Whether the consumer must be recreated.
     pub fn is_fatal(&self) -> bool {
-        matches!(self, KafkaError::Fatal(_))
+        matches!(self, KafkaError::Fatal(_) | KafkaError::Fenced(_))
     }
 
     /// Whether it lasts until someone corrects the configuration or the broker.
@@ -60,7 +62,7 @@ impl KafkaError {
             KafkaError::Unreachable { .. } => "unreachable".to_string(),
             KafkaError::Credentials { .. } => "credentials".to_string(),
             KafkaError::Topic { topic, .. } => format!("topic {topic}"),
-            KafkaError::Other(s) | KafkaError::Fatal(s) => s.clone(),
+            KafkaError::Other(s) | KafkaError::Fatal(s) | KafkaError::Fenced(s) => s.clone(),
         }
     }
 
@@ -144,6 +146,10 @@ impl fmt::Display for KafkaError {
                 "kafka topic `{topic}`: {detail}; create it or correct `topics`"
             ),
             KafkaError::Other(detail) => write!(f, "kafka client: {detail}"),
+            KafkaError::Fenced(detail) => write!(
+                f,
+                "another process has joined the group under the same `instance` ({detail}); give each process its own"
+            ),
             KafkaError::Fatal(detail) => {
                 write!(
                     f,

@@ -5,6 +5,7 @@
 //! settings that the guarantees of the consumer depend on (see [`OWNED`]). `Debug` never shows
 //! secrets.
 
+use super::process_start::ProcessStart;
 use super::rebootstrap::Rebootstrap;
 use super::token::TokenFile;
 use rdkafka::ClientConfig;
@@ -199,7 +200,8 @@ impl KafkaOptions {
     /// Settings of a consumer.
     pub(super) fn consumer_config(&self) -> ClientConfig {
         let mut c = self.client_config();
-        c.set("group.id", &self.group)
+        c.set("client.id", ProcessStart::of_this_process().client_id())
+            .set("group.id", &self.group)
             .set("enable.auto.commit", "false")
             .set("enable.auto.offset.store", "false")
             .set("enable.partition.eof", "false")

@@ -18,6 +18,7 @@
 
 use super::context::Context;
 use super::options::{MissingState, StartAt};
+use super::process_start::ProcessStart;
 use super::topics::Topics;
 use super::{KafkaOptions, Partition};
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
@@ -146,7 +147,10 @@ impl StartOffsets {
     /// What a commit of this partition says beside the offset.
     pub fn metadata(&self, p: Partition) -> Option<String> {
         let n = self.begun_with.get(&p.topic)?;
-        Some(format!("{PARTITIONS}{n}"))
+        Some(format!(
+            "{PARTITIONS}{n} {}",
+            ProcessStart::of_this_process().client_id()
+        ))
     }
 
     fn request(
@@ -244,7 +248,8 @@ impl StartOffsets {
 
 /// The number of partitions in the metadata of a commit.
 fn partitions_of(metadata: &str) -> Option<i32> {
-    metadata.strip_prefix(PARTITIONS)?.parse().ok()
+    let words = metadata.strip_prefix(PARTITIONS)?;
+    words.split_whitespace().next()?.parse().ok()
 }
 
 /// The offset that a setting means now; `None` without an answer.

@@ -1,7 +1,7 @@
 //! The state topic: a compacted topic for checkpoints of partitions.
 //!
 //! It has as many partitions as the topics whose state it contains. [`StateTopic`] creates it if it
-//! is missing, and reads one of its partitions from the start up to an offset. [`StateWriter`]
+//! is missing, and reads one of its partitions from the start up to an offset. [`StateWriter`](super::StateWriter)
 //! writes records and returns their offsets once all in-sync replicas have them. Both block the
 //! thread of their caller, each call with a deadline.
 //!
@@ -20,15 +20,10 @@ use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
 use rdkafka::message::Message;
-use rdkafka::producer::{
-    BaseRecord, DeliveryResult, NoCustomPartitioner, Producer, ProducerContext, ThreadedProducer,
-};
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::future::Future;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// Settings of a new topic. A segment of 64 MiB limits the reading of obsolete records to about a
@@ -47,12 +42,6 @@ const REQUEST: Duration = Duration::from_secs(10);
 
 /// Duration of the poll before a request.
 const POLL: Duration = Duration::from_millis(5);
-
-/// Pause after a full queue.
-const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
-
-/// A record of the topic: its key, and its value or `None` to delete the key.
-type Keyed = (String, Option<Vec<u8>>);
 
 /// Callbacks of the clients. Errors are only debug lines, because the consumer reports them too.
 pub(super) struct Quiet {
@@ -85,25 +74,6 @@ impl ClientContext for Quiet {
 }
 
 impl ConsumerContext for Quiet {}
-
-/// The caller that waits for the delivery of one record.
-pub(super) struct Delivery {
-    index: usize,
-    results: Sender<(usize, Result<i64, String>)>,
-}
-
-impl ProducerContext<NoCustomPartitioner> for Quiet {
-    type DeliveryOpaque = Box<Delivery>;
-
-    fn delivery(&self, result: &DeliveryResult<'_>, delivery: Box<Delivery>) {
-        let result = match result {
-            Ok(message) => Ok(message.offset()),
-            Err((error, _)) => Err(error.to_string()),
-        };
-        // The caller may have given up.
-        let _ = delivery.results.send((delivery.index, result));
-    }
-}
 
 /// The state topic, for reading and administration.
 pub struct StateTopic {
@@ -292,9 +262,35 @@ impl StateTopic {
         within: Duration,
         mut each: impl FnMut(&[u8], Option<&[u8]>),
     ) -> Result<(), KafkaError> {
+        let all = Offset::Beginning;
+        self.read_from(partition, all, until, within, |_, key, value| {
+            each(key, value)
+        })
+    }
+
+    /// The same from an offset on, with the offset of each record.
+    pub fn read_after(
+        &self,
+        partition: i32,
+        from: i64,
+        until: i64,
+        within: Duration,
+        each: impl FnMut(i64, &[u8], Option<&[u8]>),
+    ) -> Result<(), KafkaError> {
+        self.read_from(partition, Offset::Offset(from), until, within, each)
+    }
+
+    fn read_from(
+        &self,
+        partition: i32,
+        from: Offset,
+        until: i64,
+        within: Duration,
+        mut each: impl FnMut(i64, &[u8], Option<&[u8]>),
+    ) -> Result<(), KafkaError> {
         let start = Instant::now();
         let mut list = TopicPartitionList::new();
-        list.add_partition_offset(&self.topic, partition, Offset::Beginning)
+        list.add_partition_offset(&self.topic, partition, from)
             .map_err(KafkaError::from_native)?;
         self.client.assign(&list).map_err(KafkaError::from_native)?;
         let mut read = Err(KafkaError::Other(format!(
@@ -310,7 +306,8 @@ impl StateTopic {
                     read = Err(KafkaError::from_native(error));
                 }
                 Some(Ok(message)) => {
-                    each(message.key().unwrap_or_default(), message.payload());
+                    let key = message.key().unwrap_or_default();
+                    each(message.offset(), key, message.payload());
                     if message.offset() >= until {
                         read = Ok(());
                         break;
@@ -320,92 +317,6 @@ impl StateTopic {
         }
         let _ = self.client.unassign();
         read
-    }
-}
-
-/// Writes to the topic. Threads can share it.
-pub struct StateWriter {
-    options: KafkaOptions,
-    topic: String,
-    producer: RwLock<ThreadedProducer<Quiet>>,
-}
-
-impl StateWriter {
-    /// A writer that preserves order and writes no duplicates.
-    pub fn new(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
-        Ok(StateWriter {
-            producer: RwLock::new(producer(options)?),
-            options: options.clone(),
-            topic: topic.to_owned(),
-        })
-    }
-
-    /// Writes records to their partitions and waits until the broker has all of them. Returns their
-    /// offsets. After an error each record may or may not be in the topic.
-    pub fn put(&self, records: &[(i32, &Keyed)], within: Duration) -> Result<Vec<i64>, KafkaError> {
-        self.renew_producer()?;
-        let start = Instant::now();
-        let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
-        let (results, deliveries) = channel();
-        for (index, (partition, (key, value))) in records.iter().enumerate() {
-            let delivery = Delivery {
-                index,
-                results: results.clone(),
-            };
-            let mut record: BaseRecord<'_, str, [u8], Box<Delivery>> =
-                BaseRecord::with_opaque_to(&self.topic, Box::new(delivery))
-                    .partition(*partition)
-                    .key(key);
-            if let Some(value) = value {
-                record = record.payload(value);
-            }
-            loop {
-                match producer.send(record) {
-                    Ok(()) => break,
-                    Err((Native::MessageProduction(RDKafkaErrorCode::QueueFull), back))
-                        if start.elapsed() < within =>
-                    {
-                        record = back;
-                        std::thread::sleep(QUEUE_FULL_PAUSE);
-                    }
-                    Err((error, _)) => return Err(KafkaError::from_native(error)),
-                }
-            }
-        }
-        drop(results);
-        let mut offsets = vec![0; records.len()];
-        for _ in records {
-            match deliveries.recv_timeout(within.saturating_sub(start.elapsed())) {
-                Ok((index, Ok(offset))) => offsets[index] = offset,
-                Ok((_, Err(error))) => return Err(self.failed(&error)),
-                Err(RecvTimeoutError::Timeout) => {
-                    return Err(self.failed(&format!("no response within {within:?}")));
-                }
-                Err(RecvTimeoutError::Disconnected) => return Err(self.failed("the client ended")),
-            }
-        }
-        Ok(offsets)
-    }
-
-    fn failed(&self, why: &str) -> KafkaError {
-        KafkaError::Other(format!("writing to state topic {}: {why}", self.topic))
-    }
-
-    /// Replaces a producer with a fatal error.
-    fn renew_producer(&self) -> Result<(), KafkaError> {
-        let dead = {
-            let now = self.producer.read().unwrap_or_else(PoisonError::into_inner);
-            Quiet::rebootstrap(now.client());
-            now.client().fatal_error().is_some()
-        };
-        if dead {
-            let new = producer(&self.options)?;
-            *self
-                .producer
-                .write()
-                .unwrap_or_else(PoisonError::into_inner) = new;
-        }
-        Ok(())
     }
 }
 
@@ -430,18 +341,7 @@ pub(super) fn reader_config(options: &KafkaOptions, group: &str) -> ClientConfig
     c
 }
 
-fn producer(options: &KafkaOptions) -> Result<ThreadedProducer<Quiet>, KafkaError> {
-    let mut c = settings(options);
-    c.set("enable.idempotence", "true")
-        .set("compression.type", "lz4")
-        .set("linger.ms", "2")
-        // A topic that was deleted is reported this long after a write, not after 30 s.
-        .set("topic.metadata.propagation.max.ms", "5000")
-        .set("queue.buffering.max.kbytes", "262144");
-    create(&c, options)
-}
-
-fn settings(options: &KafkaOptions) -> ClientConfig {
+pub(super) fn settings(options: &KafkaOptions) -> ClientConfig {
     let mut c = options.client_config();
     for (k, v) in options.options.iter().filter(|(k, _)| is_client_option(k)) {
         c.set(k, v);

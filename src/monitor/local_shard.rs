@@ -222,6 +222,11 @@ impl LocalShard {
         });
     }
 
+    /// See [`Shard::hold_ahead`].
+    pub(super) fn hold_ahead(&mut self, common_ms: Option<Vec<i64>>) {
+        self.shard.hold_ahead(common_ms);
+    }
+
     /// Takes the time: lets streams go that nobody uses.
     pub fn tick(&mut self, now_ms: i64) {
         self.shard.tick(now_ms);

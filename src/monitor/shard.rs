@@ -29,6 +29,7 @@ use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+mod ahead;
 mod persist;
 mod shape;
 
@@ -64,6 +65,7 @@ impl Shard {
         let bounds = Bounds {
             streams_max: plan.caps.streams_max,
             open_panes_max: plan.caps.open_panes_max,
+            open_bytes_max: plan.caps.open_bytes_max,
             future_max_ms: plan.caps.future_max_ms,
             ids_max: plan.caps.ids_max,
         };

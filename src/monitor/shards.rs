@@ -256,6 +256,7 @@ impl Shards {
                 monitor.observe(shard.shard().activity(), shard.shard().vector_activity());
             }
         }
+        self.hold_ahead();
         self.shards.iter_mut().for_each(|s| s.tick(now_ms));
         let all = || self.shards.iter().map(LocalShard::shard);
         let watermark = Watermark::of(all().map(|s| (s.event_time(), true)));
@@ -266,6 +267,20 @@ impl Shards {
             self.changes.extend(monitor.tick(now_ms, stalled, whole));
         }
         std::mem::take(&mut self.changes)
+    }
+
+    /// Lets shards that are ahead open no more panes while what waits for the others takes as many bytes as
+    /// it may.
+    fn hold_ahead(&mut self) {
+        let waiting = self.monitor.as_ref().map_or(0, Monitor::pending_bytes);
+        let full = waiting >= self.plan.caps.open_bytes_max;
+        let common_ms = full.then(|| self.lines());
+        for shard in &mut self.shards {
+            // One that is behind may come far until the next tick.
+            let sealed_ms = shard.shard().sealed_until_ms();
+            let ahead = |all: &Vec<i64>| sealed_ms.iter().zip(all).any(|(ours, all)| ours > all);
+            shard.hold_ahead(common_ms.clone().filter(ahead));
+        }
     }
 
     /// The watermark, and for how long it has stood still.

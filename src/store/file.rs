@@ -18,12 +18,14 @@ use super::journal;
 use crate::collect::join::JoinState;
 use crate::monitor::Snapshot;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, IntoInnerError, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Files that are kept: the newest, one before it in case it is torn, and one for operator errors.
 pub const KEEP: usize = 3;
 
+/// Bytes that are written to the file at once.
+const BUFFER: usize = 1 << 20;
 const MAGIC: &[u8; 8] = b"TRUELINE";
 const HEADER: usize = 24;
 const PREFIX: &str = "snapshot-";
@@ -50,7 +52,7 @@ pub fn save(dir: &Path, snapshot: &Snapshot) -> Result<PathBuf, StoreError> {
     let number = files.last().map_or(0, |(n, _)| n + 1);
     let path = dir.join(format!("{PREFIX}{number:020}{SUFFIX}"));
     let temporary = path.with_extension("part");
-    write_synced(&temporary, &encode(snapshot)?).map_err(at("writing snapshot", &temporary))?;
+    write_synced(&temporary, snapshot).map_err(at("writing snapshot", &temporary))?;
     fs::rename(&temporary, &path).map_err(at("renaming snapshot into place", &path))?;
     let synced = File::open(dir).and_then(|d| d.sync_all());
     synced.map_err(at("syncing the state directory", dir))?;
@@ -116,9 +118,9 @@ fn newest(
     }
 }
 
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
     let mut file = File::create(path)?;
-    file.write_all(bytes)?;
+    encode(snapshot, &mut file)?;
     file.sync_all()
 }
 
@@ -155,17 +157,43 @@ fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>, StoreError> {
     Ok(files)
 }
 
-fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, StoreError> {
-    let body = postcard::to_stdvec(snapshot)
-        .map_err(io::Error::other)
-        .map_err(at("encoding snapshot", Path::new("")))?;
-    let mut bytes = Vec::with_capacity(HEADER + body.len());
-    bytes.extend(MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend((body.len() as u64).to_le_bytes());
-    bytes.extend(crc32fast::hash(&body).to_le_bytes());
-    bytes.extend(body);
-    Ok(bytes)
+/// A body on its way, with what its header says.
+struct Body<'a, W> {
+    to: &'a mut W,
+    length: u64,
+    crc: crc32fast::Hasher,
+}
+
+impl<W: Write> Write for Body<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.to.write_all(bytes)?;
+        self.length += bytes.len() as u64;
+        self.crc.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Writes the body behind room for the header, then the header: a body takes no memory of its own.
+fn encode<W: Write + Seek>(snapshot: &Snapshot, to: &mut W) -> io::Result<()> {
+    to.write_all(&[0; HEADER])?;
+    let body = Body {
+        to,
+        length: 0,
+        crc: crc32fast::Hasher::new(),
+    };
+    let mut body = BufWriter::with_capacity(BUFFER, body);
+    postcard::to_io(snapshot, &mut body).map_err(io::Error::other)?;
+    let body = body.into_inner().map_err(IntoInnerError::into_error)?;
+    let Body { to, length, crc } = body;
+    to.seek(SeekFrom::Start(0))?;
+    to.write_all(MAGIC)?;
+    to.write_all(&VERSION.to_le_bytes())?;
+    to.write_all(&length.to_le_bytes())?;
+    to.write_all(&crc.finalize().to_le_bytes())
 }
 
 /// Decodes the bytes of a snapshot file.
@@ -233,7 +261,9 @@ mod tests {
 
     #[test]
     fn torn_damaged_foreign_and_future_files_are_refused_by_name_and_the_older_one_used() {
-        let whole = encode(&numbered(7)).unwrap();
+        let mut whole = io::Cursor::new(Vec::new());
+        encode(&numbered(7), &mut whole).unwrap();
+        let whole = whole.into_inner();
         let damage = |at: usize| {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x40;

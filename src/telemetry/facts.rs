@@ -21,6 +21,8 @@ pub struct SourceFacts {
     pub dead_letters_failed: u64,
     /// Records in memory that wait for their schema.
     pub awaiting_schema: u64,
+    /// Other processes where there may be only this one.
+    pub rivals: u64,
     /// Open records that arrived with partitions from other processes.
     pub moved_in: u64,
     /// Open records that left with partitions.
@@ -111,6 +113,8 @@ pub struct CheckpointFacts {
     pub read_bytes: u64,
     /// Checkpoints that could not be used.
     pub refused: u64,
+    /// Claims of other processes to partitions of this one.
+    pub superseded: u64,
     /// Time taken to restore the last assigned partition.
     pub restore_seconds: f64,
     /// When the last checkpoint of each partition was written or read: topic, partition, ms.

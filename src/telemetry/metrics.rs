@@ -362,6 +362,8 @@ table! {
         "Rejected records sent to the dead-letter topic: delivered, failed.";
     AwaitingSchema Input Gauge "trueline_records_awaiting_schema" "records" ["source"]
         "Records in memory that wait for their schema. Their partitions are paused.";
+    GroupRivals Input Gauge "trueline_group_rivals" "processes" ["source"]
+        "Other processes where there may be only this one: under its `instance`, or in its group without a state topic.";
     RegistryRequests Process Counter "trueline_registry_requests_total" "requests" ["result"]
         "Schema requests to the registry by result: found, absent, failed.";
     PartitionPosition Input Gauge "trueline_partition_position_offset" "offset" ["topic", "partition"]
@@ -415,6 +417,8 @@ table! {
         "When the partition's state was last written to or read from the state topic. It is written only after a change.";
     CheckpointRestore Process Gauge "trueline_checkpoint_restore_seconds" "seconds" []
         "Time taken to restore the last partition that was assigned.";
+    ClaimsSuperseded Process Counter "trueline_claims_superseded_total" "claims" []
+        "Claims of other processes to a partition that the group has assigned to this one. It claims the partition again after a session.";
     PartitionSuspended Process Gauge "trueline_partition_suspended" "0 or 1" ["topic", "partition"]
         "1 for an assigned partition that is not read, because its state cannot be used or because it is shorter than what was already read. Absent otherwise.";
     ProcessRole Process Gauge "trueline_process_role" "1" ["role"]

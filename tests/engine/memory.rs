@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use trueline::collect::{Disposition, Event, Origin};
+use trueline::collect::{Disposition, Event, Origin, Refusal};
 use trueline::config::Config;
 use trueline::config::bounds::MemoryBound;
 use trueline::config::value::Outside;
@@ -103,4 +103,74 @@ fn streams_never_take_more_than_the_bound_that_check_prints() {
         println!("{took} of {allowed} bytes: {}", model.replace('\n', " "));
         assert!(took <= allowed, "{took} > {allowed}: {model}");
     }
+}
+
+/// One partition is ahead by `panes` panes, while another that is read stands at its first event; then the other
+/// catches up. Counts of events and refusals, and the most bytes that the engine held.
+fn ahead(config: &Config, streams: u64, panes: i64) -> (u64, u64, usize) {
+    let pane_ms = config.plan.models[0].ladder.pane_ms;
+    let mut engine = Engine::new(config.plan.clone());
+    let mut rng = Rng::new(5);
+    let mut most = 0;
+    let mut refused = 0;
+    let mut counted = 0;
+    for partition in [1, 0, 1] {
+        let range = match (partition, counted) {
+            (1, 0) => 0..1,
+            _ => 1..panes,
+        };
+        for pane in range {
+            for i in 0..streams * 40 {
+                let score = rng.uniform();
+                let segment = format!("k={}", i % streams);
+                let event = Event {
+                    weight: None,
+                    cluster: None,
+                    model: "m",
+                    version: "1",
+                    segment: &segment,
+                    id: b"",
+                    time_ms: BEGIN_MS + pane * pane_ms,
+                    arrival_ms: None,
+                    prediction: Prediction::Score(score),
+                    outcome: Some(Outcome::Binary(rng.uniform() < score)),
+                };
+                let origin = Origin {
+                    source: 0,
+                    partition,
+                    offset: counted as i64 + refused as i64,
+                };
+                match engine.observe(origin, &event) {
+                    Disposition::Observed => counted += 1,
+                    Disposition::Refused(Refusal::Panes) => refused += 1,
+                    other => panic!("{other:?}"),
+                }
+            }
+            most = most.max(engine.bytes());
+        }
+    }
+    (counted, refused, most)
+}
+
+#[test]
+fn a_partition_that_is_ahead_takes_what_open_memory_says_and_what_is_behind_is_never_refused() {
+    let model = "level = 6\nwindows = [\"5m\"]\nlateness = \"100s\"\n";
+    let limits = |room: &str| format!("{model}[limits]\nopen_memory = \"{room}\"\n");
+    let (streams, panes) = (20, 400);
+    let all = streams * 40 * (2 * panes as u64 - 1);
+    let roomy = config(&limits("64MiB"));
+    let (counted, refused, most) = ahead(&roomy, streams, panes);
+    assert_eq!((counted, refused), (all, 0));
+    let tight = config(&limits("1MiB"));
+    let (counted, refused, less) = ahead(&tight, streams, panes);
+    println!("{most} bytes with room, {less} without; {refused} of {all} refused");
+    assert_eq!(counted + refused, all);
+    // The other partition lost nothing, and the one that is ahead what does not fit.
+    let one = streams * 40 * (panes as u64 - 1);
+    assert!(counted > one && refused > one / 2, "{counted} {refused}");
+    let bound = MemoryBound::of(&tight);
+    assert_eq!(bound.ahead_bytes, 1 << 20);
+    let allowed = bound.stream_bytes * streams + bound.ahead_bytes + bound.bets_bytes;
+    assert!(less as u64 <= allowed, "{less} > {allowed}");
+    assert!(less + (1 << 20) < most);
 }

@@ -152,3 +152,48 @@ fn the_process_that_has_all_partitions_in_the_end_judges_as_one_engine_would() {
         }
     }
 }
+
+#[test]
+fn a_shard_ahead_of_others_takes_what_open_memory_says_and_the_one_behind_is_never_refused() {
+    let all = logs(3, 20_000);
+    let not_observed = |shards: &Shards| {
+        let counters = shards.counters();
+        counters.source(0).disposed() - counters.source(0).observed
+    };
+    let refused = |open_bytes_max: usize| {
+        let mut plan = plan();
+        // Sums alone: vector views and windows have caps of their own.
+        plan.models[0].views.truncate(1);
+        plan.caps.open_bytes_max = open_bytes_max;
+        let mut shards = Shards::new(plan, vec![0]);
+        for partition in [0, 1] {
+            adopt(&mut shards, &Topic::new(), partition);
+        }
+        let mut most = 0;
+        let mut read = |shards: &mut Shards, partition: i32, range: std::ops::Range<usize>| {
+            for offset in range {
+                let shard = shards.get_mut(0, partition).expect("ours");
+                feed(shard, partition, offset, &all[partition as usize][offset]);
+                if offset % 100 == 0 {
+                    shards.tick(0);
+                    most = most.max(shards.monitor().expect("a monitor").pending_bytes());
+                }
+            }
+        };
+        // The first stands at its begin while the other is read, and is read then.
+        read(&mut shards, 0, 0..1);
+        read(&mut shards, 1, 0..20_000);
+        let ahead = not_observed(&shards);
+        read(&mut shards, 0, 1..20_000);
+        (ahead, not_observed(&shards), most)
+    };
+    let (ahead, at_last, most) = refused(256 << 20);
+    assert_eq!((ahead, at_last), (0, 0));
+    let room = most / 8;
+    let (ahead, at_last, less) = refused(room);
+    println!("{most} bytes with room, {less} with {room}; {ahead} refused");
+    assert!(ahead > 10_000, "{ahead}");
+    assert_eq!(ahead, at_last, "the shard behind lost events");
+    // A tick adds what came since the one before.
+    assert!(less < room + room / 4, "{less} of {room}");
+}

@@ -309,3 +309,38 @@ fn partitions_that_no_worker_counts_are_named_until_one_does_and_one_process_jud
     second.wait_not_ready(&["claimed to judge"]);
     assert_eq!(role(&judge, "judge"), 1.0);
 }
+
+#[test]
+fn a_claim_of_nobody_deafens_the_judge_until_the_owner_claims_again() {
+    let name = "a_claim_of_nobody_deafens_the_judge_until_the_owner_claims_again";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let records = records(6_000);
+    let (early, later) = records.split_at(records.len() / 2);
+    let stage = Stage::new(&broker);
+    stage.send(early);
+    let judge = Service::start(&stage.member("all", "missing_after = \"4s\"", ""));
+    let worker = Service::start(&stage.member("none", "", ""));
+    covered(&judge);
+    judge.wait_ready();
+    // As a process that gave up long ago would: its claim was on its way.
+    let (group, topic) = (format!("{}-fleet", stage.topics[0]), &stage.topics[0]);
+    let mut sender = broker.producer();
+    for partition in [0, 3] {
+        let key = format!("{group}/{topic}/{partition}/claim");
+        sender.send_keyed(&group, partition, &key, b"stray 1 1");
+    }
+    sender.flush();
+    stage.send(later);
+    let said = worker.wait_not_ready(&["claim of", "stray 1 1 claimed it at offset"]);
+    println!("{said}");
+    wait_for("both claims to be noticed", LIMIT, || {
+        (worker.metric("trueline_claims_superseded_total", &[]) == 2.0).then_some(())
+    });
+    judge.wait_not_ready(&["verdicts go on without it"]);
+    println!("{}", worker.wait_for_line(&["claiming it again"]));
+    covered(&judge);
+    judge.wait_ready();
+    worker.wait_ready();
+}

@@ -80,6 +80,15 @@ impl Service {
         .code()
     }
 
+    /// Waits until it ends by itself; returns the exit code, if it had one.
+    pub fn wait_end(&mut self) -> Option<i32> {
+        let mut child = self.child.take().expect("it runs");
+        let ended = wait_for("the service to end", LIMIT, || {
+            child.try_wait().expect("a child")
+        });
+        ended.code()
+    }
+
     /// Its configuration file.
     pub fn config(&self) -> &std::path::Path {
         &self.config
@@ -95,6 +104,17 @@ impl Service {
     pub fn signal(&self, signal: &str) {
         let child = self.child.as_ref().expect("it runs");
         send_signal(&child.id().to_string(), signal);
+    }
+
+    /// The most memory that it has had resident so far, bytes.
+    pub fn peak_bytes(&self) -> u64 {
+        let child = self.child.as_ref().expect("it runs");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let status = status.expect("the status of a process");
+        let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|l| l.trim().strip_suffix(" kB"));
+        let kib: Option<u64> = kib.and_then(|n| n.trim().parse().ok());
+        kib.expect("a peak") * 1024
     }
 
     /// Where it serves, as its verbs take it.

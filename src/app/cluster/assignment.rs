@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts, CheckpointStore, Taken};
+use super::cursor::Superseded;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::judge::StreamId;
@@ -156,6 +157,40 @@ impl Assignment {
             let topic = self.topics.get(usize::from(at.0));
             (topic.map_or("", String::as_str), at.1, why.as_str())
         })
+    }
+
+    /// A partition of these topics whose claim another process has superseded for so long that the group
+    /// would have taken the partition away: why it must be taken over again.
+    pub fn must_claim_again(&self, ours: impl Fn(u16) -> bool) -> Option<String> {
+        let after = self.store.claims_again_after();
+        let mut due = self
+            .store
+            .superseded()
+            .filter(|(at, _, s)| ours(at.0) && s.since.elapsed() >= after);
+        due.next().map(|((_, partition), topic, other)| {
+            format!(
+                "{topic}/{partition} was claimed by {} at offset {} of the state topic, and the group has left it \
+                 here: claiming it again",
+                other.by, other.offset
+            )
+        })
+    }
+
+    /// Partitions that another process has claimed while they are held here, by part, each with what that
+    /// means.
+    pub fn superseded(&self) -> Vec<(String, String)> {
+        let after = self.store.claims_again_after();
+        let why = |((_, partition), topic, other): (At, &str, &Superseded)| {
+            let why = format!(
+                "{} claimed it at offset {} of the state topic; a judge ignores what this process writes of it. This \
+                 process claims it again within {} s, unless the group gives it away",
+                other.by,
+                other.offset,
+                after.saturating_sub(other.since.elapsed()).as_secs() + 1
+            );
+            (format!("claim of {topic}/{partition}"), why)
+        };
+        self.store.superseded().map(why).collect()
     }
 
     /// Why a partition could not be taken over, for now, once.

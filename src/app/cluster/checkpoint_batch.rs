@@ -1,11 +1,13 @@
 //! What is written of a shard to the topic of checkpoints, and the writing of a batch.
 
 use super::cursor::{CheckpointCursor, Progress};
+use super::foreign::{self, SeenClaim};
 use crate::collect::Origin;
 use crate::kafka::StateWriter;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{LocalShard, Shard, VerdictState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalChunk, KeyedRecord, PartitionCheckpoint};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// How long one batch of checkpoints may take to be written before it is called failed.
@@ -30,12 +32,21 @@ pub(super) struct Outgoing {
     pub(super) deltas_until: u64,
 }
 
+/// Shards to be written.
+pub(super) struct Batch {
+    pub(super) shards: Vec<Outgoing>,
+    /// By partition of the topic, the first claim of a shard that is held here.
+    pub(super) epochs: BTreeMap<i32, i64>,
+}
+
 /// What became of a batch.
 pub(super) struct Answer {
     pub(super) sent: Vec<Outgoing>,
     pub(super) result: Result<(), String>,
     pub(super) took: Duration,
     pub(super) bytes: u64,
+    /// Claims that others have written among our records.
+    pub(super) claims: Vec<SeenClaim>,
 }
 
 /// How far a shard is.
@@ -95,19 +106,40 @@ pub(super) fn outgoing(
     })
 }
 
-/// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
-pub(super) fn write(writer: &StateWriter, sent: Vec<Outgoing>) -> Answer {
-    let start = Instant::now();
-    let written = try_write(writer, &sent);
-    Answer {
-        result: written.as_ref().map(|_| ()).map_err(Clone::clone),
-        bytes: written.unwrap_or(0),
-        sent,
-        took: start.elapsed(),
+/// Writes batches, and finds the claims of others between them.
+pub(super) struct BatchWriter {
+    pub(super) writer: StateWriter,
+    pub(super) foreign: foreign::ForeignClaims,
+}
+
+impl BatchWriter {
+    /// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
+    pub(super) fn write(&mut self, batch: Batch) -> Answer {
+        let start = Instant::now();
+        let mut offsets = BTreeMap::new();
+        let written = try_write(&self.writer, &batch.shards, &mut offsets);
+        let claims = match written.is_ok() {
+            true => self.foreign.find(&batch.epochs, offsets),
+            false => Vec::new(),
+        };
+        Answer {
+            result: written.as_ref().map(|_| ()).map_err(Clone::clone),
+            bytes: written.unwrap_or(0),
+            sent: batch.shards,
+            claims,
+            took: start.elapsed(),
+        }
     }
 }
 
-fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
+/// By partition of the topic, the offsets of the records that were written.
+type Offsets = BTreeMap<i32, Vec<i64>>;
+
+fn try_write(
+    writer: &StateWriter,
+    sent: &[Outgoing],
+    offsets: &mut Offsets,
+) -> Result<u64, String> {
     let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
     for o in sent {
         for (piece, bytes) in &o.pieces {
@@ -127,18 +159,23 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
         (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
     };
     let bytes = bodies.iter().chain(&heads).map(size).sum();
-    put(writer, &bodies)?;
-    put(writer, &heads)?;
+    put(writer, &bodies, offsets)?;
+    put(writer, &heads, offsets)?;
     // What stays is in nobody's way.
-    let _ = put(writer, &drops);
+    let _ = put(writer, &drops, offsets);
     Ok(bytes)
 }
 
-fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
+fn put(
+    writer: &StateWriter,
+    records: &[(i32, KeyedRecord)],
+    offsets: &mut Offsets,
+) -> Result<(), String> {
     let all: Vec<(i32, &KeyedRecord)> =
         records.iter().map(|(home, keyed)| (*home, keyed)).collect();
-    match writer.put(&all, WRITE) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(error.to_string()),
+    let written = writer.put(&all, WRITE).map_err(|error| error.to_string())?;
+    for ((home, _), offset) in records.iter().zip(written) {
+        offsets.entry(*home).or_default().push(offset);
     }
+    Ok(())
 }

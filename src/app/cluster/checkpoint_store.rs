@@ -13,18 +13,19 @@
 //! `on_broken = "fresh"`. The same holds if the group has committed an offset of the partition and the
 //! topic has no checkpoint of it: then the topic is another one, or was emptied.
 
-use super::checkpoint_batch::{Answer, Outgoing, outgoing, progress_of, write};
-use super::cursor::{CheckpointCursor, WHOLE};
+use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
+use super::cursor::{CheckpointCursor, Superseded, WHOLE};
+use super::foreign::ForeignClaims;
+use super::restored::{Room, Unusable, shard_of};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
-use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
+use crate::collect::join::{SpillBackend, SpillError};
 use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
 use crate::monitor::aggregator::At;
-use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
+use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
-use crate::store::reader::{CheckpointReader, FoundCheckpoint};
-use std::borrow::Cow;
+use crate::store::reader::CheckpointReader;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -52,9 +53,6 @@ pub struct CheckpointOptions {
     pub fresh: bool,
 }
 
-/// Where predictions go that memory has no room for, and how many shards share the memory.
-pub type Room = (Arc<dyn SpillBackend>, usize);
-
 /// What happened to checkpoints, for metrics.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CheckpointCounts {
@@ -68,6 +66,8 @@ pub struct CheckpointCounts {
     pub read_bytes: u64,
     /// Checkpoints skipped in favour of an older one.
     pub refused: u64,
+    /// Claims of other processes that followed ours while we held the partition.
+    pub superseded: u64,
     /// How long the last take-over took.
     pub restore_seconds: f64,
 }
@@ -89,8 +89,8 @@ pub enum Taken {
 pub struct CheckpointStore {
     options: CheckpointOptions,
     state: StateTopic,
-    writer: Arc<StateWriter>,
-    letters: Option<Sender<Vec<Outgoing>>>,
+    claims: StateWriter,
+    letters: Option<Sender<Batch>>,
     answers: Receiver<Answer>,
     thread: Option<JoinHandle<()>>,
     busy: bool,
@@ -105,15 +105,19 @@ impl CheckpointStore {
     /// Starts the thread; asks nothing of the broker yet.
     pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, KafkaError> {
         let state = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
-        let writer = Arc::new(StateWriter::new(&options.kafka, &options.topic)?);
-        let (letters, inbox) = channel::<Vec<Outgoing>>();
+        let claims = StateWriter::of_claims(&options.kafka, &options.topic)?;
+        let look = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
+        let mut hand = BatchWriter {
+            writer: StateWriter::new(&options.kafka, &options.topic)?,
+            foreign: ForeignClaims::new(look),
+        };
+        let (letters, inbox) = channel::<Batch>();
         let (outbox, answers) = channel();
-        let hand = Arc::clone(&writer);
         let thread = thread::Builder::new()
             .name("checkpoints".to_owned())
             .spawn(move || {
                 for letter in inbox {
-                    if outbox.send(write(&hand, letter)).is_err() {
+                    if outbox.send(hand.write(letter)).is_err() {
                         return;
                     }
                 }
@@ -122,7 +126,7 @@ impl CheckpointStore {
         Ok(CheckpointStore {
             options,
             state,
-            writer,
+            claims,
             letters: Some(letters),
             answers,
             thread: Some(thread),
@@ -166,7 +170,7 @@ impl CheckpointStore {
         let prefix = checkpoint::prefix(&self.options.namespace, &topic, partition);
         let state_partition = self.state.state_partition(partition, topics)?;
         let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
-        let epoch = self.writer.put(&[(state_partition, &claim)], within)?;
+        let epoch = self.claims.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
         let mut reader = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
@@ -311,10 +315,29 @@ impl CheckpointStore {
         self.send(letter);
     }
 
-    fn send(&mut self, letter: Vec<Outgoing>) {
-        if let Some(letters) = &self.letters {
-            self.busy = letters.send(letter).is_ok();
+    fn send(&mut self, shards: Vec<Outgoing>) {
+        let mut epochs = BTreeMap::new();
+        for cursor in self.cursors.values() {
+            let first = epochs.entry(cursor.state_partition).or_insert(cursor.epoch);
+            *first = cursor.epoch.min(*first);
         }
+        if let Some(letters) = &self.letters {
+            self.busy = letters.send(Batch { shards, epochs }).is_ok();
+        }
+    }
+
+    /// Partitions that another process has claimed while they are held here.
+    pub fn superseded(&self) -> impl Iterator<Item = (At, &str, &Superseded)> {
+        let all = self.cursors.iter();
+        all.filter_map(|(at, cursor)| {
+            Some((*at, cursor.topic.as_str(), cursor.superseded.as_ref()?))
+        })
+    }
+
+    /// How long such a partition is held until it is claimed again: within a session the group takes it
+    /// away, if the other is to have it.
+    pub fn claims_again_after(&self) -> Duration {
+        Duration::from_millis(self.options.kafka.session_ms())
     }
 
     /// What became of the last batch, once, if it is known.
@@ -336,6 +359,14 @@ impl CheckpointStore {
         self.busy = false;
         let at_ms = clock::now_ms();
         let mut positions = Vec::new();
+        for claim in &answer.claims {
+            let here = |c: &&mut CheckpointCursor| c.state_partition == claim.state_partition;
+            for cursor in self.cursors.values_mut().filter(here) {
+                if cursor.claimed(&claim.key, claim.offset, &claim.by) {
+                    self.counts.superseded += 1;
+                }
+            }
+        }
         if answer.result.is_ok() {
             self.counts.written += answer.sent.len() as u64;
             self.counts.written_bytes += answer.bytes;
@@ -424,54 +455,4 @@ impl Drop for CheckpointStore {
             let _ = thread.join();
         }
     }
-}
-
-/// Why a shard could not be made of a checkpoint.
-#[derive(Debug)]
-enum Unusable {
-    /// The checkpoint is at fault.
-    Checkpoint(String),
-    /// The store of pending predictions is.
-    Store(SpillError),
-}
-
-/// The shard that a checkpoint holds.
-fn shard_of(
-    at: At,
-    found: FoundCheckpoint,
-    topics: &[String],
-    plan: &Plan,
-    cursor: &mut CheckpointCursor,
-    room: Option<Room>,
-) -> Result<(LocalShard, Vec<VerdictState>), Unusable> {
-    let mut snapshot = found.checkpoint.snapshot;
-    snapshot.rebind(topics);
-    let segments = match snapshot.joins.is_empty() {
-        true => Vec::new(),
-        false => vec![found.segments],
-    };
-    let joins = snapshot.joins.len();
-    if joins != segments.len() {
-        let why = format!("its checkpoint holds {joins} joins where a partition has one");
-        return Err(Unusable::Checkpoint(why));
-    }
-    let segment = |_: &JoinState, mark: usize| {
-        let bytes = segments.first().and_then(|s| s.get(mark));
-        let bytes = bytes.ok_or(JournalError::Torn)?;
-        Ok(Cow::Borrowed(bytes.as_slice()))
-    };
-    let shard = match LocalShard::restore(at, plan, &snapshot, &segment, room) {
-        Ok(shard) => shard.after(cursor.origin),
-        Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
-        Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
-    };
-    for what in shard.dropped() {
-        tracing::warn!(%what, "part of a checkpoint dropped");
-    }
-    if !shard.shard().has_journals() {
-        cursor.begin_journal();
-    }
-    cursor.written = Some(progress_of(shard.shard(), &found.checkpoint.verdicts));
-    cursor.at_ms = Some(clock::now_ms());
-    Ok((shard, found.checkpoint.verdicts))
 }

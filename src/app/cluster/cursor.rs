@@ -8,6 +8,7 @@ use crate::monitor::delta_log::LogPosition;
 use crate::store::checkpoint::{self, JournalChunk, JournalRange};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
 
 /// Checkpoints in a row that need a journal segment: the one before must stay whole.
 pub(super) const WHOLE: usize = 2;
@@ -21,6 +22,8 @@ pub struct CheckpointCursor {
     pub(super) state_partition: i32,
     pub(super) prefix: String,
     pub(super) epoch: i64,
+    /// The claim of another process that followed ours, and since when it is known.
+    pub(super) superseded: Option<Superseded>,
     /// Number of the last checkpoint that was written.
     pub(super) number: u64,
     pub(super) lineage: Vec<JournalRange>,
@@ -40,6 +43,17 @@ pub struct CheckpointCursor {
     pub(super) origin: Option<LogPosition>,
 }
 
+/// A claim of another process to a partition that this one holds.
+#[derive(Debug, Clone)]
+pub struct Superseded {
+    /// Who claims.
+    pub by: String,
+    /// Offset of the claim.
+    pub offset: i64,
+    /// When it was found.
+    pub since: Instant,
+}
+
 /// What changes whenever a partition does, or the alerts of its streams and what was notified of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Progress {
@@ -50,6 +64,21 @@ pub(super) struct Progress {
 }
 
 impl CheckpointCursor {
+    /// Takes note of a claim in the topic of state; answers whether it supersedes ours and is new.
+    pub(super) fn claimed(&mut self, key: &str, offset: i64, by: &str) -> bool {
+        let known = self.superseded.as_ref().map_or(self.epoch, |s| s.offset);
+        let newer = offset > known && key == checkpoint::claim_key(&self.prefix);
+        if newer {
+            let since = self
+                .superseded
+                .as_ref()
+                .map_or_else(Instant::now, |s| s.since);
+            let by = by.to_owned();
+            self.superseded = Some(Superseded { by, offset, since });
+        }
+        newer
+    }
+
     /// Takes up where a checkpoint left off.
     pub(super) fn resume(&mut self, reader: &CheckpointReader, found: &FoundCheckpoint) {
         self.old = reader.keys_of_other_epochs(self.epoch);
@@ -164,6 +193,25 @@ mod tests {
         cursor.prune(1);
         assert_eq!(cursor.lineage, [stretch(0, 6, 9)]);
         assert_eq!(cursor.pieces.iter().collect::<Vec<_>>(), [&(1, 0, 9)]);
+    }
+
+    #[test]
+    fn a_claim_after_ours_supersedes_it_and_one_before_or_of_another_partition_does_not() {
+        let mut cursor = CheckpointCursor {
+            prefix: "g/t/3/".to_owned(),
+            epoch: 9,
+            ..CheckpointCursor::default()
+        };
+        assert!(!cursor.claimed("g/t/3/claim", 8, "old"));
+        assert!(!cursor.claimed("g/t/33/claim", 12, "other"));
+        assert!(cursor.superseded.is_none());
+        assert!(cursor.claimed("g/t/3/claim", 12, "stray"));
+        let since = cursor.superseded.as_ref().map(|s| s.since);
+        assert!(!cursor.claimed("g/t/3/claim", 12, "stray"));
+        // Of several the last counts, since the first.
+        assert!(cursor.claimed("g/t/3/claim", 20, "again"));
+        let now = cursor.superseded.as_ref().map(|s| (s.by.as_str(), s.since));
+        assert_eq!(now, since.map(|since| ("again", since)));
     }
 
     #[test]

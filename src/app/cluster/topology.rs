@@ -122,6 +122,14 @@ impl Topology {
         }
     }
 
+    /// Why the partitions of these topics must be taken over again, if they must.
+    pub fn must_claim_again(&self, ours: impl Fn(u16) -> bool) -> Option<String> {
+        match self {
+            Topology::Single(_) | Topology::Aggregator(_) => None,
+            Topology::Sharded(m) => m.must_claim_again(ours),
+        }
+    }
+
     /// A partition is no longer read here. What is known of it goes along, unless the group has given it
     /// away already.
     pub fn revoke(&mut self, at: PartitionId, lost: bool) {
@@ -225,11 +233,12 @@ impl Topology {
         }
     }
 
-    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    /// What keeps verdicts from being given over all partitions, or over those of this process, by part, each with the reason.
     pub fn lacks(&self) -> Vec<(String, String)> {
         match self {
             Topology::Aggregator(f) => f.lacks(),
-            Topology::Single(_) | Topology::Sharded(_) => Vec::new(),
+            Topology::Sharded(m) => m.superseded(),
+            Topology::Single(_) => Vec::new(),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::contest::{Claim, Contest, Decision};
 use super::record::RecordReader;
 use super::source::{SourceHandler, SourceReader};
 use crate::app::clock;
@@ -11,7 +12,7 @@ use crate::app::error::AppError;
 use crate::app::setup::{part, source_error};
 use crate::collect::Origin;
 use crate::config::SourceOptions;
-use crate::kafka::{Consumer, DeadLetter, KafkaError, Partition};
+use crate::kafka::{Consumer, DeadLetter, Handler, KafkaError, Partition};
 use crate::registry::Registry;
 use crate::telemetry::Published;
 
@@ -20,6 +21,8 @@ const RECREATE_AFTER: Duration = Duration::from_secs(5);
 /// How long leaving the group may take. A client that was closed during a rebalance was seen to wait for
 /// its metadata forever. All state is on disk by then, and the group notices after a session timeout.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long the broker may take to name the members of a group.
+const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
 /// How long the last dead letters may take to leave.
 const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 
@@ -33,6 +36,12 @@ pub struct SourceConsumer {
     pub source: SourceReader,
     /// When to recreate the consumer after a fatal error.
     recreate_at: Option<Instant>,
+    /// Another process has taken the `instance`.
+    fenced: bool,
+    /// Another process is where there may be one.
+    contest: Option<Contest>,
+    /// Why this process must stop: another one was there first.
+    displaced: Option<String>,
     /// The group has accepted the member at least once.
     ready: bool,
     paused: bool,
@@ -56,6 +65,9 @@ impl SourceConsumer {
             consumer,
             source: SourceReader::new(records),
             recreate_at: None,
+            fenced: false,
+            contest: None,
+            displaced: None,
             ready: false,
             paused: false,
             schemas_behind: false,
@@ -101,10 +113,26 @@ impl SourceConsumer {
         if let Some(dead_letters) = &handler.source.records.dead_letters {
             dead_letters.rebootstrap();
         }
+        let records = &handler.source.records;
+        let ours = |source: u16| records.numbered().any(|(_, number)| number == source);
+        if let Some(why) = handler.engines.must_claim_again(ours)
+            && self.recreate_at.is_none()
+        {
+            handler.error(KafkaError::Fatal(why));
+        }
         if std::mem::take(&mut handler.source.needs_consumer) {
             self.recreate_at = Some(Instant::now() + RECREATE_AFTER);
         }
+        if std::mem::take(&mut handler.source.fenced) {
+            self.fenced = true;
+            self.give_up(engines);
+            return 0;
+        }
         match self.recreate_at {
+            _ if self.fenced => {
+                std::thread::sleep(wait);
+                0
+            }
             None => self.consumer.poll(wait, &mut handler),
             Some(at) if Instant::now() < at => {
                 std::thread::sleep(wait);
@@ -117,18 +145,95 @@ impl SourceConsumer {
         }
     }
 
-    /// Topics that this member shares with other members of the group, each with what that means without a
-    /// state topic.
-    pub fn shared(&self) -> impl Iterator<Item = (String, String)> {
-        let group = &self.options.kafka.group;
-        self.consumer.shared().into_iter().map(move |(topic, ours, all)| {
-            let why = format!(
-                "this process reads {ours} of {all} partitions, and another process of group {group} the others: \
-                 verdicts are about a part. Stop one of them, or set `topic` in [state], with which a group may \
-                 have any number"
-            );
-            (format!("group of {topic}"), why)
-        })
+    /// Looks for other processes where there may be only this one: under its `instance`, and in a group
+    /// without a state topic (`alone`). Decides which of them goes on.
+    pub fn contend(&mut self, alone: bool) {
+        let claim = match self.fenced {
+            true => Some(Claim::Instance),
+            false if alone && !self.consumer.shared().is_empty() => Some(Claim::Group),
+            false => None,
+        };
+        let kafka = &self.options.kafka;
+        let session = Duration::from_millis(kafka.session_ms());
+        if self.contest.as_ref().map(|c| c.claim) != claim {
+            self.contest = claim.map(|claim| Contest::new(claim, session));
+        }
+        let Some(contest) = self.contest.as_mut().filter(|_| self.displaced.is_none()) else {
+            return;
+        };
+        if !contest.asks() {
+            return;
+        }
+        let instance = kafka.instance.as_deref();
+        let instance = instance.filter(|_| contest.claim == Claim::Instance);
+        let group = &kafka.group;
+        let others = match contest.claim {
+            Claim::Instance => self.consumer.other_committers(kafka, MEMBERS_WITHIN),
+            Claim::Group => self.consumer.other_members(group, MEMBERS_WITHIN),
+        };
+        match others.map(|others| contest.decide(others)) {
+            Ok(Decision::Wait) => {}
+            Ok(Decision::Return) => {
+                tracing::warn!(group, instance, "taking the `instance` back");
+                self.contest = None;
+                self.fenced = false;
+                self.recreate_at = Some(Instant::now());
+            }
+            Ok(Decision::Stop(first)) => {
+                let what = match instance {
+                    Some(name) => format!("`instance` {name} of group {group}"),
+                    None => format!("group {group} without a state topic"),
+                };
+                self.displaced = Some(format!(
+                    "{what} is in use by {first}, which was there first, so this process stops. Give each process \
+                     an `instance` of its own, or set `topic` in [state], with which a group may have any number"
+                ));
+            }
+            Err(error) => {
+                crate::warn_limited!(%error, "the members of the group are not known");
+            }
+        }
+    }
+
+    /// Why this process must stop, if another one was there first.
+    pub fn displaced(&self) -> Option<&str> {
+        self.displaced.as_deref()
+    }
+
+    /// How many other processes are where there may be one.
+    pub fn rivals(&self) -> usize {
+        self.contest.as_ref().map_or(0, |c| c.others.len().max(1))
+    }
+
+    /// What is claimed by another process too, each with what that means.
+    pub fn contested(&self) -> Vec<(String, String)> {
+        let Some(contest) = &self.contest else {
+            return Vec::new();
+        };
+        let (group, named) = (&self.options.kafka.group, contest.named());
+        let seconds = contest.left().as_secs();
+        match contest.claim {
+            Claim::Instance => {
+                let name = self.options.kafka.instance.as_deref().unwrap_or_default();
+                let why = format!(
+                    "{named} has taken the `instance` of this process in group {group}, and this one reads nothing. \
+                     Give each its own. The one that started later stops; in {seconds} s this process decides"
+                );
+                vec![(format!("instance {name}"), why)]
+            }
+            Claim::Group => {
+                let shared = self.consumer.shared().into_iter();
+                let shared = shared.map(|(topic, ours, all)| {
+                    let why = format!(
+                        "this process reads {ours} of {all} partitions, and another process of group {group} the others: \
+                         {named}. Verdicts are about a part. Stop one of them, or set `topic` in [state], with which a group may \
+                         have any number. The one that started later stops; in {seconds} s this process decides"
+                    );
+                    (format!("group of {topic}"), why)
+                });
+                shared.collect()
+            }
+        }
     }
 
     /// Publishes whether it is ready: the group has assigned partitions, or none, to it. Until then `/ready`
@@ -162,7 +267,8 @@ impl SourceConsumer {
         }
     }
 
-    fn recreate(&mut self, engines: &mut Topology) {
+    /// Gives up all partitions of a consumer that cannot continue.
+    fn give_up(&mut self, engines: &mut Topology) {
         for partition in self.consumer.assignment() {
             let id = self.source.records.partition_id(partition);
             engines.revoke(id, true);
@@ -171,6 +277,10 @@ impl SourceConsumer {
         // The next owner finds out for itself.
         self.source.stopped.clear();
         self.source.assignment_changed = true;
+    }
+
+    fn recreate(&mut self, engines: &mut Topology) {
+        self.give_up(engines);
         match Consumer::new(&self.options.kafka) {
             Ok(consumer) => {
                 let old = std::mem::replace(&mut self.consumer, consumer);

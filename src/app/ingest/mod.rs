@@ -12,6 +12,7 @@
 //! a member of a consumer group needs: assignments, records that wait for a schema, and errors.
 
 pub mod consumer;
+pub mod contest;
 mod decoder;
 pub mod entry;
 pub mod record;

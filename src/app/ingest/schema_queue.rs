@@ -32,6 +32,8 @@ pub enum Item {
     End,
     /// The partition's log grew after that.
     Wake,
+    /// A transaction that stays open hides what follows.
+    LeaveOut,
     /// The partition was recreated and is read from this offset.
     Rewind(i64),
 }
@@ -41,7 +43,7 @@ impl Item {
         ITEM_BYTES
             + match self {
                 Item::Record(owned) => owned.bytes(),
-                Item::End | Item::Wake | Item::Rewind(_) => 0,
+                Item::End | Item::Wake | Item::LeaveOut | Item::Rewind(_) => 0,
             }
     }
 }
@@ -163,7 +165,7 @@ mod tests {
                 seen.push((partition.partition, -1));
                 Progress::Done
             }
-            Item::Wake => Progress::Done,
+            Item::Wake | Item::LeaveOut => Progress::Done,
             Item::Rewind(offset) => {
                 seen.push((partition.partition, *offset));
                 Progress::Done

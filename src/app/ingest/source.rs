@@ -27,6 +27,8 @@ pub struct SourceReader {
     pub lost: Vec<u64>,
     /// The consumer failed for good and has to be recreated.
     pub needs_consumer: bool,
+    /// Another process has taken the `instance` since the flag was last cleared.
+    pub fenced: bool,
     /// The assignment changed since the flag was last cleared.
     pub assignment_changed: bool,
     /// Partitions begin at positions that are not stored yet.
@@ -43,6 +45,7 @@ impl SourceReader {
             stopped: BTreeMap::new(),
             lost: vec![0; records.topics().len()],
             needs_consumer: false,
+            fenced: false,
             assignment_changed: false,
             begun: false,
             last_error: None,
@@ -92,6 +95,10 @@ impl SourceHandler<'_> {
             }
             Item::Wake => {
                 self.wake(partition);
+                Progress::Done
+            }
+            Item::LeaveOut => {
+                self.leave_out(partition);
                 Progress::Done
             }
             Item::Rewind(offset) => {
@@ -215,10 +222,6 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn hidden(&mut self, partition: Partition, offset: i64, waited: Duration) {
-        if self.source.queue.has(partition) {
-            // It waits for a schema too, and counts nothing until that came.
-            return;
-        }
         let (topic, number) = self.source.place(partition);
         tracing::error!(
             topic,
@@ -227,6 +230,11 @@ impl Handler for SourceHandler<'_> {
             seconds = waited.as_secs(),
             "a transaction that stays open hides the records of the partition; verdicts go on without it"
         );
+        if self.source.queue.has(partition) {
+            // Records before it wait for a schema, and hold the partition until that came.
+            self.source.queue.push(partition, Item::LeaveOut);
+            return;
+        }
         self.leave_out(partition);
     }
 
@@ -277,7 +285,10 @@ impl Handler for SourceHandler<'_> {
     }
 
     fn error(&mut self, error: KafkaError) {
-        if error.is_fatal() {
+        if matches!(error, KafkaError::Fenced(_)) {
+            self.source.fenced = true;
+            tracing::error!(%error, "kafka consumer was fenced");
+        } else if error.is_fatal() {
             self.source.needs_consumer = true;
             tracing::error!(%error, "kafka consumer failed and is recreated");
         } else if error.needs_operator() {

@@ -62,7 +62,7 @@ pub fn facts(
     let counters = engine.counters();
     let sources: Vec<SourceFacts> = consumers
         .iter()
-        .flat_map(|c| source_facts(engine, &counters, &c.source))
+        .flat_map(|c| source_facts(engine, &counters, c))
         .collect();
     let state = engine.suspended();
     let state = state.map(|(topic, partition, _)| (topic.to_owned(), partition));
@@ -111,6 +111,7 @@ fn checkpoints(engine: &Topology) -> Option<CheckpointFacts> {
         read: counts.read,
         read_bytes: counts.read_bytes,
         refused: counts.refused,
+        superseded: counts.superseded,
         restore_seconds: counts.restore_seconds,
         last_ms: ages.map(|(t, p, ms)| (t.to_owned(), p, ms)).collect(),
     })
@@ -161,7 +162,12 @@ pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
 
 /// One entry per topic. Dead letters and records that await a schema are counted per source and shown with
 /// its first topic.
-fn source_facts(engine: &Topology, counters: &Counters, source: &SourceReader) -> Vec<SourceFacts> {
+fn source_facts(
+    engine: &Topology,
+    counters: &Counters,
+    consumer: &SourceConsumer,
+) -> Vec<SourceFacts> {
+    let source = &consumer.source;
     let dead = source.records.dead_letters.as_ref();
     let dead = dead.map(|d| d.counts()).unwrap_or_default();
     let mut facts: Vec<SourceFacts> = source
@@ -180,6 +186,7 @@ fn source_facts(engine: &Topology, counters: &Counters, source: &SourceReader) -
     if let Some(first) = facts.first_mut() {
         first.dead_letters_delivered = dead.delivered;
         first.awaiting_schema = source.queue.records();
+        first.rivals = consumer.rivals() as u64;
         first.dead_letters_failed = dead.failed + dead.dropped;
     }
     facts

@@ -62,6 +62,8 @@ impl Consumer {
         }
         let all = assigned.iter().map(|(p, _)| *p);
         self.starts.learn(&self.client, &self.topics, all);
+        let known = assigned.iter();
+        let known: Vec<_> = known.filter_map(|&(p, at)| Some((p, at?))).collect();
         let mut starts = match unknown.is_empty() {
             true => BTreeMap::new(),
             false => (self.starts).first(&self.client, &self.topics, &unknown),
@@ -110,6 +112,9 @@ impl Consumer {
         let done = done.and_then(|()| self.pause_partitions(paused));
         self.report_failure(done, handler);
         self.count_partitions();
+        if self.named {
+            self.announce(&known);
+        }
         self.suspended.extend(suspended);
         for (p, why) in refused {
             self.suspend(p, &why, handler);

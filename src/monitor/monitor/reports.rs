@@ -115,6 +115,11 @@ impl Monitor {
             + odds.sum::<usize>()
     }
 
+    /// Heap bytes of the panes that wait for all shards.
+    pub fn pending_bytes(&self) -> usize {
+        self.streams.iter().map(|(_, s)| s.pending.bytes()).sum()
+    }
+
     /// Streams of the snapshot that the plan no longer fits, each with the reason.
     pub fn dropped(&self) -> &[String] {
         &self.dropped

@@ -100,6 +100,7 @@ fn checkpoints(facts: &CheckpointFacts, families: &mut Families) {
     }
     families.put(Id::CheckpointBytesWritten, &[], facts.written_bytes as f64);
     families.put(Id::CheckpointBytesRead, &[], facts.read_bytes as f64);
+    families.put(Id::ClaimsSuperseded, &[], facts.superseded as f64);
     families.put(Id::CheckpointRestore, &[], facts.restore_seconds);
     for (topic, partition, at_ms) in &facts.last_ms {
         if let Some(ms) = at_ms {

@@ -1,0 +1,103 @@
+//! Claims that other processes write while this one holds a partition.
+//!
+//! A judge ignores the checkpoints that lie under an older claim than the last one. So an owner has to
+//! know of a claim that follows its own: of a process that was told to take the partition and gave up,
+//! whose claim was on its way for long, or that someone wrote by hand. The broker numbers the records of
+//! a partition without gaps, and returns the numbers of ours. Records of others lie where a number is
+//! missing, and only those are read back.
+
+use crate::kafka::StateTopic;
+use crate::store::checkpoint::claim_key;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long reading back may take.
+const READ: Duration = Duration::from_secs(10);
+
+/// A claim of another process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SeenClaim {
+    /// The partition of the topic of state in which it lies.
+    pub(super) state_partition: i32,
+    pub(super) key: String,
+    pub(super) offset: i64,
+    /// Who claims.
+    pub(super) by: String,
+}
+
+/// Looks for claims.
+pub(super) struct ForeignClaims {
+    state: StateTopic,
+    /// By partition of the topic of state, the offset up to which it has been looked at.
+    next: BTreeMap<i32, i64>,
+}
+
+impl ForeignClaims {
+    pub(super) fn new(state: StateTopic) -> ForeignClaims {
+        ForeignClaims {
+            state,
+            next: BTreeMap::new(),
+        }
+    }
+
+    /// Claims up to the records that were written at these offsets. `epochs`: the first claim of our own
+    /// in each partition. A broker that does not answer is asked again after the next write.
+    pub(super) fn find(
+        &mut self,
+        epochs: &BTreeMap<i32, i64>,
+        written: BTreeMap<i32, Vec<i64>>,
+    ) -> Vec<SeenClaim> {
+        let mut found = Vec::new();
+        for (state_partition, mut ours) in written {
+            let first = epochs.get(&state_partition).map_or(0, |epoch| epoch + 1);
+            let next = self.next.get(&state_partition).copied();
+            let next = next.unwrap_or(first).max(first);
+            ours.sort_unstable();
+            let last = ours.last().copied().unwrap_or(next);
+            let foreign = first_gap(next, &ours);
+            let read = foreign.map_or(Ok(()), |from| {
+                self.state
+                    .read_after(state_partition, from, last, READ, |offset, key, by| {
+                        let key = String::from_utf8_lossy(key);
+                        if let (true, Some(by)) = (key.ends_with(&claim_key("/")), by) {
+                            found.push(SeenClaim {
+                                state_partition,
+                                key: key.into_owned(),
+                                offset,
+                                by: String::from_utf8_lossy(by).into_owned(),
+                            });
+                        }
+                    })
+            });
+            match read {
+                Ok(()) => drop(self.next.insert(state_partition, last + 1)),
+                Err(error) => crate::warn_limited!(%error, "claims of others are not known"),
+            }
+        }
+        found
+    }
+}
+
+/// The first offset from `next` on and before the last of `ours`, in order, that is not among them.
+fn first_gap(next: i64, ours: &[i64]) -> Option<i64> {
+    let ours = ours.iter().filter(|&&offset| offset >= next);
+    let mut expected = next..;
+    ours.zip(&mut expected)
+        .find(|(ours, expected)| *ours != expected)
+        .map(|(_, expected)| expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_another_is_a_gap_among_ours() {
+        assert_eq!(first_gap(5, &[]), None);
+        assert_eq!(first_gap(5, &[5, 6, 7]), None);
+        assert_eq!(first_gap(5, &[6, 7]), Some(5));
+        assert_eq!(first_gap(5, &[5, 6, 9]), Some(7));
+        // Ours from before.
+        assert_eq!(first_gap(5, &[3, 4, 5, 7]), Some(6));
+    }
+}

@@ -1,0 +1,64 @@
+//! A shard made of its checkpoint.
+
+use super::checkpoint_batch::progress_of;
+use super::cursor::CheckpointCursor;
+use crate::app::clock;
+use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
+use crate::monitor::aggregator::At;
+use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
+use crate::store::reader::FoundCheckpoint;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Where predictions go that memory has no room for, and how many shards share the memory.
+pub type Room = (Arc<dyn SpillBackend>, usize);
+
+/// Why a shard could not be made of a checkpoint.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    /// The checkpoint is at fault.
+    Checkpoint(String),
+    /// The store of pending predictions is.
+    Store(SpillError),
+}
+
+/// The shard that a checkpoint holds.
+pub(super) fn shard_of(
+    at: At,
+    found: FoundCheckpoint,
+    topics: &[String],
+    plan: &Plan,
+    cursor: &mut CheckpointCursor,
+    room: Option<Room>,
+) -> Result<(LocalShard, Vec<VerdictState>), Unusable> {
+    let mut snapshot = found.checkpoint.snapshot;
+    snapshot.rebind(topics);
+    let segments = match snapshot.joins.is_empty() {
+        true => Vec::new(),
+        false => vec![found.segments],
+    };
+    let joins = snapshot.joins.len();
+    if joins != segments.len() {
+        let why = format!("its checkpoint holds {joins} joins where a partition has one");
+        return Err(Unusable::Checkpoint(why));
+    }
+    let segment = |_: &JoinState, mark: usize| {
+        let bytes = segments.first().and_then(|s| s.get(mark));
+        let bytes = bytes.ok_or(JournalError::Torn)?;
+        Ok(Cow::Borrowed(bytes.as_slice()))
+    };
+    let shard = match LocalShard::restore(at, plan, &snapshot, &segment, room) {
+        Ok(shard) => shard.after(cursor.origin),
+        Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
+        Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
+    };
+    for what in shard.dropped() {
+        tracing::warn!(%what, "part of a checkpoint dropped");
+    }
+    if !shard.shard().has_journals() {
+        cursor.begin_journal();
+    }
+    cursor.written = Some(progress_of(shard.shard(), &found.checkpoint.verdicts));
+    cursor.at_ms = Some(clock::now_ms());
+    Ok((shard, found.checkpoint.verdicts))
+}

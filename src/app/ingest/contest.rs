@@ -1,0 +1,168 @@
+//! Which of two processes goes on where there may be only one.
+//!
+//! A group without a state topic has room for one process, and an `instance` names one process. A
+//! second one is a mistake, or it is about to replace the first: a rolling restart overlaps for a
+//! while. So nothing happens for a grace period that exceeds a session, in which a process that has
+//! died leaves the group. Both processes are not ready during that time. Then the one that started later
+//! stops. Where the other does not say when it started, this process gives way for an `instance` but not for
+//! a group.
+//!
+//! A process learns that its `instance` is used twice when the broker fences it, which happens to the
+//! process that was there. It takes the name back after the grace period if it started first; then the
+//! other is fenced, finds that it is the later one, and stops at once.
+
+use std::time::{Duration, Instant};
+
+use crate::kafka::{Member, ProcessStart};
+
+/// How often the members of the group are asked for.
+const ASK_EVERY: Duration = Duration::from_secs(2);
+/// What the grace period has beyond a session.
+const BEYOND_SESSION: Duration = Duration::from_secs(10);
+
+/// What there may be one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claim {
+    /// A process of a group without a state topic.
+    Group,
+    /// A process of an `instance`.
+    Instance,
+}
+
+/// What a process does about another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Wait: the other may be ending, or must end.
+    Wait,
+    /// Take the name back.
+    Return,
+    /// Stop, because of this process.
+    Stop(Member),
+}
+
+/// Two processes where there may be one.
+#[derive(Debug)]
+pub struct Contest {
+    /// What both claim.
+    pub claim: Claim,
+    /// The others, as far as they are known.
+    pub others: Vec<Member>,
+    grace: Duration,
+    since: Instant,
+    asked: Option<Instant>,
+}
+
+impl Contest {
+    /// One that begins now, in a group that waits this long for a silent member.
+    pub fn new(claim: Claim, session: Duration) -> Contest {
+        Contest {
+            claim,
+            others: Vec::new(),
+            grace: session + BEYOND_SESSION,
+            since: Instant::now(),
+            asked: None,
+        }
+    }
+
+    /// Whether it is time to ask for the others again.
+    pub fn asks(&mut self) -> bool {
+        let due = self.asked.is_none_or(|at| at.elapsed() >= ASK_EVERY);
+        if due {
+            self.asked = Some(Instant::now());
+        }
+        due
+    }
+
+    /// Takes an answer of the group; says what to do.
+    pub fn decide(&mut self, others: Vec<Member>) -> Decision {
+        self.others = others;
+        let over = self.since.elapsed() >= self.grace;
+        decide(
+            self.claim,
+            ProcessStart::of_this_process(),
+            &self.others,
+            over,
+        )
+    }
+
+    /// What is left of the grace period.
+    pub fn left(&self) -> Duration {
+        self.grace.saturating_sub(self.since.elapsed())
+    }
+
+    /// The others by name.
+    pub fn named(&self) -> String {
+        match &self.others[..] {
+            [] => "another process".to_owned(),
+            all => {
+                let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+                all.join(", ")
+            }
+        }
+    }
+}
+
+/// What a process that started at `ours` does; `over`: the grace period is.
+fn decide(claim: Claim, ours: ProcessStart, others: &[Member], over: bool) -> Decision {
+    let earlier = others.iter().find(|m| m.start.is_some_and(|s| s < ours));
+    let unknown = others.iter().find(|m| m.start.is_none());
+    match (claim, earlier, unknown) {
+        // Who took the name back had waited for as long.
+        (Claim::Instance, Some(first), _) => Decision::Stop(first.clone()),
+        (Claim::Instance, None, Some(other)) if over => Decision::Stop(other.clone()),
+        (Claim::Instance, None, None) if over => Decision::Return,
+        (Claim::Group, Some(first), _) if over => Decision::Stop(first.clone()),
+        _ => Decision::Wait,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(at_ms: u64, nonce: u32) -> ProcessStart {
+        ProcessStart { at_ms, nonce }
+    }
+
+    fn member(start: Option<ProcessStart>) -> Member {
+        Member { host: None, start }
+    }
+
+    #[test]
+    fn of_two_starts_one_stops_whatever_the_clocks_say() {
+        for (a, b) in [
+            (start(5, 1), start(9, 0)),
+            (start(5, 1), start(5, 2)),
+            // A clock ten years ahead is later for both.
+            (start(5, 1), start(300_000_000_000, 1)),
+        ] {
+            for claim in [Claim::Group, Claim::Instance] {
+                let first = decide(claim, a, &[member(Some(b))], true);
+                let second = decide(claim, b, &[member(Some(a))], true);
+                assert!(!matches!(first, Decision::Stop(_)), "{first:?}");
+                assert_eq!(second, Decision::Stop(member(Some(a))));
+            }
+        }
+    }
+
+    #[test]
+    fn within_the_grace_nobody_stops_but_who_was_sent_back() {
+        let (early, late) = (start(5, 1), start(9, 1));
+        let of = |claim, ours, other| decide(claim, ours, &[member(other)], false);
+        assert_eq!(of(Claim::Group, late, Some(early)), Decision::Wait);
+        assert_eq!(of(Claim::Instance, early, Some(late)), Decision::Wait);
+        assert_eq!(of(Claim::Instance, early, None), Decision::Wait);
+        let back = of(Claim::Instance, late, Some(early));
+        assert_eq!(back, Decision::Stop(member(Some(early))));
+        // Who took the name may not have committed anything yet, or may be gone.
+        assert_eq!(decide(Claim::Instance, early, &[], false), Decision::Wait);
+        assert_eq!(decide(Claim::Instance, early, &[], true), Decision::Return);
+    }
+
+    #[test]
+    fn a_start_that_is_not_known_gives_way_for_a_name_and_waits_for_a_group() {
+        let of = |claim| decide(claim, start(5, 1), &[member(None)], true);
+        assert_eq!(of(Claim::Instance), Decision::Stop(member(None)));
+        assert_eq!(of(Claim::Group), Decision::Wait);
+    }
+}

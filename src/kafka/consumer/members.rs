@@ -1,0 +1,91 @@
+//! The other processes in a consumer group.
+//!
+//! The coordinator of a group reports the client ids of its members, which say when each
+//! [started](super::super::process_start).
+
+use super::super::process_start::ProcessStart;
+use super::super::state_topic::{Quiet, create, reader_config};
+use super::super::{KafkaError, KafkaOptions, Partition};
+use super::Consumer;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Another process in the group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its address as the broker sees it, where it says so.
+    pub host: Option<String>,
+    /// When it started; `None` if it does not say.
+    pub start: Option<ProcessStart>,
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a process")?;
+        if let Some(host) = &self.host {
+            write!(f, " at {host}")?;
+        }
+        match self.start {
+            None => write!(f, " of unknown start"),
+            Some(start) => {
+                let at = UNIX_EPOCH + Duration::from_millis(start.at_ms);
+                let at = humantime::format_rfc3339_seconds(at);
+                write!(f, " that started at {at}")
+            }
+        }
+    }
+}
+
+impl Consumer {
+    /// Asks for the other processes in the group.
+    pub fn other_members(&self, group: &str, within: Duration) -> Result<Vec<Member>, KafkaError> {
+        let groups = self.client.fetch_group_list(Some(group), within);
+        let groups = groups.map_err(KafkaError::from_native)?;
+        let groups = groups.groups().iter().filter(|g| g.name() == group);
+        let members = groups.flat_map(|g| g.members()).map(|m| Member {
+            host: Some(m.client_host().trim_start_matches('/').to_owned()),
+            start: ProcessStart::of_client(m.client_id()),
+        });
+        Ok(others(members))
+    }
+
+    /// Asks who has committed offsets of the partitions of this consumer since it was fenced. The
+    /// coordinator keeps the client id of the first process of an `instance`, so the members say nothing.
+    pub fn other_committers(
+        &self,
+        options: &KafkaOptions,
+        within: Duration,
+    ) -> Result<Vec<Member>, KafkaError> {
+        // The client of a fenced member may not be used.
+        let client: BaseConsumer<Quiet> = create(&reader_config(options, &options.group), options)?;
+        let list = self.topics.list(&self.assignment());
+        let offsets = client.committed_offsets(list, within);
+        let offsets = offsets.map_err(KafkaError::from_native)?;
+        let starts = offsets.elements().into_iter().filter_map(|e| {
+            let id = e.metadata().split_whitespace().last()?;
+            ProcessStart::of_client(id)
+        });
+        let starts: BTreeSet<ProcessStart> = starts.collect();
+        let members = starts.into_iter().map(|start| Member {
+            host: None,
+            start: Some(start),
+        });
+        Ok(others(members))
+    }
+
+    /// Commits where assigned partitions continue, so that the other process of the same `instance` learns
+    /// of this one.
+    pub(super) fn announce(&self, positions: &[(Partition, i64)]) {
+        if let Err(error) = self.commit(positions) {
+            tracing::debug!(%error, "positions not committed at the assignment");
+        }
+    }
+}
+
+/// Those that are not of this process.
+fn others(members: impl Iterator<Item = Member>) -> Vec<Member> {
+    let ours = ProcessStart::of_this_process();
+    members.filter(|m| m.start != Some(ours)).collect()
+}

@@ -1,0 +1,155 @@
+//! Writing to the state topic.
+
+use super::state_topic::{Quiet, create, settings};
+use super::{KafkaError, KafkaOptions};
+use rdkafka::error::{KafkaError as Native, RDKafkaErrorCode};
+use rdkafka::message::Message;
+use rdkafka::producer::{
+    BaseRecord, DeliveryResult, NoCustomPartitioner, Producer, ProducerContext, PurgeConfig,
+    ThreadedProducer,
+};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Pause after a full queue.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
+
+/// A record of the topic: its key, and its value or `None` to delete the key.
+type Keyed = (String, Option<Vec<u8>>);
+
+/// The caller that waits for the delivery of one record.
+pub(super) struct Delivery {
+    index: usize,
+    results: Sender<(usize, Result<i64, String>)>,
+}
+
+impl ProducerContext<NoCustomPartitioner> for Quiet {
+    type DeliveryOpaque = Box<Delivery>;
+
+    fn delivery(&self, result: &DeliveryResult<'_>, delivery: Box<Delivery>) {
+        let result = match result {
+            Ok(message) => Ok(message.offset()),
+            Err((error, _)) => Err(error.to_string()),
+        };
+        // The caller may have given up.
+        let _ = delivery.results.send((delivery.index, result));
+    }
+}
+
+/// Writes to the topic. Threads can share it.
+pub struct StateWriter {
+    options: KafkaOptions,
+    topic: String,
+    /// Records that were not written in time are dropped.
+    drops: bool,
+    producer: RwLock<ThreadedProducer<Quiet>>,
+}
+
+impl StateWriter {
+    /// A writer that preserves order and writes no duplicates.
+    pub fn new(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
+        Ok(StateWriter {
+            producer: RwLock::new(producer(options)?),
+            options: options.clone(),
+            topic: topic.to_owned(),
+            drops: false,
+        })
+    }
+
+    /// A writer of claims. One that was not written in time must not come later: by then another
+    /// process has claimed.
+    pub fn of_claims(options: &KafkaOptions, topic: &str) -> Result<StateWriter, KafkaError> {
+        let mut writer = StateWriter::new(options, topic)?;
+        writer.drops = true;
+        Ok(writer)
+    }
+
+    /// Writes records to their partitions and waits until the broker has all of them. Returns their
+    /// offsets. After an error each record may or may not be in the topic.
+    pub fn put(&self, records: &[(i32, &Keyed)], within: Duration) -> Result<Vec<i64>, KafkaError> {
+        self.renew_producer()?;
+        let written = self.try_put(records, within);
+        if written.is_err() && self.drops {
+            let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+            producer.purge(PurgeConfig::default().queue().inflight());
+        }
+        written
+    }
+
+    fn try_put(&self, records: &[(i32, &Keyed)], within: Duration) -> Result<Vec<i64>, KafkaError> {
+        let start = Instant::now();
+        let producer = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+        let (results, deliveries) = channel();
+        for (index, (partition, (key, value))) in records.iter().enumerate() {
+            let delivery = Delivery {
+                index,
+                results: results.clone(),
+            };
+            let mut record: BaseRecord<'_, str, [u8], Box<Delivery>> =
+                BaseRecord::with_opaque_to(&self.topic, Box::new(delivery))
+                    .partition(*partition)
+                    .key(key);
+            if let Some(value) = value {
+                record = record.payload(value);
+            }
+            loop {
+                match producer.send(record) {
+                    Ok(()) => break,
+                    Err((Native::MessageProduction(RDKafkaErrorCode::QueueFull), back))
+                        if start.elapsed() < within =>
+                    {
+                        record = back;
+                        std::thread::sleep(QUEUE_FULL_PAUSE);
+                    }
+                    Err((error, _)) => return Err(KafkaError::from_native(error)),
+                }
+            }
+        }
+        drop(results);
+        let mut offsets = vec![0; records.len()];
+        for _ in records {
+            match deliveries.recv_timeout(within.saturating_sub(start.elapsed())) {
+                Ok((index, Ok(offset))) => offsets[index] = offset,
+                Ok((_, Err(error))) => return Err(self.failed(&error)),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(self.failed(&format!("no response within {within:?}")));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(self.failed("the client ended")),
+            }
+        }
+        Ok(offsets)
+    }
+
+    fn failed(&self, why: &str) -> KafkaError {
+        KafkaError::Other(format!("writing to state topic {}: {why}", self.topic))
+    }
+
+    /// Replaces a producer with a fatal error.
+    fn renew_producer(&self) -> Result<(), KafkaError> {
+        let dead = {
+            let now = self.producer.read().unwrap_or_else(PoisonError::into_inner);
+            Quiet::rebootstrap(now.client());
+            now.client().fatal_error().is_some()
+        };
+        if dead {
+            let new = producer(&self.options)?;
+            *self
+                .producer
+                .write()
+                .unwrap_or_else(PoisonError::into_inner) = new;
+        }
+        Ok(())
+    }
+}
+
+fn producer(options: &KafkaOptions) -> Result<ThreadedProducer<Quiet>, KafkaError> {
+    let mut c = settings(options);
+    c.set("enable.idempotence", "true")
+        .set("compression.type", "lz4")
+        .set("linger.ms", "2")
+        // A topic that was deleted is reported this long after a write, not after 30 s.
+        .set("topic.metadata.propagation.max.ms", "5000")
+        .set("queue.buffering.max.kbytes", "262144");
+    create(&c, options)
+}
