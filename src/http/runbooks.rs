@@ -26,6 +26,7 @@ pub const RUNBOOKS: &[(&str, &str)] = &[
     page!("TruelineConfigReloadFailed"),
     page!("TruelineDeadLettersFailing"),
     page!("TruelineDown"),
+    page!("TruelineGroupShared"),
     page!("TruelineJudgeMissing"),
     page!("TruelineLoopSilent"),
     page!("TruelineMiscalibrated"),
