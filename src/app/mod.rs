@@ -34,9 +34,11 @@ mod restore;
 mod run;
 mod setup;
 mod stop;
+mod worker;
 
 pub use error::AppError;
 pub use reload::Reloader;
 pub use run::App;
 pub use setup::Setup;
 pub use stop::Stop;
+pub use worker::{Job, Threads, Worker, Workers};

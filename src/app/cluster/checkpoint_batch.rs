@@ -2,7 +2,7 @@
 
 use super::cursor::{CheckpointCursor, Progress};
 use crate::collect::Origin;
-use crate::kafka::StateWriter;
+use crate::kafka::WriteState;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{LocalShard, Shard, VerdictState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalChunk, KeyedRecord, PartitionCheckpoint};
@@ -96,7 +96,7 @@ pub(super) fn outgoing(
 }
 
 /// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
-pub(super) fn write(writer: &StateWriter, sent: Vec<Outgoing>) -> Answer {
+pub(super) fn write(writer: &dyn WriteState, sent: Vec<Outgoing>) -> Answer {
     let start = Instant::now();
     let written = try_write(writer, &sent);
     Answer {
@@ -107,7 +107,7 @@ pub(super) fn write(writer: &StateWriter, sent: Vec<Outgoing>) -> Answer {
     }
 }
 
-fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
+fn try_write(writer: &dyn WriteState, sent: &[Outgoing]) -> Result<u64, String> {
     let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
     for o in sent {
         for (piece, bytes) in &o.pieces {
@@ -134,7 +134,7 @@ fn try_write(writer: &StateWriter, sent: &[Outgoing]) -> Result<u64, String> {
     Ok(bytes)
 }
 
-fn put(writer: &StateWriter, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
+fn put(writer: &dyn WriteState, records: &[(i32, KeyedRecord)]) -> Result<(), String> {
     let all: Vec<(i32, &KeyedRecord)> =
         records.iter().map(|(home, keyed)| (*home, keyed)).collect();
     match writer.put(&all, WRITE) {

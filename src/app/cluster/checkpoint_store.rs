@@ -1,4 +1,4 @@
-//! The topic of checkpoints: shards are taken over from it and written to it, by a thread of its own.
+//! The topic of checkpoints: shards are taken over from it and written to it, by a worker of its own.
 //!
 //! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits on the
 //! engine's thread, within the rebalance that assigned it: nothing of the partition may be read before.
@@ -17,8 +17,9 @@ use super::checkpoint_batch::{Answer, Outgoing, outgoing, progress_of, write};
 use super::cursor::{CheckpointCursor, WHOLE};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
+use crate::app::{AppError, Worker, Workers};
 use crate::collect::join::{JoinState, JournalError, SpillBackend, SpillError};
-use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
+use crate::kafka::{Brokers, KafkaError, KafkaOptions, ReadState, WriteState};
 use crate::monitor::aggregator::At;
 use crate::monitor::{LocalShard, Plan, RestoreError, VerdictState};
 use crate::store::FormatError;
@@ -28,7 +29,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the last checkpoint of a shard, where sessions are long.
@@ -50,6 +50,10 @@ pub struct CheckpointOptions {
     pub restore_within: Duration,
     /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
     pub fresh: bool,
+    /// The client of the brokers.
+    pub brokers: Arc<dyn Brokers>,
+    /// Who writes.
+    pub workers: Arc<dyn Workers>,
 }
 
 /// Where predictions go that memory has no room for, and how many shards share the memory.
@@ -88,11 +92,11 @@ pub enum Taken {
 /// See the module.
 pub struct CheckpointStore {
     options: CheckpointOptions,
-    state: StateTopic,
-    writer: Arc<StateWriter>,
-    letters: Option<Sender<Vec<Outgoing>>>,
+    state: Box<dyn ReadState>,
+    writer: Arc<dyn WriteState>,
+    worker: Box<dyn Worker>,
+    outbox: Sender<Answer>,
     answers: Receiver<Answer>,
-    thread: Option<JoinHandle<()>>,
     busy: bool,
     counts: CheckpointCounts,
     /// For the shards that are made here.
@@ -102,30 +106,20 @@ pub struct CheckpointStore {
 }
 
 impl CheckpointStore {
-    /// Starts the thread; asks nothing of the broker yet.
-    pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, KafkaError> {
-        let state = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
-        let writer = Arc::new(StateWriter::new(&options.kafka, &options.topic)?);
-        let (letters, inbox) = channel::<Vec<Outgoing>>();
+    /// Starts the worker; asks nothing of the broker yet.
+    pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, AppError> {
+        let (kafka, brokers) = (&options.kafka, &options.brokers);
+        let failed = |error: KafkaError| AppError::Config(format!("[state]: {error}"));
+        let state = brokers.state_reader(kafka, &options.topic, CHUNK_BYTES);
+        let writer = brokers.state_writer(kafka, &options.topic);
         let (outbox, answers) = channel();
-        let hand = Arc::clone(&writer);
-        let thread = thread::Builder::new()
-            .name("checkpoints".to_owned())
-            .spawn(move || {
-                for letter in inbox {
-                    if outbox.send(write(&hand, letter)).is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(|e| KafkaError::Other(format!("cannot start a thread: {e}")))?;
         Ok(CheckpointStore {
+            state: state.map_err(failed)?,
+            writer: writer.map_err(failed)?,
+            worker: options.workers.worker("checkpoints")?,
             options,
-            state,
-            writer,
-            letters: Some(letters),
+            outbox,
             answers,
-            thread: Some(thread),
             busy: false,
             counts: CheckpointCounts::default(),
             room: None,
@@ -171,7 +165,7 @@ impl CheckpointStore {
         let mut reader = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
-            .read(state_partition, epoch, left, |key, value| {
+            .read(state_partition, epoch, left, &mut |key, value| {
                 reader.read(key, value)
             })?;
         let cursor = CheckpointCursor {
@@ -312,9 +306,11 @@ impl CheckpointStore {
     }
 
     fn send(&mut self, letter: Vec<Outgoing>) {
-        if let Some(letters) = &self.letters {
-            self.busy = letters.send(letter).is_ok();
-        }
+        let (writer, outbox) = (Arc::clone(&self.writer), self.outbox.clone());
+        self.busy = self.worker.start(Box::new(move || {
+            // Nobody waits for it at the end.
+            let _ = outbox.send(write(writer.as_ref(), letter));
+        }));
     }
 
     /// What became of the last batch, once, if it is known.
@@ -325,7 +321,7 @@ impl CheckpointStore {
 
     /// Waits for the batch under way.
     pub fn wait(&mut self, shards: &mut [LocalShard], within: Duration) -> Option<Written> {
-        if !self.busy {
+        if !self.busy || !self.worker.ends_within(within) {
             return None;
         }
         let answer = self.answers.recv_timeout(within).ok()?;
@@ -412,16 +408,6 @@ impl CheckpointStore {
                 result: Err(why), ..
             }) => late(&why),
             None => late("the broker did not answer in time"),
-        }
-    }
-}
-
-impl Drop for CheckpointStore {
-    fn drop(&mut self) {
-        self.letters = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been printed already.
-            let _ = thread.join();
         }
     }
 }
