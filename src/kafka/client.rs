@@ -142,6 +142,12 @@ pub trait GroupClient: Send {
     fn close(&self);
 }
 
+/// A record of the state topic: its key, and its value or `None` to delete the key.
+pub type StateRecord = (String, Option<Vec<u8>>);
+
+/// Takes the key and the value of a record.
+pub type EachRecord<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>);
+
 /// See [`StateTopic`].
 pub trait ReadState: Send {
     /// See [`StateTopic::state_partition`].
@@ -161,7 +167,7 @@ pub trait ReadState: Send {
         partition: i32,
         until: i64,
         within: Duration,
-        each: &mut dyn FnMut(&[u8], Option<&[u8]>),
+        each: EachRecord<'_>,
     ) -> Result<(), KafkaError>;
 }
 
@@ -170,7 +176,7 @@ pub trait WriteState: Send + Sync {
     /// See [`StateWriter::put`].
     fn put(
         &self,
-        records: &[(i32, &(String, Option<Vec<u8>>))],
+        records: &[(i32, &StateRecord)],
         within: Duration,
     ) -> Result<Vec<i64>, KafkaError>;
 }
@@ -251,7 +257,7 @@ impl ReadState for StateTopic {
         partition: i32,
         until: i64,
         within: Duration,
-        each: &mut dyn FnMut(&[u8], Option<&[u8]>),
+        each: EachRecord<'_>,
     ) -> Result<(), KafkaError> {
         StateTopic::read(self, partition, until, within, each)
     }
@@ -260,7 +266,7 @@ impl ReadState for StateTopic {
 impl WriteState for StateWriter {
     fn put(
         &self,
-        records: &[(i32, &(String, Option<Vec<u8>>))],
+        records: &[(i32, &StateRecord)],
         within: Duration,
     ) -> Result<Vec<i64>, KafkaError> {
         StateWriter::put(self, records, within)

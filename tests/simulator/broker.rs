@@ -258,7 +258,7 @@ impl Broker {
         for id in owners.copied().collect::<Vec<_>>() {
             let group = self.members[&id].group.clone();
             if self.members.values().filter(|m| m.group == group).count() > 1 {
-                self.ask(id, &[place.clone()], now);
+                self.ask(id, std::slice::from_ref(&place), now);
             } else {
                 self.remove(id);
             }

@@ -700,7 +700,7 @@ interval = "{interval}s"
 records_max = 0
 {state}
 [limits]
-future_max = "1m"
+future_max = "3m"
 stalled_after = "{STALLED_MS}ms"
 [[source]]
 topics = ["{TOPIC}"]
