@@ -297,8 +297,7 @@ directory = "{}"
         directory: ".".into(),
     };
     let config = Config::parse(&text, "the configuration of the bench", &outside);
-    let app = App::bind(Setup::of(config.expect("a sound configuration")));
-    let engine = app.expect("an application").into_loop();
+    let engine = App::engine_loop(Setup::of(config.expect("a sound configuration")));
     let mut engine = engine.expect("a new state");
     let (mut seen, mut clock) = (0, Clock::default());
     while seen < n {

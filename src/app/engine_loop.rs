@@ -17,7 +17,7 @@ use super::ingest::consumer::{self, SourceConsumer};
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
 use super::outputs::publish;
-use super::outputs::snapshots::{SnapshotThread, Written};
+use super::outputs::snapshots::{SnapshotStore, Written};
 use super::reload::ReloadRequest;
 use super::stop::Stop;
 use crate::collect::Origin;
@@ -52,7 +52,7 @@ pub struct EngineLoop {
     /// Names of the topics by the engine's numbers, followed by those that are no longer read.
     pub topics: Vec<String>,
     /// Writes snapshots.
-    pub snapshots: SnapshotThread,
+    pub snapshots: SnapshotStore,
     /// Time between two snapshots.
     pub snapshot_every: Duration,
     /// Where reports and facts are published.
@@ -117,6 +117,14 @@ impl EngineLoop {
             self.step();
             beat.tick();
         }
+        let published = Arc::clone(&self.published);
+        let ended = self.end();
+        published.end_beat("engine");
+        ended
+    }
+
+    /// Ends in order, or without saving where the store of pending predictions has failed.
+    pub fn end(mut self) -> Result<(), AppError> {
         let mut fault = self.engines.fault().map(ToString::to_string);
         match &fault {
             None => fault = self.finish().err(),
@@ -125,7 +133,6 @@ impl EngineLoop {
         let fault = self.displaced().map(str::to_owned).or(fault);
         consumer::close(std::mem::take(&mut self.consumers));
         self.audit.stop(DRAIN_WITHIN);
-        self.published.end_beat("engine");
         fault.map_or(Ok(()), |error| Err(AppError::Unavailable(error)))
     }
 

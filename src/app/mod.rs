@@ -35,9 +35,11 @@ mod run;
 pub mod sample;
 mod setup;
 mod stop;
+mod worker;
 
 pub use error::AppError;
 pub use reload::Reloader;
 pub use run::App;
 pub use setup::Setup;
 pub use stop::Stop;
+pub use worker::{Job, Threads, Worker, Workers};

@@ -165,8 +165,7 @@ fn sharded(
             options.topic
         )));
     }
-    let store = CheckpointStore::new(options);
-    let mut store = store.map_err(|error| AppError::Config(format!("[state]: {error}")))?;
+    let mut store = CheckpointStore::new(options)?;
     store.spill_to(Arc::clone(spill) as _);
     shards.time_by(clock::stopwatch);
     tracing::info!("partitions are restored from the state topic as they are assigned");

@@ -20,7 +20,7 @@ use super::error::AppError;
 use super::ingest::consumer::SourceConsumer;
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
-use super::outputs::snapshots::SnapshotThread;
+use super::outputs::snapshots::SnapshotStore;
 use super::outputs::state_dir::StateDir;
 use super::reload::{ReloadRequest, Reloader};
 use super::restore::restore;
@@ -28,6 +28,7 @@ use super::setup::{Setup, part};
 use super::stop::Stop;
 use crate::config::{Config, SourceOptions, Verdicts};
 use crate::http;
+use crate::kafka::Brokers;
 use crate::registry::Registry;
 use crate::store::spill::SpillStore;
 use crate::telemetry::{Limits, Published};
@@ -49,18 +50,7 @@ impl App {
     /// Takes the port and locks the state directory.
     pub fn bind(mut setup: Setup) -> Result<App, AppError> {
         let config = &setup.config;
-        let published = Arc::new(Published::new(Limits {
-            series_max: config.http.series_max,
-            ..Limits::default()
-        }));
-        published.not_ready(STATE, "loading");
-        if judges_all(config) {
-            published.not_ready("state topic", "not read yet");
-        } else {
-            for source in &config.sources {
-                published.not_ready(&part(source), "joining the group");
-            }
-        }
+        let published = unready(config);
         let listener = listen(&setup.listen)?;
         let dir = StateDir::open(&config.state.directory)?;
         let keys = config.keys();
@@ -106,8 +96,10 @@ impl App {
     }
 
     /// The engine's loop without HTTP, for callers that take its steps themselves.
-    pub fn into_loop(self) -> Result<EngineLoop, AppError> {
-        load(self.setup, self.dir, self.reloads, self.published)
+    pub fn engine_loop(setup: Setup) -> Result<EngineLoop, AppError> {
+        let published = unready(&setup.config);
+        let dir = StateDir::open(&setup.config.state.directory)?;
+        load(setup, dir, None, published)
     }
 
     /// Runs until the flag is set, and shuts down in order.
@@ -186,6 +178,23 @@ impl App {
     }
 }
 
+/// Nothing is published, and nothing is ready.
+fn unready(config: &Config) -> Arc<Published> {
+    let published = Arc::new(Published::new(Limits {
+        series_max: config.http.series_max,
+        ..Limits::default()
+    }));
+    published.not_ready(STATE, "loading");
+    if judges_all(config) {
+        published.not_ready("state topic", "not read yet");
+    } else {
+        for source in &config.sources {
+            published.not_ready(&part(source), "joining the group");
+        }
+    }
+    published
+}
+
 /// Restores the state and creates the consumers. A broker that does not answer is no error: the clients
 /// keep trying, and `/ready` has the reason.
 fn load(
@@ -220,10 +229,10 @@ fn load(
         audit,
         alerts: Some(alerts),
         engines,
-        consumers: consumers(sources, registry.as_ref())?,
+        consumers: consumers(sources, registry.as_ref(), &setup.brokers)?,
         registry,
         topics,
-        snapshots: SnapshotThread::start(dir)?,
+        snapshots: SnapshotStore::start(dir, setup.workers.as_ref())?,
         snapshot_every: Duration::from_millis(config.state.interval_ms.unsigned_abs()),
         published,
         timers: Timers::default(),
@@ -260,12 +269,18 @@ fn listen(address: &str) -> Result<TcpListener, AppError> {
 fn consumers(
     sources: Vec<SourceOptions>,
     registry: Option<&Arc<Registry>>,
+    brokers: &Arc<dyn Brokers>,
 ) -> Result<Vec<SourceConsumer>, AppError> {
     let mut base = 0;
     let mut consumers = Vec::new();
     for source in sources {
         let topics = source.kafka.topics.len() as u16;
-        consumers.push(SourceConsumer::new(source, base, registry)?);
+        consumers.push(SourceConsumer::new(
+            source,
+            base,
+            registry,
+            Arc::clone(brokers),
+        )?);
         base += topics;
     }
     Ok(consumers)

@@ -2,12 +2,14 @@
 
 use std::fmt::Display;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::cluster::checkpoint_store::CheckpointOptions;
 use super::error::AppError;
+use super::worker::{Threads, Workers};
 use crate::config::{Config, SourceOptions};
-use crate::kafka::KafkaOptions;
+use crate::kafka::{Brokers, KafkaOptions, Librdkafka};
 
 /// Everything that [`App::bind`](super::App::bind) needs.
 #[derive(Debug)]
@@ -22,6 +24,10 @@ pub struct Setup {
     pub linger: Duration,
     /// How long a shutdown may take.
     pub shutdown_within: Duration,
+    /// The client of the brokers.
+    pub brokers: Arc<dyn Brokers>,
+    /// What runs beside the engine's thread.
+    pub workers: Arc<dyn Workers>,
 }
 
 impl Setup {
@@ -38,6 +44,8 @@ impl Setup {
             file: None,
             linger: Duration::ZERO,
             shutdown_within: Duration::from_secs(30),
+            brokers: Arc::new(Librdkafka),
+            workers: Arc::new(Threads),
         }
     }
 
@@ -63,6 +71,8 @@ impl Setup {
             topic,
             restore_within: Duration::from_millis(state.restore_within_ms.unsigned_abs()),
             fresh: state.fresh,
+            brokers: Arc::clone(&self.brokers),
+            workers: Arc::clone(&self.workers),
         })
     }
 }

@@ -13,7 +13,9 @@
 //! partition is too, or one of them a second would hold the frontier for ever. They have no event time to
 //! be believed, so they are *heard* at their arrival, less the delay between event and arrival that the
 //! partition's newest event had. What is heard keeps a partition from holding others back, and no more:
-//! the frontier never passes the newest event of any partition. Both depend on the records alone.
+//! the frontier never passes the newest event of any partition. Both depend on the records alone. One
+//! arrival alone may be wrong by as much as the reader lags, so what is heard is the least arrival of
+//! [`WITNESSES`] such records in a row.
 //!
 //! A time that is further ahead of its partition's than a bound is *set aside*: one record with a wrong
 //! clock would make all that follow late. The partition takes it once another partition is as far, or once
@@ -59,6 +61,10 @@ struct Partition {
     delay_ms: i64,
     /// Newest arrival of a record that was not counted.
     heard_ms: Option<i64>,
+    /// Arrivals of the last records in a row that were not counted, oldest first.
+    heard: Vec<i64>,
+    /// Offset after the last of them.
+    heard_next: Option<i64>,
     /// Times set aside of the last records in a row.
     ahead: Vec<i64>,
     /// Position at the last of these times, so that several rows of one record confirm it only once.
@@ -76,6 +82,8 @@ impl Partition {
             newest_ms: None,
             delay_ms: 0,
             heard_ms: None,
+            heard: Vec::new(),
+            heard_next: None,
             ahead: Vec::new(),
             ahead_next: None,
             next: None,
@@ -150,6 +158,7 @@ impl Partitions {
     #[inline]
     pub fn observe(&mut self, time_ms: i64, arrival_ms: Option<i64>, ahead_max_ms: i64) -> bool {
         let p = &mut self.all[self.last];
+        p.heard.clear();
         let (before, at_ms) = (p.newest_ms, arrival_ms.map_or(time_ms, |a| a.min(time_ms)));
         if before.is_some_and(|newest| at_ms <= newest) {
             return false;
@@ -207,8 +216,18 @@ impl Partitions {
     /// The record that was passed last is not counted, and arrived then. See the module.
     pub fn hear(&mut self, arrival_ms: i64) {
         let p = &mut self.all[self.last];
-        let before = p.reach_ms();
-        p.heard_ms = p.heard_ms.max(Some(arrival_ms));
+        if p.heard_next == p.next && !p.heard.is_empty() {
+            // Another row of the record.
+            return;
+        }
+        p.heard_next = p.next;
+        p.heard.push(arrival_ms);
+        if p.heard.len() < WITNESSES {
+            return;
+        }
+        let (before, least) = (p.reach_ms(), p.heard.iter().copied().min());
+        p.heard_ms = p.heard_ms.max(least);
+        p.heard.remove(0);
         if p.reach_ms() > before && (before <= self.frontier_ms || self.revoked) {
             self.settle();
         }
@@ -297,6 +316,7 @@ impl Partitions {
             p.newest_ms = p.newest_ms.map(|ms| ms.min(to_ms));
             p.heard_ms = p.heard_ms.map(|ms| ms.min(to_ms));
             p.delay_ms = 0;
+            p.heard.clear();
             p.ahead.clear();
         }
         self.frontier_ms = self.frontier_ms.map(|ms| ms.min(to_ms));

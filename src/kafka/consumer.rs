@@ -22,23 +22,21 @@ mod rebalance;
 
 pub use members::Member;
 
-use super::context::{Context, Rebalance};
-use super::native::{BATCH, BatchQueue, Message};
+use super::client::{Brokers, Fetched, GroupClient, Librdkafka};
+use super::context::Rebalance;
+use super::native::BATCH;
 use super::next_offsets::NextOffsets;
 use super::offsets::{OffsetRecovery, position_of};
 use super::partition_ends::{Hidden, PartitionEnds};
 use super::start_offsets::StartOffsets;
 use super::throttle::ErrorThrottle;
 use super::topics::Topics;
-use super::{Handler, Headers, KafkaError, KafkaOptions, Partition, Record};
-use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
+use super::{Handler, KafkaError, KafkaOptions, Partition, Record};
+use rdkafka::consumer::CommitMode;
 use rdkafka::error::KafkaResult;
-use rdkafka::message::{Message as _, Timestamp};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a record before rebalances and errors are handled again.
@@ -49,9 +47,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// A consumer group member. Not shared: one thread polls it.
 pub struct Consumer {
-    // Dropped before the client; see the safety argument in `native`.
-    queue: BatchQueue<Context>,
-    client: Arc<BaseConsumer<Context>>,
+    client: Box<dyn GroupClient>,
     topics: Topics,
     /// Partitions that are assigned but not read.
     suspended: BTreeSet<Partition>,
@@ -82,6 +78,11 @@ pub struct Consumer {
 impl Consumer {
     /// Joins the group. Returns at once, whether or not a broker can be reached.
     pub fn new(options: &KafkaOptions) -> Result<Consumer, KafkaError> {
+        Consumer::of(options, &Librdkafka)
+    }
+
+    /// The same with a client of these brokers.
+    pub fn of(options: &KafkaOptions, brokers: &dyn Brokers) -> Result<Consumer, KafkaError> {
         if let Some((name, why)) = options.refused_option() {
             return Err(KafkaError::Option {
                 name: name.to_string(),
@@ -89,19 +90,8 @@ impl Consumer {
             });
         }
         let config = options.consumer_config();
-        let client: BaseConsumer<Context> = config
-            .create_with_context(Context::new(options.token(), options.rebootstrap()))
-            .map_err(KafkaError::from_native)?;
-        let client = Arc::new(client);
-        let queue = BatchQueue::new(Arc::clone(&client))
-            .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
-        let subscribed: Vec<&str> = options.subscribed().iter().map(String::as_str).collect();
-        client
-            .subscribe(&subscribed)
-            .map_err(KafkaError::from_native)?;
         Ok(Consumer {
-            queue,
-            client,
+            client: brokers.join(options)?,
             topics: Topics::new(options),
             suspended: BTreeSet::new(),
             recovery: OffsetRecovery::new(options.truncated),
@@ -126,8 +116,6 @@ impl Consumer {
     /// number of records. Call it at least every `max.poll.interval.ms` (5 minutes).
     pub fn poll<H: Handler>(&mut self, timeout: Duration, handler: &mut H) -> usize {
         let start = Instant::now();
-        let context = self.client.context();
-        context.rebootstrap.run_due(self.client.client());
         if self.serve(handler) {
             // Under load too: a partition without records must not delay the others.
             self.report_ends(handler, false);
@@ -166,47 +154,34 @@ impl Consumer {
 
     /// Hands over one batch.
     fn take<H: Handler>(&mut self, max: usize, timeout: Duration, handler: &mut H) -> usize {
-        let (queue, next, topics) = (&mut self.queue, &mut self.next, &self.topics.names);
-        let batch = queue.take(max, timeout);
+        let (next, recovery) = (&mut self.next, &mut self.recovery);
+        let (restarted, starts) = (&self.restarted, &self.starts);
         let mut failed: Vec<(i32, String)> = Vec::new();
         let mut n = 0;
-        // Within a batch the handle of a topic identifies it.
-        let mut last: Option<(usize, Option<usize>)> = None;
-        for m in batch.iter() {
-            let topic = match last {
-                Some((id, topic)) if id == m.topic_id() => topic,
-                _ => {
-                    let topic = topics.iter().position(|t| t == m.topic());
-                    last = Some((m.topic_id(), topic));
-                    topic
-                }
+        self.client.take(max, timeout, &mut |m| {
+            let partition = Partition {
+                topic: m.topic as u16,
+                partition: m.partition,
             };
-            let Some(topic) = topic else { continue };
-            match m.error() {
-                0 => {
-                    if next.claim(topic, m.partition(), m.offset()) {
-                        n += 1;
-                        handler.record(record(topic, m));
-                    }
+            if m.error == 0 {
+                if next.claim(m.topic, m.partition, m.offset) {
+                    n += 1;
+                    handler.record(record(m));
                 }
-                code => {
-                    let partition = Partition {
-                        topic: topic as u16,
-                        partition: m.partition(),
-                    };
-                    // A suspended partition is not read anyway.
-                    let ours = next.readable(partition);
-                    let position = ours.and_then(|next| position_of(code, next, m.offset()));
-                    let waits = self.restarted.get(&partition);
-                    match position.map(|position| position.since_restart(waits)) {
-                        Some(position) => self.recovery.add(partition, position),
-                        None if self.starts.awaits(partition) => {}
-                        None => failed.push((code, m.error_text())),
-                    }
+                return;
+            }
+            // A suspended partition is not read anyway.
+            let ours = next.readable(partition);
+            let position = ours.and_then(|next| position_of(m.error, next, m.offset));
+            match position.map(|position| position.since_restart(restarted.get(&partition))) {
+                Some(position) => recovery.add(partition, position),
+                None if starts.awaits(partition) => {}
+                None => {
+                    let text = String::from_utf8_lossy(m.payload).into_owned();
+                    failed.push((m.error, text));
                 }
             }
-        }
-        drop(batch);
+        });
         if n > 0 {
             self.watch_ends();
         }
@@ -235,9 +210,9 @@ impl Consumer {
         }
         // The client's own position also counts records that are not handed over (control records).
         let positions = self.client.position().unwrap_or_default();
-        let (queue, topics, next) = (&self.queue, &self.topics, &self.next);
+        let (client, topics, next) = (&self.client, &self.topics, &self.next);
         let reached = self.ends.take_reached(drained, |p| {
-            let end = queue.end(topics.name(p), p.partition)?;
+            let end = client.end(topics.name(p), p.partition)?;
             let theirs = positions
                 .find_partition(topics.name(p), p.partition)
                 .and_then(|e| e.offset().to_raw());
@@ -251,10 +226,10 @@ impl Consumer {
     /// Reports the partitions whose log has grown since their end was reported.
     fn report_grown<H: Handler>(&mut self, handler: &mut H) {
         self.looked = Instant::now();
-        let (queue, topics) = (&self.queue, &self.topics);
+        let (client, topics) = (&self.client, &self.topics);
         let grown = self
             .ends
-            .take_grown(|p| queue.end(topics.name(p), p.partition));
+            .take_grown(|p| client.end(topics.name(p), p.partition));
         for p in grown {
             self.ends.watch_again(p);
             handler.grown(p);
@@ -282,12 +257,13 @@ impl Consumer {
         let mut statistics = false;
         // A rebalance ends a poll of rdkafka; a few iterations empty the queue.
         for _ in 0..8 {
-            let client = Arc::clone(&self.client);
-            // The context has stored errors with their text.
-            if let Some(Ok(message)) = client.poll(Duration::ZERO) {
-                self.early_message(&message, handler);
-            }
-            let events = std::mem::take(&mut *client.context().events());
+            let next = &mut self.next;
+            let events = self.client.serve(&mut |m| {
+                // It reached the client's own queue before its partition was forwarded.
+                if next.claim(m.topic, m.partition, m.offset) {
+                    handler.record(record(m));
+                }
+            });
             for stats in events.statistics {
                 if let Some(topic) = self.topics.number(&stats.topic) {
                     statistics = true;
@@ -313,35 +289,6 @@ impl Consumer {
         statistics
     }
 
-    /// Hands over a message that reached the consumer's queue before its partition was forwarded.
-    fn early_message<H: Handler>(
-        &mut self,
-        m: &rdkafka::message::BorrowedMessage<'_>,
-        handler: &mut H,
-    ) {
-        let Some(topic) = self.topics.number(m.topic()) else {
-            return;
-        };
-        if self
-            .next
-            .claim(usize::from(topic), m.partition(), m.offset())
-        {
-            let timestamp_ms = match m.timestamp() {
-                Timestamp::CreateTime(t) | Timestamp::LogAppendTime(t) => Some(t),
-                Timestamp::NotAvailable => None,
-            };
-            handler.record(Record {
-                topic,
-                partition: m.partition(),
-                offset: m.offset(),
-                timestamp_ms,
-                key: m.key(),
-                payload: m.payload().unwrap_or_default(),
-                headers: Headers::of_borrowed(m.headers()),
-            });
-        }
-    }
-
     fn report_failure<H: Handler>(&mut self, result: KafkaResult<()>, handler: &mut H) {
         if let Err(error) = result {
             self.report(KafkaError::from_native(error), handler);
@@ -356,12 +303,8 @@ impl Consumer {
     }
 
     fn explain(&self, code: RDKafkaErrorCode, text: String) -> KafkaError {
-        match self.client.client().fatal_error() {
-            Some((RDKafkaErrorCode::FencedInstanceId, reason)) => {
-                return KafkaError::Fenced(reason);
-            }
-            Some((_, reason)) => return KafkaError::Fatal(reason),
-            None => {}
+        if let Some(fatal) = self.client.fatal_error() {
+            return fatal;
         }
         KafkaError::from_code(code, text, &self.brokers, &self.topics.names)
     }
@@ -460,31 +403,29 @@ impl Drop for Consumer {
     fn drop(&mut self) {
         let assigned = self.assignment();
         for &p in &assigned {
-            self.queue.unforward(self.topics.name(p), p.partition);
+            self.client.unforward(self.topics.name(p), p.partition);
         }
         // The group revokes only what it has assigned itself.
         let copartitions = assigned.into_iter();
         let copartitions = copartitions.filter(|&p| !self.topics.is_subscribed(p));
         let copartitions: Vec<Partition> = copartitions.collect();
         if !copartitions.is_empty() {
-            let _ = self
-                .client
-                .incremental_unassign(&self.topics.list(&copartitions));
+            let _ = self.client.unassign(&self.topics.list(&copartitions));
         }
-        // The client leaves the group when its last `Arc` is dropped.
-        self.client.context().closing.store(true, Ordering::Relaxed);
+        // The client leaves the group when it is dropped.
+        self.client.close();
     }
 }
 
 #[inline]
-fn record(topic: usize, m: Message<'_>) -> Record<'_> {
+fn record(m: Fetched<'_>) -> Record<'_> {
     Record {
-        topic: topic as u16,
-        partition: m.partition(),
-        offset: m.offset(),
-        timestamp_ms: m.timestamp_ms(),
-        key: m.key(),
-        payload: m.payload(),
-        headers: Headers::of_message(m),
+        topic: m.topic as u16,
+        partition: m.partition,
+        offset: m.offset,
+        timestamp_ms: m.timestamp_ms,
+        key: m.key,
+        payload: m.payload,
+        headers: m.headers,
     }
 }

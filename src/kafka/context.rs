@@ -21,14 +21,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A rebalance that the consumer must perform.
-pub(super) enum Rebalance {
+#[derive(Debug, Clone)]
+pub enum Rebalance {
+    /// These partitions are assigned.
     Assign(TopicPartitionList),
+    /// These partitions are revoked.
     Revoke(TopicPartitionList),
 }
 
 /// Events since the last poll.
-#[derive(Default)]
-pub(super) struct Events {
+#[derive(Debug, Default)]
+pub struct Events {
+    /// Rebalances, in order.
     pub rebalances: VecDeque<Rebalance>,
     /// Code and text of librdkafka.
     pub errors: Vec<(RDKafkaErrorCode, String)>,
@@ -37,8 +41,11 @@ pub(super) struct Events {
 }
 
 /// Statistics of one partition.
-pub(super) struct PartitionStats {
+#[derive(Debug, Clone)]
+pub struct PartitionStats {
+    /// Topic.
     pub topic: String,
+    /// Number of the partition.
     pub partition: i32,
     /// The offset after the broker's newest record.
     pub end: i64,

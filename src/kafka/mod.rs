@@ -2,12 +2,14 @@
 //! outside of any group ([`RangeReader`]), the dead-letter producer, the alerts topic, and the
 //! compacted topic for checkpoints of partitions ([`StateTopic`]).
 
+mod client;
 mod consumer;
 mod context;
 mod dead_letter;
 mod error;
 mod headers;
 mod input;
+mod librdkafka;
 mod native;
 mod next_offsets;
 mod offsets;
@@ -28,7 +30,9 @@ mod token;
 mod topic;
 mod topics;
 
+pub use client::{Brokers, Fetched, FollowState, GroupClient, Librdkafka, ReadState, WriteState};
 pub use consumer::{Consumer, Member};
+pub use context::{Events, PartitionStats, Rebalance};
 pub use dead_letter::{DeadLetter, DeadLetterCounts};
 pub use error::KafkaError;
 pub use headers::Headers;

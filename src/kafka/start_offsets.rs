@@ -16,12 +16,11 @@
 //! If the broker goes down meanwhile, librdkafka would never read the partition. So partitions
 //! without an answer are remembered here and requested again.
 
-use super::context::Context;
+use super::client::GroupClient;
 use super::options::{MissingState, StartAt};
 use super::process_start::ProcessStart;
 use super::topics::Topics;
 use super::{KafkaOptions, Partition};
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -97,7 +96,7 @@ impl StartOffsets {
     /// partition without an answer is missing; it is requested again.
     pub fn first(
         &mut self,
-        client: &BaseConsumer<Context>,
+        client: &dyn GroupClient,
         topics: &Topics,
         partitions: &[(Partition, bool)],
     ) -> BTreeMap<Partition, Start> {
@@ -112,7 +111,7 @@ impl StartOffsets {
     /// commits of this process.
     pub fn learn(
         &mut self,
-        client: &BaseConsumer<Context>,
+        client: &dyn GroupClient,
         topics: &Topics,
         assigned: impl Iterator<Item = Partition>,
     ) {
@@ -132,7 +131,7 @@ impl StartOffsets {
     /// Requests the unknown starts again if that is due.
     pub fn retry(
         &mut self,
-        client: &BaseConsumer<Context>,
+        client: &dyn GroupClient,
         topics: &Topics,
     ) -> BTreeMap<Partition, Start> {
         if Instant::now() < self.retry_at {
@@ -155,7 +154,7 @@ impl StartOffsets {
 
     fn request(
         &mut self,
-        client: &BaseConsumer<Context>,
+        client: &dyn GroupClient,
         topics: &Topics,
         partitions: &[(Partition, bool)],
         within: Duration,
@@ -178,19 +177,18 @@ impl StartOffsets {
     /// Commits of all partitions of a topic; `None` without an answer.
     fn ask(
         &mut self,
-        client: &BaseConsumer<Context>,
+        client: &dyn GroupClient,
         topics: &Topics,
         number: u16,
         within: Duration,
     ) -> Option<Known> {
         let (topic, partition) = (number, 0);
         let name = topics.name(Partition { topic, partition });
-        let metadata = client.fetch_metadata(Some(name), within).ok()?;
-        let entry = metadata.topics().iter().find(|t| t.name() == name)?;
-        let count = i32::try_from(entry.partitions().len()).ok()?;
+        let count = client.partitions(name, within).ok()?;
+        let count = i32::try_from(count).ok().filter(|count| *count > 0)?;
         let mut list = TopicPartitionList::new();
-        list.add_partition_range(name, 0, count.max(1) - 1);
-        let committed = client.committed_offsets(list, within).ok()?;
+        list.add_partition_range(name, 0, count - 1);
+        let committed = client.committed(list, within).ok()?;
         let told = committed.elements_for_topic(name);
         let told = told.iter().filter_map(|e| partitions_of(e.metadata()));
         let begun_with = told.min().or(self.begun_with.get(&number).copied());
@@ -204,7 +202,7 @@ impl StartOffsets {
 
     fn start_of(
         &self,
-        client: &BaseConsumer<Context>,
+        client: &dyn GroupClient,
         topics: &Topics,
         p: Partition,
         later: bool,
@@ -254,7 +252,7 @@ fn partitions_of(metadata: &str) -> Option<i32> {
 
 /// The offset that a setting means now; `None` without an answer.
 fn resolve(
-    client: &BaseConsumer<Context>,
+    client: &dyn GroupClient,
     topic: &str,
     partition: i32,
     at: StartAt,
@@ -277,7 +275,7 @@ fn resolve(
         }
         // All records are older.
     }
-    let (first, end) = client.fetch_watermarks(topic, partition, within).ok()?;
+    let (first, end) = client.watermarks(topic, partition, within).ok()?;
     Some(if at == StartAt::Earliest { first } else { end })
 }
 

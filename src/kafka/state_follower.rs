@@ -69,7 +69,7 @@ impl StateFollower {
     pub fn poll(
         &self,
         within: Duration,
-        each: impl FnOnce(Followed<'_>),
+        each: &mut dyn FnMut(Followed<'_>),
     ) -> Result<bool, KafkaError> {
         Quiet::rebootstrap(self.client.client());
         match self.client.poll(within) {

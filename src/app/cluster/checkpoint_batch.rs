@@ -3,7 +3,7 @@
 use super::cursor::{CheckpointCursor, Progress};
 use super::foreign::{self, SeenClaim};
 use crate::collect::Origin;
-use crate::kafka::StateWriter;
+use crate::kafka::WriteState;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{LocalShard, Shard, VerdictState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalChunk, KeyedRecord, PartitionCheckpoint};
@@ -108,7 +108,7 @@ pub(super) fn outgoing(
 
 /// Writes batches, and finds the claims of others between them.
 pub(super) struct BatchWriter {
-    pub(super) writer: StateWriter,
+    pub(super) writer: Arc<dyn WriteState>,
     pub(super) foreign: foreign::ForeignClaims,
 }
 
@@ -117,7 +117,7 @@ impl BatchWriter {
     pub(super) fn write(&mut self, batch: Batch) -> Answer {
         let start = Instant::now();
         let mut offsets = BTreeMap::new();
-        let written = try_write(&self.writer, &batch.shards, &mut offsets);
+        let written = try_write(self.writer.as_ref(), &batch.shards, &mut offsets);
         let claims = match written.is_ok() {
             true => self.foreign.find(&batch.epochs, offsets),
             false => Vec::new(),
@@ -136,7 +136,7 @@ impl BatchWriter {
 type Offsets = BTreeMap<i32, Vec<i64>>;
 
 fn try_write(
-    writer: &StateWriter,
+    writer: &dyn WriteState,
     sent: &[Outgoing],
     offsets: &mut Offsets,
 ) -> Result<u64, String> {
@@ -167,7 +167,7 @@ fn try_write(
 }
 
 fn put(
-    writer: &StateWriter,
+    writer: &dyn WriteState,
     records: &[(i32, KeyedRecord)],
     offsets: &mut Offsets,
 ) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! The topic of checkpoints: shards are taken over from it and written to it, by a thread of its own.
+//! The topic of checkpoints: shards are taken over from it and written to it, by a worker of its own.
 //!
 //! The format and the protocol are in [`crate::store::checkpoint`]. Taking a partition over waits on the
 //! engine's thread, within the rebalance that assigned it: nothing of the partition may be read before.
@@ -19,17 +19,17 @@ use super::foreign::ForeignClaims;
 use super::restored::{Room, Unusable, shard_of};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
+use crate::app::{AppError, Worker, Workers};
 use crate::collect::join::{SpillBackend, SpillError};
-use crate::kafka::{KafkaError, KafkaOptions, StateTopic, StateWriter};
+use crate::kafka::{Brokers, KafkaError, KafkaOptions, ReadState, WriteState};
 use crate::monitor::aggregator::At;
 use crate::monitor::{LocalShard, Plan, VerdictState};
 use crate::store::FormatError;
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalRange, KeyedRecord};
 use crate::store::reader::CheckpointReader;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the last checkpoint of a shard, where sessions are long.
@@ -51,6 +51,10 @@ pub struct CheckpointOptions {
     pub restore_within: Duration,
     /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
     pub fresh: bool,
+    /// The client of the brokers.
+    pub brokers: Arc<dyn Brokers>,
+    /// Who writes.
+    pub workers: Arc<dyn Workers>,
 }
 
 /// What happened to checkpoints, for metrics.
@@ -88,11 +92,12 @@ pub enum Taken {
 /// See the module.
 pub struct CheckpointStore {
     options: CheckpointOptions,
-    state: StateTopic,
-    claims: StateWriter,
-    letters: Option<Sender<Batch>>,
+    state: Box<dyn ReadState>,
+    claims: Arc<dyn WriteState>,
+    hand: Arc<Mutex<BatchWriter>>,
+    worker: Box<dyn Worker>,
+    outbox: Sender<Answer>,
     answers: Receiver<Answer>,
-    thread: Option<JoinHandle<()>>,
     busy: bool,
     counts: CheckpointCounts,
     /// For the shards that are made here.
@@ -102,34 +107,28 @@ pub struct CheckpointStore {
 }
 
 impl CheckpointStore {
-    /// Starts the thread; asks nothing of the broker yet.
-    pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, KafkaError> {
-        let state = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
-        let claims = StateWriter::of_claims(&options.kafka, &options.topic)?;
-        let look = StateTopic::new(&options.kafka, &options.topic, CHUNK_BYTES)?;
-        let mut hand = BatchWriter {
-            writer: StateWriter::new(&options.kafka, &options.topic)?,
-            foreign: ForeignClaims::new(look),
+    /// Starts the worker; asks nothing of the broker yet.
+    pub fn new(options: CheckpointOptions) -> Result<CheckpointStore, AppError> {
+        let (kafka, brokers) = (&options.kafka, &options.brokers);
+        let failed = |error: KafkaError| AppError::Config(format!("[state]: {error}"));
+        let reader = || brokers.state_reader(kafka, &options.topic, CHUNK_BYTES);
+        let state = reader().map_err(failed)?;
+        let claims = brokers.claim_writer(kafka, &options.topic);
+        let claims = claims.map_err(failed)?;
+        let writer = brokers.state_writer(kafka, &options.topic);
+        let hand = BatchWriter {
+            writer: writer.map_err(failed)?,
+            foreign: ForeignClaims::new(reader().map_err(failed)?),
         };
-        let (letters, inbox) = channel::<Batch>();
         let (outbox, answers) = channel();
-        let thread = thread::Builder::new()
-            .name("checkpoints".to_owned())
-            .spawn(move || {
-                for letter in inbox {
-                    if outbox.send(hand.write(letter)).is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(|e| KafkaError::Other(format!("cannot start a thread: {e}")))?;
         Ok(CheckpointStore {
-            options,
             state,
+            worker: options.workers.worker("checkpoints")?,
+            options,
             claims,
-            letters: Some(letters),
+            hand: Arc::new(Mutex::new(hand)),
+            outbox,
             answers,
-            thread: Some(thread),
             busy: false,
             counts: CheckpointCounts::default(),
             room: None,
@@ -175,7 +174,7 @@ impl CheckpointStore {
         let mut reader = CheckpointReader::new(prefix.clone());
         let left = within.saturating_sub(start.elapsed());
         self.state
-            .read(state_partition, epoch, left, |key, value| {
+            .read(state_partition, epoch, left, &mut |key, value| {
                 reader.read(key, value)
             })?;
         let cursor = CheckpointCursor {
@@ -321,9 +320,13 @@ impl CheckpointStore {
             let first = epochs.entry(cursor.state_partition).or_insert(cursor.epoch);
             *first = cursor.epoch.min(*first);
         }
-        if let Some(letters) = &self.letters {
-            self.busy = letters.send(Batch { shards, epochs }).is_ok();
-        }
+        let batch = Batch { shards, epochs };
+        let (hand, outbox) = (Arc::clone(&self.hand), self.outbox.clone());
+        self.busy = self.worker.start(Box::new(move || {
+            let mut hand = hand.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody waits for it at the end.
+            let _ = outbox.send(hand.write(batch));
+        }));
     }
 
     /// Partitions that another process has claimed while they are held here.
@@ -348,7 +351,7 @@ impl CheckpointStore {
 
     /// Waits for the batch under way.
     pub fn wait(&mut self, shards: &mut [LocalShard], within: Duration) -> Option<Written> {
-        if !self.busy {
+        if !self.busy || !self.worker.ends_within(within) {
             return None;
         }
         let answer = self.answers.recv_timeout(within).ok()?;
@@ -443,16 +446,6 @@ impl CheckpointStore {
                 result: Err(why), ..
             }) => late(&why),
             None => late("the broker did not answer in time"),
-        }
-    }
-}
-
-impl Drop for CheckpointStore {
-    fn drop(&mut self) {
-        self.letters = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic there has been printed already.
-            let _ = thread.join();
         }
     }
 }

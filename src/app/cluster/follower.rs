@@ -30,7 +30,7 @@ use super::checkpoint_store::{CheckpointAge, CheckpointCounts, CheckpointOptions
 use super::reader::{Arrival, JudgeLease, StateTopicReader, lease_key};
 use crate::app::clock;
 use crate::judge::Change;
-use crate::kafka::{Followed, KafkaError, StateFollower, StateTopic, StateWriter};
+use crate::kafka::{FollowState, Followed, KafkaError};
 use crate::monitor::aggregator::{Aggregator, At};
 use crate::monitor::liveness::{Freshness, PartitionLiveness, Reach};
 use crate::monitor::{Monitor, Plan, RestoreError, Snapshot};
@@ -65,7 +65,7 @@ pub struct FollowerOptions {
 
 /// What is open at the brokers.
 struct Link {
-    follower: StateFollower,
+    follower: Box<dyn FollowState>,
     /// Offset of our claim.
     claim: i64,
 }
@@ -180,14 +180,16 @@ impl Follower {
             &self.options.checkpoints.kafka,
             &self.options.checkpoints.topic,
         );
-        let home = StateTopic::new(kafka, topic, CHUNK_BYTES)?.state_partition(0, &self.topics)?;
-        let follower = StateFollower::new(kafka, topic)?;
+        let brokers = &self.options.checkpoints.brokers;
+        let mut state = brokers.state_reader(kafka, topic, CHUNK_BYTES)?;
+        let home = state.state_partition(0, &self.topics)?;
+        let follower = brokers.state_follower(kafka, topic)?;
         let homes = follower.partitions(topic)?.unwrap_or(1);
         let key = lease_key(&self.options.checkpoints.namespace);
         let name = kafka.instance.as_deref().unwrap_or("-");
         let by = format!("{name} {} {}", std::process::id(), clock::now_ms());
         let claim: KeyedRecord = (key, Some(by.into_bytes()));
-        let writer = StateWriter::new(kafka, topic)?;
+        let writer = brokers.state_writer(kafka, topic)?;
         let claim = writer.put(&[(home, &claim)], CLAIM)?;
         follower.begin(homes)?;
         let claim = claim.first().copied().unwrap_or_default();
@@ -199,7 +201,7 @@ impl Follower {
         loop {
             let (reader, counts) = (&mut self.reader, &mut self.counts);
             let mut came = Vec::new();
-            let polled = link.follower.poll(wait, |followed| match followed {
+            let polled = link.follower.poll(wait, &mut |followed| match followed {
                 Followed::End(home) => came = reader.end(home),
                 Followed::Record {
                     home,
@@ -278,7 +280,7 @@ impl Follower {
             return;
         }
         self.news = false;
-        match self.ask(&link.follower) {
+        match self.ask(link.follower.as_ref()) {
             Ok(()) => self.trouble = None,
             Err(error) => {
                 crate::warn_limited!(%error, "how long the topics are is not known; no verdicts");
@@ -295,7 +297,7 @@ impl Follower {
     }
 
     /// Asks how long the topics are, and how many partitions they have.
-    fn ask(&mut self, follower: &StateFollower) -> Result<(), KafkaError> {
+    fn ask(&mut self, follower: &dyn FollowState) -> Result<(), KafkaError> {
         let now_ms = clock::steady_ms();
         if self.counted.is_none_or(|at| at.elapsed() >= COUNTS) {
             for (source, lead) in (0u16..).zip(&self.options.copartitions) {

@@ -6,7 +6,7 @@
 //! a partition without gaps, and returns the numbers of ours. Records of others lie where a number is
 //! missing, and only those are read back.
 
-use crate::kafka::StateTopic;
+use crate::kafka::ReadState;
 use crate::store::checkpoint::claim_key;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,13 +27,13 @@ pub(super) struct SeenClaim {
 
 /// Looks for claims.
 pub(super) struct ForeignClaims {
-    state: StateTopic,
+    state: Box<dyn ReadState>,
     /// By partition of the topic of state, the offset up to which it has been looked at.
     next: BTreeMap<i32, i64>,
 }
 
 impl ForeignClaims {
-    pub(super) fn new(state: StateTopic) -> ForeignClaims {
+    pub(super) fn new(state: Box<dyn ReadState>) -> ForeignClaims {
         ForeignClaims {
             state,
             next: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl ForeignClaims {
             let foreign = first_gap(next, &ours);
             let read = foreign.map_or(Ok(()), |from| {
                 self.state
-                    .read_after(state_partition, from, last, READ, |offset, key, by| {
+                    .read_after(state_partition, from, last, READ, &mut |offset, key, by| {
                         let key = String::from_utf8_lossy(key);
                         if let (true, Some(by)) = (key.ends_with(&claim_key("/")), by) {
                             found.push(SeenClaim {

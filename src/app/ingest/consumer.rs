@@ -12,7 +12,7 @@ use crate::app::error::AppError;
 use crate::app::setup::{part, source_error};
 use crate::collect::Origin;
 use crate::config::SourceOptions;
-use crate::kafka::{Consumer, DeadLetter, Handler, KafkaError, Partition};
+use crate::kafka::{Brokers, Consumer, DeadLetter, Handler, KafkaError, Partition};
 use crate::registry::Registry;
 use crate::telemetry::Published;
 
@@ -30,6 +30,7 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 pub struct SourceConsumer {
     /// Its configuration, from which it can be recreated.
     options: SourceOptions,
+    brokers: Arc<dyn Brokers>,
     /// The group member.
     pub consumer: Consumer,
     /// From its records to the engine.
@@ -55,13 +56,15 @@ impl SourceConsumer {
         options: SourceOptions,
         base: u16,
         registry: Option<&Arc<Registry>>,
+        brokers: Arc<dyn Brokers>,
     ) -> Result<SourceConsumer, AppError> {
         let mut records = RecordReader::new(&options, base, registry)?;
         let failed = |error: KafkaError| source_error(&options, &error);
-        let consumer = Consumer::new(&options.kafka).map_err(failed)?;
+        let consumer = Consumer::of(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;
         Ok(SourceConsumer {
             options,
+            brokers,
             consumer,
             source: SourceReader::new(records),
             recreate_at: None,
@@ -281,7 +284,7 @@ impl SourceConsumer {
 
     fn recreate(&mut self, engines: &mut Topology) {
         self.give_up(engines);
-        match Consumer::new(&self.options.kafka) {
+        match Consumer::of(&self.options.kafka, self.brokers.as_ref()) {
             Ok(consumer) => {
                 let old = std::mem::replace(&mut self.consumer, consumer);
                 spawn_detached("consumer", move || drop(old));

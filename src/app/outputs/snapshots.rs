@@ -1,7 +1,7 @@
-//! Snapshots in the state directory, written by a separate thread.
+//! Snapshots in the state directory, written by a worker.
 //!
-//! The engine's thread takes the snapshot: a copy in memory of sums and offsets at one moment. Another
-//! thread writes it, because an fsync may take longer than a Kafka session. At most one snapshot is being
+//! The engine's thread takes the snapshot: a copy in memory of sums and offsets at one moment. A
+//! worker writes it, because an fsync may take longer than a Kafka session. At most one snapshot is being
 //! written. While the disk is slow the next one is skipped and not queued, so memory is bounded by two
 //! copies. Journals of pending predictions are appended before the snapshot that marks them; bytes that
 //! could not be written wait for the next snapshot. Offsets are committed to the broker only once their
@@ -12,13 +12,14 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::state_dir::{DirWatch, LOCK, StateDir};
 use crate::app::clock;
 use crate::app::error::AppError;
+use crate::app::{Worker, Workers};
 use crate::collect::Origin;
 use crate::collect::join::JournalDelta;
 use crate::monitor::Snapshot;
@@ -49,40 +50,28 @@ struct SnapshotJob {
     deltas: Vec<JournalDelta>,
 }
 
-/// The thread that writes snapshots.
-#[derive(Debug)]
-pub struct SnapshotThread {
-    jobs: Option<SyncSender<SnapshotJob>>,
+/// The worker that writes snapshots.
+pub struct SnapshotStore {
+    worker: Box<dyn Worker>,
+    writer: Arc<Mutex<SnapshotWriter>>,
+    outbox: Sender<Written>,
     results: Receiver<Written>,
-    thread: Option<JoinHandle<()>>,
     /// A snapshot is being written.
     busy: bool,
     directory: DirWatch,
 }
 
-impl SnapshotThread {
-    /// Starts the thread, which holds the lock of the directory until it ends.
-    pub fn start(dir: StateDir) -> Result<SnapshotThread, AppError> {
-        let (jobs, inbox) = sync_channel::<SnapshotJob>(1);
-        let (outbox, results) = sync_channel::<Written>(2);
-        let directory = dir.watch().clone();
-        let thread = thread::Builder::new()
-            .name("snapshots".to_owned())
-            .spawn(move || {
-                let mut writer = SnapshotWriter::new(dir);
-                for job in inbox {
-                    if outbox.send(writer.write(job)).is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(AppError::no_thread)?;
-        Ok(SnapshotThread {
-            jobs: Some(jobs),
+impl SnapshotStore {
+    /// Starts the worker; the lock of the directory is held until it ends.
+    pub fn start(dir: StateDir, workers: &dyn Workers) -> Result<SnapshotStore, AppError> {
+        let (outbox, results) = channel();
+        Ok(SnapshotStore {
+            worker: workers.worker("snapshots")?,
+            directory: dir.watch().clone(),
+            writer: Arc::new(Mutex::new(SnapshotWriter::new(dir))),
+            outbox,
             results,
-            thread: Some(thread),
             busy: false,
-            directory,
         })
     }
 
@@ -96,16 +85,20 @@ impl SnapshotThread {
         self.busy
     }
 
-    /// Hands over a snapshot. It is an error to call this while [`busy`](SnapshotThread::busy).
+    /// Hands over a snapshot. It is an error to call this while [`busy`](SnapshotStore::busy).
     pub fn write(&mut self, snapshot: Snapshot, positions: Vec<Origin>, deltas: Vec<JournalDelta>) {
         let job = SnapshotJob {
             snapshot,
             positions,
             deltas,
         };
-        if let Some(jobs) = &self.jobs {
-            self.busy = jobs.try_send(job).is_ok();
-        }
+        let (writer, outbox) = (Arc::clone(&self.writer), self.outbox.clone());
+        self.busy = self.worker.start(Box::new(move || {
+            // A write that panicked has been printed, and left what it could not write.
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nobody waits for it at the end.
+            let _ = outbox.send(writer.write(job));
+        }));
     }
 
     /// The result of the last snapshot, once it is known.
@@ -121,7 +114,7 @@ impl SnapshotThread {
 
     /// Waits for the snapshot that is being written.
     pub fn wait(&mut self) -> Option<Written> {
-        if !self.busy {
+        if !self.busy || !self.worker.ends_within(Duration::MAX) {
             return None;
         }
         self.busy = false;
@@ -129,17 +122,7 @@ impl SnapshotThread {
     }
 }
 
-impl Drop for SnapshotThread {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed already.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// The state of the thread between snapshots.
+/// The state of the worker between snapshots.
 #[derive(Debug)]
 struct SnapshotWriter {
     dir: StateDir,

@@ -41,12 +41,11 @@ impl fmt::Display for Member {
 impl Consumer {
     /// Asks for the other processes in the group.
     pub fn other_members(&self, group: &str, within: Duration) -> Result<Vec<Member>, KafkaError> {
-        let groups = self.client.fetch_group_list(Some(group), within);
-        let groups = groups.map_err(KafkaError::from_native)?;
-        let groups = groups.groups().iter().filter(|g| g.name() == group);
-        let members = groups.flat_map(|g| g.members()).map(|m| Member {
-            host: Some(m.client_host().trim_start_matches('/').to_owned()),
-            start: ProcessStart::of_client(m.client_id()),
+        let members = self.client.members(group, within);
+        let members = members.map_err(KafkaError::from_native)?.into_iter();
+        let members = members.map(|(host, client)| Member {
+            start: ProcessStart::of_client(&client),
+            host: Some(host),
         });
         Ok(others(members))
     }

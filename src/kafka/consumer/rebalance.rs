@@ -5,11 +5,9 @@ use super::super::offsets::Action;
 use super::super::start_offsets::Start;
 use super::super::{Handler, KafkaError, Partition};
 use super::Consumer;
-use rdkafka::consumer::{Consumer as _, RebalanceProtocol};
 use rdkafka::error::KafkaResult;
 use rdkafka::{Offset, TopicPartitionList};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Longest wait for the number of partitions of a topic.
@@ -21,7 +19,7 @@ impl Consumer {
     /// Requests unknown starts again, and starts the partitions there.
     #[cold]
     pub(super) fn retry_starts<H: Handler>(&mut self, handler: &mut H) {
-        for (p, start) in self.starts.retry(&self.client, &self.topics) {
+        for (p, start) in self.starts.retry(self.client.as_ref(), &self.topics) {
             self.starts.remove(p);
             match start {
                 Start::At(begin) => {
@@ -61,18 +59,18 @@ impl Consumer {
             assigned.push((p, position));
         }
         let all = assigned.iter().map(|(p, _)| *p);
-        self.starts.learn(&self.client, &self.topics, all);
+        self.starts.learn(self.client.as_ref(), &self.topics, all);
         let known = assigned.iter();
         let known: Vec<_> = known.filter_map(|&(p, at)| Some((p, at?))).collect();
         let mut starts = match unknown.is_empty() {
             true => BTreeMap::new(),
-            false => (self.starts).first(&self.client, &self.topics, &unknown),
+            false => (self.starts).first(self.client.as_ref(), &self.topics, &unknown),
         };
         let mut with_offsets = TopicPartitionList::new();
         let (mut all, mut suspended) = (Vec::new(), Vec::new());
         let mut refused = Vec::new();
         for (p, position) in assigned {
-            self.queue.forward(self.topics.name(p), p.partition);
+            self.client.forward(self.topics.name(p), p.partition);
             let first = match starts.remove(&p) {
                 _ if handler.is_suspended(p) => None,
                 Some(Start::At(begin)) => {
@@ -98,10 +96,7 @@ impl Consumer {
             let added = with_offsets.add_partition_offset(name, p.partition, offset);
             self.report_failure(added, handler);
         }
-        let done = match self.client.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => self.client.incremental_assign(&with_offsets),
-            _ => self.client.assign(&with_offsets),
-        };
+        let done = self.client.accept(&with_offsets);
         // Not before: restoring a partition takes time, and until it is fetched its end is not
         // known or is that of an earlier assignment.
         let read = |p: &&Partition| !suspended.contains(p) && !self.starts.awaits(**p);
@@ -125,12 +120,8 @@ impl Consumer {
     fn count_partitions(&mut self) {
         for number in 0..self.topics.subscribed() {
             let name = &self.topics.names[usize::from(number)];
-            let Ok(metadata) = self.client.fetch_metadata(Some(name), COUNT_WITHIN) else {
-                continue;
-            };
-            let entry = metadata.topics().iter().find(|t| t.name() == name);
-            if let Some(entry) = entry {
-                self.counts.insert(number, entry.partitions().len());
+            if let Ok(count) = self.client.partitions(name, COUNT_WITHIN) {
+                self.counts.insert(number, count);
             }
         }
     }
@@ -146,24 +137,19 @@ impl Consumer {
             self.recovery.remove(p);
             self.restarted.remove(&p);
             self.starts.remove(p);
-            self.queue.unforward(self.topics.name(p), p.partition);
+            self.client.unforward(self.topics.name(p), p.partition);
         }
         all.iter().for_each(|&p| handler.revoked(p, lost));
-        let done = match self.client.rebalance_protocol() {
-            RebalanceProtocol::Cooperative => {
-                self.client.incremental_unassign(&self.topics.list(&all))
-            }
-            _ => self.client.unassign(),
-        };
+        let done = self.client.give_back(&self.topics.list(&all));
         self.report_failure(done, handler);
     }
 
     /// Recovers the next partition whose position is out of range.
     #[cold]
     pub(super) fn recover<H: Handler>(&mut self, handler: &mut H) {
-        let (client, topics) = (Arc::clone(&self.client), self.topics.clone());
+        let (client, topics) = (&self.client, &self.topics);
         let ends = |p: Partition, within: Duration| {
-            let ends = client.fetch_watermarks(topics.name(p), p.partition, within);
+            let ends = client.watermarks(topics.name(p), p.partition, within);
             ends.map_err(KafkaError::from_native)
         };
         let Some((p, position, action)) = self.recovery.next(ends) else {
@@ -207,11 +193,11 @@ impl Consumer {
             return;
         }
         self.forwarded = Instant::now();
-        let (next, queue, topics) = (&self.next, &self.queue, &self.topics);
+        let (next, client, topics) = (&self.next, &self.client, &self.topics);
         self.restarted.retain(|&p, from| {
             let waits = next.get(p) == *from;
             if waits {
-                queue.forward(topics.name(p), p.partition);
+                client.forward(topics.name(p), p.partition);
             }
             waits
         });
@@ -226,8 +212,8 @@ impl Consumer {
         let mut list = TopicPartitionList::new();
         let done = list
             .add_partition_offset(self.topics.name(p), p.partition, offset)
-            .and_then(|()| self.client.incremental_unassign(&self.topics.list(&[p])))
-            .and_then(|()| self.client.incremental_assign(&list))
+            .and_then(|()| self.client.unassign(&self.topics.list(&[p])))
+            .and_then(|()| self.client.assign(&list))
             .and_then(|()| match self.paused {
                 true => self.pause_partitions(&[p]),
                 false => Ok(()),

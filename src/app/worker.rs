@@ -1,0 +1,71 @@
+//! Work that runs beside the engine's thread, because a disk or a broker may take longer than a session.
+
+use std::fmt::Debug;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use super::error::AppError;
+
+/// One piece of work, which hands its result over itself.
+pub type Job = Box<dyn FnOnce() + Send>;
+
+/// Does one job after the other.
+pub trait Worker: Send {
+    /// Hands a job over; `false` if the worker is gone.
+    fn start(&mut self, job: Job) -> bool;
+
+    /// Whether the results of all jobs will be there within this time, so that the caller may wait for them.
+    fn ends_within(&mut self, within: Duration) -> bool;
+}
+
+/// Makes workers.
+pub trait Workers: Debug + Send + Sync {
+    /// A worker of this name. When it is dropped it ends the jobs that it has.
+    fn worker(&self, name: &str) -> Result<Box<dyn Worker>, AppError>;
+}
+
+/// A thread for each worker.
+#[derive(Debug, Clone, Copy)]
+pub struct Threads;
+
+impl Workers for Threads {
+    fn worker(&self, name: &str) -> Result<Box<dyn Worker>, AppError> {
+        let (jobs, inbox) = channel::<Job>();
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || inbox.into_iter().for_each(|job| job()));
+        Ok(Box::new(WorkerThread {
+            jobs: Some(jobs),
+            thread: Some(thread.map_err(AppError::no_thread)?),
+        }))
+    }
+}
+
+struct WorkerThread {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Worker for WorkerThread {
+    fn start(&mut self, job: Job) -> bool {
+        self.jobs
+            .as_ref()
+            .is_some_and(|jobs| jobs.send(job).is_ok())
+    }
+
+    fn ends_within(&mut self, _: Duration) -> bool {
+        // The caller waits for as long itself.
+        true
+    }
+}
+
+impl Drop for WorkerThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been printed already.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What this program needs of a Kafka client.
+//!
+//! [`Librdkafka`] is the client of the program. The rest of this module is above these traits: where a
+//! partition starts, what its end is, what is lost, which record may be handed over. So it can be
+//! driven by a broker that exists in memory only, in a time of its own.
+//!
+//! The traits keep the types of rdkafka for lists of partitions and for errors.
+
+use super::context::Events;
+use super::librdkafka::Member;
+use super::state_follower::{Ends, Followed};
+use super::{Headers, KafkaError, KafkaOptions, StateFollower, StateTopic, StateWriter};
+use rdkafka::TopicPartitionList;
+use rdkafka::consumer::CommitMode;
+use rdkafka::error::KafkaResult;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes clients.
+pub trait Brokers: Debug + Send + Sync {
+    /// A member of a consumer group, which begins to join.
+    fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError>;
+
+    /// A reader of the state topic, with values of at most `record_bytes`.
+    fn state_reader(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+        record_bytes: usize,
+    ) -> Result<Box<dyn ReadState>, KafkaError>;
+
+    /// A writer of the state topic.
+    fn state_writer(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Arc<dyn WriteState>, KafkaError>;
+
+    /// A writer of claims to the state topic: what is not written in time is never written.
+    fn claim_writer(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Arc<dyn WriteState>, KafkaError>;
+
+    /// A follower of the state topic.
+    fn state_follower(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Box<dyn FollowState>, KafkaError>;
+}
+
+/// A message of a batch, or the error of a partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Fetched<'a> {
+    /// Position of the topic in the options of the group.
+    pub topic: usize,
+    /// Number of the partition.
+    pub partition: i32,
+    /// Offset; of an error the requested one, negative if there was none.
+    pub offset: i64,
+    /// Timestamp in ms since 1970, if there is one.
+    pub timestamp_ms: Option<i64>,
+    /// Key, if there is one.
+    pub key: Option<&'a [u8]>,
+    /// Value; the text of an error.
+    pub payload: &'a [u8],
+    /// Headers.
+    pub headers: Headers<'a>,
+    /// 0 for a message, otherwise the error code of librdkafka.
+    pub error: i32,
+}
+
+/// A member of a consumer group that reads committed records.
+pub trait GroupClient: Send {
+    /// Runs callbacks without waiting, and takes what they stored. Hands over a message that came before
+    /// its partition was forwarded.
+    fn serve(&mut self, early: &mut dyn FnMut(Fetched<'_>)) -> Events;
+
+    /// Why the client is of no more use, if it is not.
+    fn fatal_error(&self) -> Option<KafkaError>;
+
+    /// Address and client id of each member of a group.
+    fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>>;
+
+    /// Hands over at most `max` messages of forwarded partitions, and waits for `max` of them until the
+    /// timeout.
+    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>));
+
+    /// Lets [`take`](GroupClient::take) hand over the messages of a partition.
+    fn forward(&self, topic: &str, partition: i32);
+
+    /// Undoes [`forward`](GroupClient::forward).
+    fn unforward(&self, topic: &str, partition: i32);
+
+    /// The offset after the newest record, as of the latest fetch response.
+    fn end(&self, topic: &str, partition: i32) -> Option<i64>;
+
+    /// Next offsets, with records that are not handed over.
+    fn position(&self) -> KafkaResult<TopicPartitionList>;
+
+    /// Assigned partitions.
+    fn assignment(&self) -> KafkaResult<TopicPartitionList>;
+
+    /// Accepts partitions that the group assigns, from these offsets on.
+    fn accept(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Gives back partitions that the group revokes.
+    fn give_back(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Adds partitions to the assignment.
+    fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Removes partitions from the assignment.
+    fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Whether the group has given the partitions away already.
+    fn assignment_lost(&self) -> bool;
+
+    /// Stops fetching.
+    fn pause(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Fetches again.
+    fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()>;
+
+    /// Commits offsets.
+    fn commit(&self, offsets: &TopicPartitionList, mode: CommitMode) -> KafkaResult<()>;
+
+    /// Number of partitions of a topic; 0 if it does not exist.
+    fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize>;
+
+    /// Committed offsets of these partitions.
+    fn committed(
+        &self,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList>;
+
+    /// First offsets of these times or later.
+    fn offsets_for_times(
+        &self,
+        times: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList>;
+
+    /// The first offset of a partition, and the one after its last.
+    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)>;
+
+    /// The client is dropped next: rebalances are no longer reported.
+    fn close(&self);
+}
+
+/// A record of the state topic: its key, and its value or `None` to delete the key.
+pub type StateRecord = (String, Option<Vec<u8>>);
+
+/// Takes the key and the value of a record.
+pub type EachRecord<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>);
+
+/// See [`StateTopic`].
+pub trait ReadState: Send {
+    /// See [`StateTopic::state_partition`].
+    fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError>;
+
+    /// See [`StateTopic::committed`].
+    fn committed(
+        &mut self,
+        group: &str,
+        topic: &str,
+        partition: i32,
+    ) -> Result<Option<i64>, KafkaError>;
+
+    /// See [`StateTopic::read`].
+    fn read(
+        &self,
+        partition: i32,
+        until: i64,
+        within: Duration,
+        each: EachRecord<'_>,
+    ) -> Result<(), KafkaError>;
+
+    /// See [`StateTopic::read_after`].
+    fn read_after(
+        &self,
+        partition: i32,
+        from: i64,
+        until: i64,
+        within: Duration,
+        each: &mut dyn FnMut(i64, &[u8], Option<&[u8]>),
+    ) -> Result<(), KafkaError>;
+}
+
+/// See [`StateWriter`].
+pub trait WriteState: Send + Sync {
+    /// See [`StateWriter::put`].
+    fn put(
+        &self,
+        records: &[(i32, &StateRecord)],
+        within: Duration,
+    ) -> Result<Vec<i64>, KafkaError>;
+}
+
+/// See [`StateFollower`].
+pub trait FollowState: Send {
+    /// See [`StateFollower::begin`].
+    fn begin(&self, partitions: i32) -> Result<(), KafkaError>;
+
+    /// See [`StateFollower::poll`].
+    fn poll(
+        &self,
+        within: Duration,
+        each: &mut dyn FnMut(Followed<'_>),
+    ) -> Result<bool, KafkaError>;
+
+    /// See [`StateFollower::partitions`].
+    fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError>;
+
+    /// See [`StateFollower::ends`].
+    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
+
+    /// See [`StateFollower::begins`].
+    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError>;
+}
+
+/// The client of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Librdkafka;
+
+impl Brokers for Librdkafka {
+    fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
+        Ok(Box::new(Member::new(options)?))
+    }
+
+    fn state_reader(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+        record_bytes: usize,
+    ) -> Result<Box<dyn ReadState>, KafkaError> {
+        Ok(Box::new(StateTopic::new(options, topic, record_bytes)?))
+    }
+
+    fn state_writer(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Arc<dyn WriteState>, KafkaError> {
+        Ok(Arc::new(StateWriter::new(options, topic)?))
+    }
+
+    fn claim_writer(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Arc<dyn WriteState>, KafkaError> {
+        Ok(Arc::new(StateWriter::of_claims(options, topic)?))
+    }
+
+    fn state_follower(
+        &self,
+        options: &KafkaOptions,
+        topic: &str,
+    ) -> Result<Box<dyn FollowState>, KafkaError> {
+        Ok(Box::new(StateFollower::new(options, topic)?))
+    }
+}
+
+impl ReadState for StateTopic {
+    fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
+        StateTopic::state_partition(self, of, sources)
+    }
+
+    fn committed(
+        &mut self,
+        group: &str,
+        topic: &str,
+        partition: i32,
+    ) -> Result<Option<i64>, KafkaError> {
+        StateTopic::committed(self, group, topic, partition)
+    }
+
+    fn read(
+        &self,
+        partition: i32,
+        until: i64,
+        within: Duration,
+        each: EachRecord<'_>,
+    ) -> Result<(), KafkaError> {
+        StateTopic::read(self, partition, until, within, each)
+    }
+
+    fn read_after(
+        &self,
+        partition: i32,
+        from: i64,
+        until: i64,
+        within: Duration,
+        each: &mut dyn FnMut(i64, &[u8], Option<&[u8]>),
+    ) -> Result<(), KafkaError> {
+        StateTopic::read_after(self, partition, from, until, within, each)
+    }
+}
+
+impl WriteState for StateWriter {
+    fn put(
+        &self,
+        records: &[(i32, &StateRecord)],
+        within: Duration,
+    ) -> Result<Vec<i64>, KafkaError> {
+        StateWriter::put(self, records, within)
+    }
+}
+
+impl FollowState for StateFollower {
+    fn begin(&self, partitions: i32) -> Result<(), KafkaError> {
+        StateFollower::begin(self, partitions)
+    }
+
+    fn poll(
+        &self,
+        within: Duration,
+        each: &mut dyn FnMut(Followed<'_>),
+    ) -> Result<bool, KafkaError> {
+        StateFollower::poll(self, within, each)
+    }
+
+    fn partitions(&self, topic: &str) -> Result<Option<i32>, KafkaError> {
+        StateFollower::partitions(self, topic)
+    }
+
+    fn ends(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        StateFollower::ends(self, of)
+    }
+
+    fn begins(&self, of: &[(String, i32)]) -> Result<Ends, KafkaError> {
+        StateFollower::begins(self, of)
+    }
+}

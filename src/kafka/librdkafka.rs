@@ -1,0 +1,209 @@
+//! A group member of librdkafka.
+
+use super::client::{Fetched, GroupClient};
+use super::context::{Context, Events};
+use super::native::BatchQueue;
+use super::{Headers, KafkaError, KafkaOptions};
+use rdkafka::TopicPartitionList;
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
+use rdkafka::error::KafkaResult;
+use rdkafka::message::{BorrowedMessage, Message as _, Timestamp};
+use rdkafka::types::RDKafkaErrorCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// See the module.
+pub(super) struct Member {
+    // Dropped before the client; see the safety argument in `native`.
+    queue: BatchQueue<Context>,
+    client: Arc<BaseConsumer<Context>>,
+    /// Names of all topics, by number.
+    topics: Vec<String>,
+}
+
+impl Member {
+    /// Joins the group. Returns at once, whether or not a broker can be reached.
+    pub fn new(options: &KafkaOptions) -> Result<Member, KafkaError> {
+        let context = Context::new(options.token(), options.rebootstrap());
+        let client: BaseConsumer<Context> = options
+            .consumer_config()
+            .create_with_context(context)
+            .map_err(KafkaError::from_native)?;
+        let client = Arc::new(client);
+        let queue = BatchQueue::new(Arc::clone(&client))
+            .ok_or_else(|| KafkaError::Other("no memory for a queue".to_string()))?;
+        let subscribed: Vec<&str> = options.subscribed().iter().map(String::as_str).collect();
+        client
+            .subscribe(&subscribed)
+            .map_err(KafkaError::from_native)?;
+        Ok(Member {
+            queue,
+            client,
+            topics: options.topics.clone(),
+        })
+    }
+
+    fn early<'m>(&self, m: &'m BorrowedMessage<'_>) -> Option<Fetched<'m>> {
+        Some(Fetched {
+            topic: self.topics.iter().position(|t| t == m.topic())?,
+            partition: m.partition(),
+            offset: m.offset(),
+            timestamp_ms: match m.timestamp() {
+                Timestamp::CreateTime(t) | Timestamp::LogAppendTime(t) => Some(t),
+                Timestamp::NotAvailable => None,
+            },
+            key: m.key(),
+            payload: m.payload().unwrap_or_default(),
+            headers: Headers::of_borrowed(m.headers()),
+            error: 0,
+        })
+    }
+}
+
+impl GroupClient for Member {
+    fn serve(&mut self, early: &mut dyn FnMut(Fetched<'_>)) -> Events {
+        let context = self.client.context();
+        context.rebootstrap.run_due(self.client.client());
+        // The context has stored errors with their text.
+        if let Some(Ok(message)) = self.client.poll(Duration::ZERO)
+            && let Some(fetched) = self.early(&message)
+        {
+            early(fetched);
+        }
+        std::mem::take(&mut *context.events())
+    }
+
+    fn fatal_error(&self) -> Option<KafkaError> {
+        let (code, reason) = self.client.client().fatal_error()?;
+        Some(match code {
+            RDKafkaErrorCode::FencedInstanceId => KafkaError::Fenced(reason),
+            _ => KafkaError::Fatal(reason),
+        })
+    }
+
+    fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>> {
+        let groups = self.client.fetch_group_list(Some(group), within)?;
+        let groups = groups.groups().iter().filter(|g| g.name() == group);
+        let members = groups.flat_map(|g| g.members()).map(|m| {
+            let host = m.client_host().trim_start_matches('/');
+            (host.to_owned(), m.client_id().to_owned())
+        });
+        Ok(members.collect())
+    }
+
+    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>)) {
+        let batch = self.queue.take(max, timeout);
+        // Within a batch the handle of a topic identifies it.
+        let mut last: Option<(usize, Option<usize>)> = None;
+        for m in batch.iter() {
+            let topic = match last {
+                Some((id, topic)) if id == m.topic_id() => topic,
+                _ => {
+                    let topic = self.topics.iter().position(|t| t == m.topic());
+                    last = Some((m.topic_id(), topic));
+                    topic
+                }
+            };
+            let Some(topic) = topic else { continue };
+            each(Fetched {
+                topic,
+                partition: m.partition(),
+                offset: m.offset(),
+                timestamp_ms: m.timestamp_ms(),
+                key: m.key(),
+                payload: m.payload(),
+                headers: Headers::of_message(m),
+                error: m.error(),
+            });
+        }
+    }
+
+    fn forward(&self, topic: &str, partition: i32) {
+        self.queue.forward(topic, partition);
+    }
+
+    fn unforward(&self, topic: &str, partition: i32) {
+        self.queue.unforward(topic, partition);
+    }
+
+    fn end(&self, topic: &str, partition: i32) -> Option<i64> {
+        self.queue.end(topic, partition)
+    }
+
+    fn position(&self) -> KafkaResult<TopicPartitionList> {
+        self.client.position()
+    }
+
+    fn assignment(&self) -> KafkaResult<TopicPartitionList> {
+        self.client.assignment()
+    }
+
+    fn accept(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
+        match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_assign(with_offsets),
+            _ => self.client.assign(with_offsets),
+        }
+    }
+
+    fn give_back(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_unassign(list),
+            _ => self.client.unassign(),
+        }
+    }
+
+    fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.incremental_assign(with_offsets)
+    }
+
+    fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.incremental_unassign(list)
+    }
+
+    fn assignment_lost(&self) -> bool {
+        self.client.assignment_lost()
+    }
+
+    fn pause(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.pause(list)
+    }
+
+    fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.client.resume(list)
+    }
+
+    fn commit(&self, offsets: &TopicPartitionList, mode: CommitMode) -> KafkaResult<()> {
+        self.client.commit(offsets, mode)
+    }
+
+    fn partitions(&self, topic: &str, within: Duration) -> KafkaResult<usize> {
+        let metadata = self.client.fetch_metadata(Some(topic), within)?;
+        let entry = metadata.topics().iter().find(|t| t.name() == topic);
+        Ok(entry.map_or(0, |entry| entry.partitions().len()))
+    }
+
+    fn committed(
+        &self,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList> {
+        self.client.committed_offsets(list, within)
+    }
+
+    fn offsets_for_times(
+        &self,
+        times: TopicPartitionList,
+        within: Duration,
+    ) -> KafkaResult<TopicPartitionList> {
+        self.client.offsets_for_times(times, within)
+    }
+
+    fn watermarks(&self, topic: &str, partition: i32, within: Duration) -> KafkaResult<(i64, i64)> {
+        self.client.fetch_watermarks(topic, partition, within)
+    }
+
+    fn close(&self) {
+        self.client.context().closing.store(true, Ordering::Relaxed);
+    }
+}

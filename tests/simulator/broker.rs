@@ -1,0 +1,449 @@
+//! The simulated broker: logs with transactions and retention, groups with sessions, and who can reach it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use rdkafka::{Offset, TopicPartitionList};
+use trueline::kafka::Rebalance;
+use trueline::stats::rng::Rng;
+
+/// How long a group waits for a silent member.
+pub const SESSION: Duration = Duration::from_secs(6);
+
+/// Topic and partition.
+pub type Place = (String, i32);
+
+/// One offset of a log.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub time_ms: i64,
+    /// When the broker appended it.
+    pub appended: Duration,
+    pub key: Vec<u8>,
+    pub value: Option<Vec<u8>>,
+    /// The transaction that it belongs to.
+    pub transaction: Option<u32>,
+    /// The end of a transaction, which no consumer sees.
+    pub control: bool,
+    /// Compaction has removed it.
+    pub compacted: bool,
+}
+
+/// One partition.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// The first offset that is left.
+    pub start: i64,
+    pub entries: Vec<Entry>,
+    /// Its leader is away until then.
+    pub away: Duration,
+}
+
+impl Log {
+    pub fn end(&self) -> i64 {
+        self.entries.len() as i64
+    }
+}
+
+/// How a transaction stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transaction {
+    Open,
+    Committed,
+    Aborted,
+}
+
+/// What a member reads of a partition.
+#[derive(Debug, Default)]
+pub struct Fetch {
+    pub next: i64,
+    pub paused: bool,
+    /// The end of the log by the last response, and when that was.
+    pub end: Option<i64>,
+    pub responded: Duration,
+    /// The offset was out of range; reading goes on after the next assignment.
+    pub stopped: bool,
+}
+
+/// A member of a group, as the broker and its client see it.
+#[derive(Debug)]
+pub struct Member {
+    pub host: usize,
+    pub group: String,
+    pub topics: Vec<String>,
+    /// Its process runs.
+    pub alive: bool,
+    /// The group knows it.
+    pub joined: bool,
+    heard: Duration,
+    rejoins: Option<Duration>,
+    pub assigned: BTreeMap<Place, Fetch>,
+    pub events: VecDeque<(Duration, Rebalance, bool)>,
+    /// The rebalance that is handled now takes away what was given to others already.
+    pub lost: bool,
+    pub statistics: Duration,
+    /// The broker has told it how the group stands at least once.
+    welcomed: bool,
+}
+
+/// A host of a process.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// It cannot reach the broker until then.
+    pub cut: Duration,
+    /// It does not run until then.
+    pub frozen: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    owners: BTreeMap<Place, u64>,
+    /// Asked back from the owner.
+    asked: BTreeSet<Place>,
+    committed: BTreeMap<Place, (i64, Option<String>)>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Broker {
+    pub topics: BTreeMap<String, Vec<Log>>,
+    pub transactions: BTreeMap<u32, Transaction>,
+    pub hosts: Vec<Host>,
+    pub members: BTreeMap<u64, Member>,
+    groups: BTreeMap<String, Group>,
+    pub rng: Rng,
+    next_member: u64,
+    /// The client loses the record after the end of a transaction.
+    pub planted: bool,
+    /// Hash over everything that was handed over and written.
+    pub trace: u64,
+}
+
+impl Broker {
+    pub fn new(seed: u64, hosts: usize) -> Broker {
+        Broker {
+            topics: BTreeMap::new(),
+            transactions: BTreeMap::new(),
+            hosts: vec![Host::default(); hosts],
+            members: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            rng: Rng::new(seed ^ 0xB20C),
+            next_member: 0,
+            planted: false,
+            trace: 0xcbf2_9ce4_8422_2325,
+        }
+    }
+
+    /// Adds to the trace.
+    pub fn note(&mut self, what: &[u64]) {
+        for word in what {
+            self.trace = (self.trace ^ word)
+                .wrapping_mul(0x0100_0000_01b3)
+                .rotate_left(17);
+        }
+    }
+
+    pub fn log(&self, topic: &str, partition: i32) -> Option<&Log> {
+        self.topics
+            .get(topic)?
+            .get(usize::try_from(partition).ok()?)
+    }
+
+    pub fn log_mut(&mut self, topic: &str, partition: i32) -> Option<&mut Log> {
+        let logs = self.topics.get_mut(topic)?;
+        logs.get_mut(usize::try_from(partition).ok()?)
+    }
+
+    pub fn append(&mut self, topic: &str, partition: i32, entry: Entry) -> i64 {
+        let log = self.log_mut(topic, partition).expect("the topic is there");
+        log.entries.push(entry);
+        log.end() - 1
+    }
+
+    /// The offset before which no transaction is open.
+    pub fn stable(&self, topic: &str, partition: i32) -> i64 {
+        let Some(log) = self.log(topic, partition) else {
+            return 0;
+        };
+        let open = |e: &Entry| {
+            let t = e.transaction.and_then(|t| self.transactions.get(&t));
+            t == Some(&Transaction::Open)
+        };
+        let hidden = log.entries.iter().position(open);
+        hidden.map_or(log.end(), |at| at as i64)
+    }
+
+    /// Whether a consumer of committed records sees the entry.
+    pub fn is_seen(&self, entry: &Entry) -> bool {
+        let of = entry.transaction.and_then(|t| self.transactions.get(&t));
+        let committed = of.is_none_or(|t| *t == Transaction::Committed);
+        committed && !entry.control && !entry.compacted
+    }
+
+    pub fn reaches(&self, host: usize, now: Duration) -> bool {
+        self.hosts[host].cut <= now
+    }
+
+    /// A new member, which the group learns of at its next turn.
+    pub fn join(&mut self, host: usize, group: &str, topics: &[String], now: Duration) -> u64 {
+        let id = self.next_member;
+        self.next_member += 1;
+        let rejoins = Some(now + self.delay(50, 1500));
+        let member = Member {
+            host,
+            group: group.to_owned(),
+            topics: topics.to_vec(),
+            alive: true,
+            joined: false,
+            heard: now,
+            rejoins,
+            assigned: BTreeMap::new(),
+            events: VecDeque::new(),
+            lost: false,
+            statistics: now,
+            welcomed: false,
+        };
+        self.members.insert(id, member);
+        id
+    }
+
+    /// A time between two numbers of ms.
+    pub fn delay(&mut self, least: u64, most: u64) -> Duration {
+        let ms = least + (self.rng.uniform() * (most - least) as f64) as u64;
+        Duration::from_millis(ms)
+    }
+
+    /// The client is gone; in order it leaves the group at once.
+    pub fn leave(&mut self, id: u64, in_order: bool) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        member.alive = false;
+        if in_order && let Some(member) = self.members.remove(&id) {
+            self.release(&member.group, id);
+        }
+    }
+
+    fn release(&mut self, group: &str, id: u64) {
+        if let Some(group) = self.groups.get_mut(group) {
+            let gone: Vec<Place> = group
+                .owners
+                .iter()
+                .filter(|(_, o)| **o == id)
+                .map(|(p, _)| p.clone())
+                .collect();
+            for place in gone {
+                group.owners.remove(&place);
+                group.asked.remove(&place);
+            }
+        }
+    }
+
+    /// A member gives a partition back.
+    pub fn give_back(&mut self, id: u64, place: &Place) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        member.assigned.remove(place);
+        let group = self.groups.entry(member.group.clone()).or_default();
+        if group.owners.get(place) == Some(&id) && group.asked.remove(place) {
+            group.owners.remove(place);
+        }
+    }
+
+    /// The group asks a partition back, which it gives to whom it likes; the only member it removes.
+    pub fn ask_back(&mut self, topic: &str, partition: i32, now: Duration) {
+        let place = (topic.to_owned(), partition);
+        let owners = self.groups.values().flat_map(|g| g.owners.get(&place));
+        for id in owners.copied().collect::<Vec<_>>() {
+            let group = self.members[&id].group.clone();
+            if self.members.values().filter(|m| m.group == group).count() > 1 {
+                self.ask(id, std::slice::from_ref(&place), now);
+            } else {
+                self.remove(id);
+            }
+        }
+    }
+
+    /// The session of a member ends; its client learns of it later.
+    fn remove(&mut self, id: u64) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        (member.joined, member.rejoins, member.welcomed) = (false, None, false);
+        let group = member.group.clone();
+        self.release(&group, id);
+    }
+
+    fn ask(&mut self, id: u64, places: &[Place], now: Duration) {
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        let group = self.groups.entry(member.group.clone()).or_default();
+        let new = places.iter().filter(|p| group.asked.insert((*p).clone()));
+        let new: Vec<Place> = new.cloned().collect();
+        if !new.is_empty() {
+            member
+                .events
+                .push_back((now, Rebalance::Revoke(list(&new)), false));
+        }
+    }
+
+    pub fn commit(&mut self, id: u64, offsets: &TopicPartitionList) {
+        let Some(member) = self.members.get(&id).filter(|m| m.joined) else {
+            return;
+        };
+        let group = self.groups.entry(member.group.clone()).or_default();
+        for e in offsets.elements() {
+            let place = (e.topic().to_owned(), e.partition());
+            if let (Offset::Offset(offset), Some(owner)) = (e.offset(), group.owners.get(&place))
+                && *owner == id
+            {
+                let metadata = Some(e.metadata().to_owned()).filter(|m| !m.is_empty());
+                group.committed.insert(place, (offset, metadata));
+            }
+        }
+    }
+
+    pub fn committed(&self, group: &str, place: &Place) -> Option<(i64, Option<String>)> {
+        self.groups.get(group)?.committed.get(place).cloned()
+    }
+
+    /// Lets the fetchers of a host, or of a partition, learn how long the logs are now.
+    pub fn refresh(&mut self, now: Duration) {
+        let Broker {
+            topics,
+            hosts,
+            members,
+            ..
+        } = self;
+        for member in members.values_mut().filter(|m| m.alive) {
+            let host = &hosts[member.host];
+            if host.cut > now || host.frozen > now {
+                continue;
+            }
+            for ((topic, partition), fetch) in &mut member.assigned {
+                let log = topics
+                    .get(topic)
+                    .and_then(|logs| logs.get(*partition as usize));
+                if let Some(log) = log.filter(|log| log.away <= now) {
+                    fetch.end = Some(log.end());
+                    fetch.responded = now;
+                }
+            }
+        }
+    }
+
+    /// What the coordinator of the groups does: sessions, and who reads what.
+    pub fn coordinate(&mut self, now: Duration) {
+        let ids: Vec<u64> = self.members.keys().copied().collect();
+        for id in ids {
+            self.hear(id, now);
+        }
+        let groups: BTreeSet<String> = self.members.values().map(|m| m.group.clone()).collect();
+        for group in groups {
+            self.share(&group, now);
+        }
+    }
+
+    fn hear(&mut self, id: u64, now: Duration) {
+        let notice = self.delay(0, 2000);
+        let Some(member) = self.members.get_mut(&id) else {
+            return;
+        };
+        let host = &self.hosts[member.host];
+        let speaks = member.alive && host.cut <= now && host.frozen <= now;
+        if speaks {
+            member.heard = now;
+            if !member.joined {
+                let rejoins = *member.rejoins.get_or_insert(now + notice);
+                if rejoins <= now {
+                    member.joined = true;
+                    member.rejoins = None;
+                    let had: Vec<Place> = member.assigned.keys().cloned().collect();
+                    member.events.clear();
+                    if !had.is_empty() {
+                        member
+                            .events
+                            .push_back((now, Rebalance::Revoke(list(&had)), true));
+                    }
+                }
+            }
+        } else if now.saturating_sub(member.heard) >= SESSION {
+            let (was, alive) = (member.joined, member.alive);
+            if was {
+                self.remove(id);
+            }
+            if !alive {
+                self.members.remove(&id);
+            }
+        }
+    }
+
+    fn share(&mut self, name: &str, now: Duration) {
+        let of = |m: &&u64| self.members[*m].group == name && self.members[*m].joined;
+        let ids: Vec<u64> = self.members.keys().filter(of).copied().collect();
+        let Some(first) = ids.first() else { return };
+        // A round waits for every member, until its session has run out.
+        if ids.iter().any(|id| self.members[id].heard < now) {
+            return;
+        }
+        let mut places: Vec<Place> = Vec::new();
+        for topic in &self.members[first].topics {
+            let count = self.topics.get(topic).map_or(0, Vec::len) as i32;
+            places.extend((0..count).map(|p| (topic.clone(), p)));
+        }
+        let mut load: BTreeMap<u64, Vec<Place>> = ids.iter().map(|id| (*id, Vec::new())).collect();
+        let group = self.groups.entry(name.to_owned()).or_default();
+        for (place, owner) in &group.owners {
+            if let Some(places) = load.get_mut(owner).filter(|_| !group.asked.contains(place)) {
+                places.push(place.clone());
+            }
+        }
+        let mut given: BTreeMap<u64, Vec<Place>> = BTreeMap::new();
+        for place in places {
+            if group.owners.contains_key(&place) {
+                continue;
+            }
+            let Some(id) = ids.iter().min_by_key(|id| (load[*id].len(), **id)) else {
+                continue;
+            };
+            group.owners.insert(place.clone(), *id);
+            load.get_mut(id).expect("a member").push(place.clone());
+            given.entry(*id).or_default().push(place);
+        }
+        let most = ids
+            .iter()
+            .max_by_key(|id| load[*id].len())
+            .copied()
+            .unwrap_or(*first);
+        let least = load.values().map(Vec::len).min().unwrap_or(0);
+        let moved = (load[&most].len() > least + 1).then(|| load[&most][0].clone());
+        for id in ids {
+            let mine = given.remove(&id).unwrap_or_default();
+            let delay = self.delay(20, 800);
+            let member = self.members.get_mut(&id).expect("a member");
+            if !mine.is_empty() || !member.welcomed {
+                member.welcomed = true;
+                // Never before what was asked back is known.
+                let after = member.events.back().map_or(now, |(at, ..)| *at);
+                let at = after.max(now + delay);
+                member
+                    .events
+                    .push_back((at, Rebalance::Assign(list(&mine)), false));
+            }
+        }
+        if let Some(place) = moved {
+            self.ask(most, &[place], now);
+        }
+    }
+}
+
+/// Places as a list of the client.
+pub fn list(places: &[Place]) -> TopicPartitionList {
+    let mut list = TopicPartitionList::new();
+    for (topic, partition) in places {
+        list.add_partition(topic, *partition);
+    }
+    list
+}

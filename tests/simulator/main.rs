@@ -1,0 +1,144 @@
+//! A deterministic simulator of a whole fleet: in one process, on one thread, in virtual time, from one seed.
+//!
+//! ```text
+//!  scenario (seed) ─► world ─► engine loop of each process ─► client trait ─► broker
+//!                       │            production code           worker trait ─► disk of the host
+//!                       └─► oracle: the committed log, from scratch
+//! ```
+//!
+//! What runs is the engine loop of the program with everything below it: the consumer on top of librdkafka
+//! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints. Simulated
+//! are the client of the broker, the threads beside the engine, the clocks ([`clock`]) and what the disk
+//! loses ([`disk`]). Not simulated: notifications and their sinks, the schema registry, joined outcomes,
+//! requests for offsets by time, more than one source.
+//!
+//! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors, the age
+//! of verdicts, the watermark and commits for one process.
+//!
+//! A seed that fails is printed with the line that replays it, and is made smaller ([`minimise`]).
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `TRUELINE_SEED` | runs this seed alone |
+//! | `TRUELINE_DATA_SETS` | how many seeds |
+//! | `TRUELINE_FLEET` | `single`, `moving` or `judged` for all of them |
+//!
+//! `tests/simulator/mutations` undoes fixes one at a time and says how soon each is found.
+#![cfg(target_os = "linux")]
+
+mod broker;
+mod client;
+mod clock;
+mod disk;
+mod minimise;
+mod oracle;
+mod scenario;
+mod world;
+
+use scenario::{Fault, Fleet, Scenario, draw};
+use world::run;
+
+/// Seeds without the long mode. Open: seed 73, where good records are late after four restarts, is not
+/// understood yet.
+const SEEDS: u64 = 60;
+/// Runs that making a failure smaller may take.
+const SMALLER: usize = 200;
+
+fn of_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+fn number(name: &str) -> Option<u64> {
+    of_environment(name).map(|n| n.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+/// The fleet of a seed.
+fn fleet(seed: u64) -> Fleet {
+    match of_environment("TRUELINE_FLEET").as_deref() {
+        Some("single") => Fleet::Single,
+        Some("moving") => Fleet::Moving,
+        Some("judged") => Fleet::Judged,
+        _ => match seed % 20 {
+            18 => Fleet::Moving,
+            19 => Fleet::Judged,
+            _ => Fleet::Single,
+        },
+    }
+}
+
+/// A failure with the line that replays it, and the smallest scenario that still fails.
+fn report(scenario: &Scenario, why: &str) -> String {
+    let seed = scenario.seed;
+    let small = minimise::minimise(scenario, SMALLER, |s| run(s).failure);
+    let small = small.map_or(String::new(), |(s, why)| {
+        let records = s.records.iter().map(|r| {
+            let (at, p) = (r.at.as_secs_f64(), r.partition);
+            format!("\n    {at:.3} partition {p} {:?} {}", r.kind, r.text)
+        });
+        let records: String = records.take(10).collect();
+        let count = s.records.len();
+        format!(
+            "\nleft of it: {:?}, {count} records: {why}{records}",
+            s.faults
+        )
+    });
+    format!(
+        "first failing seed {seed} ({:?}): {why}\nTRUELINE_SEED={seed} cargo test --release --test simulator fleets{small}",
+        scenario.fleet
+    )
+}
+
+#[test]
+fn fleets_agree_with_the_oracle_whatever_goes_wrong() {
+    let seeds = match number("TRUELINE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..number("TRUELINE_DATA_SETS").unwrap_or(SEEDS),
+    };
+    for seed in seeds {
+        let scenario = draw(seed, fleet(seed));
+        assert!(scenario.faults.len() >= 20);
+        let outcome = run(&scenario);
+        if let Some(why) = &outcome.failure {
+            panic!("{}", report(&scenario, why));
+        }
+        assert_eq!(outcome.faults, scenario.faults.len(), "seed {seed}");
+        assert!(outcome.records > 30, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_replays_bit_for_bit_whatever_ran_before() {
+    let fleets = [Fleet::Single, Fleet::Moving, Fleet::Judged];
+    let all = fleets
+        .iter()
+        .flat_map(|fleet| [3, 4].map(|seed| draw(seed, *fleet)));
+    let all: Vec<Scenario> = all.collect();
+    let first: Vec<u64> = all.iter().map(|s| run(s).trace).collect();
+    let again: Vec<u64> = all.iter().rev().map(|s| run(s).trace).collect();
+    assert!(first.iter().eq(again.iter().rev()));
+    let differ: std::collections::BTreeSet<&u64> = first.iter().collect();
+    assert_eq!(differ.len(), all.len(), "the trace says what happened");
+}
+
+#[test]
+fn a_planted_defect_is_found_and_made_small() {
+    // The client loses the record that follows the end of a transaction.
+    let planted = |seed| Scenario {
+        planted: true,
+        ..draw(seed, Fleet::Single)
+    };
+    let found = (0..20)
+        .map(planted)
+        .find_map(|s| run(&s).failure.map(|why| (s, why)));
+    let (scenario, why) = found.expect("within 20 seeds");
+    let small = minimise::minimise(&scenario, 400, |s| run(s).failure);
+    let (small, _) = small.unwrap_or_else(|| panic!("{why} is not repeated"));
+    let ends = |f: &Fault| matches!(f, Fault::Transaction { .. } | Fault::Hang { .. });
+    assert!(
+        small.faults.len() == 1 && ends(&small.faults[0].1),
+        "{:?}",
+        small.faults
+    );
+    assert!(small.records.len() <= 3, "{} records", small.records.len());
+    assert!(report(&scenario, &why).contains(&format!("TRUELINE_SEED={}", scenario.seed)));
+}

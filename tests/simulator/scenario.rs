@@ -1,0 +1,378 @@
+//! What happens in one simulation: all of it follows from a seed, and can be made smaller.
+
+use std::time::Duration;
+
+use trueline::stats::rng::Rng;
+
+use super::clock::wall_ms;
+
+/// How the processes are placed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fleet {
+    /// One process with snapshots in its directory.
+    Single,
+    /// Two or three processes among which partitions move.
+    Moving,
+    /// Two workers and a judge.
+    Judged,
+}
+
+/// What a record is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// It counts in the model of this number, unless it came before.
+    Good { model: usize, outcome: bool },
+    /// Its time is not to be trusted; it counts somewhere, or not, in a model of its own.
+    Doubtful,
+    /// Its clock is ten years ahead.
+    Future,
+    /// Of a model that nobody watches.
+    Unwatched,
+    /// Not JSON.
+    Broken,
+}
+
+/// A record of a producer.
+#[derive(Debug, Clone)]
+pub struct Record {
+    pub at: Duration,
+    pub partition: i32,
+    /// Its event time and its timestamp.
+    pub time_ms: i64,
+    pub stamp_ms: i64,
+    pub text: String,
+    pub kind: Kind,
+}
+
+/// Something that goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fault {
+    /// The process is killed, and started again after a time.
+    Kill { host: usize, down: Duration },
+    /// Its host loses power: what is being written is torn, and what was not synced is lost.
+    Power { host: usize, down: Duration },
+    /// The process is ended in order, and started again.
+    Stop { host: usize, down: Duration },
+    /// The process does not run.
+    Freeze { host: usize, time: Duration },
+    /// The host cannot reach the broker.
+    Cut { host: usize, time: Duration },
+    /// The wall clock of the host is wrong.
+    Clock {
+        host: usize,
+        ahead_ms: i64,
+        time: Duration,
+    },
+    /// The group takes a partition back for no reason.
+    Move { partition: i32 },
+    /// The leader of a partition is away.
+    Away { partition: i32, time: Duration },
+    /// What is produced into the partition meanwhile is in a transaction.
+    Transaction {
+        partition: i32,
+        time: Duration,
+        commits: bool,
+    },
+    /// The partition has a transaction without an end that hides nothing but itself.
+    Hang { partition: i32, time: Duration },
+    /// Retention removes what every process has stored.
+    Retain,
+    /// Compaction of the state topic.
+    Compact,
+    /// The disk takes long.
+    SlowDisk { host: usize, time: Duration },
+    /// The disk is full.
+    FullDisk { host: usize, time: Duration },
+}
+
+impl Fault {
+    /// How long it lasts.
+    pub fn lasts(&self) -> Duration {
+        match *self {
+            Fault::Kill { down: time, .. }
+            | Fault::Power { down: time, .. }
+            | Fault::Stop { down: time, .. }
+            | Fault::Freeze { time, .. }
+            | Fault::Cut { time, .. }
+            | Fault::Clock { time, .. }
+            | Fault::Away { time, .. }
+            | Fault::Transaction { time, .. }
+            | Fault::Hang { time, .. }
+            | Fault::SlowDisk { time, .. }
+            | Fault::FullDisk { time, .. } => time,
+            Fault::Move { .. } | Fault::Retain | Fault::Compact => Duration::ZERO,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    pub seed: u64,
+    pub fleet: Fleet,
+    pub hosts: usize,
+    pub partitions: i32,
+    /// Reading begins at the end of the log, where there are records already.
+    pub latest: bool,
+    pub interval_s: u64,
+    pub records: Vec<Record>,
+    pub faults: Vec<(Duration, Fault)>,
+    /// Producers end.
+    pub until: Duration,
+    /// The client has a defect that is to be found.
+    pub planted: bool,
+}
+
+/// Producers begin; processes are ready by then.
+pub const BEGIN: Duration = Duration::from_secs(12);
+/// No fault after that.
+pub const CALM: Duration = Duration::from_secs(130);
+/// No fault lasts longer.
+const LONGEST: Duration = Duration::from_secs(25);
+/// Producers end.
+const UNTIL: Duration = Duration::from_secs(190);
+
+struct Draw(Rng);
+
+impl Draw {
+    fn below(&mut self, n: usize) -> usize {
+        (self.0.uniform() * n as f64) as usize
+    }
+
+    fn between(&mut self, least: Duration, most: Duration) -> Duration {
+        least + (most - least).mul_f64(self.0.uniform())
+    }
+
+    fn seconds(&mut self, least: u64, most: u64) -> Duration {
+        self.between(Duration::from_secs(least), Duration::from_secs(most))
+    }
+}
+
+/// The scenario of a seed.
+pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
+    let mut d = Draw(Rng::new(seed));
+    let partitions = 1 + d.below(4) as i32;
+    let hosts = match fleet {
+        Fleet::Single => 1,
+        Fleet::Moving => 2 + d.below(2),
+        Fleet::Judged => 3,
+    };
+    let mut scenario = Scenario {
+        seed,
+        fleet,
+        hosts,
+        partitions,
+        latest: fleet == Fleet::Single && d.below(3) == 0,
+        interval_s: [1, 3, 10, 30][d.below(4)],
+        records: Vec::new(),
+        faults: Vec::new(),
+        until: UNTIL,
+        planted: false,
+    };
+    let count = 20 + d.below(15);
+    for _ in 0..count {
+        let at = d.between(BEGIN, CALM - LONGEST);
+        let fault = fault(&mut d, &scenario);
+        scenario.faults.push((at, fault));
+    }
+    scenario.faults.sort_by_key(|(at, _)| *at);
+    for partition in 0..partitions {
+        produce(&mut d, &mut scenario, partition);
+        // What comes last closes the windows before it, wherever they are kept.
+        let at = UNTIL + Duration::from_secs(8) + Duration::from_millis(partition as u64);
+        let time_ms = wall_ms(at);
+        scenario.records.push(Record {
+            at,
+            partition,
+            time_ms,
+            stamp_ms: time_ms,
+            text: format!(r#"{{"id":"last-{partition}","model":"c","time_ms":{time_ms},"score":0.5,"outcome":1}}"#),
+            kind: Kind::Doubtful,
+        });
+    }
+    scenario.records.sort_by_key(|r| (r.at, r.partition));
+    scenario
+}
+
+fn fault(d: &mut Draw, s: &Scenario) -> Fault {
+    let (host, partition) = (d.below(s.hosts), d.below(s.partitions as usize) as i32);
+    match d.below(16) {
+        0 | 1 => Fault::Kill {
+            host,
+            down: d.seconds(0, 12),
+        },
+        2 => Fault::Power {
+            host,
+            down: d.seconds(0, 12),
+        },
+        3 => Fault::Stop {
+            host,
+            down: d.seconds(0, 8),
+        },
+        4 => Fault::Freeze {
+            host,
+            time: d.seconds(1, 15),
+        },
+        5 => Fault::Cut {
+            host,
+            time: d.seconds(1, 20),
+        },
+        6 => {
+            let years = 10 * 365 * 86_400_000;
+            let ahead_ms = [years, -years, 3_600_000, -3_600_000][d.below(4)];
+            Fault::Clock {
+                host,
+                ahead_ms,
+                time: d.seconds(1, 20),
+            }
+        }
+        7 | 8 => Fault::Move { partition },
+        9 => Fault::Away {
+            partition,
+            time: d.seconds(1, 20),
+        },
+        10 | 11 => Fault::Transaction {
+            partition,
+            time: d.seconds(2, 25),
+            commits: d.below(3) > 0,
+        },
+        12 => Fault::Hang {
+            partition,
+            time: d.seconds(2, 25),
+        },
+        13 => Fault::Retain,
+        14 if s.fleet == Fleet::Single => Fault::SlowDisk {
+            host,
+            time: d.seconds(2, 20),
+        },
+        14 => Fault::Compact,
+        _ => Fault::FullDisk {
+            host,
+            time: d.seconds(1, 20),
+        },
+    }
+}
+
+/// How a partition is used for some time.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    Busy,
+    Quiet,
+    Uncounted,
+}
+
+fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
+    if s.latest {
+        for n in 0..d.below(40) {
+            let at = Duration::from_millis(n as u64);
+            let time_ms = wall_ms(at) - 60_000;
+            let text = format!(
+                r#"{{"id":"old-{partition}-{n}","model":"a","time_ms":{time_ms},"score":0.9,"outcome":0}}"#
+            );
+            let kind = Kind::Doubtful;
+            s.records.push(Record {
+                at,
+                partition,
+                time_ms,
+                stamp_ms: time_ms,
+                text,
+                kind,
+            });
+        }
+    }
+    let away: Vec<(Duration, Duration)> = s
+        .faults
+        .iter()
+        .filter_map(|(at, fault)| match *fault {
+            // Whoever produces cannot reach the leader either.
+            Fault::Away { partition: p, time } if p == partition => Some((*at, *at + time)),
+            _ => None,
+        })
+        .collect();
+    let (mut at, mut phase, mut next) = (BEGIN, Phase::Busy, BEGIN);
+    let rate = 1.0 + 4.0 * d.0.uniform();
+    let mut number = 0;
+    while at < s.until {
+        if at >= next {
+            phase = [Phase::Busy, Phase::Busy, Phase::Quiet, Phase::Uncounted][d.below(4)];
+            next = at + d.seconds(5, 30);
+            if at >= s.until - Duration::from_secs(15) {
+                phase = Phase::Busy;
+            }
+        }
+        at += Duration::from_secs_f64(-(1.0 - d.0.uniform()).ln() / rate);
+        let reached = away
+            .iter()
+            .all(|(from, to)| at < *from || at >= *to + Duration::from_millis(300));
+        if phase == Phase::Quiet || !reached || at >= s.until {
+            continue;
+        }
+        number += 1;
+        let r = record(d, partition, number, at, phase);
+        let again = d.below(30) == 0 && matches!(r.kind, Kind::Good { .. });
+        let later = at + d.seconds(0, 2);
+        let reached = away
+            .iter()
+            .all(|(from, to)| later < *from || later >= *to + Duration::from_millis(300));
+        if again && reached && later < s.until {
+            s.records.push(Record {
+                at: later,
+                stamp_ms: wall_ms(later),
+                ..r.clone()
+            });
+        }
+        s.records.push(r);
+    }
+}
+
+fn record(d: &mut Draw, partition: i32, number: u32, at: Duration, phase: Phase) -> Record {
+    let now_ms = wall_ms(at);
+    let time_ms = now_ms - (3000.0 * d.0.uniform()) as i64;
+    let score = (100.0 * d.0.uniform()).round() / 100.0;
+    let outcome = d.0.uniform() < score;
+    let id = format!("{partition}-{number}");
+    let write = |model: &str, time_ms: i64| {
+        let y = u8::from(outcome);
+        format!(
+            r#"{{"id":"{id}","model":"{model}","time_ms":{time_ms},"score":{score},"outcome":{y}}}"#
+        )
+    };
+    let years = 10 * 365 * 86_400_000;
+    let at_of = |kind, time_ms: i64, stamp_ms: i64, text: String| Record {
+        at,
+        partition,
+        time_ms,
+        stamp_ms,
+        text,
+        kind,
+    };
+    let draw = d.below(60);
+    if phase == Phase::Uncounted {
+        return match draw % 2 {
+            0 => at_of(Kind::Unwatched, time_ms, now_ms, write("other", time_ms)),
+            _ => at_of(Kind::Broken, time_ms, now_ms, "{\"model\":".to_owned()),
+        };
+    }
+    match draw {
+        0 => at_of(Kind::Unwatched, time_ms, now_ms, write("other", time_ms)),
+        1 => at_of(Kind::Broken, time_ms, now_ms, "not json".to_owned()),
+        2 => {
+            let late_ms = now_ms - (600_000.0 * d.0.uniform()) as i64;
+            at_of(Kind::Doubtful, late_ms, now_ms, write("c", late_ms))
+        }
+        3 => {
+            let ahead_ms = now_ms + (50_000.0 * d.0.uniform()) as i64;
+            at_of(Kind::Doubtful, ahead_ms, now_ms, write("c", ahead_ms))
+        }
+        4 => {
+            let ahead_ms = now_ms + years;
+            let stamp_ms = if d.below(2) == 0 { ahead_ms } else { now_ms };
+            at_of(Kind::Future, ahead_ms, stamp_ms, write("c", ahead_ms))
+        }
+        _ => {
+            let model = d.below(2);
+            let text = write(["a", "b"][model], time_ms);
+            at_of(Kind::Good { model, outcome }, time_ms, now_ms, text)
+        }
+    }
+}

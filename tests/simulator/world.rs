@@ -1,0 +1,739 @@
+//! Runs a scenario: the processes in turn, each in its own time, on one thread.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use trueline::app::cluster::topology::Topology;
+use trueline::app::engine_loop::EngineLoop;
+use trueline::app::{App, Setup};
+use trueline::config::Config;
+use trueline::config::value::Outside;
+
+use super::broker::{Broker, Entry, Log, Transaction};
+use super::client::{Jobs, Shared, Site, lock};
+use super::clock;
+use super::disk;
+use super::oracle;
+use super::scenario::{BEGIN, CALM, Fault, Fleet, Scenario};
+
+/// The topic of records.
+pub const TOPIC: &str = "events";
+/// Time between two turns of the coordinator.
+const TURN: Duration = Duration::from_millis(100);
+/// How long what is left may take at the end.
+const DRAIN: Duration = Duration::from_secs(180);
+/// Widest window, beyond which nothing is kept in it.
+pub const LATENESS_MS: i64 = 10_000;
+/// After a fault the group, the watermark and a batch of state need so long.
+const SETTLED: Duration = Duration::from_secs(15);
+/// How long the watermark may be held when everything is in order.
+const HELD_MS: i64 = 8_000;
+/// How long the watermark may stand still under a verdict.
+pub const STALLED_MS: i64 = 20_000;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Hash of everything that was read and written, and when.
+    pub trace: u64,
+    /// What differs from the oracle, or which invariant is broken.
+    pub failure: Option<String>,
+    /// Faults that happened.
+    pub faults: usize,
+    /// Records that count.
+    pub records: usize,
+}
+
+/// A process and its host.
+struct Process {
+    site: Site,
+    role: &'static str,
+    folder: PathBuf,
+    engine: Option<EngineLoop>,
+    /// When it runs next.
+    free: Duration,
+    ahead_ms: i64,
+    /// Bytes that each step may write.
+    room: usize,
+    /// It is not to be started again.
+    ended: bool,
+    watermark: Option<i64>,
+    ran: Duration,
+    /// When it was started, or ran again after a pause.
+    since: Duration,
+}
+
+/// Everything that exists.
+pub struct World<'s> {
+    scenario: &'s Scenario,
+    broker: Shared,
+    processes: Vec<Process>,
+    now: Duration,
+    next_record: usize,
+    next_fault: usize,
+    /// What ends later: transactions, disks and clocks.
+    later: Vec<(Duration, Later)>,
+    transactions: BTreeMap<i32, u32>,
+    next_transaction: u32,
+    faults: usize,
+    failure: Option<String>,
+    /// Everything is in order from then on.
+    healthy: Duration,
+    /// Committed offsets that were seen to be stored.
+    stored: BTreeMap<i32, i64>,
+}
+
+#[derive(Clone, Copy)]
+enum Later {
+    End {
+        transaction: u32,
+        partition: i32,
+        commits: bool,
+    },
+    Hung {
+        transaction: u32,
+        partition: i32,
+    },
+    Disk {
+        host: usize,
+    },
+    Room {
+        host: usize,
+    },
+    Clock {
+        host: usize,
+    },
+}
+
+/// Runs a scenario.
+pub fn run(scenario: &Scenario) -> Outcome {
+    // Nothing that lives for as long as this program may have seen a later time.
+    clock::set(Duration::ZERO, 0);
+    let _ = trueline::app::clock::steady_ms();
+    let mut world = World::new(scenario);
+    world.play();
+    let trace = lock(&world.broker).trace;
+    let outcome = Outcome {
+        trace,
+        failure: world.failure.take(),
+        faults: world.faults,
+        records: scenario.records.len(),
+    };
+    world.clear();
+    outcome
+}
+
+impl<'s> World<'s> {
+    fn new(scenario: &'s Scenario) -> World<'s> {
+        let mut broker = Broker::new(scenario.seed, scenario.hosts);
+        broker.planted = scenario.planted;
+        let logs = (0..scenario.partitions).map(|_| Log::default()).collect();
+        broker.topics.insert(TOPIC.to_owned(), logs);
+        let broker: Shared = Arc::new(Mutex::new(broker));
+        let root = disk::root();
+        let _ = std::fs::remove_dir_all(&root);
+        let process = |host: usize| Process {
+            site: Site {
+                broker: Arc::clone(&broker),
+                host,
+                jobs: Arc::default(),
+                killed: Arc::default(),
+            },
+            role: match (scenario.fleet, host) {
+                (Fleet::Single, _) => "",
+                (Fleet::Moving, _) => "own",
+                (Fleet::Judged, 0) => "all",
+                (Fleet::Judged, _) => "none",
+            },
+            folder: root.join(host.to_string()),
+            engine: None,
+            free: Duration::from_secs(1) + Duration::from_millis(37) * host as u32,
+            ahead_ms: 0,
+            room: usize::MAX,
+            ended: false,
+            watermark: None,
+            ran: Duration::ZERO,
+            since: Duration::ZERO,
+        };
+        World {
+            processes: (0..scenario.hosts).map(process).collect(),
+            scenario,
+            broker,
+            now: Duration::ZERO,
+            next_record: 0,
+            next_fault: 0,
+            later: Vec::new(),
+            transactions: BTreeMap::new(),
+            next_transaction: 0,
+            faults: 0,
+            failure: None,
+            healthy: Duration::ZERO,
+            stored: BTreeMap::new(),
+        }
+    }
+
+    fn play(&mut self) {
+        let mut turn = Duration::ZERO;
+        let until = self.scenario.until;
+        let mut calm = false;
+        while self.failure.is_none() {
+            let runs = self.processes.iter().map(|p| p.free).min().unwrap_or(turn);
+            let record = self.scenario.records.get(self.next_record).map(|r| r.at);
+            let fault = self.scenario.faults.get(self.next_fault).map(|(at, _)| *at);
+            let later = self.later.iter().map(|(at, _)| *at).min();
+            let times = [Some(runs), Some(turn), record, fault, later];
+            self.now = times
+                .into_iter()
+                .flatten()
+                .min()
+                .unwrap_or(turn)
+                .max(self.now);
+            if record.is_some_and(|at| at <= self.now) {
+                self.produce();
+            } else if fault.is_some_and(|at| at <= self.now) {
+                self.fail();
+            } else if later.is_some_and(|at| at <= self.now) {
+                self.mend();
+            } else if turn <= self.now {
+                turn += TURN;
+                lock(&self.broker).coordinate(self.now);
+                if self.now > CALM + Duration::from_secs(10) && !calm {
+                    calm = true;
+                    self.gather();
+                }
+                if self.now > until + Duration::from_secs(15) && self.is_drained() {
+                    break;
+                }
+                if self.now > until + DRAIN {
+                    self.failure = Some(format!("not drained: {}", self.standing()));
+                }
+            } else {
+                let first = (0..self.processes.len()).min_by_key(|h| self.processes[*h].free);
+                self.step(first.unwrap_or(0));
+            }
+        }
+        if self.failure.is_none() {
+            self.failure = self.verdict().err();
+        }
+    }
+
+    /// Lets one process keep all partitions, so that what it judges is whole.
+    fn gather(&mut self) {
+        if self.scenario.fleet == Fleet::Moving {
+            for host in 1..self.processes.len() {
+                self.stop(host);
+                self.processes[host].ended = true;
+            }
+        }
+    }
+
+    fn produce(&mut self) {
+        let r = &self.scenario.records[self.next_record];
+        self.next_record += 1;
+        let transaction = self.transactions.get(&r.partition).copied();
+        let entry = Entry {
+            time_ms: r.stamp_ms,
+            appended: self.now,
+            key: (self.next_record as u64 - 1).to_le_bytes().to_vec(),
+            value: Some(r.text.clone().into_bytes()),
+            transaction,
+            control: false,
+            compacted: false,
+        };
+        lock(&self.broker).append(TOPIC, r.partition, entry);
+    }
+
+    fn marker(&self, transaction: u32, partition: i32) {
+        let entry = Entry {
+            time_ms: clock::wall_ms(self.now),
+            appended: self.now,
+            key: Vec::new(),
+            value: None,
+            transaction: None,
+            control: true,
+            compacted: false,
+        };
+        let _ = transaction;
+        lock(&self.broker).append(TOPIC, partition, entry);
+    }
+
+    fn fail(&mut self) {
+        let fault = self.scenario.faults[self.next_fault].1;
+        self.next_fault += 1;
+        self.faults += 1;
+        let now = self.now;
+        self.healthy = self.healthy.max(now + fault.lasts() + SETTLED);
+        // What the fetchers knew before.
+        lock(&self.broker).refresh(now);
+        match fault {
+            Fault::Kill { host, down } => self.kill(host, down, false),
+            Fault::Power { host, down } => self.kill(host, down, true),
+            Fault::Stop { host, down } => {
+                self.stop(host);
+                let p = &mut self.processes[host];
+                p.free = p.free.max(now + down);
+            }
+            Fault::Freeze { host, time } => {
+                let host = &mut lock(&self.broker).hosts[host];
+                host.frozen = host.frozen.max(now + time);
+            }
+            Fault::Cut { host, time } => {
+                let host = &mut lock(&self.broker).hosts[host];
+                host.cut = host.cut.max(now + time);
+            }
+            Fault::Clock {
+                host,
+                ahead_ms,
+                time,
+            } => {
+                self.processes[host].ahead_ms = ahead_ms;
+                self.later.push((now + time, Later::Clock { host }));
+            }
+            Fault::Move { partition } => lock(&self.broker).ask_back(TOPIC, partition, now),
+            Fault::Away { partition, time } => {
+                if let Some(log) = lock(&self.broker).log_mut(TOPIC, partition) {
+                    log.away = log.away.max(now + time);
+                }
+            }
+            Fault::Transaction {
+                partition,
+                time,
+                commits,
+            } => {
+                if !self.transactions.contains_key(&partition) {
+                    let transaction = self.begin();
+                    self.transactions.insert(partition, transaction);
+                    let end = Later::End {
+                        transaction,
+                        partition,
+                        commits,
+                    };
+                    self.later.push((now + time, end));
+                }
+            }
+            Fault::Hang { partition, time } => {
+                let transaction = self.begin();
+                let entry = Entry {
+                    time_ms: clock::wall_ms(now),
+                    appended: now,
+                    key: u64::MAX.to_le_bytes().to_vec(),
+                    value: Some(Vec::new()),
+                    transaction: Some(transaction),
+                    control: false,
+                    compacted: false,
+                };
+                lock(&self.broker).append(TOPIC, partition, entry);
+                self.later.push((
+                    now + time,
+                    Later::Hung {
+                        transaction,
+                        partition,
+                    },
+                ));
+            }
+            Fault::Retain => self.retain(),
+            Fault::Compact => self.compact(),
+            Fault::SlowDisk { host, time } => {
+                lock(&self.processes[host].site.jobs).slow = Duration::from_secs(3);
+                self.later.push((now + time, Later::Disk { host }));
+            }
+            Fault::FullDisk { host, time } => {
+                self.processes[host].room = 3000;
+                self.later.push((now + time, Later::Room { host }));
+            }
+        }
+    }
+
+    fn begin(&mut self) -> u32 {
+        let transaction = self.next_transaction;
+        self.next_transaction += 1;
+        lock(&self.broker)
+            .transactions
+            .insert(transaction, Transaction::Open);
+        transaction
+    }
+
+    fn mend(&mut self) {
+        let due = self.later.iter().position(|(at, _)| *at <= self.now);
+        let (_, what) = self.later.swap_remove(due.expect("one is due"));
+        match what {
+            Later::End {
+                transaction,
+                partition,
+                commits,
+            } => {
+                self.transactions.remove(&partition);
+                let ended = if commits {
+                    Transaction::Committed
+                } else {
+                    Transaction::Aborted
+                };
+                lock(&self.broker).transactions.insert(transaction, ended);
+                self.marker(transaction, partition);
+            }
+            Later::Hung {
+                transaction,
+                partition,
+            } => {
+                lock(&self.broker)
+                    .transactions
+                    .insert(transaction, Transaction::Aborted);
+                self.marker(transaction, partition);
+            }
+            Later::Disk { host } => lock(&self.processes[host].site.jobs).slow = Duration::ZERO,
+            Later::Room { host } => self.processes[host].room = usize::MAX,
+            Later::Clock { host } => self.processes[host].ahead_ms = 0,
+        }
+    }
+
+    /// Removes what no restart needs any more.
+    fn retain(&mut self) {
+        if self.scenario.fleet != Fleet::Single {
+            return;
+        }
+        let Ok(Some(snapshot)) = trueline::store::load(&self.processes[0].folder) else {
+            return;
+        };
+        let mut broker = lock(&self.broker);
+        for o in snapshot.partitions.positions() {
+            if let Some(log) = broker.log_mut(TOPIC, o.partition) {
+                log.start = log.start.max(o.offset.min(log.end()));
+            }
+        }
+    }
+
+    /// Of each key the state topic keeps the newest record, but for the newest ones of all.
+    fn compact(&mut self) {
+        let mut broker = lock(&self.broker);
+        let Some(logs) = broker.topics.get_mut("state") else {
+            return;
+        };
+        for log in logs {
+            let clean = log.entries.len() * 3 / 4;
+            let mut newest: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+            for (at, e) in log.entries.iter().enumerate() {
+                newest.insert(e.key.clone(), at);
+            }
+            for (at, e) in log.entries.iter_mut().enumerate().take(clean) {
+                e.compacted |= newest[&e.key] != at;
+            }
+        }
+    }
+
+    fn kill(&mut self, host: usize, down: Duration, power: bool) {
+        let now = self.now;
+        let share = lock(&self.broker).rng.uniform();
+        let p = &mut self.processes[host];
+        if p.ended {
+            return;
+        }
+        if power {
+            // In the middle of what is being written.
+            disk::room((5000.0 * share) as usize);
+            clock::set(now, p.ahead_ms);
+            p.site.work(now + Duration::from_secs(60));
+        }
+        lock(&p.site.jobs).take();
+        *lock(&p.site.killed) = true;
+        clock::set(now, p.ahead_ms);
+        drop(p.engine.take());
+        if power {
+            disk::lose(&p.folder, share);
+        }
+        p.free = p.free.max(now + down);
+        p.watermark = None;
+    }
+
+    fn stop(&mut self, host: usize) {
+        let now = self.now;
+        let frozen = lock(&self.broker).hosts[host].frozen > now;
+        let p = &mut self.processes[host];
+        if frozen || p.ended {
+            return;
+        }
+        if let Some(engine) = p.engine.take() {
+            clock::set(now.max(p.free), p.ahead_ms);
+            disk::room(p.room);
+            let _ = engine.end();
+            p.site.work(clock::now() + Duration::from_secs(60));
+            p.free = p.free.max(clock::now());
+            lock(&p.site.jobs).take();
+            p.watermark = None;
+        }
+    }
+
+    fn step(&mut self, host: usize) {
+        let now = self.now;
+        let frozen = lock(&self.broker).hosts[host].frozen;
+        let p = &mut self.processes[host];
+        if p.ended {
+            p.free = now + Duration::from_secs(3600);
+            return;
+        }
+        if frozen > now {
+            p.free = frozen;
+            return;
+        }
+        clock::set(now, p.ahead_ms);
+        disk::room(p.room);
+        p.site.work(now);
+        let records = match &mut p.engine {
+            Some(engine) => engine.step(),
+            None => {
+                *lock(&p.site.killed) = false;
+                match start(&p.site, p.role, &p.folder, self.scenario) {
+                    Ok(engine) => (p.engine, p.since) = (Some(engine), now),
+                    Err(_) => clock::sleep(Duration::from_secs(2)),
+                }
+                0
+            }
+        };
+        let busy = Duration::from_micros(500 + 30 * records as u64);
+        let jitter = lock(&self.broker).delay(0, 3);
+        let p = &mut self.processes[host];
+        p.free = clock::now() + busy + jitter;
+        if now > std::mem::replace(&mut p.ran, p.free) + Duration::from_secs(1) {
+            p.since = now;
+        }
+        if let Err(why) = self.check(host) {
+            self.failure = Some(format!("{:.1} s, host {host}: {why}", now.as_secs_f64()));
+        }
+    }
+
+    /// What holds after every step of a process.
+    fn check(&mut self, host: usize) -> Result<(), String> {
+        let p = &mut self.processes[host];
+        let Some(engine) = &p.engine else {
+            return Ok(());
+        };
+        if let Some(fault) = engine.engines.fault() {
+            return Err(format!("store of pending predictions: {fault}"));
+        }
+        let total = engine.engines.counters().total();
+        if matches!(engine.engines, Topology::Single(_)) {
+            if total.records != total.disposed() {
+                return Err(format!("a record has not one disposition: {total:?}"));
+            }
+            let watermark = engine
+                .engines
+                .watchdog()
+                .and_then(|dog| dog.watermark().time_ms);
+            if watermark < p.watermark {
+                return Err(format!(
+                    "the watermark goes back: {:?} to {watermark:?}",
+                    p.watermark
+                ));
+            }
+            p.watermark = watermark;
+        }
+        let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
+        // The judge of others waits for their next checkpoint.
+        let wait_s = if self.scenario.fleet == Fleet::Judged {
+            self.scenario.interval_s + 5
+        } else {
+            0
+        };
+        let bound_ms = HELD_MS + 1000 * wait_s as i64;
+        if self.now > self.healthy && self.now > BEGIN + SETTLED && held_ms > bound_ms {
+            let dog = engine.engines.watchdog().map(|dog| dog.watermark());
+            return Err(format!(
+                "nothing is wrong and {dog:?} stands for {held_ms} ms"
+            ));
+        }
+        committed(&self.broker, &mut self.stored, engine, &p.folder)?;
+        // Its patience begins again with it.
+        if self.now < p.since + Duration::from_millis(STALLED_MS as u64 + 5000) {
+            return Ok(());
+        }
+        oracle::young(engine)
+    }
+
+    /// Whether everything was read and stored, and every partition is known to be idle.
+    fn is_drained(&self) -> bool {
+        let broker = lock(&self.broker);
+        let p = &self.processes[0];
+        let Some(engine) = &p.engine else {
+            return false;
+        };
+        let logs = &broker.topics[TOPIC];
+        let seen = |log: &Log| {
+            let last = log.entries.iter().rposition(|e| broker.is_seen(e));
+            last.map_or(0, |at| at as i64 + 1).max(log.start)
+        };
+        let ends: Vec<i64> = logs.iter().map(seen).collect();
+        let positions: BTreeMap<i32, i64> = engine
+            .engines
+            .positions()
+            .into_iter()
+            .map(|o| (o.partition, o.offset))
+            .collect();
+        let read = (0..)
+            .zip(&ends)
+            .all(|(p, end)| positions.get(&p).copied().unwrap_or(0) >= *end);
+        let held = engine
+            .engines
+            .watchdog()
+            .is_none_or(|dog| dog.watermark().holder.is_some());
+        read && !held && lock(&p.site.jobs).waiting_none()
+    }
+
+    fn standing(&self) -> String {
+        let p = &self.processes[0];
+        let Some(engine) = &p.engine else {
+            let why = start(&p.site, p.role, &p.folder, self.scenario).err();
+            return format!("host 0 does not run: {why:?}");
+        };
+        let broker = lock(&self.broker);
+        let ends: Vec<i64> = broker.topics[TOPIC].iter().map(Log::end).collect();
+        format!(
+            "positions {:?}, ends {ends:?}, watermark {:?}, not ready {:?}",
+            engine.engines.positions(),
+            engine.engines.watchdog().map(|dog| dog.watermark()),
+            engine.published.missing()
+        )
+    }
+
+    /// Compares what was counted and judged with the oracle.
+    fn verdict(&mut self) -> Result<(), String> {
+        let engine = self.processes[0].engine.as_ref();
+        let engine = engine.ok_or("host 0 does not run")?;
+        let broker = lock(&self.broker);
+        let config = config(
+            &self.processes[0].folder,
+            self.processes[0].role,
+            self.scenario,
+        );
+        let committed = oracle::Committed::of(&broker, self.scenario);
+        let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > 0);
+        let future = !self.scenario.faults.iter().any(|(_, f)| ahead(f));
+        let counting = match self.scenario.fleet {
+            Fleet::Judged => &self.processes[1..],
+            Fleet::Single | Fleet::Moving => &self.processes[..1],
+        };
+        let engines = counting.iter().filter_map(|p| p.engine.as_ref());
+        oracle::compare(engine, engines, &committed, &config, future)
+    }
+
+    fn clear(&mut self) {
+        for p in &mut self.processes {
+            *lock(&p.site.killed) = true;
+            lock(&p.site.jobs).take();
+            drop(p.engine.take());
+        }
+        disk::end();
+        let root = self.processes[0].folder.parent().map(Path::to_path_buf);
+        if let Some(root) = root {
+            let _ = std::fs::remove_dir_all(root);
+        }
+    }
+}
+
+impl Jobs {
+    fn take(&mut self) -> Jobs {
+        std::mem::take(self)
+    }
+}
+
+/// Offsets are committed after the snapshot that holds their records is on disk.
+fn committed(
+    broker: &Shared,
+    stored: &mut BTreeMap<i32, i64>,
+    engine: &EngineLoop,
+    folder: &Path,
+) -> Result<(), String> {
+    if !matches!(engine.engines, Topology::Single(_)) {
+        return Ok(());
+    }
+    let broker = lock(broker);
+    for (partition, _) in (0..).zip(&broker.topics[TOPIC]) {
+        let place = (TOPIC.to_owned(), partition);
+        let Some((offset, _)) = broker.committed("g", &place) else {
+            continue;
+        };
+        if stored
+            .get(&partition)
+            .is_some_and(|stored| *stored >= offset)
+        {
+            continue;
+        }
+        let snapshot = trueline::store::load(folder).map_err(|e| e.to_string())?;
+        let positions = snapshot.map(|s| s.partitions.positions().collect::<Vec<_>>());
+        let positions = positions.unwrap_or_default();
+        stored.extend(positions.iter().map(|o| (o.partition, o.offset)));
+        if stored.get(&partition).is_none_or(|stored| *stored < offset) {
+            return Err(format!(
+                "offset {offset} of partition {partition} is committed, and no snapshot holds it"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The configuration of a process.
+pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
+    let directory = folder.display();
+    let (start, interval) = (if s.latest { "latest" } else { "earliest" }, s.interval_s);
+    let state = match role {
+        "" => String::new(),
+        role => format!("topic = \"state\"\nverdicts = \"{role}\"\nmissing_after = \"2m\""),
+    };
+    let model = |name: &str| {
+        format!(
+            "[[model]]\nname = \"{name}\"\nwindows = [\"30s\", \"1m\"]\nlateness = \"{LATENESS_MS}ms\"\n[model.test]\nmin_events = 30\n"
+        )
+    };
+    let text = format!(
+        r#"
+version = 1
+[kafka]
+brokers = "localhost:9"
+group = "g"
+statistics_interval = "1s"
+open_transaction_max = "60s"
+[kafka.options]
+"session.timeout.ms" = "6000"
+[state]
+directory = "{directory}"
+interval = "{interval}s"
+records_max = 0
+{state}
+[limits]
+future_max = "3m"
+stalled_after = "{STALLED_MS}ms"
+[[source]]
+topics = ["{TOPIC}"]
+start = "{start}"
+[source.fields]
+id = "id"
+model = "model"
+time = "time_ms"
+score = "score"
+outcome = "outcome"
+{}{}{}
+"#,
+        model("a"),
+        model("b"),
+        model("c")
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        directory: ".".into(),
+    };
+    Config::parse(&text, "simulation", &outside).unwrap_or_else(|e| panic!("{e:?}\n{text}"))
+}
+
+fn start(site: &Site, role: &str, folder: &Path, s: &Scenario) -> Result<EngineLoop, String> {
+    let mut setup = Setup::of(config(folder, role, s));
+    setup.brokers = Arc::new(site.clone());
+    setup.workers = Arc::new(site.clone());
+    let mut engine = App::engine_loop(setup).map_err(|e| e.to_string())?;
+    let now = clock::now();
+    // Notifications have threads and sockets.
+    if let Some(alerts) = engine.alerts.take() {
+        alerts.stop(Duration::ZERO);
+    }
+    clock::rewind(now);
+    Ok(engine)
+}
