@@ -158,6 +158,9 @@ pub type StateRecord = (String, Option<Vec<u8>>);
 /// Takes the key and the value of a record.
 pub type EachRecord<'a> = &'a mut dyn FnMut(&[u8], Option<&[u8]>);
 
+/// Takes the offset, the key and the value of a record.
+pub type EachAt<'a> = &'a mut dyn FnMut(i64, &[u8], Option<&[u8]>);
+
 /// See [`StateTopic`].
 pub trait ReadState: Send {
     /// See [`StateTopic::state_partition`].
@@ -187,7 +190,7 @@ pub trait ReadState: Send {
         from: i64,
         until: i64,
         within: Duration,
-        each: &mut dyn FnMut(i64, &[u8], Option<&[u8]>),
+        each: EachAt<'_>,
     ) -> Result<(), KafkaError>;
 }
 
@@ -296,7 +299,7 @@ impl ReadState for StateTopic {
         from: i64,
         until: i64,
         within: Duration,
-        each: &mut dyn FnMut(i64, &[u8], Option<&[u8]>),
+        each: EachAt<'_>,
     ) -> Result<(), KafkaError> {
         StateTopic::read_after(self, partition, from, until, within, each)
     }

@@ -8,6 +8,7 @@ use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{LocalShard, Shard, VerdictState};
 use crate::store::checkpoint::{self, CHUNK_BYTES, JournalChunk, KeyedRecord, PartitionCheckpoint};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long one batch of checkpoints may take to be written before it is called failed.
