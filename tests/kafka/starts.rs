@@ -242,29 +242,6 @@ fn a_state_directory_that_is_deleted_fails_readiness_and_keeps_others_out() {
 }
 
 #[test]
-fn two_processes_of_one_group_without_a_state_topic_are_named_and_not_ready() {
-    let name = "two_processes_of_one_group_without_a_state_topic_are_named_and_not_ready";
-    let Some(broker) = Broker::any(name) else {
-        return;
-    };
-    let topic = format!("trueline-two-{}", unique());
-    broker.create_topics(&[(&topic, 2)]);
-    let text = config(&broker.bootstrap, &topic, "", "");
-    let mut first = Service::start(&text);
-    first.wait_ready();
-    let mut second = Service::start(&text);
-    for service in [&first, &second] {
-        let part = format!("group of {topic}");
-        service.wait_not_ready(&[&part, "reads 1 of 2 partitions"]);
-    }
-    first.wait_for_line(&["ERROR", "two processes in one group"]);
-    assert_eq!(second.end("TERM"), Some(0));
-    // It has them all again.
-    first.wait_ready();
-    assert_eq!(first.end("TERM"), Some(0));
-}
-
-#[test]
 fn a_state_topic_that_is_deleted_fails_readiness() {
     let name = "a_state_topic_that_is_deleted_fails_readiness";
     let Some(broker) = Broker::any(name) else {
