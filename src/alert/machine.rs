@@ -146,9 +146,18 @@ pub struct Alert {
     pub ended_ms: Option<i64>,
     /// How often in a row it fired again too soon, at most [`FLAPS_MAX`].
     pub flaps: u32,
+    /// Data from before this event time say nothing: the alert was closed then, or a deployment was
+    /// marked. `None` if neither ever happened.
+    pub counts_from_ms: Option<i64>,
 }
 
 impl Alert {
+    /// Whether data that begin at `start_ms` count.
+    pub fn counts(&self, start_ms: i64) -> bool {
+        self.counts_from_ms
+            .is_none_or(|from_ms| start_ms >= from_ms)
+    }
+
     /// The alert after one more judgement. Total: every state has an answer to every condition.
     #[must_use]
     pub fn step(&self, condition: Condition, now_ms: i64, holds: &Holds) -> Alert {
@@ -171,6 +180,7 @@ impl Alert {
                 true => self.flaps_at(now_ms, holds),
                 false => self.flaps,
             },
+            counts_from_ms: self.counts_from_ms,
         }
     }
 
@@ -385,6 +395,7 @@ mod tests {
                 page_ms,
                 ended_ms,
                 flaps,
+                counts_from_ms: None,
             },
         )
     }

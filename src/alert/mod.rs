@@ -9,4 +9,4 @@ pub mod silences;
 
 pub use machine::{Alert, AlertState, Condition, Holds, RESOLVED_MS, Severity};
 pub use matcher::{Labels, Matcher};
-pub use silences::{Ack, Silence, SilenceError, Silences};
+pub use silences::{Ack, Deployment, Silence, SilenceError, Silences};

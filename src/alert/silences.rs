@@ -9,6 +9,9 @@
 //! An acknowledgement says who looks after a firing alert. It belongs to that one firing,
 //! identified by the moment at which it began, and is void once the alert ends.
 //!
+//! A deployment says when a model was replaced or mended. Alerts rest on data from then on only, and
+//! notifications name it.
+//!
 //! Always: ids are never used twice. At most [`SILENCES_MAX`] silences and [`ACKS_MAX`]
 //! acknowledgements are kept; more are refused, and nothing is dropped for them. Time is an
 //! argument.
@@ -22,6 +25,8 @@ use std::fmt;
 pub const SILENCES_MAX: usize = 1_000;
 /// Most acknowledgements at once.
 pub const ACKS_MAX: usize = 10_000;
+/// Most deployments to keep; the oldest make room.
+pub const DEPLOYMENTS_MAX: usize = 1_000;
 /// Longest silence, 90 days: one that is meant for ever belongs into the configuration.
 pub const SILENCE_MS_MAX: i64 = 90 * 86_400_000;
 /// Longest name and note.
@@ -55,6 +60,21 @@ pub struct Ack {
     pub at_ms: i64,
     /// Begin of the firing that is meant.
     pub since_ms: i64,
+}
+
+/// Says that a model was replaced or mended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deployment {
+    /// The model.
+    pub model: String,
+    /// The version, or all of them.
+    pub version: Option<String>,
+    /// When it was said, by the clock, in ms since 1970.
+    pub at_ms: i64,
+    /// Who said it.
+    pub by: String,
+    /// What they said.
+    pub note: String,
 }
 
 /// Why a silence or acknowledgement is not taken.
@@ -99,6 +119,9 @@ pub struct Silences {
     pub acks: BTreeMap<String, Ack>,
     /// Number of the newest silence.
     pub last: u64,
+    /// Deployments, the oldest first.
+    #[serde(default)]
+    pub deployments: Vec<Deployment>,
 }
 
 impl Silences {
@@ -164,6 +187,28 @@ impl Silences {
     /// Enters an acknowledgement in place of one before it.
     pub fn acknowledge(&mut self, fingerprint: String, ack: Ack) {
         self.acks.insert(fingerprint, ack);
+    }
+
+    /// Whether name and note of a person would be taken.
+    pub fn acceptable_words(by: &str, note: &str) -> Result<(), SilenceError> {
+        match sound(by, note) {
+            true => Ok(()),
+            false => Err(SilenceError::BadText),
+        }
+    }
+
+    /// Enters a deployment.
+    pub fn deploy(&mut self, deployment: Deployment) {
+        let over = (self.deployments.len() + 1).saturating_sub(DEPLOYMENTS_MAX);
+        self.deployments.drain(..over);
+        self.deployments.push(deployment);
+    }
+
+    /// The newest deployment of a version of a model.
+    pub fn deployment_of(&self, model: &str, version: &str) -> Option<&Deployment> {
+        let of =
+            |d: &&Deployment| d.model == model && d.version.as_ref().is_none_or(|v| v == version);
+        self.deployments.iter().rev().find(of)
     }
 
     /// Who looks after the alert that has fired since then.

@@ -97,6 +97,11 @@ impl Default for Timer {
 }
 
 impl Timer {
+    /// Makes it due now.
+    fn bring_forward(&mut self, period: Duration) {
+        self.0 = self.0.checked_sub(period).unwrap_or(self.0);
+    }
+
     /// Whether the period has passed since this was last true.
     fn due(&mut self, period: Duration) -> bool {
         let due = self.0.elapsed() >= period;
@@ -200,8 +205,10 @@ impl EngineLoop {
         let changes = self.engines.tick(clock::steady_ms());
         publish::log(&changes);
         self.audit(&changes);
-        if let Some(alerts) = &mut self.alerts {
-            alerts.dispatch(&changes, &mut self.engines, &self.published);
+        if let Some(alerts) = &mut self.alerts
+            && alerts.dispatch(&changes, &mut self.engines, &self.published)
+        {
+            self.timers.save.bring_forward(self.snapshot_every);
         }
         let alerts = self.alerts.as_ref();
         let (journal, notifications) = alerts.map_or((0, 0), AlertDispatcher::lost);

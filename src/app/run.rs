@@ -198,11 +198,12 @@ fn unready(config: &Config) -> Arc<Published> {
 /// Restores the state and creates the consumers. A broker that does not answer is no error: the clients
 /// keep trying, and `/ready` has the reason.
 fn load(
-    setup: Setup,
+    mut setup: Setup,
     dir: StateDir,
     reloads: Option<Receiver<ReloadRequest>>,
     published: Arc<Published>,
 ) -> Result<EngineLoop, AppError> {
+    setup.start_over(&dir)?;
     let spill = SpillStore::new(&setup.config.state.directory);
     let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
     let (engines, topics) = restore(&setup, &dir, &spill, &published)?;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use super::cluster::checkpoint_store::CheckpointOptions;
 use super::error::AppError;
+use super::outputs::state_dir::StateDir;
 use super::worker::{Threads, Workers};
 use crate::config::{Config, SourceOptions};
-use crate::kafka::{Brokers, KafkaOptions, Librdkafka};
+use crate::kafka::{Brokers, KafkaOptions, Librdkafka, MissingState, StartAt};
 
 /// Everything that [`App::bind`](super::App::bind) needs.
 #[derive(Debug)]
@@ -24,6 +25,8 @@ pub struct Setup {
     pub linger: Duration,
     /// How long a shutdown may take.
     pub shutdown_within: Duration,
+    /// Set the state aside, and read the sources again from here.
+    pub start_over: Option<StartAt>,
     /// The client of the brokers.
     pub brokers: Arc<dyn Brokers>,
     /// What runs beside the engine's thread.
@@ -42,11 +45,34 @@ impl Setup {
             listen: config.http.listen.to_string(),
             config,
             file: None,
+            start_over: None,
             linger: Duration::ZERO,
             shutdown_within: Duration::from_secs(30),
             brokers: Arc::new(Librdkafka),
             workers: Arc::new(Threads),
         }
+    }
+
+    /// Sets the state of the directory aside, if that was asked for, and lets all sources start there.
+    pub fn start_over(&mut self, dir: &StateDir) -> Result<(), AppError> {
+        let Some(start) = self.start_over else {
+            return Ok(());
+        };
+        if self.config.state.topic.is_some() {
+            return Err(AppError::Config(
+                "--from starts one process over, and with [state] topic the state is that of all; stop them, \
+                 name another `namespace` in [state], and set `on_missing_state` of the sources"
+                    .to_owned(),
+            ));
+        }
+        let now = humantime::format_rfc3339_seconds(std::time::SystemTime::now());
+        let folder = dir.set_aside(&now.to_string().replace(':', ""))?;
+        tracing::warn!(set_aside = ?folder, ?start, "starting over without state");
+        for source in &mut self.config.sources {
+            source.kafka.start = start;
+            source.kafka.missing_state = MissingState::Start(start);
+        }
+        Ok(())
     }
 
     /// Names of all topics, by number.

@@ -1,5 +1,5 @@
-//! `trueline alert`: lists, silences and acknowledges alerts of a running trueline, and tests its
-//! sinks.
+//! `trueline alert`: lists, silences, acknowledges and closes alerts of a running trueline, marks
+//! deployments, and tests its sinks.
 
 use std::path::PathBuf;
 
@@ -21,9 +21,11 @@ Examples:
   trueline alert test --config trueline.toml                 send one test alert through each sink and print the reply
   trueline alert silence 'model=fraud' 'version=2*' --for 2h --note release
   trueline alert silence --lift 7
-  trueline alert ack 3f1c09a2b4d5e6f7 --note 'rolling back'";
+  trueline alert ack fraud --note 'rolling back'
+  trueline alert close fraud --note 'rolled back to v3'      it ends now, and rests on new data only
+  trueline alert deployed fraud --version 4                  alerts of this version rest on new data only";
 
-/// List, silence and acknowledge alerts, and test the sinks
+/// List, silence, acknowledge and close alerts, mark deployments, and test the sinks
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
@@ -86,8 +88,31 @@ enum Act {
     Ack {
         #[command(flatten)]
         at: Service,
-        /// Fingerprint of the alert, as `trueline alert list` prints it
-        fingerprint: String,
+        /// The alert, by name or fingerprint as `trueline alert list` prints them, or one of its
+        /// streams
+        alert: String,
+        #[command(flatten)]
+        author: Author,
+    },
+    /// End an alert: the fault is mended, and data from before now say nothing any more
+    Close {
+        #[command(flatten)]
+        at: Service,
+        /// The alert, by name or fingerprint as `trueline alert list` prints them, or one of its
+        /// streams
+        alert: String,
+        #[command(flatten)]
+        author: Author,
+    },
+    /// Mark that a model was deployed: its alerts rest on data from now on, and notifications name it
+    Deployed {
+        #[command(flatten)]
+        at: Service,
+        /// The model
+        model: String,
+        /// Only this version
+        #[arg(long)]
+        version: Option<String>,
         #[command(flatten)]
         author: Author,
     },
@@ -116,15 +141,27 @@ pub fn run(args: &Args) -> Exit {
             let made = ask(&at.url, "POST", "/api/v1/silences", &wanted.to_string());
             made.map(|s| format!("silence {} until {}\n", s["id"], text(&s["until"])))
         }
-        Act::Ack {
-            at,
-            fingerprint,
-            author,
-        } => {
-            let path = format!("/api/v1/alerts/{}/ack", client::encode(fingerprint));
+        Act::Ack { at, alert, author } => {
+            let path = format!("/api/v1/alerts/{}/ack", client::encode(alert));
             let said = json!({ "by": author.by, "note": author.note }).to_string();
             ask(&at.url, "POST", &path, &said)
                 .map(|a| format!("acknowledged by {}\n", text(&a["by"])))
+        }
+        Act::Close { at, alert, author } => {
+            let path = format!("/api/v1/alerts/{}/close", client::encode(alert));
+            let said = json!({ "by": author.by, "note": author.note }).to_string();
+            ask(&at.url, "POST", &path, &said).map(|_| format!("closed {alert}\n"))
+        }
+        Act::Deployed {
+            at,
+            model,
+            version,
+            author,
+        } => {
+            let path = format!("/api/v1/models/{}/deployments", client::encode(model));
+            let said = json!({ "version": version, "by": author.by, "note": author.note });
+            ask(&at.url, "POST", &path, &said.to_string())
+                .map(|d| format!("deployment of {model} at {}\n", text(&d["at"])))
         }
     };
     match reply {
@@ -177,13 +214,21 @@ fn list(url: &str, all: bool, json: bool) -> Reply<String> {
     Ok(table(&HEADING, &rows))
 }
 
-const HEADING: [&str; 7] = [
-    "alert", "stream", "state", "severity", "since", "ECE", "who",
+const HEADING: [&str; 8] = [
+    "fingerprint",
+    "alert",
+    "state",
+    "severity",
+    "since",
+    "streams",
+    "worst ECE",
+    "who",
 ];
 
 fn row(alert: &Value) -> Vec<Cell> {
     let firing = alert["state"] == "firing";
-    let ece = &alert["window"]["ece_l2"];
+    let streams = alert["streams"].as_array().map_or(0, Vec::len);
+    let ece = &alert["streams"][0]["window"]["ece_l2"];
     let interval = match (ece["lower"].as_f64(), ece["upper"].as_f64()) {
         (Some(lower), Some(upper)) => format!("[{lower:.4}, {upper:.4}]"),
         _ => "-".to_owned(),
@@ -201,7 +246,7 @@ fn row(alert: &Value) -> Vec<Cell> {
     };
     vec![
         Cell::plain(text(&alert["fingerprint"])),
-        Cell::plain(text(&alert["stream"])),
+        Cell::plain(text(&alert["alert"])),
         Cell::painted(
             text(&alert["state"]),
             if firing { Paint::Red } else { Paint::Plain },
@@ -212,6 +257,7 @@ fn row(alert: &Value) -> Vec<Cell> {
             "-".to_owned()
         }),
         Cell::plain(text(&alert["since"])),
+        Cell::plain(streams.to_string()),
         Cell::plain(interval),
         Cell::plain(who),
     ]

@@ -100,10 +100,7 @@ pub fn run(args: &Args) -> Exit {
 fn input<'a>(args: &'a Args, range: Option<&'a Range>, seen: &'a mut Watermarks) -> Input<'a> {
     match range {
         Some(range) => Input::Topics { range, seen },
-        None => Input::Files {
-            events: &args.input.files,
-            outcomes: &args.input.outcomes,
-        },
+        None => Input::Files(args.input.file_input()),
     }
 }
 

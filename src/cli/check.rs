@@ -291,7 +291,10 @@ fn left_behind(config: &Config) -> Vec<String> {
     let Ok(Some(loaded)) = store::load_checked(directory) else {
         return Vec::new();
     };
-    let (snapshot, shown) = (loaded.snapshot, directory.display());
+    let (mut snapshot, shown) = (loaded.snapshot, directory.display());
+    if snapshot.carry_over(&config.plan).is_err() {
+        return Vec::new();
+    }
     let read: Vec<&String> = config
         .sources
         .iter()

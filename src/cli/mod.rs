@@ -78,7 +78,7 @@ enum Verb {
     /// Inspect, export or import state
     State(state::Args),
     /// Evaluate a file of scored outcomes as one sample
-    Evaluate(evaluate::Args),
+    Evaluate(Box<evaluate::Args>),
     /// Run the papers' experiments and compare with the published numbers
     Reproduce(reproduce::Args),
     /// Print the completions of a shell

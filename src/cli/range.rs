@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::app::clock;
+use crate::app::replay::FileInput;
 use crate::app::replay::topics::Range;
 use crate::decode::parse_time;
 use crate::kafka::Bound;
@@ -13,7 +14,8 @@ use crate::kafka::Bound;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Files in JSON lines or CSV, read in this order; may be compressed (.gz, .zst)
+    /// Files in JSON lines or CSV, read in this order; may be compressed (gzip, zstd); `-` for standard
+    /// input
     #[arg(
         value_name = "FILE",
         required_unless_present_any = ["outcomes", "from", "last"],
@@ -23,6 +25,13 @@ pub struct Args {
     /// A file of separate outcomes, for a source with [source.outcomes]; may be repeated
     #[arg(long, value_name = "FILE", requires = "files")]
     pub outcomes: Vec<PathBuf>,
+    /// The source of the configuration whose fields the files have [default: the first]
+    #[arg(long, value_name = "NAME", requires = "files")]
+    pub source: Option<String>,
+    /// Sort the records of the files by event time first, in memory: a dump of a topic has one partition
+    /// after the other
+    #[arg(long, requires = "files")]
+    pub sort: bool,
     /// Start of the range of topics: a time such as 2026-11-01T06:30Z, `earliest`, or offsets,
     /// `offset:1500` or `offset:clicks/0=1500,clicks/1=1732`
     #[arg(long, value_name = "WHEN", value_parser = bound, conflicts_with = "last")]
@@ -39,6 +48,16 @@ pub struct Args {
 }
 
 impl Args {
+    /// The files.
+    pub fn file_input(&self) -> FileInput<'_> {
+        FileInput {
+            events: &self.files,
+            outcomes: &self.outcomes,
+            source: self.source.as_deref(),
+            sort: self.sort,
+        }
+    }
+
     /// The requested range, if there is one; an error names contradictory options.
     pub fn range(&self) -> Result<Option<Range>, String> {
         let to = self.to.clone().unwrap_or(Bound::Latest);
@@ -115,6 +134,8 @@ mod tests {
         Args {
             files: Vec::new(),
             outcomes: Vec::new(),
+            source: None,
+            sort: false,
             from: from.map(|t| bound(t).unwrap()),
             to: to.map(|t| bound(t).unwrap()),
             last: last_s.map(Duration::from_secs),

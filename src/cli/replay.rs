@@ -13,7 +13,7 @@ use crate::app::replay::Tally;
 use crate::app::replay::{self, Input};
 use crate::config::Config;
 use crate::config::value::Outside;
-use crate::judge::{Change, ComparisonReport, StreamReport, WindowReport};
+use crate::judge::{Change, ComparisonReport, Step, StreamReport, WindowReport};
 use crate::kafka::Watermarks;
 use crate::monitor::Engine;
 use crate::report::table::{self, Cell};
@@ -89,7 +89,8 @@ fn start(args: &Args) -> Result<(), Exit> {
     }
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let mut report = |change: &Change| {
-        if !args.json {
+        let repeats = matches!(change.step, Step::Detector { again: true, .. });
+        if !args.json && !repeats {
             meter.suspend(|| println!("{}", line(change)));
         }
     };
@@ -99,10 +100,7 @@ fn start(args: &Args) -> Result<(), Exit> {
             range,
             seen: &mut seen,
         },
-        None => Input::Files {
-            events: &args.input.files,
-            outcomes: &args.input.outcomes,
-        },
+        None => Input::Files(args.input.file_input()),
     };
     let progress = |done, total| meter.set((0, 1), done, total);
     let replayed = replay::replay(config, &mut input, &mut report, &progress);
@@ -119,6 +117,13 @@ fn start(args: &Args) -> Result<(), Exit> {
         ))));
     }
     print(args.json, &engine, &tally);
+    let late = tally.others.get("late").copied().unwrap_or_default();
+    if late > 0 && range.is_none() && !args.input.sort {
+        eprintln!(
+            "{late} records came after their pane was sealed, and count in no window. If the files are not in order of \
+             time, add --sort"
+        );
+    }
     Ok(())
 }
 

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use super::exit::{self, Exit};
 use crate::app::{App, AppError, Reloader, Setup, Stop};
-use crate::config::Config;
+use crate::config::{Config, start_at};
+use crate::kafka::StartAt;
 use crate::telemetry;
 
 const EXAMPLES: &str = "\
 Examples:
   trueline run --config /etc/trueline/trueline.toml
   TRUELINE_CONFIG=trueline.toml TRUELINE_LISTEN=0.0.0.0:9464 trueline run
+  trueline run --config trueline.toml --from 24h      start over with the records of the last day
 
 On SIGTERM or SIGINT the process stops consuming, writes a last snapshot, commits its offsets, responds with
 503 on /ready, and exits. When it starts again with the same state directory it continues from the snapshot:
@@ -31,6 +33,10 @@ pub struct Args {
     /// Address of /metrics, /ready and the API, instead of the configured one
     #[arg(long, env = "TRUELINE_LISTEN", value_name = "HOST:PORT")]
     pub listen: Option<String>,
+    /// Set the state aside and read the sources again from here, at this start: earliest, latest, how far
+    /// back (24h), or a time (2026-11-21T14:30:00Z)
+    #[arg(long, value_name = "START", value_parser = start_at)]
+    pub from: Option<StartAt>,
     /// How long to keep serving after the last snapshot, so that Prometheus scrapes the last values
     #[arg(long, env = "TRUELINE_LINGER", value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
     pub linger: Duration,
@@ -73,6 +79,7 @@ fn start(args: &Args, config: Config) -> Result<(), AppError> {
     if let Some(listen) = &args.listen {
         setup.listen.clone_from(listen);
     }
+    setup.start_over = args.from;
     let app = App::bind(setup)?;
     tracing::info!(address = %app.address()?, "bound; metrics on /metrics");
     // HTTP serves published values and never blocks: one thread is enough for it and the signals.

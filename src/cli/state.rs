@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::exit::{self, Exit};
 use super::state_topic;
+use crate::app::AppError;
 use crate::app::clock;
 use crate::app::outputs::state_dir::{StateDir, in_use};
 use crate::config::bounds::human;
@@ -24,6 +25,7 @@ Examples:
   trueline state inspect --config trueline.toml         the topic of [state]: owner, last writer and age of each partition
   trueline state export /var/lib/trueline state.jsonl   the newest valid snapshot, as text
   trueline state import state.jsonl /var/lib/other      into an empty directory, to the bit
+  trueline state reset /var/lib/trueline                set the state aside; the next start begins without it
   trueline state reset-watermark /var/lib/trueline      take back a watermark that records of the future moved";
 
 /// Inspect, export or import state
@@ -68,6 +70,13 @@ enum Act {
         #[arg(long, value_name = "TIME")]
         to: Option<String>,
     },
+    /// Set snapshots and pending predictions aside, so that the next start begins without them; silences,
+    /// acknowledgements and the records of alerts stay. Stop trueline first. `trueline run --from` does the
+    /// same and says where to read again
+    Reset {
+        /// The state directory; no trueline may be using it
+        directory: PathBuf,
+    },
     /// Create a state directory from an exported file
     Import {
         /// The exported file
@@ -93,6 +102,7 @@ pub fn run(args: &Args) -> Exit {
         }
         Act::Export { directory, file } => export(directory, file),
         Act::Import { file, directory } => import(file, directory),
+        Act::Reset { directory } => reset(directory),
         Act::ResetWatermark { directory, to } => reset_watermark(directory, to.as_deref()),
     };
     match done {
@@ -146,6 +156,27 @@ fn import(file: &Path, directory: &Path) -> Done {
         (exit, error.to_string())
     })?;
     Ok(format!("imported {}", content(&loaded)))
+}
+
+fn reset(directory: &Path) -> Done {
+    let unavailable = |fault: AppError| (Exit::Unavailable, fault.to_string());
+    if !directory.is_dir() {
+        let why = format!("{} is not a directory", directory.display());
+        return Err((Exit::NoInput, why));
+    }
+    let ours = StateDir::open(directory).map_err(unavailable)?;
+    let now = rfc3339(clock::now_ms()).replace(':', "");
+    match ours.set_aside(&now).map_err(unavailable)? {
+        None => Err((
+            Exit::NoInput,
+            format!("{} has no state", directory.display()),
+        )),
+        Some(folder) => Ok(format!(
+            "the state is in {} now; delete it if you do not need it. Start with `trueline run --from START`, or set \
+             `on_missing_state`, to say where to read again",
+            folder.display()
+        )),
+    }
 }
 
 fn reset_watermark(directory: &Path, to: Option<&str>) -> Done {

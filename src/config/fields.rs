@@ -1,6 +1,8 @@
 //! `[source.fields]`: paths of the fields of an event.
 
-use crate::decode::{DecodeOptions, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit};
+use crate::decode::{
+    self, DecodeOptions, FieldOrConst, IdField, PredictionField, TimeField, TimeUnit,
+};
 use crate::judge::ANY_MODEL as ANY;
 
 use super::document::{Entry, Record};
@@ -24,11 +26,12 @@ pub fn decode(root: &Record, source: &Record, problems: &mut Problems<'_>) -> De
             .or_else(|| fields.owned("version").map(FieldOrConst::Field)),
         segments: fields.strings("segments"),
         id: fields.owned("id").map(id_field),
-        time: fields.owned("time").map(|path| time_field(fields, path)),
+        time: (fields.owned("time")).map(|path| time_field(fields, path, problems)),
         prediction,
         outcome: fields.owned("outcome").unwrap_or_default(),
         weight: fields.owned("weight"),
         cluster: fields.owned("cluster"),
+        outcome_map: outcome_map(fields, problems),
         classes,
         record_bytes_max: limits.bytes("record_bytes_max"),
         ahead_ms_max: Some(limits.milliseconds("future_max")),
@@ -46,7 +49,14 @@ pub fn id_field(path: String) -> IdField {
 }
 
 /// Path and unit of an event time.
-pub fn time_field(record: &Record, path: String) -> TimeField {
+pub fn time_field(record: &Record, path: String, problems: &mut Problems<'_>) -> TimeField {
+    let zone = record.text("time_zone");
+    let zone_s = zone.and_then(decode::time_offset);
+    if let (Some(text), None) = (zone, zone_s) {
+        let what = format!("`time_zone` is \"{text}\", which is no offset");
+        let remedy = "write \"UTC\" or an offset such as \"+02:00\"; names of zones are not known";
+        problems.add(record.entry("time_zone").at, what, remedy);
+    }
     TimeField {
         path,
         unit: match record.text("time_unit") {
@@ -55,7 +65,23 @@ pub fn time_field(record: &Record, path: String) -> TimeField {
             Some("rfc3339") => TimeUnit::Rfc3339,
             _ => TimeUnit::Milliseconds,
         },
+        zone_s,
     }
+}
+
+/// What outcomes mean, from `text=class`.
+pub fn outcome_map(record: &Record, problems: &mut Problems<'_>) -> Vec<(String, String)> {
+    let mut map = Vec::new();
+    for item in record.list("outcome_map") {
+        match item.value.rsplit_once('=') {
+            Some((text, class)) => map.push((text.to_owned(), class.to_owned())),
+            None => {
+                let what = format!("`{}` says nothing of its meaning", item.value);
+                problems.add(item.at, what, "write \"yes=1\", an outcome and its class");
+            }
+        }
+    }
+    map
 }
 
 /// Exactly one of the three forms of a prediction.

@@ -9,7 +9,7 @@ use crate::decode::{DecodeOptions, IdField, LabelDecoder, LabelOptions, Packing}
 
 use super::SourceOptions;
 use super::document::Record;
-use super::fields::{id_field, time_field};
+use super::fields::{id_field, outcome_map, time_field};
 use super::problem::Problems;
 
 /// The joins of one source.
@@ -76,8 +76,12 @@ impl JoinOptions {
         let labels = LabelOptions {
             model: record.owned("model"),
             id: id.unwrap_or(IdField::Key),
-            time: record.owned("time").map(|path| time_field(record, path)),
+            time: (record.owned("time")).map(|path| time_field(record, path, problems)),
             outcome: record.owned("outcome").unwrap_or_default(),
+            outcome_map: match outcome_map(record, problems) {
+                map if map.is_empty() => decode.outcome_map.clone(),
+                map => map,
+            },
             classes: decode.classes.clone(),
             record_bytes_max: decode.record_bytes_max,
             ahead_ms_max: decode.ahead_ms_max,

@@ -484,6 +484,13 @@ const FIELDS: &[Key] = &[
         "Format of the event time: a number since 1970, or text.",
     ),
     key(
+        "time_zone",
+        Kind::Text,
+        Unset("\"+02:00\""),
+        "With `time_unit = \"rfc3339\"`: what times without an offset are meant at, `UTC` or an offset. \
+         Unset: such a record is rejected.",
+    ),
+    key(
         "score",
         Kind::Text,
         Unset("\"score\""),
@@ -501,6 +508,12 @@ const FIELDS: &[Key] = &[
         Kind::Text,
         Unset("\"class_probabilities\""),
         "Path of an object from class name to probability; needs `classes`.",
+    ),
+    key(
+        "outcome_map",
+        Kind::List,
+        Unset("[\"yes=1\", \"no=0\"]"),
+        "What outcomes mean: a text, number or boolean, and the name or index of its class.",
     ),
     key(
         "outcome",
@@ -576,6 +589,20 @@ const OUTCOMES: &[Key] = &[
         Kind::Choice(&["ms", "s", "us", "rfc3339"]),
         Value("\"ms\""),
         "Format of the event time: a number since 1970, or text.",
+    ),
+    key(
+        "time_zone",
+        Kind::Text,
+        Unset("\"+02:00\""),
+        "With `time_unit = \"rfc3339\"`: what times without an offset are meant at, `UTC` or an offset. \
+         Unset: such a record is rejected.",
+    ),
+    key(
+        "outcome_map",
+        Kind::List,
+        Unset("[\"yes=1\", \"no=0\"]"),
+        "What outcomes mean: a text, number or boolean, and the name or index of its class. Unset: as \
+         in [source.fields].",
     ),
     key(
         "outcome",
@@ -1039,6 +1066,22 @@ const DETECTOR: &[Key] = &[
 
 const NOTIFY: &[Key] = &[
     key(
+        "group_by",
+        Kind::List,
+        Value("[\"model\"]"),
+        "Streams with the same values of these labels share one alert: model, version, segment, \
+         view. Where partitions move between processes (a state topic, and verdicts of a process's \
+         own), each stream has an alert of its own.",
+    ),
+    key(
+        "max_age",
+        Kind::Duration,
+        Value("\"1h\""),
+        "A change that lies further back in event time is not sent while records are unread, so \
+         that catching up does not send yesterday's news. What still fires once all is read is \
+         sent then.",
+    ),
+    key(
         "external_url",
         Kind::Text,
         Unset("\"http://trueline.example:9464\""),
@@ -1055,8 +1098,10 @@ const NOTIFY: &[Key] = &[
     key(
         "summary",
         Kind::Text,
-        Value("\"[{status}] {stream}: {what}\""),
-        "One-line text. Placeholders in braces: stream, model, version, segment, view, window, \
+        Value("\"[{status}] {alert}: {what} ({streams})\""),
+        "One-line text. Placeholders in braces: alert, stream (the worst one), streams (in words), \
+         streams_firing, evidence (the numbers of window and detector in words), deployed (the newest \
+         deployment, if any), record, model, version, segment, view, window, \
          status, severity, verdict, what (direction of the error, or why the alert was \
          resolved), direction, since, at, onset, n, ece, ece_lower, ece_upper, confidence, \
          detectable, tolerance, p_value, mean_score, event_rate, page. A literal brace is \
@@ -1065,10 +1110,7 @@ const NOTIFY: &[Key] = &[
     key(
         "description",
         Kind::Text,
-        Value(
-            "\"{severity} since {since}: l2-ECE {ece} ({confidence} % interval {ece_lower} to {ece_upper}) \
-             over {window}, n = {n}; tolerated {tolerance}, smallest error that could have been seen {detectable}. {page}\"",
-        ),
+        Value("\"{severity} since {since}: {evidence}.{deployed} {page}\""),
         "The full text.",
     ),
     key(
@@ -1088,18 +1130,26 @@ const SINK: &[Key] = &[
     ),
     key(
         "kind",
-        Kind::Choice(&["alertmanager", "webhook", "slack", "kafka"]),
+        Kind::Choice(&[
+            "alertmanager",
+            "pagerduty",
+            "opsgenie",
+            "slack",
+            "teams",
+            "webhook",
+            "kafka",
+        ]),
         Required("\"kafka\""),
-        "`alertmanager` (API version 2), `webhook` (POST of JSON, see \
-         deploy/alert.schema.json), `slack` (incoming webhook), `kafka` (the same JSON to a \
-         topic on the brokers of [kafka]).",
+        "`alertmanager` (API version 2), `pagerduty` (Events API 2), `opsgenie` (Alert API 2), \
+         `slack` (incoming webhook), `teams` (webhook of Workflows), `webhook` (POST of JSON, see \
+         deploy/alert.schema.json), `kafka` (the same JSON to a topic on the brokers of [kafka]).",
     ),
     key(
         "url",
         Kind::Secret,
         Unset("\"http://localhost:9093\""),
-        "Address of an Alertmanager, webhook or Slack hook; that of a Slack hook is a secret. \
-         `https` needs a binary built with the feature `tls`.",
+        "Address; that of a hook of Slack or Teams is a secret. Unset, PagerDuty and Opsgenie have \
+         their public ones, of the USA. `https` needs a binary built with the feature `tls`.",
     ),
     key(
         "topic",
@@ -1112,8 +1162,9 @@ const SINK: &[Key] = &[
         "secret",
         Kind::Secret,
         Unset("\"${WEBHOOK_SECRET}\""),
-        "Key of the signature of a `webhook`: header `trueline-signature`, HMAC-SHA-256 over \
-         timestamp and body. Unset: not signed.",
+        "Integration key of `pagerduty`, API key of `opsgenie`, or key of the signature of a \
+         `webhook`: header `trueline-signature`, HMAC-SHA-256 over timestamp and body. Unset: not \
+         signed.",
     ),
     key(
         "authorization",

@@ -58,6 +58,7 @@ pub use bounds::MemoryBound;
 pub use join::JoinOptions;
 use problem::Problems;
 pub use problem::{Place, Problem};
+pub use start::start_at;
 use value::Outside;
 
 /// A valid configuration.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::alert::Matcher;
 use crate::notify::template::{PLACEHOLDERS, TemplateError};
-use crate::notify::{Kind, NotifyOptions, SinkOptions, Template, Texts};
+use crate::notify::{GroupBy, Kind, NotifyOptions, SinkOptions, Template, Texts};
+use crate::notify::{opsgenie, pagerduty};
 
 use super::document::Record;
 use super::problem::Problems;
@@ -37,12 +38,38 @@ pub fn notify(root: &Record, listen: SocketAddr, problems: &mut Problems<'_>) ->
     let external_url = external_url.unwrap_or_else(|| format!("http://{listen}"));
     let runbook_url = record.owned("runbook_url");
     NotifyOptions {
+        group_by: group_by(record, problems),
+        max_age_ms: record.milliseconds("max_age"),
         runbook_url: runbook_url
             .unwrap_or_else(|| format!("{}/runbooks", external_url.trim_end_matches('/'))),
         external_url,
         texts,
         sinks,
     }
+}
+
+/// By what alerts are told apart.
+fn group_by(record: &Record, problems: &mut Problems<'_>) -> GroupBy {
+    let mut by = GroupBy::default();
+    let mut has_model = false;
+    for item in record.list("group_by") {
+        match item.value.as_str() {
+            "model" => has_model = true,
+            "version" => by.version = true,
+            "segment" => by.segment = true,
+            "view" => by.view = true,
+            other => {
+                let what = format!("`group_by` has the unknown label `{other}`");
+                problems.add(item.at, what, "known are model, version, segment, view");
+            }
+        }
+    }
+    if !has_model {
+        let at = record.entry("group_by").at;
+        let what = "`group_by` has no \"model\", and an alert is of one model";
+        problems.add(at, what, "write [\"model\"] or more labels");
+    }
+    by
 }
 
 fn template(record: &Record, key: &str, problems: &mut Problems<'_>) -> Template {
@@ -71,6 +98,9 @@ fn options(sink: &Record, dry_run: bool, problems: &mut Problems<'_>) -> SinkOpt
     let kind = match sink.text("kind") {
         Some("webhook") => Kind::Webhook,
         Some("slack") => Kind::Slack,
+        Some("teams") => Kind::Teams,
+        Some("pagerduty") => Kind::PagerDuty,
+        Some("opsgenie") => Kind::Opsgenie,
         Some("kafka") => Kind::Kafka,
         _ => Kind::Alertmanager,
     };
@@ -103,8 +133,8 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
     let (needed, useless): (&str, &[&str]) = match kind {
         Kind::Kafka => ("topic", &["url", "secret", "authorization", "ca_file"]),
         Kind::Webhook => ("url", &["topic"]),
-        Kind::Slack => ("url", &["topic", "secret"]),
-        Kind::Alertmanager => ("url", &["topic", "secret"]),
+        Kind::Slack | Kind::Teams | Kind::Alertmanager => ("url", &["topic", "secret"]),
+        Kind::PagerDuty | Kind::Opsgenie => ("url", &["topic", "authorization"]),
     };
     let name = kind.as_str();
     // The file that `check` prints has every default in it.
@@ -113,7 +143,21 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
         let what = format!("`{key}` is of no use to the kind \"{name}\"");
         problems.add(sink.entry(key).at, what, "remove it");
     }
-    let Some(address) = sink.owned(needed) else {
+    let public = match kind {
+        Kind::PagerDuty => Some(pagerduty::ADDRESS),
+        Kind::Opsgenie => Some(opsgenie::ADDRESS),
+        _ => None,
+    };
+    if public.is_some() && !sink.entry("secret").given {
+        let what = format!("a sink of the kind \"{name}\" has no `secret`");
+        problems.add(
+            sink.at,
+            what,
+            "write the key of the integration: secret = \"${KEY}\"",
+        );
+    }
+    let given = sink.owned(needed);
+    let Some(address) = given.or(public.map(str::to_owned)) else {
         if !sink.entry(needed).given {
             let what = format!("a sink of the kind \"{name}\" has no `{needed}`");
             problems.add(sink.at, what, format!("add `{needed}`"));

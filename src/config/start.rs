@@ -4,6 +4,11 @@ use super::value::{Fault, duration};
 use crate::decode;
 use crate::kafka::{MissingState, StartAt};
 
+/// The start that a text of the command line means.
+pub fn start_at(text: &str) -> Result<StartAt, String> {
+    start(text).map_err(|(what, remedy)| format!("{what}; {remedy}"))
+}
+
 /// The start that a text means, if it is one.
 pub(super) fn start(text: &str) -> Result<StartAt, Fault> {
     let fault = || {

@@ -15,14 +15,15 @@
 //! [`FileReader::row`] are separate, so that a merge of files by time can examine a row before its
 //! turn.
 
-use super::decoder::{Decoder, LabelDecoder};
-use super::options::{
-    DecodeOptions, DecodeOptionsError, LabelOptions, Packing, PredictionField, RECORD_BYTES_MAX,
-};
-use super::path::Paths;
+mod csv;
+mod json;
+
+use super::options::{DecodeOptions, DecodeOptionsError, LabelOptions, Packing};
 use super::rejection::Rejection;
-use super::shape::{Buffers, Shape, Value};
+use super::scores::unpack;
 use crate::collect::{Event, Label, Reason};
+use csv::Csv;
+use json::Json;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -95,8 +96,8 @@ impl From<DecodeOptionsError> for FileError {
 }
 
 impl FileReader {
-    /// Opens `path`: `.csv` is CSV with a header, anything else JSON lines; `.gz` and `.zst` are
-    /// decompressed. It is read for events, for outcomes, or for both.
+    /// Opens `path`: `.csv` is CSV with a header, anything else JSON lines; gzip and zstd are
+    /// decompressed; `-` is standard input, of either kind. It is read for events, for outcomes, or for both.
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,
@@ -143,6 +144,15 @@ impl FileReader {
         }
     }
 
+    /// Reads the whole file into memory and sorts it by event time, before the first
+    /// [`FileReader::advance`].
+    pub fn sort(&mut self) -> Result<(), FileError> {
+        match &mut self.rows {
+            Rows::Json(json) => json.sort(&self.path),
+            Rows::Csv(csv) => csv.sort(&self.path),
+        }
+    }
+
     /// The next line or row; `None` at the end.
     pub fn read(&mut self) -> Result<Option<Row<'_>>, FileError> {
         Ok(self.advance()?.then(|| self.row()))
@@ -154,113 +164,37 @@ impl FileReader {
     }
 }
 
-/// The decompressed bytes of a file, with a count of the stored bytes, and whether they are CSV.
+/// The decompressed bytes of a file or of standard input, with a count of the stored bytes, and
+/// whether they are CSV: a file by its name, standard input by its first byte.
 fn unpacked(path: &Path, read: &Arc<AtomicU64>) -> Result<(Box<dyn Read>, bool), FileError> {
     let failed = |what, e| FileError::Io(format!("cannot {what} {}: {e}", path.display()));
-    let file = File::open(path).map_err(|e| failed("open", e))?;
-    let counted = BufReader::new(Counted {
-        file,
-        read: Arc::clone(read),
-    });
-    let name = path.to_string_lossy().to_ascii_lowercase();
-    let (input, inner): (Box<dyn Read>, &str) = if let Some(inner) = name.strip_suffix(".gz") {
-        (
-            Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
-            inner,
-        )
-    } else if let Some(inner) = name.strip_suffix(".zst") {
-        let unpacked = zstd::stream::read::Decoder::with_buffer(counted);
-        (Box::new(unpacked.map_err(|e| failed("unpack", e))?), inner)
+    let standard = path == Path::new("-");
+    let input: Box<dyn Read> = if standard {
+        Box::new(io::stdin())
     } else {
-        (Box::new(counted), name.as_str())
+        Box::new(File::open(path).map_err(|e| failed("open", e))?)
     };
-    let csv = inner.ends_with(".csv");
+    let counted = Counted {
+        input,
+        read: Arc::clone(read),
+    };
+    let input = unpack(counted).map_err(|e| failed("unpack", e))?;
+    if standard {
+        let mut input = BufReader::new(input);
+        let start = input.fill_buf().map_err(|e| failed("read", e))?;
+        let csv = start.trim_ascii_start().first() != Some(&b'{');
+        return Ok((Box::new(input), csv));
+    }
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let packed = [".gz", ".zst"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
+    let csv = packed.unwrap_or(&name).ends_with(".csv");
     Ok((input, csv))
 }
 
 fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> FileError {
     FileError::Io(format!("{}:{line}: {error}", path.display()))
-}
-
-struct Json {
-    input: BufReader<Box<dyn Read>>,
-    events: Option<Decoder>,
-    outcomes: Option<LabelDecoder>,
-    bytes_max: usize,
-    line: Vec<u8>,
-    number: u64,
-}
-
-impl Json {
-    fn new(
-        input: Box<dyn Read>,
-        events: Option<DecodeOptions>,
-        outcomes: Option<LabelOptions>,
-    ) -> Result<Json, FileError> {
-        let most = events.as_ref().map(|o| o.record_bytes_max);
-        let most = most.max(outcomes.as_ref().map(|o| o.record_bytes_max));
-        Ok(Json {
-            input: BufReader::with_capacity(1 << 16, input),
-            events: events.as_ref().map(Decoder::new).transpose()?,
-            outcomes: outcomes.as_ref().map(LabelDecoder::new).transpose()?,
-            bytes_max: most.unwrap_or(RECORD_BYTES_MAX),
-            line: Vec::new(),
-            number: 0,
-        })
-    }
-
-    fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
-        loop {
-            self.number += 1;
-            self.line.clear();
-            // One byte more than allowed tells a line that is too long from one that just fits.
-            let limit = self.bytes_max as u64 + 2;
-            let n = (&mut self.input)
-                .take(limit)
-                .read_until(b'\n', &mut self.line)
-                .map_err(|e| failed(path, self.number, &e))?;
-            if n == 0 {
-                return Ok(false);
-            }
-            if self.line.last() == Some(&b'\n') {
-                self.line.pop();
-            } else if n as u64 == limit {
-                skip_line(&mut self.input).map_err(|e| failed(path, self.number, &e))?;
-            }
-            if !self.line.trim_ascii().is_empty() {
-                return Ok(true);
-            }
-        }
-    }
-
-    fn row(&mut self) -> Row<'_> {
-        Row {
-            line: self.number,
-            content: self.content(),
-        }
-    }
-
-    fn content(&mut self) -> Result<Content<'_>, Rejection> {
-        if let Some(events) = &mut self.events {
-            // Whether it is an event is asked first: what it borrows cannot be let go of again.
-            let joined = self.outcomes.is_some();
-            let other = joined
-                && events
-                    .decode(&self.line, None, None)
-                    .err()
-                    .is_some_and(|e| e.reason == Reason::MissingField)
-                && !events.saw_prediction();
-            if !other {
-                return events.decode(&self.line, None, None).map(Content::Event);
-            }
-        }
-        match &mut self.outcomes {
-            Some(outcomes) => outcomes
-                .decode(&self.line, None, None)
-                .map(Content::Outcome),
-            None => Err(nothing()),
-        }
-    }
 }
 
 /// A file that is read neither for events nor for outcomes, which is not possible.
@@ -271,230 +205,15 @@ fn nothing() -> Rejection {
     )
 }
 
-/// Skips to the end of the line.
-fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
-    loop {
-        let chunk = input.fill_buf()?;
-        let end = chunk.iter().position(|&b| b == b'\n');
-        let n = end.map_or(chunk.len(), |i| i + 1);
-        input.consume(n);
-        if end.is_some() || n == 0 {
-            return Ok(());
-        }
-    }
-}
-
-/// The wanted fields of a table, by column.
-struct Looked {
-    shape: Shape,
-    /// Column of each slot; `None` if the file does not have it.
-    columns: Vec<Option<usize>>,
-}
-
-/// A reader that ends a row that is too long: an open quote would take in the rest of the file.
-struct RowLimit {
-    input: Box<dyn Read>,
-    /// Bytes since the row began. The reader above it takes blocks of 8 KiB, so this is about.
-    taken: usize,
-}
-
-impl Read for RowLimit {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.taken > RECORD_BYTES_MAX {
-            return Err(io::Error::other(format!(
-                "a row of more than {RECORD_BYTES_MAX} bytes; is a quote open?"
-            )));
-        }
-        let n = self.input.read(buffer)?;
-        self.taken += n;
-        Ok(n)
-    }
-}
-
-struct Csv {
-    input: csv::Reader<RowLimit>,
-    row: csv::StringRecord,
-    /// Line of the row, and why it cannot be read.
-    at: (u64, Option<String>),
-    events: Option<Looked>,
-    outcomes: Option<Looked>,
-    buffers: Buffers,
-    /// Columns of a class map with one column per class, in the order of the classes.
-    spread: Vec<usize>,
-    /// The class map as a JSON array.
-    vector: String,
-}
-
-impl Csv {
-    fn new(
-        input: Box<dyn Read>,
-        path: &Path,
-        events: Option<DecodeOptions>,
-        outcomes: Option<LabelOptions>,
-    ) -> Result<Csv, FileError> {
-        let input = RowLimit { input, taken: 0 };
-        let mut input = csv::ReaderBuilder::new().flexible(true).from_reader(input);
-        let header = input.headers().map_err(|e| failed(path, 1, &e))?.clone();
-        let column = |name: &str| header.iter().position(|h| h.trim() == name);
-        let needed = |paths: &Paths, optional: &dyn Fn(usize, &str) -> bool| {
-            let columns: Vec<Option<usize>> = paths.names.iter().map(|n| column(n)).collect();
-            for (slot, name) in paths.names.iter().enumerate() {
-                if columns[slot].is_none() && !optional(slot, name) {
-                    let known: Vec<&str> = header.iter().collect();
-                    return Err(FileError::Options(DecodeOptionsError(format!(
-                        "{}:1: no column `{name}`; the header has {}",
-                        path.display(),
-                        known.join(", ")
-                    ))));
-                }
-            }
-            Ok(columns)
-        };
-        let mut spread = Vec::new();
-        let events = match events {
-            None => None,
-            Some(options) => {
-                let mut paths = Paths::new();
-                let shape = Shape::new(&options, &mut paths)?;
-                spread = spread_of(&options, &paths.names[shape.prediction], &column);
-                let optional = |slot: usize, name: &str| {
-                    name == options.outcome || (slot == shape.prediction && !spread.is_empty())
-                };
-                let columns = needed(&paths, &optional)?;
-                Some(Looked { shape, columns })
-            }
-        };
-        let outcomes = match outcomes {
-            None => None,
-            Some(options) => {
-                let mut paths = Paths::new();
-                let shape = Shape::of_labels(&options, &mut paths)?;
-                let columns = needed(&paths, &|_, _| false)?;
-                Some(Looked { shape, columns })
-            }
-        };
-        Ok(Csv {
-            input,
-            row: csv::StringRecord::new(),
-            at: (0, None),
-            events,
-            outcomes,
-            buffers: Buffers::default(),
-            spread,
-            vector: String::new(),
-        })
-    }
-
-    fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
-        let line = self.input.position().line();
-        self.input.get_mut().taken = 0;
-        self.at = match self.input.read_record(&mut self.row) {
-            Ok(true) => (self.row.position().map_or(line, |p| p.line()), None),
-            Ok(false) => return Ok(false),
-            Err(e) => match e.into_kind() {
-                csv::ErrorKind::Utf8 { pos, err } => {
-                    let why = format!("not UTF-8: {err}");
-                    (pos.map_or(line, |p| p.line()), Some(why))
-                }
-                csv::ErrorKind::Io(e) => return Err(failed(path, line, &e)),
-                other => return Err(failed(path, line, &format!("{other:?}"))),
-            },
-        };
-        self.join_spread();
-        Ok(true)
-    }
-
-    fn row(&mut self) -> Row<'_> {
-        Row {
-            line: self.at.0,
-            content: self.content(),
-        }
-    }
-
-    fn content(&mut self) -> Result<Content<'_>, Rejection> {
-        if let Some(why) = &self.at.1 {
-            return Err(Rejection::new(Reason::Malformed, why.clone()));
-        }
-        let (row, vector, is_spread) = (&self.row, &self.vector, !self.spread.is_empty());
-        let cell = |looked: &Looked, slot: usize| {
-            looked.columns[slot].and_then(|c| row.get(c)).unwrap_or("")
-        };
-        if let Some(events) = &self.events {
-            let shape = &events.shape;
-            let is_vector = |slot: usize| {
-                is_spread && slot == shape.prediction && events.columns[slot].is_none()
-            };
-            let is_there = |&c: &usize| row.get(c).is_some_and(|cell| !cell.is_empty());
-            let saw =
-                self.spread.iter().any(is_there) || !cell(events, shape.prediction).is_empty();
-            if saw || self.outcomes.is_none() {
-                let value = move |slot: usize| match cell(events, slot) {
-                    _ if is_vector(slot) => Value::Array(vector),
-                    "" => Value::Missing,
-                    cell => Value::Cell(cell),
-                };
-                let event = shape.event(value, &mut self.buffers, None, None);
-                return event.map(Content::Event);
-            }
-        }
-        let Some(outcomes) = &self.outcomes else {
-            return Err(nothing());
-        };
-        let value = move |slot: usize| match cell(outcomes, slot) {
-            "" => Value::Missing,
-            cell => Value::Cell(cell),
-        };
-        let label = outcomes.shape.label(value, None, None);
-        label.map(Content::Outcome)
-    }
-
-    /// The columns of a class map as a JSON array; a cell that is no number is quoted, so that it
-    /// is refused by the same check as anywhere.
-    fn join_spread(&mut self) {
-        self.vector.clear();
-        self.vector.push('[');
-        for (i, &c) in self.spread.iter().enumerate() {
-            if i > 0 {
-                self.vector.push(',');
-            }
-            match self.row.get(c).map(|cell| cell.trim().parse::<f64>()) {
-                Some(Ok(x)) if x.is_finite() => self.vector.push_str(&x.to_string()),
-                Some(Ok(_)) => self.vector.push_str("NaN"),
-                _ => self.vector.push_str("\"\""),
-            }
-        }
-        self.vector.push(']');
-    }
-}
-
-/// The columns `path.class` of a class map, if the prediction has no column of its own.
-fn spread_of(
-    options: &DecodeOptions,
-    prediction: &str,
-    column: &dyn Fn(&str) -> Option<usize>,
-) -> Vec<usize> {
-    let all: Vec<usize> = match &options.prediction {
-        PredictionField::ClassMap(p) if column(prediction).is_none() => {
-            let classes = options.classes.iter();
-            classes.map_while(|c| column(&format!("{p}.{c}"))).collect()
-        }
-        _ => Vec::new(),
-    };
-    match all.len() == options.classes.len() {
-        true => all,
-        false => Vec::new(),
-    }
-}
-
 /// Counts the bytes read from a file.
 struct Counted {
-    file: File,
+    input: Box<dyn Read>,
     read: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(buffer)?;
+        let n = self.input.read(buffer)?;
         self.read.fetch_add(n as u64, Ordering::Relaxed);
         Ok(n)
     }

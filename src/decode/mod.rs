@@ -17,6 +17,7 @@
 
 mod avro;
 mod avro_schema;
+pub mod columns;
 mod decoder;
 mod fields;
 mod file;
@@ -27,6 +28,7 @@ mod options;
 mod path;
 mod protobuf;
 mod rejection;
+mod rows;
 mod scan;
 pub mod scores;
 mod shape;
@@ -44,4 +46,4 @@ pub use options::{
     TimeField, TimeUnit,
 };
 pub use rejection::Rejection;
-pub use time::parse as parse_time;
+pub use time::{offset as time_offset, parse as parse_time};

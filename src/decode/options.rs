@@ -43,6 +43,9 @@ pub struct TimeField {
     pub path: String,
     /// Its unit.
     pub unit: TimeUnit,
+    /// Seconds east of UTC that a text without an offset is meant at; such a text is rejected when
+    /// `None`.
+    pub zone_s: Option<i64>,
 }
 
 /// Path and form of the prediction.
@@ -134,6 +137,9 @@ pub struct DecodeOptions {
     /// Path of the name of the cluster whose outcomes depend on each other: a user, a session, a
     /// household; events are independent when `None`.
     pub cluster: Option<String>,
+    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of a
+    /// class. They are looked up first.
+    pub outcome_map: Vec<(String, String)>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If all
     /// names are whole numbers, an outcome that is a number names a class; otherwise it is an index.
     /// With a single score and two names, the second is the positive one.
@@ -162,6 +168,9 @@ pub struct LabelOptions {
     pub time: Option<TimeField>,
     /// Path of the outcome: a boolean, 0 or 1, a class name or a class index. It is required.
     pub outcome: String,
+    /// Texts and numbers that an outcome may be, each with what it means: the name or the index of a
+    /// class. They are looked up first.
+    pub outcome_map: Vec<(String, String)>,
     /// Names of the classes in index order; may be empty when outcomes are booleans or indices. If all
     /// names are whole numbers, an outcome that is a number names a class; otherwise it is an index.
     pub classes: Vec<String>,
@@ -186,8 +195,10 @@ impl Default for LabelOptions {
             time: Some(TimeField {
                 path: "time_ms".into(),
                 unit: TimeUnit::Milliseconds,
+                zone_s: None,
             }),
             outcome: "outcome".into(),
+            outcome_map: Vec::new(),
             classes: Vec::new(),
             record_bytes_max: RECORD_BYTES_MAX,
             time_earliest_ms: TIME_EARLIEST_MS,
@@ -219,11 +230,13 @@ impl Default for DecodeOptions {
             time: Some(TimeField {
                 path: "time_ms".into(),
                 unit: TimeUnit::Milliseconds,
+                zone_s: None,
             }),
             prediction: PredictionField::Score("score".into()),
             outcome: "outcome".into(),
             weight: None,
             cluster: None,
+            outcome_map: Vec::new(),
             classes: Vec::new(),
             record_bytes_max: RECORD_BYTES_MAX,
             time_earliest_ms: TIME_EARLIEST_MS,

@@ -1,15 +1,15 @@
-//! Reads files of scored outcomes for `evaluate`: CSV with the columns `score`, `label` and
-//! optionally `weight` or `cluster`.
+//! Reads files of scored outcomes for `evaluate`: CSV or JSON lines with the columns `score`, `label`
+//! and optionally `weight` or `cluster`, or what the command line calls them.
 //!
 //! The file is one sample. So an invalid line is not skipped as in a stream but ends the reading
 //! with file, line and remedy, because a sample with gaps is a different sample. Nothing is clamped
-//! or guessed. Other columns and any order of columns are allowed; `.gz` and `.zst` are
-//! decompressed.
+//! or guessed. Other columns and any order of columns are allowed; gzip and zstd are decompressed.
 
+use super::columns::{Columns, Labels};
+use super::rows::Rows;
 use crate::stats::clusters::Bucket;
 use crate::stats::weighted::WeightedEvent;
-use std::io::Read;
-use std::path::Path;
+use std::io::{BufRead, BufReader, Read};
 
 /// Why the sample cannot be read. The text names file, line and remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,11 +23,13 @@ impl std::fmt::Display for ScoresError {
 
 impl std::error::Error for ScoresError {}
 
-/// Decompresses `raw` by the extension of `path`: `.gz`, `.zst`, or none.
-pub fn unpack<'a>(path: &Path, raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
-    Ok(match path.extension().and_then(|e| e.to_str()) {
-        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(raw)),
-        Some("zst") => Box::new(zstd::stream::read::Decoder::new(raw)?),
+/// Decompresses `raw` if it begins like gzip or zstd.
+pub fn unpack<'a>(raw: impl Read + 'a) -> std::io::Result<Box<dyn Read + 'a>> {
+    let mut raw = BufReader::new(raw);
+    let start = raw.fill_buf()?;
+    Ok(match start {
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::stream::read::Decoder::with_buffer(raw)?),
         _ => Box::new(raw),
     })
 }
@@ -53,50 +55,43 @@ impl Sample {
     }
 }
 
-/// Reads the whole sample; `name` is the name of the file in messages. An empty sample is an error.
+/// Reads a sample with the columns `score` and `label`; `name` is the name of the file in messages.
+/// An empty sample is an error.
 pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(input);
-    let header = reader.headers().map_err(|e| broken(name, &e))?.clone();
-    let column = |wanted: &str| {
-        let mut names = header.iter().map(|h| h.trim_start_matches('\u{feff}'));
-        names.position(|h| h == wanted).ok_or_else(|| {
-            let found: Vec<&str> = header.iter().collect();
-            ScoresError(format!(
-                "{name}:1: no column named '{wanted}' among [{}]; the first line must name the columns score and label",
-                found.join(", ")
-            ))
-        })
-    };
-    if header.is_empty() {
-        return Err(empty(name));
-    }
-    let (score, label) = (column("score")?, column("label")?);
-    let (weight, cluster) = (column("weight").ok(), column("cluster").ok());
+    read_rows(name, &mut Rows::open(name, input)?, &Columns::default())
+}
+
+/// Reads the whole sample of a table.
+pub(super) fn read_rows(
+    name: &str,
+    rows: &mut Rows<'_>,
+    columns: &Columns,
+) -> Result<Sample, ScoresError> {
+    let (score, label) = (rows.need(&columns.score)?, rows.need(&columns.label)?);
+    let weight = optional(rows, columns.weight.as_deref(), "weight")?;
+    let cluster = optional(rows, columns.cluster.as_deref(), "cluster")?;
     if weight.is_some() && cluster.is_some() {
         return Err(ScoresError(format!(
             "{name}:1: the columns weight and cluster are not supported together: drop one of them"
         )));
     }
+    let mut labels = Labels::new(columns);
     let (mut sample, mut weighted, mut clustered) = (Vec::new(), Vec::new(), Vec::new());
-    let mut record = csv::StringRecord::new();
-    while reader
-        .read_record(&mut record)
-        .map_err(|e| broken(name, &e))?
-    {
-        let line = record.position().map_or(0, csv::Position::line);
-        let place = |what: String| ScoresError(format!("{name}:{line}: {what}"));
-        let z = parse_score(record.get(score).unwrap_or_default()).map_err(place)?;
-        let y = parse_label(record.get(label).unwrap_or_default()).map_err(place)?;
-        let text = |column| record.get(column).unwrap_or_default();
+    while rows.advance()? {
+        let place = |what: String| rows.fault(what);
+        let z = parse_score(rows.cell(score)).map_err(place)?;
+        let y = labels.outcome(rows.cell(label)).map_err(place)?;
         match (weight, cluster) {
-            (Some(column), _) => weighted.push((z, y, parse_weight(text(column)).map_err(place)?)),
-            (None, Some(column)) if text(column).is_empty() => {
+            (Some(column), _) => {
+                weighted.push((z, y, parse_weight(rows.cell(column)).map_err(place)?));
+            }
+            (None, Some(column)) if rows.cell(column).is_empty() => {
                 let what = "the cluster is empty; an event that shares none names itself";
                 return Err(place(what.to_owned()));
             }
-            (None, Some(column)) => clustered.push((z, y, Bucket::of(text(column).as_bytes()))),
+            (None, Some(column)) => {
+                clustered.push((z, y, Bucket::of(rows.cell(column).as_bytes())));
+            }
             (None, None) => sample.push((z, y)),
         }
     }
@@ -108,6 +103,18 @@ pub fn read(name: &str, input: impl Read) -> Result<Sample, ScoresError> {
         (None, Some(_)) => Sample::Clustered(clustered),
         (None, None) => Sample::Plain(sample),
     })
+}
+
+/// A column that must be there if it was named.
+pub(super) fn optional(
+    rows: &mut Rows<'_>,
+    named: Option<&str>,
+    usual: &str,
+) -> Result<Option<usize>, ScoresError> {
+    match named {
+        Some(name) => rows.need(name).map(Some),
+        None => Ok(rows.find(usual)),
+    }
 }
 
 /// Between these bounds the sixth power of a weight, and a sum of such powers, fits a double.
@@ -152,16 +159,6 @@ pub(super) fn parse_score(text: &str) -> Result<f64, String> {
     Ok(z + 0.0)
 }
 
-fn parse_label(text: &str) -> Result<bool, String> {
-    match text {
-        "0" | "0.0" | "false" => Ok(false),
-        "1" | "1.0" | "true" => Ok(true),
-        _ => Err(format!(
-            "label '{text}' is neither 0 nor 1; for several classes, give the label of one class against the rest"
-        )),
-    }
-}
-
 pub(super) fn empty(name: &str) -> ScoresError {
     ScoresError(format!(
         "{name}: no events; the file needs a line 'score,label' and at least one line below it"
@@ -177,10 +174,10 @@ pub(super) fn broken(name: &str, e: &csv::Error) -> ScoresError {
             "{name}:{line}: {len} fields where the header has {expected_len}; complete or drop the line"
         )),
         csv::ErrorKind::Utf8 { .. } => ScoresError(format!(
-            "{name}:{line}: not text in UTF-8; a compressed file must end in .gz or .zst"
+            "{name}:{line}: not text in UTF-8; write the file as UTF-8"
         )),
         csv::ErrorKind::Io(e) => ScoresError(format!(
-            "{name}: reading failed ({e}); check that the file is whole and its ending (.gz, .zst) is right"
+            "{name}: reading failed ({e}); check that the file is whole"
         )),
         _ => ScoresError(format!("{name}:{line}: {e}; correct the line")),
     }
@@ -260,18 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn packed_files_are_unpacked_by_their_ending() {
+    fn packed_files_are_unpacked_by_their_first_bytes() {
         use std::io::Write;
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gz.write_all(b"score,label\n0.5,1\n").unwrap();
         let bytes = gz.finish().unwrap();
-        let input = unpack(Path::new("s.csv.gz"), bytes.as_slice()).unwrap();
+        let input = unpack(bytes.as_slice()).unwrap();
         assert_eq!(
             read("s.csv.gz", input),
             Ok(Sample::Plain(vec![(0.5, true)]))
         );
         let bytes = zstd::encode_all(&b"score,label\n0.5,0\n"[..], 1).unwrap();
-        let input = unpack(Path::new("s.csv.zst"), bytes.as_slice()).unwrap();
+        let input = unpack(bytes.as_slice()).unwrap();
         assert_eq!(
             read("s.csv.zst", input),
             Ok(Sample::Plain(vec![(0.5, false)]))

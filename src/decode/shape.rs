@@ -57,6 +57,15 @@ enum Form {
     ClassMap,
 }
 
+/// Where the event time is, and its format.
+#[derive(Clone, Copy)]
+struct TimeSlot {
+    slot: usize,
+    unit: TimeUnit,
+    /// Seconds east of UTC that a text without an offset is meant at.
+    zone_s: Option<i64>,
+}
+
 /// Compiled options: paths are replaced by slots.
 pub(super) struct Shape {
     model: Source,
@@ -64,7 +73,7 @@ pub(super) struct Shape {
     /// Key and slot.
     segments: Vec<(String, usize)>,
     id: Id,
-    time: Option<(usize, TimeUnit)>,
+    time: Option<TimeSlot>,
     form: Form,
     /// Slot of the prediction; no slot in a shape of outcomes.
     pub prediction: usize,
@@ -74,6 +83,8 @@ pub(super) struct Shape {
     /// Paths of the slots.
     names: Vec<String>,
     classes: HashMap<String, u32>,
+    /// What outcomes mean that are neither names nor indices of classes.
+    meanings: HashMap<String, u32>,
     /// The names of all classes are whole numbers, so a number names a class and is not its index.
     numbers_are_names: bool,
     time_earliest_ms: i64,

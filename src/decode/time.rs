@@ -25,10 +25,16 @@ pub(super) fn from_number(text: &str, unit: TimeUnit) -> Option<i64> {
     (ms.abs() < 9.0e15).then(|| ms.floor() as i64)
 }
 
-/// Milliseconds of an RFC 3339 time, `2026-11-21T14:30:00.5+02:00`; a space may stand for the `T`.
+/// Milliseconds of an RFC 3339 time, `2026-11-21T14:30:00.5+02:00`; a space may stand for the `T`,
+/// and the offset may lack its colon.
 pub(super) fn from_rfc3339(text: &str) -> Option<i64> {
+    from_text(text, None)
+}
+
+/// The same, where a text without an offset is meant at `zone_s` seconds east of UTC.
+pub(super) fn from_text(text: &str, zone_s: Option<i64>) -> Option<i64> {
     let b = text.as_bytes();
-    if b.len() < 20 || b[4] != b'-' || b[7] != b'-' || b[13] != b':' || b[16] != b':' {
+    if b.len() < 19 || b[4] != b'-' || b[7] != b'-' || b[13] != b':' || b[16] != b':' {
         return None;
     }
     if !matches!(b[10], b'T' | b't' | b' ') {
@@ -46,7 +52,25 @@ pub(super) fn from_rfc3339(text: &str) -> Option<i64> {
     }
     let (ms, zone) = fraction(&b[19..])?;
     let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    Some((seconds - offset_seconds(zone)?) * 1000 + ms)
+    let offset = if zone.is_empty() {
+        zone_s
+    } else {
+        offset_seconds(zone)
+    };
+    Some((seconds - offset?) * 1000 + ms)
+}
+
+/// Whether a text would be a time if it had an offset.
+pub(super) fn lacks_offset(text: &str) -> bool {
+    from_text(text, None).is_none() && from_text(text, Some(0)).is_some()
+}
+
+/// Seconds east of UTC of `UTC`, `Z`, or an offset such as `+02:00`.
+pub fn offset(text: &str) -> Option<i64> {
+    match text {
+        "UTC" | "utc" => Some(0),
+        _ => offset_seconds(text.as_bytes()),
+    }
 }
 
 /// Milliseconds since 1970 of a time as people write it: RFC 3339, and where something is left out
@@ -89,6 +113,9 @@ fn fraction(b: &[u8]) -> Option<(i64, &[u8])> {
 fn offset_seconds(zone: &[u8]) -> Option<i64> {
     match zone {
         b"Z" | b"z" => Some(0),
+        [sign @ (b'+' | b'-'), h1, h2, m1, m2] => {
+            offset_seconds(&[*sign, *h1, *h2, b':', *m1, *m2])
+        }
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
             let (h, m) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
             if h > 23 || m > 59 {
@@ -209,6 +236,12 @@ mod tests {
             Some(1_795_264_200_500)
         );
         assert_eq!(from_rfc3339("1969-12-31T23:59:59.25-00:00"), Some(-750));
+        let known = from_rfc3339("2026-11-21T14:30:00+02:00");
+        assert_eq!(from_rfc3339("2026-11-21T14:30:00+0200"), known);
+        assert_eq!(from_text("2026-11-21 14:30:00", offset("+02:00")), known);
+        assert_eq!(from_text("2026-11-21T12:30:00.0", offset("UTC")), known);
+        assert!(lacks_offset("2026-11-21T14:30:00") && !lacks_offset("2026-11-21"));
+        assert_eq!(offset("Europe/Paris"), None);
         for bad in [
             "",
             "2026-11-21",
@@ -217,7 +250,6 @@ mod tests {
             "2026-11-21T14:30:00",
             "2026-11-21T24:30:00Z",
             "2026-11-21T14:30:00.Z",
-            "2026-11-21T14:30:00+0200",
             "é026-11-21T14:30:0Z",
         ] {
             assert_eq!(from_rfc3339(bad), None, "{bad}");

@@ -1,13 +1,14 @@
-//! Reads files of probability vectors for `evaluate`: CSV with the columns `p0` … `p{K−1}`, `label`
-//! and optionally `weight`.
+//! Reads files of probability vectors for `evaluate`: tables with the columns `p0` … `p{K−1}`, `label`
+//! and optionally `weight`, or what the command line calls them.
 //!
-//! `label` is the index of the true class, from 0. As for scores, an invalid line ends the reading
-//! with file, line and remedy. [`read`] accepts both kinds of files and distinguishes them by the
-//! header: a header with `p0` and without `score` is one of vectors.
+//! `label` is the true class: its index, from 0, or its name. As for scores, an invalid line ends the
+//! reading with file, line and remedy. [`read`] accepts both kinds of files.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 
-use super::scores::{self, Sample, ScoresError, broken, empty, parse_score, parse_weight};
+use super::columns::{Columns, Labels};
+use super::rows::Rows;
+use super::scores::{self, Sample, ScoresError, empty, parse_score, parse_weight};
 use crate::stats::clusters::Bucket;
 use crate::stats::kernel::Vectors;
 use crate::stats::view::ViewError;
@@ -28,76 +29,63 @@ pub enum Table {
     WeightedVectors(Vectors, Vec<f64>),
 }
 
-/// Reads a whole sample of either kind; `name` is the name of the file in messages.
-pub fn read(name: &str, input: impl Read) -> Result<Table, ScoresError> {
-    let mut input = BufReader::with_capacity(HEADER_BYTES, input);
-    // A file that cannot be read says so when its lines are.
-    let start = input.fill_buf().unwrap_or_default();
-    let line = start.split(|b| *b == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line);
-    let mut names = line
-        .split(',')
-        .map(|n| n.trim_matches(['\u{feff}', '"', ' ', '\r']));
-    if names.clone().any(|n| n == "p0") && !names.any(|n| n == "score") {
-        read_vectors(name, input)
-    } else {
-        Ok(match scores::read(name, input)? {
-            Sample::Plain(sample) => Table::Scores(sample),
-            Sample::Weighted(sample) => Table::Weighted(sample),
-            Sample::Clustered(sample) => Table::Clustered(sample),
-        })
+/// Reads a whole sample of either kind; `name` is the name of the file in messages. A table has
+/// vectors if the columns of classes are named, or it has `p0` and no score.
+pub fn read(name: &str, input: impl Read, columns: &Columns) -> Result<Table, ScoresError> {
+    let mut rows = Rows::open(name, input)?;
+    let names = rows.names();
+    let unnamed = names.contains(&"p0") && !names.contains(&columns.score.as_str());
+    if unnamed || !columns.classes.is_empty() {
+        return read_vectors(name, &mut rows, columns);
     }
+    Ok(match scores::read_rows(name, &mut rows, columns)? {
+        Sample::Plain(sample) => Table::Scores(sample),
+        Sample::Weighted(sample) => Table::Weighted(sample),
+        Sample::Clustered(sample) => Table::Clustered(sample),
+    })
 }
-
-/// Enough for the header of ten thousand classes.
-const HEADER_BYTES: usize = 1 << 17;
 
 /// Most classes of a file. A row with more is more likely a mistake.
 const CLASSES_MAX: usize = 10_000;
 
-fn read_vectors(name: &str, input: impl Read) -> Result<Table, ScoresError> {
-    let mut reader = csv::ReaderBuilder::new()
-        .trim(csv::Trim::All)
-        .from_reader(input);
-    let header = reader.headers().map_err(|e| broken(name, &e))?.clone();
-    let column = |wanted: &str| {
-        let mut names = header.iter().map(|h| h.trim_start_matches('\u{feff}'));
-        names.position(|h| h == wanted)
+fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Table, ScoresError> {
+    let places: Vec<usize> = if columns.classes.is_empty() {
+        (0..CLASSES_MAX)
+            .map_while(|k| rows.find(&format!("p{k}")))
+            .collect()
+    } else {
+        let named = columns.classes.iter().map(|(_, column)| rows.need(column));
+        named.collect::<Result<_, _>>()?
     };
-    let columns: Vec<usize> = (0..CLASSES_MAX)
-        .map_while(|k| column(&format!("p{k}")))
-        .collect();
-    let Some(label) = column("label").filter(|_| columns.len() >= 2) else {
+    let Some(label) = rows.find(&columns.label).filter(|_| places.len() >= 2) else {
         return Err(ScoresError(format!(
-            "{name}:1: the first line must name the columns p0, p1, … of at least two classes and label"
+            "{name}:1: the table must have the columns p0, p1, … of at least two classes and label, or say what they \
+             are called with --classes and --label"
         )));
     };
-    let weight = column("weight");
-    if column("cluster").is_some() {
+    let weight = scores::optional(rows, columns.weight.as_deref(), "weight")?;
+    if scores::optional(rows, columns.cluster.as_deref(), "cluster")?.is_some() {
         return Err(ScoresError(format!(
             "{name}:1: the column cluster is supported for one class only: give score and label, or drop it"
         )));
     }
-    let (mut sample, mut weights) = (Vectors::new(columns.len()), Vec::new());
-    let (mut record, mut row) = (csv::StringRecord::new(), Vec::new());
-    while reader
-        .read_record(&mut record)
-        .map_err(|e| broken(name, &e))?
-    {
-        let line = record.position().map_or(0, csv::Position::line);
-        let place = |what: String| ScoresError(format!("{name}:{line}: {what}"));
+    let labels = Labels::new(columns);
+    let (mut sample, mut weights) = (Vectors::new(places.len()), Vec::new());
+    let mut row = Vec::new();
+    while rows.advance()? {
+        let place = |what: String| rows.fault(what);
         row.clear();
-        for &c in &columns {
-            row.push(parse_score(record.get(c).unwrap_or_default()).map_err(place)?);
+        for &c in &places {
+            row.push(parse_score(rows.cell(c)).map_err(place)?);
         }
-        let text = record.get(label).unwrap_or_default();
-        let class = parse_class(text, columns.len()).map_err(place)?;
+        let class = labels
+            .class(rows.cell(label), places.len())
+            .map_err(place)?;
         sample
             .push(&row, class)
             .map_err(|e| place(fault(e, &row)))?;
         if let Some(weight) = weight {
-            let text = record.get(weight).unwrap_or_default();
-            weights.push(parse_weight(text).map_err(place)?);
+            weights.push(parse_weight(rows.cell(weight)).map_err(place)?);
         }
     }
     if sample.is_empty() {
@@ -107,16 +95,6 @@ fn read_vectors(name: &str, input: impl Read) -> Result<Table, ScoresError> {
         None => Table::Vectors(sample),
         Some(_) => Table::WeightedVectors(sample, weights),
     })
-}
-
-fn parse_class(text: &str, classes: usize) -> Result<u32, String> {
-    match text.parse::<u32>() {
-        Ok(class) if (class as usize) < classes => Ok(class),
-        _ => Err(format!(
-            "label '{text}' is no class; write the index of the class that happened, 0 to {}",
-            classes - 1
-        )),
-    }
 }
 
 fn fault(e: ViewError, row: &[f64]) -> String {
@@ -134,18 +112,20 @@ mod tests {
     use super::*;
 
     fn fault_of(text: &str) -> String {
-        read("v.csv", text.as_bytes()).map_or_else(|e| e.to_string(), |t| format!("{t:?}"))
+        read("v.csv", text.as_bytes(), &Columns::default())
+            .map_or_else(|e| e.to_string(), |t| format!("{t:?}"))
     }
 
     #[test]
     fn the_header_tells_vectors_from_scores() {
         let text = "label,p1,p0,p2\n2,0.3,0.5,0.2\n";
-        let Ok(Table::Vectors(v)) = read("v.csv", text.as_bytes()) else {
+        let Ok(Table::Vectors(v)) = read("v.csv", text.as_bytes(), &Columns::default()) else {
             panic!("read as scores");
         };
         assert_eq!((v.row(0), v.outcome(0)), (&[0.5, 0.3, 0.2][..], 2));
         let text = "p0,weight,p1,label\n0.25,2.5,0.75,1\n";
-        let Ok(Table::WeightedVectors(v, w)) = read("v.csv", text.as_bytes()) else {
+        let Ok(Table::WeightedVectors(v, w)) = read("v.csv", text.as_bytes(), &Columns::default())
+        else {
             panic!("read without weights");
         };
         assert_eq!(
@@ -158,8 +138,60 @@ mod tests {
             "{told}"
         );
         let text = "score,label,p0\n0.5,1,0\n";
-        let table = read("v.csv", text.as_bytes());
+        let table = read("v.csv", text.as_bytes(), &Columns::default());
         assert_eq!(table, Ok(Table::Scores(vec![(0.5, true)])));
+    }
+
+    #[test]
+    fn columns_and_classes_are_what_the_command_line_calls_them() {
+        let columns = Columns {
+            label: "truth".to_owned(),
+            classes: vec![
+                ("cat".to_owned(), "p_cat".to_owned()),
+                ("dog".to_owned(), "p_dog".to_owned()),
+            ],
+            ..Columns::default()
+        };
+        let csv = "p_dog,truth,p_cat\n0.3,dog,0.7\n0.5,0,0.5\n";
+        let json = "{\"p_dog\":0.3,\"truth\":\"dog\",\"p_cat\":0.7}\n\n{\"p_dog\":0.5,\"truth\":0,\"p_cat\":0.5}\n";
+        for text in [csv, json] {
+            let Ok(Table::Vectors(v)) = read("v", text.as_bytes(), &columns) else {
+                panic!("{:?}", read("v", text.as_bytes(), &columns));
+            };
+            assert_eq!(
+                (v.row(0), v.outcome(0), v.outcome(1)),
+                (&[0.7, 0.3][..], 1, 0)
+            );
+        }
+        // Where the names of classes are numbers, a number is a name.
+        let stars = Columns {
+            classes: ["1", "2"].map(|s| (s.to_owned(), format!("p{s}"))).to_vec(),
+            ..Columns::default()
+        };
+        let text = "p1,p2,label\n0.4,0.6,1\n0.4,0.6,0\n";
+        let told = read("v.csv", text.as_bytes(), &stars).expect_err("0 is no name");
+        assert!(
+            told.to_string()
+                .starts_with("v.csv:3: label '0' is no class"),
+            "{told}"
+        );
+
+        let scores = Columns {
+            score: "prediction.p".to_owned(),
+            label: "y".to_owned(),
+            positive: Some("spam".to_owned()),
+            ..Columns::default()
+        };
+        let text = "{\"prediction\":{\"p\":0.25},\"y\":\"spam\"}\n{\"prediction\":{\"p\":1},\"y\":\"ham\"}\n";
+        let table = read("s.jsonl", text.as_bytes(), &scores);
+        assert_eq!(table, Ok(Table::Scores(vec![(0.25, true), (1.0, false)])));
+        let third = format!("{text}{{\"prediction\":{{\"p\":1}},\"y\":\"eggs\"}}\n");
+        let told = read("s.jsonl", third.as_bytes(), &scores).expect_err("a third label");
+        assert!(
+            told.to_string()
+                .starts_with("s.jsonl:3: label 'eggs' is a third one"),
+            "{told}"
+        );
     }
 
     #[test]

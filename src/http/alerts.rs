@@ -1,4 +1,4 @@
-//! Alerts, silences and acknowledgements over HTTP.
+//! Alerts, silences, acknowledgements and deployments over HTTP.
 //!
 //! Reads need no permission and wait for nothing. A change waits for the disk, so that a response
 //! of 200 survives a restart. A body must have `content-type: application/json`, which a page of
@@ -7,48 +7,96 @@
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::api::{brief, rfc3339};
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, ok};
-use crate::alert::{Ack, AlertState, Matcher, Severity, Silence, Silences};
+use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Silences};
 use crate::judge::{StreamReport, alarm};
 use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
+use crate::telemetry::facts::AlertFacts;
 
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// Alerts that are not inactive, or all, the most urgent first.
+/// Alerts that are not inactive, or all, the most urgent first, each with its streams.
 pub fn list(published: &Published, all: bool) -> Value {
-    let book = published.control.book();
-    let now_ms = now_ms();
-    let mut reports = published.reports();
-    reports.retain(|r| all || r.alert.state != AlertState::Inactive);
-    let urgency = |r: &StreamReport| {
-        let rank = match r.alert.state {
-            AlertState::Firing => 0,
-            AlertState::Pending => 1,
-            AlertState::Resolved => 2,
-            AlertState::Inactive => 3,
-        };
-        (rank, r.alert.severity != Severity::Page)
-    };
-    reports.sort_by_key(|r| urgency(r));
-    let alerts: Vec<Value> = reports.iter().map(|r| alert(r, &book, now_ms)).collect();
+    let (book, now_ms) = (published.control.book(), now_ms());
+    let alerts = Arc::clone(&published.facts().alerts);
+    let mut alerts: Vec<&AlertFacts> = alerts
+        .iter()
+        .filter(|a| all || a.state != AlertState::Inactive)
+        .collect();
+    alerts.sort_by_key(|a| (urgency(a.state), a.severity != Severity::Page));
+    let alerts = alerts
+        .iter()
+        .map(|a| alert(a, published, &book, now_ms, all));
+    let alerts: Vec<Value> = alerts.collect();
     json!({ "count": alerts.len(), "alerts": alerts })
 }
 
-fn alert(report: &StreamReport, book: &Silences, now_ms: i64) -> Value {
+/// Rank of a state: what fires first.
+fn urgency(state: AlertState) -> u8 {
+    match state {
+        AlertState::Firing => 0,
+        AlertState::Pending => 1,
+        AlertState::Resolved => 2,
+        AlertState::Inactive => 3,
+    }
+}
+
+fn alert(
+    alert: &AlertFacts,
+    published: &Published,
+    book: &Silences,
+    now_ms: i64,
+    all: bool,
+) -> Value {
+    let reports = alert.streams.iter().filter_map(|id| published.report(id));
+    let reports = reports.filter(|r| all || r.alert.state != AlertState::Inactive);
+    let reports: Vec<Arc<StreamReport>> = reports.collect();
+    let firing = reports
+        .iter()
+        .filter(|r| r.alert.state == AlertState::Firing);
+    let silence_of =
+        |r: &Arc<StreamReport>| book.silence_of(&r.id.labels(r.alert.severity), now_ms);
+    // An alert is silenced if all of its streams are.
+    let silences: Option<Vec<&Silence>> = firing.clone().map(silence_of).collect();
+    let silence = silences.and_then(|all| all.into_iter().max_by_key(|s| s.until_ms));
+    let ack = book.ack_of(&alert.fingerprint, alert.since_ms);
+    let streams = reports.iter().map(|r| stream(r, silence_of(r)));
+    json!({
+        "alert": alert.name,
+        "fingerprint": alert.fingerprint,
+        "model": alert.model,
+        "version": alert.version,
+        "segment": alert.segment,
+        "view": alert.view,
+        "state": alert.state.as_str(),
+        "severity": alert.severity.as_str(),
+        "since_ms": alert.since_ms,
+        "since": alert.since_ms.map(rfc3339),
+        "streams_firing": firing.count(),
+        "streams": streams.collect::<Vec<Value>>(),
+        "silenced": silence.map(silence_json),
+        "acknowledged": ack.map(ack_json),
+        "deployment": book.deployment_of(&alert.model, &alert.version).map(deployment_json),
+        "links": {
+            "ack": format!("/api/v1/alerts/{}/ack", alert.fingerprint),
+            "close": format!("/api/v1/alerts/{}/close", alert.fingerprint),
+        },
+    })
+}
+
+/// One stream of an alert.
+fn stream(report: &StreamReport, silence: Option<&Silence>) -> Value {
     let (id, alert) = (&report.id, &report.alert);
-    let fingerprint = id.fingerprint();
-    let silence = book.silence_of(&id.labels(alert.severity), now_ms);
-    let ack = book.ack_of(&fingerprint, alert.since_ms);
     let window = alarm::speaker(report).and_then(|i| report.windows.get(i));
     json!({
         "stream": id.to_string(),
-        "model": id.model,
         "version": id.version,
         "segment": id.segment,
         "view": id.view.to_string(),
@@ -57,16 +105,34 @@ fn alert(report: &StreamReport, book: &Silences, now_ms: i64) -> Value {
         "since_ms": alert.since_ms,
         "since": alert.since_ms.map(rfc3339),
         "flaps": alert.flaps,
+        "counts_from_ms": alert.counts_from_ms,
         "detector_alarm": report.detector.as_ref().map(|d| d.alarm.is_some()),
         "silenced": silence.map(silence_json),
-        "acknowledged": ack.map(ack_json),
         "window": window.map(brief),
         "links": {
             "stream": format!("/api/v1/streams/{}", encode_id(id)),
             "page": page_path(id),
-            "ack": format!("/api/v1/alerts/{fingerprint}/ack"),
         },
-        "fingerprint": fingerprint,
+        "fingerprint": id.fingerprint(),
+    })
+}
+
+/// Deployments, the newest first.
+pub fn deployments(published: &Published) -> Value {
+    let book = published.control.book();
+    let all = book.deployments.iter().rev().map(deployment_json);
+    let all: Vec<Value> = all.collect();
+    json!({ "count": all.len(), "deployments": all })
+}
+
+fn deployment_json(d: &Deployment) -> Value {
+    json!({
+        "model": d.model,
+        "version": d.version,
+        "at_ms": d.at_ms,
+        "at": rfc3339(d.at_ms),
+        "by": d.by,
+        "note": d.note,
     })
 }
 
@@ -109,7 +175,17 @@ struct SilenceRequest {
     note: String,
 }
 
-/// A requested acknowledgement.
+/// A requested deployment.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeployRequest {
+    version: Option<String>,
+    by: String,
+    #[serde(default)]
+    note: String,
+}
+
+/// A requested acknowledgement or end.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AckRequest {
@@ -121,7 +197,9 @@ struct AckRequest {
 /// Whether the route changes alerts, and by which method.
 pub fn changes(method: &Method, route: &Route) -> bool {
     match route {
-        Route::Silences | Route::Acknowledge(_) => method == Method::POST,
+        Route::Silences | Route::Acknowledge(_) | Route::Close(_) | Route::Deploy(_) => {
+            method == Method::POST
+        }
         Route::Silence(_) => method == Method::DELETE,
         _ => false,
     }
@@ -132,13 +210,22 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
     let request = match route {
         Route::Silences => silence_request(body),
         Route::Silence(id) => Ok(AlertRequest::Lift(*id)),
-        Route::Acknowledge(fingerprint) => {
-            parse(body).map(|w: AckRequest| AlertRequest::Acknowledge {
-                fingerprint: fingerprint.clone(),
-                by: w.by,
-                note: w.note,
-            })
-        }
+        Route::Acknowledge(alert) => parse(body).map(|w: AckRequest| AlertRequest::Acknowledge {
+            alert: alert.clone(),
+            by: w.by,
+            note: w.note,
+        }),
+        Route::Close(alert) => parse(body).map(|w: AckRequest| AlertRequest::Close {
+            alert: alert.clone(),
+            by: w.by,
+            note: w.note,
+        }),
+        Route::Deploy(model) => parse(body).map(|w: DeployRequest| AlertRequest::Deploy {
+            model: model.clone(),
+            version: w.version,
+            by: w.by,
+            note: w.note,
+        }),
         _ => Err("nothing to change here".to_owned()),
     };
     let request = match request {
@@ -153,12 +240,13 @@ pub fn change(route: &Route, body: &[u8], published: &Published) -> Answer {
         }
         Some(AlertResponse::Silenced(silence)) => ok(&silence_json(&silence)),
         Some(AlertResponse::Acknowledged(ack)) => ok(&ack_json(&ack)),
+        Some(AlertResponse::Deployed(deployment)) => ok(&deployment_json(&deployment)),
         Some(AlertResponse::Done) => ok(&json!({ "done": true })),
         Some(AlertResponse::Unknown) => {
-            let hint = "see /api/v1/alerts for alerts that fire, /api/v1/silences for silences";
+            let hint = "see /api/v1/alerts for alerts that fire, /api/v1/silences for silences, /api/v1/streams for models";
             error(
                 StatusCode::NOT_FOUND,
-                "there is no such alert or silence",
+                "there is no such alert, silence or model",
                 hint,
             )
         }

@@ -24,11 +24,12 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     if let Route::Silence(_) = route {
         return refuse(method, "DELETE", "only DELETE lifts a silence");
     }
-    if let Route::Acknowledge(_) = route {
-        return refuse(method, "POST", "only POST acknowledges an alert");
+    if let Route::Acknowledge(_) | Route::Close(_) | Route::Deploy(_) = route {
+        let hint = "only POST acknowledges or closes an alert, or marks a deployment";
+        return refuse(method, "POST", hint);
     }
     if method != Method::GET && method != Method::HEAD {
-        let hint = "only silences, acknowledgements and POST /-/reload change anything over http; use GET or HEAD";
+        let hint = "use GET or HEAD; what changes something has a path of its own, see /api/v1";
         return refuse(method, "GET, HEAD", hint);
     }
     let query = uri.query();
@@ -60,6 +61,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             ok(&alerts::list(published, all))
         }
         Route::Silences => ok(&alerts::silences(published)),
+        Route::Deployments => ok(&alerts::deployments(published)),
         Route::Runbooks => html(runbooks::list()),
         Route::Runbook(name) => match runbooks::one(&name) {
             Some(page) => html(page),
@@ -68,13 +70,17 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
                 error(StatusCode::NOT_FOUND, &what, "see /runbooks for all names")
             }
         },
-        Route::Reload | Route::Tap | Route::Acknowledge(_) | Route::Silence(_) | Route::Unknown => {
-            error(
-                StatusCode::NOT_FOUND,
-                &format!("nothing at {}", uri.path()),
-                "see / for all addresses; the parts of a stream's id must be percent-encoded",
-            )
-        }
+        Route::Reload
+        | Route::Tap
+        | Route::Acknowledge(_)
+        | Route::Close(_)
+        | Route::Deploy(_)
+        | Route::Silence(_)
+        | Route::Unknown => error(
+            StatusCode::NOT_FOUND,
+            &format!("nothing at {}", uri.path()),
+            "see / for all addresses; the parts of a stream's id must be percent-encoded",
+        ),
     }
 }
 

@@ -89,7 +89,12 @@ pub fn refusal(
     let changes = !matches!(*method, Method::GET | Method::HEAD)
         && matches!(
             route,
-            Route::Reload | Route::Silences | Route::Silence(_) | Route::Acknowledge(_)
+            Route::Reload
+                | Route::Silences
+                | Route::Silence(_)
+                | Route::Acknowledge(_)
+                | Route::Close(_)
+                | Route::Deploy(_)
         );
     if changes {
         let kind = text(CONTENT_TYPE).unwrap_or_default();

@@ -41,8 +41,14 @@ pub enum Route {
     Tap,
     /// Alerts.
     Alerts,
-    /// An acknowledgement of the alert with this fingerprint.
+    /// An acknowledgement of the alert with this fingerprint or name.
     Acknowledge(String),
+    /// The end of the alert with this fingerprint or name.
+    Close(String),
+    /// Deployments of all models.
+    Deployments,
+    /// A deployment of this model.
+    Deploy(String),
     /// Silences.
     Silences,
     /// The silence with this number.
@@ -69,6 +75,7 @@ pub fn route(path: &str) -> Route {
         "/api/v1/streams" | "/api/v1/streams/" => return Route::Streams,
         "/api/v1/alerts" => return Route::Alerts,
         "/api/v1/silences" => return Route::Silences,
+        "/api/v1/deployments" => return Route::Deployments,
         "/runbooks" | "/runbooks/" => return Route::Runbooks,
         _ => {}
     }
@@ -91,6 +98,9 @@ pub fn route(path: &str) -> Route {
         return parts(rest).map_or(Route::Unknown, Route::Stream);
     }
     if let Some(rest) = path.strip_prefix("/api/v1/models/") {
+        if let Some(model) = rest.strip_suffix("/deployments") {
+            return decode(model).map_or(Route::Unknown, Route::Deploy);
+        }
         let model = rest.strip_suffix("/comparison").and_then(decode);
         return model.map_or(Route::Unknown, |model| Route::Comparison(Some(model)));
     }
@@ -98,8 +108,11 @@ pub fn route(path: &str) -> Route {
         return id.parse().map_or(Route::Unknown, Route::Silence);
     }
     if let Some(rest) = path.strip_prefix("/api/v1/alerts/") {
-        let fingerprint = rest.strip_suffix("/ack").and_then(decode);
-        return fingerprint.map_or(Route::Unknown, Route::Acknowledge);
+        if let Some(alert) = rest.strip_suffix("/close") {
+            return decode(alert).map_or(Route::Unknown, Route::Close);
+        }
+        let alert = rest.strip_suffix("/ack").and_then(decode);
+        return alert.map_or(Route::Unknown, Route::Acknowledge);
     }
     if let Some(name) = path.strip_prefix("/runbooks/") {
         return Route::Runbook(name.to_owned());

@@ -14,6 +14,9 @@
 //! | no | otherwise, and one is decided or there is a detector | good |
 //! | - | no window is decided, no detector has seen a pane | unknown |
 //!
+//! Only windows that begin after the alert was last closed, or a deployment was marked, count
+//! ([`Alert::counts`]).
+//!
 //! If data stop, or the detector holds because the maturity is too short, the condition is unknown,
 //! whatever it was before.
 //!
@@ -39,12 +42,15 @@ pub fn condition(report: &StreamReport, window_alerts: bool) -> Condition {
     {
         return Condition::Unknown;
     }
-    let windows = &report.windows;
-    let bad = window_alerts && windows.iter().any(|w| w.verdict == Verdict::Miscalibrated);
-    let decided = windows.iter().any(|w| w.numbers.is_some());
+    let all = report.windows.iter();
+    let mut windows = all.filter(|w| report.alert.counts(w.begins_ms()));
+    let bad = |w: &WindowReport| w.verdict == Verdict::Miscalibrated;
+    let bad = window_alerts && windows.clone().any(bad);
     let large = |w: &WindowReport| w.numbers.as_ref().is_some_and(Numbers::above_tolerance);
+    let large = windows.clone().any(large);
+    let decided = windows.any(|w| w.numbers.is_some());
     let detector = report.detector.as_ref().map(|d| d.alarm.is_some());
-    of_parts(detector, bad, windows.iter().any(large), decided)
+    of_parts(detector, bad, large, decided)
 }
 
 /// The table of the module, from whether the detector alarms (if there is one), a window that may
@@ -117,21 +123,25 @@ pub fn sentence(id: &StreamId, from: &Alert, to: &Alert) -> String {
     }
 }
 
+/// Identifies an alert by its model, version, segment and view: 16 hexadecimal digits, the same in
+/// every process and version.
+pub fn fingerprint(parts: [&str; 4]) -> String {
+    // Lengths go in too, so that no two alerts read alike.
+    let bytes = parts.into_iter().flat_map(|part| {
+        let length = (part.len() as u64).to_le_bytes();
+        length.into_iter().chain(part.bytes())
+    });
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
 impl StreamId {
-    /// Identifies the alert of the stream: 16 hexadecimal digits, the same in every process and
-    /// version.
+    /// Identifies the alert of the stream.
     pub fn fingerprint(&self) -> String {
         let view = self.view.to_string();
-        let parts = [&self.model, &self.version, &self.segment, &view];
-        // Lengths go in too, so that no two streams read alike.
-        let bytes = parts.into_iter().flat_map(|part| {
-            let length = (part.len() as u64).to_le_bytes();
-            length.into_iter().chain(part.bytes())
-        });
-        let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-        });
-        format!("{hash:016x}")
+        fingerprint([&self.model, &self.version, &self.segment, &view])
     }
 
     /// The labels of its alert.

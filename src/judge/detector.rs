@@ -184,6 +184,13 @@ impl Detector {
         self.watch.forget();
     }
 
+    /// Drops the evidence, and ends an alarm. What was staked and counted stays.
+    pub fn forget(&mut self) {
+        self.watch.forget();
+        self.log_worth = f64::NEG_INFINITY;
+        self.called_ms = None;
+    }
+
     /// Counts what a correction brings too late.
     pub fn miss(&mut self, c: &Correction) {
         self.timeliness.miss(&c.plus, &c.minus);

@@ -93,13 +93,22 @@ pub fn sentence(stream: &str, report: &DetectorReport) -> String {
         n => format!(" (alarm number {n} since it was clear)"),
     };
     format!(
-        "{stream} is miscalibrated{again}: {}; evidence e^{:.1}, alarm at e^{:.1}; it began about {:.0} events, {} before; {}",
+        "{stream} is miscalibrated{again}: {}; {}; {}",
         kind(evidence),
-        evidence.log_worth,
-        report.log_threshold,
-        alarm.delay_events,
-        span(alarm.at_ms as f64 - evidence.onset.ms),
+        alarm_numbers(alarm, report.log_threshold),
         report.promise
+    )
+}
+
+/// The numbers of an alarm in words.
+pub fn alarm_numbers(alarm: &Alarm, log_threshold: f64) -> String {
+    let (lower, upper) = alarm.residual;
+    format!(
+        "evidence e^{:.1}, alarm at e^{log_threshold:.1}; it began about {:.0} events, {} before; mean residual \
+         between {lower:+.4} and {upper:+.4}",
+        alarm.evidence.log_worth,
+        alarm.delay_events,
+        span(alarm.at_ms as f64 - alarm.evidence.onset.ms),
     )
 }
 

@@ -61,6 +61,7 @@ struct AlarmState {
     onset_ms: f64,
     times: u64,
     delay_events: f64,
+    residual: (f64, f64),
     log_worth: f64,
     shares: [f64; 8],
     scales: [f64; mixture::SCALES],
@@ -173,6 +174,7 @@ impl From<&Alarm> for AlarmState {
             onset_ms: a.onset_ms,
             times: a.times,
             delay_events: a.delay_events,
+            residual: a.residual,
             log_worth: *log_worth,
             shares: [
                 shares.intercept_up,
@@ -225,6 +227,7 @@ impl AlarmState {
             onset_ms: self.onset_ms,
             times: self.times,
             delay_events: self.delay_events,
+            residual: self.residual,
             evidence: Evidence {
                 log_worth: self.log_worth,
                 direction: self.direction,

@@ -202,8 +202,10 @@ impl Judge {
             }
         }
         // Before panes leave on which the judgements rest.
-        let condition = alarm::condition(&self.report, options.window_alerts);
-        self.step_alert(end_ms, condition, options, before, changes);
+        if !self.awaits_window() {
+            let condition = alarm::condition(&self.report, options.window_alerts);
+            self.step_alert(end_ms, condition, options, before, changes);
+        }
         self.windows.trim(end_ms);
     }
 
@@ -237,6 +239,8 @@ impl Judge {
                 at_ms: pane.end_ms,
                 step: Step::Detector {
                     alarm: outcome == Outcome::Alarm,
+                    again: outcome == Outcome::Alarm
+                        && report.alarm.as_ref().is_some_and(|a| a.times > 1),
                 },
                 sentence: sentence(&self.report.id.to_string(), report),
                 facts: None,

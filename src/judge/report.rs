@@ -90,6 +90,11 @@ impl WindowReport {
         self.evaluated()?.kernel()
     }
 
+    /// Begin of its data.
+    pub fn begins_ms(&self) -> i64 {
+        self.start_ms.max(self.since_ms)
+    }
+
     /// Lower end of its interval, or 0.
     pub fn lower(&self) -> f64 {
         self.numbers.as_ref().map_or(0.0, Numbers::lower)
@@ -143,6 +148,8 @@ pub enum Step {
     Detector {
         /// Whether it was raised.
         alarm: bool,
+        /// Whether it confirms one that was raised before and is not over.
+        again: bool,
     },
     /// The state of the window's alert: its verdict, held.
     Alert {

@@ -30,7 +30,7 @@ use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::{Counters, Key, Origin, PartitionId};
-use crate::judge::{Change, ComparisonReport, Plan, Stopwatch};
+use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId};
 use std::collections::BTreeMap;
 
 mod remote;
@@ -90,8 +90,9 @@ impl Aggregator {
     pub fn restore(
         plan: Plan,
         topics: Vec<String>,
-        snapshot: Snapshot,
+        mut snapshot: Snapshot,
     ) -> Result<Aggregator, RestoreError> {
+        snapshot.carry_over(&plan).map_err(RestoreError::windows)?;
         let followed = snapshot.followed.clone().unwrap_or_default();
         let shard = |(topic, partition, applied): (String, i32, LogPosition)| {
             let source = topics.iter().position(|t| *t == topic)?;
@@ -362,6 +363,11 @@ impl Aggregator {
     pub fn reload(&mut self, new: &Plan) {
         self.monitor.reload(new);
         self.plan = self.monitor.plan().clone();
+    }
+
+    /// See [`Monitor::start_over`].
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+        self.monitor.start_over(of, close)
     }
 
     /// Times every evaluation from now on.

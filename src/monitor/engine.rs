@@ -250,6 +250,11 @@ impl Engine {
         self.monitor.reload(new);
     }
 
+    /// See [`Monitor::start_over`].
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+        self.monitor.start_over(of, close)
+    }
+
     /// See [`Shard::tap`].
     pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
         self.shard.tap(room)
@@ -361,10 +366,11 @@ impl Engine {
     /// no room for, and the number of engines that share the memory. See [`Shard::spill_to`].
     pub fn restore_spilling<'s>(
         plan: Plan,
-        s: Snapshot,
+        mut s: Snapshot,
         segment: SegmentOf<'s, '_>,
         spills: Option<(Arc<dyn SpillBackend>, usize)>,
     ) -> Result<Engine, RestoreError> {
+        s.carry_over(&plan).map_err(RestoreError::windows)?;
         let fit = Fit::new(&plan, &s)?;
         let shard = Shard::restore(plan.clone(), &s, &fit, segment, spills)?;
         let monitor = Monitor::restore(plan, &s, &fit)?;

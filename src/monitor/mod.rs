@@ -20,6 +20,7 @@
 
 pub mod activity;
 pub mod aggregator;
+mod carry_over;
 pub mod delta;
 pub mod delta_log;
 pub mod engine;

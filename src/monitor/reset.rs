@@ -92,6 +92,7 @@ fn since(alert: Alert, line_ms: i64) -> Alert {
         bad_ms: by(alert.bad_ms),
         page_ms: by(alert.page_ms),
         ended_ms: by(alert.ended_ms),
+        counts_from_ms: by(alert.counts_from_ms),
         ..alert
     }
 }

@@ -7,6 +7,7 @@ use super::snapshot::{ModelState, Snapshot, StreamState, VersionState};
 use crate::collect::ROLL_UP;
 use crate::collect::join::{JoinState, JournalError, SpillError};
 use crate::judge::Plan;
+use crate::window::PackError;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -23,6 +24,13 @@ pub enum RestoreError {
     Corrupt(String),
     /// The store of predictions that memory has no room for failed.
     Spill(SpillError),
+}
+
+impl RestoreError {
+    /// The panes of windows do not unpack.
+    pub fn windows(_: PackError) -> RestoreError {
+        RestoreError::Corrupt("the panes of windows".to_owned())
+    }
 }
 
 impl fmt::Display for RestoreError {

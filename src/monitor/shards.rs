@@ -364,6 +364,12 @@ impl Shards {
         }
     }
 
+    /// See [`Monitor::start_over`]; 0 where another process judges.
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+        let monitor = self.monitor.as_mut();
+        monitor.map_or(0, |monitor| monitor.start_over(of, close))
+    }
+
     /// See [`Shard::tap`].
     pub fn tap(&mut self, room: usize) -> (Vec<Pair>, u64) {
         let each = room.div_ceil(self.shards.len().max(1));

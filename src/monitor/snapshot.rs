@@ -10,7 +10,8 @@
 //!
 //! Each model carries its *shape*: the windows, cells and views under which its sums were made. If the
 //! shape is no longer that of the configuration, the streams of the model are dropped and counted, rather
-//! than mixed with sums of another grid.
+//! than mixed with sums of another grid. If only the windows are others, [`Snapshot::carry_over`] keeps the
+//! sums of scores as far as the old windows hold them.
 //!
 //! Topics are numbered in the order of the configuration. The snapshot names them, and
 //! [`Snapshot::rebind`] gives them the numbers of another configuration, so that a topic that was added,
@@ -116,6 +117,17 @@ impl ModelState {
             sampling: m.judge.evaluation.sampling.bits(),
             sealed_until_ms,
         }
+    }
+
+    /// Whether sums of the other can be carried over: only the windows differ, not how they are cut
+    /// into base panes.
+    pub fn fits_other_windows(&self, other: &ModelState) -> bool {
+        self.ladder.pane_ms == other.ladder.pane_ms
+            && self.ladder.lateness_ms == other.ladder.lateness_ms
+            && self.fits(&ModelState {
+                ladder: self.ladder.clone(),
+                ..other.clone()
+            })
     }
 
     /// Whether sums of both can be added.

@@ -239,6 +239,12 @@ impl Vectors {
         views.map(|v| &mut v.judge)
     }
 
+    /// All judges, each with the index of its model.
+    pub fn judges_of_models(&mut self) -> impl Iterator<Item = (usize, &mut Judge)> {
+        let versions = self.versions.iter_mut();
+        versions.flat_map(|v| v.views.iter_mut().map(|view| (v.model, &mut view.judge)))
+    }
+
     /// All judges with how they judge.
     pub fn judges_with<'p>(
         &mut self,

@@ -96,6 +96,8 @@ impl Alertmanager {
             ("detectable", number(notification.detectable)),
             ("fingerprint", json!(notification.fingerprint)),
             ("key", json!(notification.key)),
+            ("streams", json!(notification.streams_in_words())),
+            ("evidence", json!(notification.evidence)),
         ];
         let present = all.into_iter().filter(|(_, v)| !v.is_null());
         Value::Object(present.map(|(k, v)| (k.to_owned(), v)).collect())

@@ -1,11 +1,11 @@
-//! The handle for people: silences and acknowledgements.
+//! The handle for people: silences, acknowledgements and deployments.
 
 use super::dispatch::Dispatcher;
 use super::journal::{AlertJournal, Entry, lock};
-use crate::alert::{Ack, Matcher, Silence, SilenceError, Silences};
+use crate::alert::{Ack, Deployment, Matcher, Silence, SilenceError, Silences};
 use std::sync::Arc;
 
-/// Changes silences and acknowledgements. Each change is on disk when its call returns.
+/// Changes silences, acknowledgements and deployments. Each change is on disk when its call returns.
 #[derive(Clone)]
 pub struct AlertControl(pub(super) Arc<Dispatcher>);
 
@@ -50,6 +50,12 @@ impl AlertControl {
             ack,
         };
         self.append(&mut journal, &entry)
+    }
+
+    /// Enters a deployment.
+    pub fn deploy(&self, deployment: Deployment) -> Result<(), String> {
+        let entry = Entry::Deployed(deployment);
+        self.append(&mut lock(&self.0.journal), &entry)
     }
 
     fn append(&self, journal: &mut AlertJournal, entry: &Entry) -> Result<(), String> {

@@ -68,7 +68,7 @@ impl Deduplicator {
         if notification.status == Status::Resolved {
             return last.is_some_and(|l| l.firing && l.since_ms <= notification.since_ms);
         }
-        if book.silence_of(&notification.labels(), now_ms).is_some() {
+        if notification.is_silenced(book, now_ms) {
             return false;
         }
         notification.was = None;

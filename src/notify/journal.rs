@@ -7,6 +7,7 @@
 //! {"state":{…}}                                             the whole state, when the file was compacted
 //! {"queued":{"notification":{…},"sinks":["oncall","topic"]}}       synced before anything is sent
 //! {"done":{"sink":"oncall","key":"…","delivered":true}}
+//! {"deployed":{…}}
 //! {"silenced":{…}}  {"lifted":{"id":7}}  {"acknowledged":{"fingerprint":"…","ack":{…}}}
 //! {"acquired":{"notification":{…},"sinks":["oncall"],"ack":null}}
 //! {"released":{"fingerprint":"…"}}  {"closed":{"fingerprint":"…"}}
@@ -27,7 +28,7 @@
 //! `key`.
 
 use super::notification::{Notification, Status};
-use crate::alert::{Ack, Silence, Silences};
+use crate::alert::{Ack, Deployment, Silence, Silences};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -82,6 +83,8 @@ pub enum Entry {
         /// The acknowledgement.
         ack: Ack,
     },
+    /// Someone says that a model was replaced or mended.
+    Deployed(Deployment),
     /// This process acquires an alert that another process has notified.
     Acquired(Box<TransferredAlert>),
     /// Another process owns the alert now.
@@ -146,6 +149,7 @@ impl State {
             Entry::Acknowledged { fingerprint, ack } => {
                 self.book.acknowledge(fingerprint.clone(), ack.clone());
             }
+            Entry::Deployed(deployment) => self.book.deploy(deployment.clone()),
             Entry::Acquired(alert) => {
                 let fingerprint = alert.notification.fingerprint.clone();
                 self.released.remove(&fingerprint);

@@ -1,4 +1,4 @@
-//! Sends alerts to people: Alertmanager, webhooks, Slack, a Kafka topic.
+//! Sends alerts to people: Alertmanager, PagerDuty, Opsgenie, Slack, Teams, webhooks, a Kafka topic.
 //!
 //! ```text
 //!  engine thread           "notifications"                   one thread per sink
@@ -7,7 +7,8 @@
 //!            silenced?              ▲ deliveries ◄───────────────┘
 //! ```
 //!
-//! [`notification`] is the message, made when an alert changes. [`dedup`] decides whether it must
+//! [`grouping`] joins the streams of a model in one alert. [`notification`] is the message, made
+//! when an alert changes. [`dedup`] decides whether it must
 //! be sent. [`journal`] records on disk what was sent to whom, and what people answered. [`sink`]
 //! holds a queue and a thread for each [`receiver`]. [`dispatch`] feeds the sinks, [`notifier`] is
 //! the handle of the engine's thread, and [`control`] is the handle for silences and
@@ -38,20 +39,26 @@ pub mod control;
 pub mod dedup;
 pub mod dispatch;
 pub mod failure;
+pub mod grouping;
 pub mod journal;
 pub mod notification;
 pub mod notifier;
+pub mod opsgenie;
 pub mod options;
+pub mod pagerduty;
 mod post;
 pub mod receiver;
+pub mod schema;
 pub mod sink;
 mod slack;
+mod teams;
 pub mod template;
 pub mod webhook;
 
 pub use control::AlertControl;
 pub use dedup::Deduplicator;
 pub use failure::Failure;
+pub use grouping::GroupBy;
 pub use journal::{AlertJournal, JOURNAL};
 pub use notification::{Notification, Status};
 pub use notifier::{AlertHandover, Notifier};

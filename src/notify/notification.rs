@@ -1,14 +1,19 @@
 //! A notification: one change of one alert, with all numbers of that moment.
 //!
 //! As JSON it is the body of a webhook and the value of a record on the alerts topic.
-//! `deploy/alert.schema.json` describes it ([`schema`]). An undefined number is null. Times are
+//! `deploy/alert.schema.json` describes it ([`super::schema`]). An undefined number is null. Times are
 //! event times in ms since 1970.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
-use crate::alert::{AlertState, Labels, Severity};
-use crate::judge::{Change, Facts, Numbers, Step, StreamId};
+use super::grouping::GroupId;
+use crate::alert::{AlertState, Deployment, Labels, Matcher, Severity, Silences};
+use crate::judge::detector_report::{DetectorReport, alarm_numbers};
+use crate::judge::{Facts, Numbers, StreamId, StreamReport, WindowReport, alarm};
+use crate::stats::direction::Direction;
+
+/// Most streams that a notification lists.
+pub const STREAMS_MAX: usize = 20;
 
 /// Name of the alert in systems that identify alerts by name.
 pub const ALERT_NAME: &str = "TruelineMiscalibrated";
@@ -38,8 +43,12 @@ impl Status {
 pub struct Notification {
     /// Identifies the change. It is the same however often the change is sent.
     pub key: String,
-    /// Identifies the alert. It is the same for all changes of the alert of one stream.
+    /// Identifies the alert. It is the same for all changes of one alert.
     pub fingerprint: String,
+    /// Name of the alert: the model, with version, segment and view where alerts are told apart by
+    /// them.
+    #[serde(default)]
+    pub alert: String,
     /// Firing or resolved.
     pub status: Status,
     /// Its severity; of a resolved alert, the last one.
@@ -52,13 +61,22 @@ pub struct Notification {
     pub since_ms: i64,
     /// The model.
     pub model: String,
-    /// Its version, or "".
+    /// The version, if alerts are told apart by it; else "".
     pub version: String,
-    /// The segment, or "".
+    /// The segment, if alerts are told apart by it; else "".
     pub segment: String,
-    /// The view that is tested.
+    /// The view, if alerts are told apart by it; else "".
     pub view: String,
-    /// The window that represents the stream. The numbers are those of this window.
+    /// The stream that speaks for the alert, the worst one: the numbers are its numbers.
+    #[serde(default)]
+    pub stream: String,
+    /// Number of streams that fire.
+    #[serde(default)]
+    pub streams_firing: u64,
+    /// The streams that fire, the worst first; at most [`STREAMS_MAX`].
+    #[serde(default)]
+    pub streams: Vec<FiringStream>,
+    /// The window that speaks for the stream. The numbers are those of this window.
     pub window: String,
     /// The verdict of the window.
     pub verdict: String,
@@ -90,10 +108,52 @@ pub struct Notification {
     pub onset_ms: Option<i64>,
     /// Log evidence of the detector's alarm.
     pub log_evidence: Option<f64>,
+    /// Lower end of the mean residual at the detector's alarm.
+    #[serde(default)]
+    pub residual_lower: Option<f64>,
+    /// Upper end of the mean residual at the detector's alarm.
+    #[serde(default)]
+    pub residual_upper: Option<f64>,
+    /// What the alert rests on, in words: the window's numbers, and the detector's.
+    #[serde(default)]
+    pub evidence: String,
+    /// The newest deployment of the model that was marked.
+    #[serde(default)]
+    pub deployment: Option<Deployment>,
+    /// Name of the record of the change, for `trueline explain`.
+    #[serde(default)]
+    pub record: String,
     /// Address of the stream's page.
     pub page: String,
     /// Address of the runbook.
     pub runbook: String,
+    /// The labels of every stream that fires, which routes and silences match.
+    #[serde(skip)]
+    pub labels: Vec<Labels>,
+    /// A stream has joined an alert that fires already.
+    #[serde(skip)]
+    pub joined: bool,
+}
+
+/// A stream that fires, in the notification of its alert.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FiringStream {
+    /// The stream.
+    pub stream: String,
+    /// Its severity.
+    pub severity: Severity,
+    /// When it started to fire.
+    pub since_ms: i64,
+    /// The direction of its error in words.
+    pub what: String,
+    /// Number of events in its window.
+    pub n: u64,
+    /// Lower end of the interval of its ℓ2-ECE.
+    pub ece_lower: Option<f64>,
+    /// Upper end of the interval of its ℓ2-ECE.
+    pub ece_upper: Option<f64>,
+    /// Address of its page.
+    pub page: String,
 }
 
 /// Links for the reader.
@@ -106,38 +166,59 @@ pub struct Links {
 }
 
 impl Notification {
-    /// The notification of a change, if the change needs one.
-    pub fn of(change: &Change, links: Links) -> Option<Notification> {
-        let (Step::Stream { from, to }, Some(facts)) = (change.step, &change.facts) else {
-            return None;
-        };
-        let at = change.at_ms;
-        match (from.state, to.state) {
-            (_, AlertState::Firing) => Some(Notification::firing(&change.stream, facts, at, links)),
-            (AlertState::Firing, _) => {
-                let mut notification = Notification::blank(&change.stream, facts, links);
-                notification.status = Status::Resolved;
-                notification.severity = from.severity;
-                notification.since_ms = from.since_ms.unwrap_or(at);
-                let well = to.state == AlertState::Resolved;
-                notification.resolve(at, if well { WELL } else { NOTHING_KNOWN });
-                Some(notification)
-            }
-            _ => None,
-        }
+    /// The notification of an alert that fires, from what is known of the stream that speaks for it.
+    pub fn firing(
+        group: &GroupId,
+        (since_ms, severity): (i64, Severity),
+        (id, facts): (&StreamId, &Facts),
+        at_ms: i64,
+        links: Links,
+    ) -> Notification {
+        let mut notification = Notification::blank(group, (id, facts), links);
+        notification.severity = severity;
+        notification.at_ms = at_ms;
+        notification.since_ms = since_ms;
+        notification.key = key(&notification.fingerprint, at_ms, severity.as_str());
+        notification.record = key(&id.fingerprint(), at_ms, facts.alert.severity.as_str());
+        notification
     }
 
-    /// The notification of a firing alert.
-    pub fn firing(id: &StreamId, facts: &Facts, at_ms: i64, links: Links) -> Notification {
-        let mut notification = Notification::blank(id, facts, links);
-        notification.at_ms = at_ms;
-        notification.since_ms = facts.alert.since_ms.unwrap_or(at_ms);
-        notification.key = key(
-            &notification.fingerprint,
-            at_ms,
-            facts.alert.severity.as_str(),
-        );
+    /// The notification of the end of an alert. `why` is empty where the streams are calibrated
+    /// again, or nothing is known any more.
+    pub fn ended(
+        group: &GroupId,
+        (since_ms, severity): (i64, Severity),
+        (id, facts): (&StreamId, &Facts),
+        (at_ms, why): (i64, &str),
+        links: Links,
+    ) -> Notification {
+        let mut notification = Notification::blank(group, (id, facts), links);
+        notification.status = Status::Resolved;
+        notification.severity = severity;
+        notification.since_ms = since_ms;
+        notification.record = key(&id.fingerprint(), at_ms, "resolved");
+        let well = facts.alert.state == AlertState::Resolved;
+        let why = match (why, well) {
+            ("", true) => WELL,
+            ("", false) => NOTHING_KNOWN,
+            (why, _) => why,
+        };
+        notification.resolve(at_ms, why);
         notification
+    }
+
+    /// Lists the streams that fire, the one that speaks for all first.
+    pub fn list(
+        &mut self,
+        streams: &[(&StreamReport, Severity)],
+        page: impl Fn(&StreamId) -> String,
+    ) {
+        self.streams_firing = streams.len() as u64;
+        self.labels = streams.iter().map(|(r, s)| r.id.labels(*s)).collect();
+        let listed = streams.iter().take(STREAMS_MAX);
+        self.streams = listed
+            .map(|(r, s)| FiringStream::of(r, *s, page(&r.id)))
+            .collect();
     }
 
     /// The notification that resolves this alert for the given reason.
@@ -156,29 +237,30 @@ impl Notification {
         self.key = key(&self.fingerprint, at_ms, "resolved");
     }
 
-    fn blank(id: &StreamId, facts: &Facts, links: Links) -> Notification {
+    fn blank(group: &GroupId, (id, facts): (&StreamId, &Facts), links: Links) -> Notification {
         let window = &facts.window;
         let e = window.scores();
         let numbers = window.numbers.as_ref();
         let alarm = facts.detector.as_ref().and_then(|d| d.alarm.as_ref());
-        let direction = match (alarm, e) {
-            (Some(alarm), _) => Some(alarm.evidence.direction),
-            (None, e) => e.map(|e| e.direction),
-        };
+        let direction = direction(facts.detector.as_deref(), window);
         let tolerance = facts.evidence.as_ref();
         let tolerance = tolerance.map(|e| e.options.evaluation.tolerance.resolve(0.5));
-        Notification {
+        let mut notification = Notification {
             key: String::new(),
-            fingerprint: id.fingerprint(),
+            fingerprint: group.fingerprint(),
+            alert: group.name(),
             status: Status::Firing,
             severity: facts.alert.severity,
             was: None,
             at_ms: window.evaluated_at_ms,
             since_ms: window.evaluated_at_ms,
-            model: id.model.clone(),
-            version: id.version.clone(),
-            segment: id.segment.clone(),
-            view: id.view.to_string(),
+            model: group.model.clone(),
+            version: group.version.clone(),
+            segment: group.segment.clone(),
+            view: group.view.clone(),
+            stream: id.to_string(),
+            streams_firing: 1,
+            streams: Vec::new(),
             window: window.window.clone(),
             verdict: window.verdict.to_string(),
             what: direction.map_or("", |d| d.words()).to_owned(),
@@ -196,9 +278,38 @@ impl Notification {
             event_rate: e.map(|e| e.event_rate),
             onset_ms: alarm.map(|a| a.evidence.onset.ms.round() as i64),
             log_evidence: alarm.map(|a| a.evidence.log_worth),
+            residual_lower: alarm.map(|a| a.residual.0),
+            residual_upper: alarm.map(|a| a.residual.1),
+            evidence: String::new(),
+            deployment: None,
+            record: String::new(),
             page: links.page,
             runbook: links.runbook,
+            labels: vec![id.labels(facts.alert.severity)],
+            joined: false,
+        };
+        notification.evidence = notification.evidence_of(facts.detector.as_deref());
+        notification
+    }
+
+    /// The numbers of the window and of the detector, in words.
+    fn evidence_of(&self, detector: Option<&DetectorReport>) -> String {
+        let Notification { window, n, .. } = self;
+        let number = |x: Option<f64>| x.map_or("unknown".to_owned(), |x| format!("{x:.4}"));
+        let mut said = match (self.ece_lower, self.ece_upper) {
+            (Some(lower), Some(upper)) => format!(
+                "l2-ECE {} ({:.0} % interval {lower:.4} to {upper:.4}) over {window}, n = {n}; tolerated {}",
+                number(self.ece),
+                100.0 * self.confidence.unwrap_or_default(),
+                number(self.tolerance),
+            ),
+            _ => format!("no window has a verdict yet (n = {n} over {window})"),
+        };
+        let alarm = detector.and_then(|d| Some((d.alarm.as_ref()?, d.log_threshold)));
+        if let Some((alarm, log_threshold)) = alarm {
+            said += &format!("; detector: {}", alarm_numbers(alarm, log_threshold));
         }
+        said
     }
 
     /// A notification to test the sinks with.
@@ -207,6 +318,7 @@ impl Notification {
         Notification {
             key: key(&fingerprint, at_ms, "warn"),
             fingerprint,
+            alert: "trueline-test".to_owned(),
             status: Status::Firing,
             severity: Severity::Warn,
             was: None,
@@ -215,7 +327,10 @@ impl Notification {
             model: "trueline-test".to_owned(),
             version: String::new(),
             segment: String::new(),
-            view: "binary".to_owned(),
+            view: String::new(),
+            stream: "trueline-test///binary".to_owned(),
+            streams_firing: 1,
+            streams: Vec::new(),
             window: "5m".to_owned(),
             verdict: "miscalibrated".to_owned(),
             what: "this is a test of `trueline alert test`; nothing is wrong".to_owned(),
@@ -232,34 +347,88 @@ impl Notification {
             event_rate: None,
             onset_ms: None,
             log_evidence: None,
+            residual_lower: None,
+            residual_upper: None,
+            evidence: "a test has no numbers".to_owned(),
+            deployment: None,
+            record: String::new(),
             page: links.page,
             runbook: links.runbook,
+            labels: Vec::new(),
+            joined: false,
         }
     }
 
-    /// `model/version/segment/view`.
-    pub fn stream(&self) -> String {
-        let Notification {
-            model,
-            version,
-            segment,
-            view,
-            ..
-        } = self;
-        format!("{model}/{version}/{segment}/{view}")
+    /// "stream fraud/3//binary", or how many there are.
+    pub fn streams_in_words(&self) -> String {
+        match self.streams_firing {
+            0 | 1 => format!("stream {}", self.stream),
+            n => format!("{n} streams, the worst {}", self.stream),
+        }
     }
 
-    /// Its labels, which routes and silences match.
-    pub fn labels(&self) -> Labels {
-        [
-            self.model.clone(),
-            self.version.clone(),
-            self.segment.clone(),
-            self.view.clone(),
-            self.severity.as_str().to_owned(),
-        ]
+    /// Whether some stream of the alert satisfies all matchers, at its severity or at `severity`.
+    pub fn matches(&self, matchers: &[Matcher], severity: Option<Severity>) -> bool {
+        let mut labels = self.stream_labels();
+        labels.any(|mut labels| {
+            if let Some(severity) = severity {
+                labels[SEVERITY] = severity.as_str().to_owned();
+            }
+            Matcher::all(matchers, &labels)
+        })
+    }
+
+    /// Whether every stream of the alert is silenced.
+    pub fn is_silenced(&self, book: &Silences, now_ms: i64) -> bool {
+        let mut labels = self.stream_labels();
+        labels.all(|labels| book.silence_of(&labels, now_ms).is_some())
+    }
+
+    /// The labels of the streams; those of the alert itself where none is known.
+    fn stream_labels(&self) -> impl Iterator<Item = Labels> {
+        let own = self.labels.is_empty().then(|| {
+            let Notification {
+                model,
+                version,
+                segment,
+                view,
+                severity,
+                ..
+            } = self.clone();
+            [model, version, segment, view, severity.as_str().to_owned()]
+        });
+        self.labels.iter().cloned().chain(own)
     }
 }
+
+impl FiringStream {
+    fn of(report: &StreamReport, severity: Severity, page: String) -> FiringStream {
+        let window = alarm::speaker(report).and_then(|i| report.windows.get(i));
+        let numbers = window.and_then(|w| w.numbers.as_ref());
+        let direction = window.and_then(|w| direction(report.detector.as_deref(), w));
+        FiringStream {
+            stream: report.id.to_string(),
+            severity,
+            since_ms: report.alert.since_ms.unwrap_or_default(),
+            what: direction.map_or("", |d| d.words()).to_owned(),
+            n: window.map_or(0, |w| w.n),
+            ece_lower: numbers.map(Numbers::lower),
+            ece_upper: numbers.map(Numbers::upper),
+            page,
+        }
+    }
+}
+
+/// The direction of the error: the detector's while it alarms, else the window's.
+fn direction(detector: Option<&DetectorReport>, window: &WindowReport) -> Option<Direction> {
+    match detector.and_then(|d| d.alarm.as_ref()) {
+        Some(alarm) => Some(alarm.evidence.direction),
+        None => window.scores().map(|e| e.direction),
+    }
+}
+
+/// Place of the severity among the labels.
+const SEVERITY: usize = 4;
 
 /// The reason for resolving the alert of a stream that is calibrated again.
 const WELL: &str = "calibrated again";
@@ -281,55 +450,4 @@ pub fn moment(ms: i64) -> String {
         }
         _ => format!("{ms} ms"),
     }
-}
-
-/// The JSON Schema of a notification as it is sent: its fields and the two configured texts.
-pub fn schema() -> Value {
-    let text = |about: &str| json!({ "type": "string", "description": about });
-    let ms = |about: &str| json!({ "type": "integer", "description": about });
-    let number = |about: &str| json!({ "type": ["number", "null"], "description": about });
-    let one_of = |words: &[&str], about: &str| json!({ "enum": words, "description": about });
-    let properties = json!({
-        "key": text("Identifies the change. It is the same however often the change is sent."),
-        "fingerprint": text("Identifies the alert. It is the same for all changes of the alert of one stream."),
-        "status": one_of(&["firing", "resolved"], "Whether the alert fires or is resolved."),
-        "severity": one_of(&["warn", "page"], "Severity; of a resolved alert, the last one."),
-        "was": { "enum": ["warn", "page", null], "description": "The previous severity, if only the severity changed." },
-        "at_ms": ms("Event time of the change, in ms since 1970."),
-        "since_ms": ms("Event time at which it started to fire, in ms since 1970."),
-        "model": text("Model."),
-        "version": text("Version of the model, or empty."),
-        "segment": text("Segment as k=v,k=v, or empty."),
-        "view": text("View that is tested."),
-        "window": text("Window that represents the stream. The numbers are those of this window."),
-        "verdict": text("Verdict of the window."),
-        "what": text("Direction of the error in words, or why the alert was resolved."),
-        "direction": text("Direction as one word."),
-        "n": { "type": "integer", "minimum": 0, "description": "Number of events." },
-        "ece": number("Debiased l2-ECE; 0 if the estimate of its square is negative."),
-        "ece_lower": number("Lower end of its interval."),
-        "ece_upper": number("Upper end of its interval."),
-        "confidence": number("Confidence of the interval."),
-        "detectable": number("Smallest l2-ECE that the test detects with 80 % power at this n."),
-        "tolerance": number("Tolerated l2-ECE."),
-        "p_value": number("p-value of the test that decided."),
-        "mean_score": number("Mean score."),
-        "event_rate": number("Share of positive outcomes."),
-        "onset_ms": { "type": ["integer", "null"], "description": "Event time at which the error started, as the detector estimates it, in ms since 1970." },
-        "log_evidence": number("Log evidence of the detector's alarm."),
-        "page": text("Address of the stream's page."),
-        "runbook": text("Address of the runbook."),
-        "summary": text("The configured one-line text."),
-        "description": text("The configured text."),
-    });
-    let names = properties.as_object().map(|all| all.keys().cloned());
-    let required: Vec<String> = names.into_iter().flatten().collect();
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A change of a trueline alert",
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": false,
-    })
 }

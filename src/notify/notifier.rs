@@ -168,7 +168,11 @@ impl Notifier {
     /// queued.
     pub fn notify(&mut self, mut notification: Notification, now_ms: i64) -> bool {
         let book = self.book();
-        if !self.dedup.admits(&mut notification, &book, now_ms) {
+        let admitted = match notification.joined {
+            true => self.has_news(&notification) && !notification.is_silenced(&book, now_ms),
+            false => self.dedup.admits(&mut notification, &book, now_ms),
+        };
+        if !admitted {
             return false;
         }
         if !self.send(Command::Notify(Box::new(notification.clone()))) {
@@ -193,6 +197,21 @@ impl Notifier {
             Status::Resolved => drop(self.firing.remove(&fingerprint)),
         }
         true
+    }
+
+    /// Whether a sink wants the notification that was not notified of the firing alert.
+    fn has_news(&self, notification: &Notification) -> bool {
+        let Some((_, notified)) = self.firing.get(&notification.fingerprint) else {
+            return false;
+        };
+        let sinks = self.dispatcher.sinks();
+        let mut others = sinks.iter().filter(|s| !notified.contains(&s.name));
+        others.any(|s| s.matches(notification))
+    }
+
+    /// Since when the alert fires that was notified; `None` if it does not fire.
+    pub fn firing_since(&self, fingerprint: &str) -> Option<i64> {
+        self.dedup.firing_since(fingerprint)
     }
 
     fn send(&self, command: Command) -> bool {

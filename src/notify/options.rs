@@ -1,5 +1,6 @@
 //! Options of the sinks.
 
+use super::grouping::GroupBy;
 use super::template::Template;
 use crate::alert::Matcher;
 use std::fmt;
@@ -15,6 +16,12 @@ pub enum Kind {
     Webhook,
     /// An incoming webhook of Slack, or a compatible one.
     Slack,
+    /// A workflow of Microsoft Teams.
+    Teams,
+    /// PagerDuty, by version 2 of its Events API.
+    PagerDuty,
+    /// Opsgenie, by version 2 of its Alert API.
+    Opsgenie,
     /// A Kafka topic.
     Kafka,
 }
@@ -26,6 +33,9 @@ impl Kind {
             Kind::Alertmanager => "alertmanager",
             Kind::Webhook => "webhook",
             Kind::Slack => "slack",
+            Kind::Teams => "teams",
+            Kind::PagerDuty => "pagerduty",
+            Kind::Opsgenie => "opsgenie",
             Kind::Kafka => "kafka",
         }
     }
@@ -49,7 +59,7 @@ pub struct SinkOptions {
     pub kind: Kind,
     /// Its address; for [`Kind::Kafka`] the topic.
     pub address: String,
-    /// Key of the signature of a webhook.
+    /// Key of the signature of a webhook, integration key of PagerDuty, or API key of Opsgenie.
     pub secret: Option<String>,
     /// Value of the header `authorization`.
     pub authorization: Option<String>,
@@ -72,7 +82,7 @@ pub struct SinkOptions {
 }
 
 impl fmt::Debug for SinkOptions {
-    /// Omits secrets. The address of a Slack hook is one.
+    /// Omits secrets. The address of a hook of Slack or Teams is one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SinkOptions")
             .field("name", &self.name)
@@ -91,6 +101,10 @@ pub struct NotifyOptions {
     pub runbook_url: String,
     /// The texts.
     pub texts: Texts,
+    /// By what alerts of a model are told apart.
+    pub group_by: GroupBy,
+    /// Age in event time, in ms, from which on a change is no news while records are unread.
+    pub max_age_ms: i64,
     /// The sinks.
     pub sinks: Vec<SinkOptions>,
 }

@@ -33,7 +33,17 @@ impl Post {
 
     /// Posts JSON. Returns the response in one line.
     pub fn json(&self, body: &str, headers: &[(&str, &str)]) -> Result<String, Failure> {
-        let mut request = self.agent.post(&self.url);
+        self.json_at("", body, headers)
+    }
+
+    /// Posts JSON to a path below the address.
+    pub fn json_at(
+        &self,
+        path: &str,
+        body: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<String, Failure> {
+        let mut request = self.agent.post(format!("{}{path}", self.url));
         request = request.header("content-type", "application/json");
         if let Some(authorization) = &self.authorization {
             request = request.header("authorization", authorization);

@@ -1,10 +1,13 @@
-//! The receiver of a sink: the four kinds behind one call.
+//! The receiver of a sink: all kinds behind one call.
 
 use super::alertmanager::Alertmanager;
 use super::failure::Failure;
 use super::notification::Notification;
+use super::opsgenie::Opsgenie;
 use super::options::{Kind, SinkOptions, Texts};
+use super::pagerduty::PagerDuty;
 use super::slack::Slack;
+use super::teams::Teams;
 use super::webhook::{Webhook, body};
 use std::time::Duration;
 
@@ -26,6 +29,12 @@ pub enum Receiver {
     Webhook(Webhook),
     /// Slack.
     Slack(Slack),
+    /// Microsoft Teams.
+    Teams(Teams),
+    /// PagerDuty.
+    PagerDuty(PagerDuty),
+    /// Opsgenie.
+    Opsgenie(Opsgenie),
     /// A Kafka topic.
     Topic(Box<dyn TopicSink>, Texts, Duration),
 }
@@ -44,6 +53,9 @@ impl Receiver {
             Kind::Alertmanager => Receiver::Alertmanager(Alertmanager::new(options, texts)?),
             Kind::Webhook => Receiver::Webhook(Webhook::new(options, texts)?),
             Kind::Slack => Receiver::Slack(Slack::new(options, texts)?),
+            Kind::Teams => Receiver::Teams(Teams::new(options, texts)?),
+            Kind::PagerDuty => Receiver::PagerDuty(PagerDuty::new(options, texts)?),
+            Kind::Opsgenie => Receiver::Opsgenie(Opsgenie::new(options, texts)?),
             Kind::Kafka => {
                 let topic = topic.ok_or("no connection to the topic was provided")?;
                 Receiver::Topic(topic, texts.clone(), options.timeout)
@@ -67,6 +79,9 @@ impl Receiver {
             Receiver::Alertmanager(it) => it.send(notification, now_ms),
             Receiver::Webhook(it) => it.send(notification, now_ms),
             Receiver::Slack(it) => it.send(notification),
+            Receiver::Teams(it) => it.send(notification),
+            Receiver::PagerDuty(it) => it.send(notification),
+            Receiver::Opsgenie(it) => it.send(notification),
             Receiver::Topic(topic, texts, timeout) => {
                 let body = body(notification, texts);
                 let written = topic.write(&notification.fingerprint, &body, *timeout);

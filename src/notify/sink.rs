@@ -67,23 +67,23 @@ impl Sink {
         }
     }
 
-    /// Whether the notification is for this sink. A firing one is selected by its current or
-    /// previous labels. A resolution goes to the sinks that were notified of the firing.
+    /// Whether the notification is for this sink. A firing one is selected by the current or
+    /// previous labels of its streams; that a stream joined is for sinks that were not notified of
+    /// the others. A resolution goes to the sinks that were notified of the firing.
     pub fn wants(&self, notification: &Notification, state: &State) -> bool {
         if notification.status == Status::Resolved {
             return self.resolved && state.was_notified(&notification.fingerprint, &self.name);
         }
-        self.matches(notification)
+        let news =
+            !notification.joined || !state.was_notified(&notification.fingerprint, &self.name);
+        news && self.matches(notification)
     }
 
     /// Whether a firing notification is for this sink.
     pub fn matches(&self, notification: &Notification) -> bool {
-        let before = notification.was.map(|severity| Notification {
-            severity,
-            ..notification.clone()
-        });
-        let matches = |n: &Notification| Matcher::all(&self.matchers, &n.labels());
-        matches(notification) || before.as_ref().is_some_and(matches)
+        let before = notification.was;
+        notification.matches(&self.matchers, None)
+            || before.is_some() && notification.matches(&self.matchers, before)
     }
 
     /// Appends a notification to the queue. Returns whether there was room.

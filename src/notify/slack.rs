@@ -44,21 +44,23 @@ fn message(notification: &Notification, texts: &Texts) -> Value {
         (Status::Firing, Severity::Warn) => "#d69e2e",
         (Status::Firing, Severity::Page) => "#c53030",
     };
-    let (lower, upper) = (
-        number(notification.ece_lower),
-        number(notification.ece_upper),
-    );
+    let ece = match (notification.ece_lower, notification.ece_upper) {
+        (Some(lower), Some(upper)) => {
+            format!("{} [{lower:.4}, {upper:.4}]", number(notification.ece))
+        }
+        _ => "no window has a verdict yet".to_owned(),
+    };
     json!({
         "text": escape(&texts.summary.fill(notification)),
         "attachments": [{
             "color": color,
-            "title": escape(&notification.stream()),
+            "title": escape(&notification.streams_in_words()),
             "title_link": notification.page,
             "text": format!("{}\n<{}|runbook>", escape(&texts.description.fill(notification)), notification.runbook),
             "fields": [
                 field("severity", notification.severity.to_string()),
                 field("since", moment(notification.since_ms)),
-                field("l2-ECE", format!("{} [{lower}, {upper}]", number(notification.ece))),
+                field("l2-ECE", ece),
                 field("n", format!("{} over {}", notification.n, notification.window)),
             ],
             "footer": "trueline",
@@ -90,6 +92,8 @@ mod tests {
             model: "<!channel>&".to_owned(),
             severity: Severity::Page,
             ece: Some(0.02),
+            ece_lower: Some(0.01),
+            ece_upper: Some(0.03),
             ..Notification::trial(0, links)
         };
         let text = |t: &str| Template::parse(t).expect("sound");
@@ -102,6 +106,6 @@ mod tests {
         let attachment = &message["attachments"][0];
         assert_eq!(attachment["color"], "#c53030");
         assert_eq!(attachment["text"], "0.0200\n<http://r/x.md|runbook>");
-        assert_eq!(attachment["fields"][2]["value"], "0.0200 [-, -]");
+        assert_eq!(attachment["fields"][2]["value"], "0.0200 [0.0100, 0.0300]");
     }
 }

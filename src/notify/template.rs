@@ -8,8 +8,14 @@ use super::notification::{Notification, moment};
 use std::fmt::Write;
 
 /// All placeholders.
-pub const PLACEHOLDERS: [&str; 25] = [
+pub const PLACEHOLDERS: [&str; 31] = [
+    "alert",
     "stream",
+    "streams",
+    "streams_firing",
+    "evidence",
+    "deployed",
+    "record",
     "model",
     "version",
     "segment",
@@ -106,11 +112,17 @@ fn put(name: &str, notification: &Notification, out: &mut String) {
         text => text.to_owned(),
     };
     let text = match name {
-        "stream" => notification.stream(),
+        "alert" => notification.alert.clone(),
+        "stream" => notification.stream.clone(),
+        "streams" => notification.streams_in_words(),
+        "streams_firing" => notification.streams_firing.to_string(),
+        "evidence" => notification.evidence.clone(),
+        "deployed" => deployed(notification),
+        "record" => or_dash(&notification.record),
         "model" => or_dash(&notification.model),
         "version" => or_dash(&notification.version),
         "segment" => or_dash(&notification.segment),
-        "view" => notification.view.clone(),
+        "view" => or_dash(&notification.view),
         "window" => notification.window.clone(),
         "status" => notification.status.as_str().to_owned(),
         "severity" => notification.severity.as_str().to_owned(),
@@ -139,6 +151,18 @@ fn put(name: &str, notification: &Notification, out: &mut String) {
         _ => notification.page.clone(),
     };
     let _ = out.write_str(&text);
+}
+
+/// When the model was deployed and by whom, after a blank; empty if nothing was marked.
+fn deployed(notification: &Notification) -> String {
+    notification.deployment.as_ref().map_or(String::new(), |d| {
+        let note = if d.note.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", d.note)
+        };
+        format!(" Deployed at {} by {}{note}.", moment(d.at_ms), d.by)
+    })
 }
 
 #[cfg(test)]
@@ -171,7 +195,9 @@ mod tests {
     fn every_placeholder_has_a_value() {
         for name in PLACEHOLDERS {
             let filled = Template::parse(&format!("{{{name}}}")).expect(name);
-            assert!(!filled.fill(&notification()).is_empty(), "{name}");
+            let empty = filled.fill(&notification()).is_empty();
+            // A blank comes with the deployment, if one was marked.
+            assert_eq!(empty, name == "deployed", "{name}");
         }
     }
 

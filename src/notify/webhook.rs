@@ -55,7 +55,7 @@ impl Webhook {
     }
 }
 
-/// A notification as JSON with its texts, as described by [`super::notification::schema`].
+/// A notification as JSON with its texts, as described by [`super::schema::schema`].
 pub fn body(notification: &Notification, texts: &Texts) -> String {
     let mut value = serde_json::to_value(notification).unwrap_or(Value::Null);
     value["summary"] = json!(texts.summary.fill(notification));

@@ -29,6 +29,7 @@ pub fn json(r: &DetectorReport) -> Value {
             "onset_ms": a.onset_ms.round() as i64,
             "times": a.times,
             "delay_events": a.delay_events,
+            "residual": { "lower": a.residual.0, "upper": a.residual.1 },
             "evidence": evidence_json(&a.evidence),
         })),
         "called_ms": r.called_ms,

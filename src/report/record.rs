@@ -266,7 +266,9 @@ impl Record {
             .detector
             .as_ref()
             .map(|w| self.watch_again(w, &mut checked));
+        let counts = |w: &Window| self.from.counts(w.start_ms.max(w.since_ms));
         let verdicts = self.windows.iter().zip(&windows);
+        let verdicts = verdicts.filter(|(w, _)| counts(w));
         let mut all = verdicts.clone();
         let bad = self.window_alerts
             && all.any(|(w, e)| {
@@ -275,7 +277,7 @@ impl Record {
         let large = verdicts
             .clone()
             .any(|(w, e)| e.map_or(w.large, |(_, large)| large));
-        let decided = self.windows.iter().any(|w| w.evaluation.is_some());
+        let decided = verdicts.clone().any(|(w, _)| w.evaluation.is_some());
         let condition = match self.silent {
             true => Condition::Unknown,
             false => alarm::of_parts(detector, bad, large, decided),

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::alert::{Ack, Matcher, Silence, Silences};
+use crate::alert::{Ack, Deployment, Matcher, Silence, Silences};
 
 /// Result of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -37,8 +37,28 @@ pub enum AlertRequest {
     Lift(u64),
     /// Acknowledge the alert.
     Acknowledge {
-        /// The alert.
-        fingerprint: String,
+        /// The alert: its fingerprint or name, or those of one of its streams.
+        alert: String,
+        /// Author.
+        by: String,
+        /// Comment.
+        note: String,
+    },
+    /// End the alert; from now on it rests on new data only.
+    Close {
+        /// The alert, as for [`AlertRequest::Acknowledge`].
+        alert: String,
+        /// Author.
+        by: String,
+        /// Reason.
+        note: String,
+    },
+    /// A model was replaced or mended: its alerts rest on new data only.
+    Deploy {
+        /// The model.
+        model: String,
+        /// The version, or all of them.
+        version: Option<String>,
         /// Author.
         by: String,
         /// Comment.
@@ -53,9 +73,11 @@ pub enum AlertResponse {
     Silenced(Silence),
     /// The new acknowledgement.
     Acknowledged(Ack),
+    /// The new deployment.
+    Deployed(Deployment),
     /// Done.
     Done,
-    /// There is no such silence or firing alert.
+    /// There is no such silence, firing alert or model.
     Unknown,
     /// Why the request was refused.
     Refused(String),

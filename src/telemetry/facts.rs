@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use crate::alert::{AlertState, Severity};
 use crate::collect::{PairCounts, SourceCounters};
-use crate::judge::{AccountReport, ComparisonReport};
+use crate::judge::{AccountReport, ComparisonReport, StreamId};
 
 /// One source, as of its last batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -148,6 +149,40 @@ pub struct JudgeFacts {
     pub skipped: u64,
 }
 
+/// One alert, of all streams that share it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AlertFacts {
+    /// Identifies it.
+    pub fingerprint: String,
+    /// Its name: the model, with version, segment and view where alerts are told apart by them.
+    pub name: String,
+    /// The model.
+    pub model: String,
+    /// The version, if alerts are told apart by it; else "".
+    pub version: String,
+    /// The segment, if alerts are told apart by it; else "".
+    pub segment: String,
+    /// The view, if alerts are told apart by it; else "".
+    pub view: String,
+    /// The most urgent state of its streams.
+    pub state: AlertState,
+    /// Their greatest severity.
+    pub severity: Severity,
+    /// When the state began.
+    pub since_ms: Option<i64>,
+    /// Its streams, the most urgent first.
+    pub streams: Vec<StreamId>,
+}
+
+impl AlertFacts {
+    /// Whether someone may mean it by this: its fingerprint or name, or those of one of its
+    /// streams.
+    pub fn is_called(&self, wanted: &str) -> bool {
+        let stream = |id: &StreamId| id.fingerprint() == wanted || id.to_string() == wanted;
+        self.fingerprint == wanted || self.name == wanted || self.streams.iter().any(stream)
+    }
+}
+
 /// One sink of alerts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SinkFacts {
@@ -197,6 +232,8 @@ pub struct Facts {
     pub comparisons: Arc<[ComparisonReport]>,
     /// Per model section: results of its comparison rows, and rows retained.
     pub pair_counts: Vec<(String, PairCounts, usize)>,
+    /// The alerts, those that are inactive too.
+    pub alerts: Arc<[AlertFacts]>,
     /// One entry per sink of alerts.
     pub sinks: Vec<SinkFacts>,
     /// Alert writes that were lost: journal lines, notifications whose queue was full, audit

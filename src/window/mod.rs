@@ -9,8 +9,10 @@
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`ring`] | the panes of all windows of one stream |
 //! | [`place`] | panes that come after their time |
+//! | [`carry_over`] | the panes of windows that were replaced by others |
 
 pub mod bits;
+pub mod carry_over;
 mod clustered;
 pub mod hex;
 pub mod pack;

@@ -73,7 +73,7 @@ impl Windows {
         }
     }
 
-    fn put(&mut self, index: usize, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
+    pub(super) fn put(&mut self, index: usize, pane: &Pane, line_ms: i64) -> Result<(), PackError> {
         let (width_ms, slide_ms) = match self.width_of(index) {
             Width::Time { width_ms, slide_ms } => (width_ms, slide_ms),
             Width::Count { last } => {

@@ -339,6 +339,7 @@ fn vectors_maps_enums_and_well_known_types_are_what_they_are_in_json() {
                 time: Some(TimeField {
                     path: "t".into(),
                     unit,
+                    zone_s: None,
                 }),
                 prediction,
                 classes: vec!["x".into(), "y".into()],
@@ -447,6 +448,7 @@ fn cloud(format: Format) -> DecodeOptions {
         time: Some(TimeField {
             path: "ce_time".into(),
             unit: TimeUnit::Rfc3339,
+            zone_s: None,
         }),
         packing: Packing {
             format,

@@ -272,6 +272,7 @@ fn a_time_that_cannot_be_is_refused() {
         time: Some(TimeField {
             path: "time_ms".into(),
             unit: TimeUnit::Rfc3339,
+            zone_s: None,
         }),
         ..flat()
     };

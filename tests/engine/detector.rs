@@ -68,7 +68,7 @@ fn feed(engine: &mut Engine, range: std::ops::Range<i64>, change: i64, mended: i
 
 fn steps(changes: &[Change]) -> Vec<bool> {
     let step = |c: &Change| match c.step {
-        Step::Detector { alarm } => Some(alarm),
+        Step::Detector { alarm, .. } => Some(alarm),
         _ => None,
     };
     changes.iter().filter_map(step).collect()

@@ -125,6 +125,85 @@ fn an_exported_state_with_pending_predictions_goes_on_elsewhere_to_the_bit() {
 }
 
 #[test]
+fn windows_may_change_and_what_the_old_ones_hold_stays() {
+    let with = |widths: &[(&str, i64)]| {
+        let mut plan = plan();
+        let windows = widths.iter().map(|(name, ms)| WindowSpec::time(name, *ms));
+        plan.models[0].ladder = Ladder::new(windows.collect(), 2_000).expect("a valid ladder");
+        plan.models[0].views = vec![View::TopLabel, View::Class(1)];
+        plan.joins.clear();
+        plan
+    };
+    let feed = |engine: &mut Engine, from: i64, n: i64| {
+        for i in from..from + n {
+            let mut rng = Rng::new(i as u64);
+            let score = rng.uniform();
+            let event = Event {
+                weight: None,
+                cluster: None,
+                model: "m",
+                version: "1",
+                segment: ["k=a", "k=b", ""][i as usize % 3],
+                id: b"",
+                time_ms: BEGIN_MS + i * 10,
+                arrival_ms: None,
+                prediction: Prediction::Vector(&[1.0 - score, score]),
+                outcome: Some(Outcome::Class(u32::from(rng.uniform() < score))),
+            };
+            let origin = Origin {
+                source: 0,
+                partition: 0,
+                offset: i,
+            };
+            engine.observe(origin, &event);
+        }
+    };
+    let before = with(&[("6s", 6_000), ("36s", 36_000)]);
+    let mut old = Engine::new(before);
+    feed(&mut old, 0, 6_000);
+    old.tick(BEGIN_MS);
+    let windows_of = |engine: &Engine| {
+        let reports = engine.reports();
+        let all = reports.flat_map(|r| {
+            let windows = r.windows.iter();
+            windows.map(|w| {
+                (
+                    (r.id.to_string(), w.window.clone()),
+                    (w.n, w.end_ms, w.verdict),
+                )
+            })
+        });
+        all.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let after = with(&[("6s", 6_000), ("36s", 36_000), ("72s", 72_000)]);
+    let mut new = Engine::restore(after, old.snapshot()).expect("a sound snapshot");
+    assert_eq!(new.dropped(), [""; 0]);
+    let (kept, all) = (windows_of(&old), windows_of(&new));
+    for (window, judged) in &kept {
+        assert_eq!(all.get(window), Some(judged), "{window:?}");
+    }
+    assert_eq!(all.len(), kept.len() / 2 * 3);
+    // The new window begins with what the longest old one has, and goes on from there.
+    feed(&mut old, 6_000, 1_500);
+    feed(&mut new, 6_000, 1_500);
+    (old.tick(BEGIN_MS), new.tick(BEGIN_MS));
+    let (kept, all) = (windows_of(&old), windows_of(&new));
+    for ((stream, window), judged) in &kept {
+        let name = (stream.clone(), window.clone());
+        assert_eq!(all.get(&name), Some(judged), "{name:?}");
+        let long = all[&(stream.clone(), "72s".to_owned())].0;
+        assert!(
+            window != "36s" || long > judged.0,
+            "{stream}: {long} in 72s, {judged:?} in 36s"
+        );
+    }
+    // Another shortest slide cuts other panes, and nothing is kept.
+    let other = with(&[("12s", 12_000)]);
+    let new = Engine::restore(other, old.snapshot()).expect("a sound snapshot");
+    assert!(!new.dropped().is_empty());
+}
+
+#[test]
 fn every_file_is_named_with_what_it_is_and_what_is_wrong_with_it() {
     let dir = scratch("faults");
     let mut engine = Engine::new(plan());

@@ -85,7 +85,7 @@ fn record(name: &str, engine: &Engine, changes: &[Change]) -> String {
     let change = |c: &Change| {
         let step = match &c.step {
             Step::Verdict { from, to } => format!("verdict {from} {to}"),
-            Step::Detector { alarm } => format!("detector {alarm}"),
+            Step::Detector { alarm, .. } => format!("detector {alarm}"),
             Step::Alert { .. } => "window alert".to_owned(),
             Step::Stream { .. } => "stream alert".to_owned(),
         };

@@ -30,12 +30,12 @@ use trueline::stats::rng::Rng;
 use trueline::stats::view::{Outcome, Prediction};
 
 /// 2023-11-14, a multiple of every slide.
-const BEGIN_MS: i64 = 1_700_000_064_000;
+pub const BEGIN_MS: i64 = 1_700_000_064_000;
 /// Events of each model in a phase, 10 ms apart.
 const PHASE: i64 = 2_000;
 const SECRET: &str = "between us";
 
-fn config(brokers: &str, topic: &str, snapshot: &str, sinks: &str) -> String {
+pub fn config(brokers: &str, topic: &str, snapshot: &str, sinks: &str) -> String {
     format!(
         r#"version = 1
 [kafka]
@@ -66,6 +66,8 @@ stale_after = "1h"
 budget = "none"
 [notify]
 external_url = "http://monitor:9464"
+# The events are years old.
+max_age = "3650d"
 {sinks}
 [http]
 listen = "LISTEN"
@@ -77,7 +79,7 @@ interval = "{snapshot}"
 }
 
 /// The records of a phase: each model's scores are true, or twice as high as what happens.
-fn phase(models: &[&str], number: i64, good: bool) -> Vec<String> {
+pub fn phase(models: &[&str], number: i64, good: bool) -> Vec<String> {
     let mut records = Vec::new();
     for i in number * PHASE..(number + 1) * PHASE {
         for model in models {
@@ -93,7 +95,7 @@ fn phase(models: &[&str], number: i64, good: bool) -> Vec<String> {
     records
 }
 
-fn produce(brokers: &str, topic: &str, records: &[String]) {
+pub fn produce(brokers: &str, topic: &str, records: &[String]) {
     produce_to(brokers, topic, &[records]);
 }
 
@@ -128,7 +130,7 @@ fn produce_to(brokers: &str, topic: &str, partitions: &[&[String]]) {
 }
 
 /// A receiver of posts: takes them, refuses them with 503, or is not there.
-struct Receiver {
+pub struct Receiver {
     address: SocketAddr,
     posts: Arc<Mutex<Vec<(String, Value)>>>,
     refuses: Arc<AtomicBool>,
@@ -136,7 +138,7 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn start(away: bool) -> Receiver {
+    pub fn start(away: bool) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let receiver = Receiver {
             address: listener.local_addr().expect("its address"),
@@ -163,11 +165,11 @@ impl Receiver {
         receiver
     }
 
-    fn url(&self, path: &str) -> String {
+    pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    fn of(&self, path: &str) -> Vec<Value> {
+    pub fn of(&self, path: &str) -> Vec<Value> {
         let posts = self.posts.lock().expect("posts");
         let ours = posts.iter().filter(|(at, _)| at == path);
         ours.map(|(_, body)| body.clone()).collect()
@@ -205,7 +207,7 @@ fn take(stream: TcpStream, status: u16) -> Option<(String, Value)> {
     Some((path, serde_json::from_str(&body).ok()?))
 }
 
-fn webhook(receiver: &Receiver) -> String {
+pub fn webhook(receiver: &Receiver) -> String {
     let url = receiver.url("/hook");
     format!(
         "[[sink]]\nname = \"hook\"\nkind = \"webhook\"\nurl = \"{url}\"\nsecret = \"{SECRET}\"\n\
@@ -286,7 +288,7 @@ fn free_address() -> String {
 }
 
 /// Keys of notices, which must be told once each, and for each alert in turns of firing and resolved, later each time.
-fn keys_in_order(what: &str, notices: &[Value]) -> Vec<String> {
+pub fn keys_in_order(what: &str, notices: &[Value]) -> Vec<String> {
     let text = |n: &Value, key: &str| n[key].as_str().expect(key).to_owned();
     let mut last: BTreeMap<String, (String, i64)> = BTreeMap::new();
     let mut seen = BTreeSet::new();
@@ -462,7 +464,7 @@ fn sinks_that_were_away_get_every_alert_once_in_order_and_nothing_waits() {
 
 /// What the schema says of a notice: these keys, all of them, of these kinds.
 fn fits_schema(value: &Value) {
-    let schema = trueline::notify::notification::schema();
+    let schema = trueline::notify::schema::schema();
     let properties = schema["properties"].as_object().expect("properties");
     let value = value.as_object().expect("an object");
     assert_eq!(
@@ -476,6 +478,8 @@ fn fits_schema(value: &Value) {
             "integer" => is.is_i64(),
             "number" => is.is_number(),
             "null" => is.is_null(),
+            "array" => is.is_array(),
+            "object" => is.is_object(),
             _ => false,
         };
         let fits = match (&wanted["type"], &wanted["enum"]) {
@@ -862,7 +866,7 @@ alert = { window_alerts = true, budget = "5% ever", for = "0s", keep_firing_for 
     config.expect("a sound configuration").plan
 }
 
-fn trueline(arguments: &[&str]) -> (Option<i32>, String) {
+pub fn trueline(arguments: &[&str]) -> (Option<i32>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
         .args(arguments)
         .output()
@@ -905,6 +909,7 @@ fn people_silence_and_acknowledge_and_a_restart_remembers_it() {
     let of_a = receiver.of("/hook")[0].clone();
     assert_eq!(of_a["model"], "a");
     let fingerprint = of_a["fingerprint"].as_str().expect("a fingerprint");
+    let record = of_a["record"].as_str().expect("a record");
     let (code, said) = ask(&["ack", fingerprint, "--by", "bob", "--note", "rolling back"]);
     assert_eq!(code, Some(0), "{said}");
     let (code, _) = ask(&["ack", "no-such-alert", "--by", "bob"]);
@@ -935,7 +940,7 @@ fn people_silence_and_acknowledge_and_a_restart_remembers_it() {
     assert_eq!(receiver.of("/hook")[1]["model"], "b");
     // What happened can be told from the record, and made again.
     let state = service.state().display().to_string();
-    let (code, said) = trueline(&["explain", fingerprint, "--state", &state]);
+    let (code, said) = trueline(&["explain", record, "--state", &state]);
     assert_eq!(code, Some(0), "{said}");
     assert!(
         said.contains("fires (warn)") && said.contains("window 6s: evaluation"),

@@ -1,5 +1,6 @@
 //! The program on a real Kafka that is stopped, frozen, killed and cleaned up under it.
 
+mod alert_groups;
 mod alerts;
 mod broker;
 mod comparison;

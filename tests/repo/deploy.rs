@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::support::expressions::{alerts, dashboard, deploy, rules};
+use crate::support::expressions::{ALERT_FILES, alerts, dashboard, deploy, rules};
 use trueline::telemetry::metrics::{Kind, TABLE, markdown};
 
 /// Labels that Prometheus itself adds.
@@ -100,8 +100,10 @@ fn every_expression_names_metrics_and_labels_of_the_table() {
     for (name, expr) in rules("trueline_rules.yml", "record") {
         check(&name, &expr, &known);
     }
-    for (name, expr) in rules("trueline_alerts.yml", "alert") {
-        check(&name, &expr, &known);
+    for file in ALERT_FILES {
+        for (name, expr) in rules(file, "alert") {
+            check(&name, &expr, &known);
+        }
     }
     let (queries, variables) = dashboard();
     assert!(queries.len() > 40 && variables.len() == 5);
@@ -155,15 +157,13 @@ fn sections(page: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn every_alert_has_its_page_and_every_page_its_alert() {
-    let text = fs::read_to_string(deploy("prometheus/trueline_alerts.yml")).unwrap();
+    let files = ALERT_FILES.map(|f| fs::read_to_string(deploy("prometheus").join(f)).unwrap());
+    let text = files.concat();
     let known = known();
     let mut pages = BTreeSet::new();
     for name in alerts() {
         let page = format!("{name}.md");
-        assert!(
-            text.contains(&format!("runbook_url: deploy/runbooks/{page}")),
-            "{name}"
-        );
+        assert!(text.contains(&format!("/runbooks/{name}\n")), "{name}");
         let body = fs::read_to_string(deploy(&format!("runbooks/{page}"))).unwrap();
         assert!(body.starts_with(&format!("# {name}\n")), "{page}");
         assert!(
@@ -195,7 +195,7 @@ fn every_alert_has_a_rule_test_that_fires_and_one_that_is_silent() {
     let text = fs::read_to_string(deploy("prometheus/trueline_rules_test.yml")).unwrap();
     for name in alerts() {
         let named = text.matches(&format!("alertname: {name}")).count();
-        let page = format!("runbook_url: deploy/runbooks/{name}.md");
+        let page = format!("/runbooks/{name}\n");
         assert!(text.contains(&page), "{name} never fires in the rule tests");
         assert!(named >= 1, "{name}");
     }
@@ -220,7 +220,7 @@ fn the_reference_of_metrics_is_the_table() {
 #[test]
 fn the_schema_of_alerts_is_that_of_the_notices_that_leave() {
     let path = deploy("alert.schema.json");
-    let now = format!("{:#}\n", trueline::notify::notification::schema());
+    let now = format!("{:#}\n", trueline::notify::schema::schema());
     if std::env::var_os("TRUELINE_BLESS").is_some() {
         fs::write(&path, &now).unwrap();
     }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::support::expressions::{dashboard, deploy, rules};
+use crate::support::expressions::{ALERT_FILES, dashboard, deploy, rules};
 use crate::support::outside::{Server, id, populated, publish, publish_vectors, window};
 use serde_json::Value;
 use trueline::alert::AlertState;
@@ -86,7 +86,8 @@ fn promtool_accepts_the_rules_and_their_tests_pass() {
     promtool(&["check", "config", &path("prometheus/prometheus.yml")], "");
     for file in [
         "prometheus/trueline_rules.yml",
-        "prometheus/trueline_alerts.yml",
+        "prometheus/trueline_model_alerts.yml",
+        "prometheus/trueline_service_alerts.yml",
     ] {
         promtool(&["check", "rules", &path(file)], "");
     }
@@ -116,7 +117,7 @@ impl Prometheus {
             &config,
             format!(
                 "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\n\
-                 rule_files: ['{rules}/trueline_rules.yml', '{rules}/trueline_alerts.yml']\n\
+                 rule_files: ['{rules}/trueline_*s.yml']\n\
                  scrape_configs:\n  - job_name: trueline\n    static_configs: [{{ targets: ['{target}'] }}]\n"
             ),
         )
@@ -266,7 +267,7 @@ fn a_real_prometheus_answers_every_query_of_the_dashboard_and_of_the_rules() {
     for (name, _) in rules("trueline_rules.yml", "record") {
         asked.push((format!("recorded {name}"), name));
     }
-    for (name, expr) in rules("trueline_alerts.yml", "alert") {
+    for (name, expr) in ALERT_FILES.iter().flat_map(|file| rules(file, "alert")) {
         // `absent` answers only when there is nothing to answer about; `up` was seen above. Workers without a judge
         // are not to be seen beside one; the rule's own test has them.
         if !expr.starts_with("absent(") && name != "TruelineJudgeMissing" {

@@ -190,3 +190,68 @@ fn intervals_of_others_stand_beside_ours_where_they_are_asked_for() {
     assert!(plain.get("intervals").is_none());
     let _ = std::fs::remove_file(path);
 }
+
+#[test]
+fn a_table_has_the_columns_and_labels_that_people_have() {
+    let path = file("own-columns.csv", 4000, 0.0);
+    let text = std::fs::read_to_string(&path).expect("a file");
+    let mut lines = text.lines();
+    let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
+    let column = |name: &str| header.iter().position(|h| *h == name).expect(name);
+    let (p1, label) = (column("p1"), column("label"));
+    let rows: Vec<(String, bool)> = lines
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            (cells[p1].to_owned(), cells[label] == "1")
+        })
+        .collect();
+    let json_lines: String = rows
+        .iter()
+        .map(|(p, y)| {
+            let y = if *y { "spam" } else { "ham" };
+            format!("{{\"id\":\"x\",\"prediction\":{{\"p\":{p}}},\"y\":\"{y}\"}}\n")
+        })
+        .collect();
+    let pandas: String = rows
+        .iter()
+        .map(|(p, y)| format!("{p},{}\n", if *y { "True" } else { "False" }))
+        .collect();
+    let plain: String = rows
+        .iter()
+        .map(|(p, y)| format!("{p},{}\n", u8::from(*y)))
+        .collect();
+    let usual = path.with_extension("usual.csv");
+    std::fs::write(&usual, format!("score,label\n{plain}")).expect("a file");
+    let wanted = evaluate(&usual, &["--json"]);
+    assert!(wanted.status.success(), "{wanted:?}");
+    let own = path.with_extension("own.jsonl");
+    std::fs::write(&own, json_lines).expect("a file");
+    let table = path.with_extension("pandas.csv");
+    std::fs::write(&table, format!("y_prob,y_true\n{pandas}")).expect("a file");
+    let columns = [
+        "--score",
+        "prediction.p",
+        "--label",
+        "y",
+        "--positive",
+        "spam",
+    ];
+    let from_json = evaluate(&own, &[&["--json"], &columns[..]].concat());
+    assert_eq!(from_json.stdout, wanted.stdout, "{from_json:?}");
+    let columns = ["--json", "--score", "y_prob", "--label", "y_true"];
+    assert_eq!(evaluate(&table, &columns).stdout, wanted.stdout);
+    let piped = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .arg("evaluate")
+        .args(columns)
+        .arg("-")
+        .stdin(std::fs::File::open(&table).expect("a file"))
+        .output()
+        .expect("the binary starts");
+    assert_eq!(piped.stdout, wanted.stdout, "{piped:?}");
+    let wrong = evaluate(&table, &["--score", "y_prob"]);
+    let told = String::from_utf8_lossy(&wrong.stderr).into_owned();
+    assert!(
+        told.contains("no column named 'label' among [y_prob, y_true]"),
+        "{told}"
+    );
+}

@@ -64,6 +64,59 @@ fn json_lines_and_csv_with_the_same_events_give_the_same_report() {
 }
 
 #[test]
+fn a_dump_of_one_partition_after_the_other_is_sorted_and_standard_input_is_a_file() {
+    let text = rows(|text, at, score, outcome| {
+        let _ = writeln!(
+            text,
+            r#"{{"model":"m","time":{at},"score":{score},"outcome":{outcome}}}"#
+        );
+    });
+    let lines: Vec<&str> = text.lines().collect();
+    let part = |k: usize| lines.iter().skip(k).step_by(3).copied();
+    let dump: Vec<&str> = (0..3).flat_map(part).collect();
+    let (whole, dumped) = (
+        file("whole.jsonl", &text),
+        file("dumped.jsonl", &(dump.join("\n") + "\n")),
+    );
+    let parts: Vec<String> = (0..3)
+        .map(|k| {
+            let part: Vec<&str> = part(k).collect();
+            let path = file(&format!("part{k}.jsonl"), &(part.join("\n") + "\n"));
+            path.display().to_string()
+        })
+        .collect();
+    let (whole, dumped) = (whole.display().to_string(), dumped.display().to_string());
+    let wanted = replay(&["--json", &whole]);
+    assert!(wanted.status.success(), "{wanted:?}");
+    // As it is, two thirds of it come late, and the remedy is told.
+    let late = replay(&["--json", &dumped]);
+    let told = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(
+        late.stdout != wanted.stdout && told.contains("add --sort"),
+        "{told}"
+    );
+    let sorted = replay(&["--json", "--sort", &dumped]);
+    assert_eq!(sorted.stdout, wanted.stdout, "{sorted:?}");
+    assert!(sorted.stderr.is_empty(), "{sorted:?}");
+    let merged = replay(&["--json", "--sort", &parts[2], &parts[0], &parts[1]]);
+    assert_eq!(merged.stdout, wanted.stdout, "{merged:?}");
+
+    let piped = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["replay", "--json", "-"])
+        .env_remove("TRUELINE_CONFIG")
+        .stdin(fs::File::open(&whole).expect("a file"))
+        .output()
+        .expect("the binary starts");
+    assert_eq!(piped.stdout, wanted.stdout, "{piped:?}");
+    let unknown = replay(&["--source", "nobody", &whole]);
+    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        !unknown.status.success() && told.contains("no source `nobody`"),
+        "{told}"
+    );
+}
+
+#[test]
 fn verdict_changes_are_printed_before_the_table() {
     let csv = rows(|text, at, score, outcome| {
         if text.is_empty() {

@@ -13,12 +13,13 @@ pub fn deploy(path: &str) -> PathBuf {
         .join(path)
 }
 
+/// The files of alerts.
+pub const ALERT_FILES: [&str; 2] = ["trueline_model_alerts.yml", "trueline_service_alerts.yml"];
+
 /// Names of all alerts.
 pub fn alerts() -> Vec<String> {
-    rules("trueline_alerts.yml", "alert")
-        .into_iter()
-        .map(|(name, _)| name)
-        .collect()
+    let all = ALERT_FILES.iter().flat_map(|file| rules(file, "alert"));
+    all.map(|(name, _)| name).collect()
 }
 
 /// Name and expression of each rule of a file; `key` is `alert` or `record`.

@@ -12,7 +12,7 @@ use super::follower::Follower;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
-use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport};
+use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
@@ -312,6 +312,18 @@ impl Topology {
             Topology::Sharded(m) => m.shards_mut().reload(new),
             Topology::Aggregator(f) => f.reload(new),
         }
+    }
+
+    /// See [`Monitor::start_over`]; `None` where this process does not judge.
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> Option<usize> {
+        if self.counts_only() || self.stands_by() {
+            return None;
+        }
+        Some(match self {
+            Topology::Single(engine) => engine.start_over(of, close),
+            Topology::Sharded(m) => m.shards_mut().start_over(of, close),
+            Topology::Aggregator(f) => f.aggregator_mut().start_over(of, close),
+        })
     }
 
     /// See [`Engine::tap`].

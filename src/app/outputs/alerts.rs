@@ -9,25 +9,28 @@
 //! on; the next owner knows that people were notified and sends the end. A stream whose partitions lie in
 //! several processes is judged, and notified, by each process over its own partitions.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use crate::alert::{Ack, AlertState};
+use super::alert_requests::{Act, Order, accept_requests};
+use crate::alert::{AlertState, Severity};
 use crate::app::clock;
 use crate::app::cluster::topology::Topology;
 use crate::app::error::AppError;
 use crate::http::page_path;
-use crate::judge::{Change, StreamId, StreamReport, alarm};
+use crate::judge::{Change, Facts, Step, StreamId, StreamReport, alarm};
 use crate::kafka::{KafkaOptions, Topic};
+use crate::notify::grouping::{AlertGroups, GroupBy, GroupChange, GroupId};
 use crate::notify::notification::Links;
 use crate::notify::notifier::{Firing, links};
 use crate::notify::{
-    AlertControl, AlertHandover, Kind, Notification, Notifier, NotifyOptions, SinkOptions,
-    TopicSink,
+    AlertHandover, Kind, Notification, Notifier, NotifyOptions, SinkOptions, TopicSink,
 };
 use crate::telemetry::Published;
-use crate::telemetry::control::{AlertRequest, AlertResponse};
+use crate::telemetry::facts::{AlertFacts, PartitionFacts, Role};
 
 /// Time between two comparisons of the firing alerts with what was notified.
 const COMPARE: Duration = Duration::from_secs(1);
@@ -61,6 +64,12 @@ pub struct AlertDispatcher {
     options: NotifyOptions,
     /// The brokers of sinks that are topics.
     kafka: Option<KafkaOptions>,
+    groups: AlertGroups,
+    /// Partitions may move, so that each stream has an alert of its own.
+    moving: bool,
+    /// Why alerts end that someone closed, by fingerprint.
+    closing: BTreeMap<String, String>,
+    orders: Receiver<Order>,
     compared: Instant,
 }
 
@@ -84,11 +93,16 @@ impl AlertDispatcher {
             seed,
         );
         let notifier = notifier.map_err(|e| AppError::Unavailable(format!("alerts: {e}")))?;
-        accept_requests(&notifier.control(), published);
+        let (sender, orders) = channel();
+        accept_requests(&notifier.control(), sender, published);
         Ok(AlertDispatcher {
             notifier,
+            groups: AlertGroups::new(group_by(&options, moving)),
             options,
             kafka: kafka.cloned(),
+            moving,
+            closing: BTreeMap::new(),
+            orders,
             compared: Instant::now(),
         })
     }
@@ -99,22 +113,40 @@ impl AlertDispatcher {
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         self.notifier.replace_sinks(options, &topic_sinks)?;
         self.options = options.clone();
+        let by = group_by(options, self.moving);
+        if by != self.groups.by() {
+            self.groups = AlertGroups::new(by);
+        }
         Ok(())
     }
 
-    /// Sends the notifications of these changes and, once a second, those that are missing.
-    pub fn dispatch(&mut self, changes: &[Change], engine: &mut Topology, published: &Published) {
+    /// Sends the notifications of these changes and, once a second, those that are missing. Returns
+    /// whether someone changed what alerts rest on, so that it should be saved.
+    pub fn dispatch(
+        &mut self,
+        changes: &[Change],
+        engine: &mut Topology,
+        published: &Published,
+    ) -> bool {
         let now_ms = clock::now_ms();
         let left = self.follow_moves(engine);
+        let caught_up = self.caught_up(engine, published, now_ms);
         // The checkpoint holds the last change of a stream that left, and its next owner sends it.
-        for change in changes.iter().filter(|c| !left.contains(&c.stream)) {
-            if let Some(notice) = Notification::of(change, self.links(&change.stream)) {
-                self.notifier.notify(notice, now_ms);
-            }
+        for change in in_order(changes, &left) {
+            self.notify_change(change, engine, (now_ms, caught_up));
         }
-        if self.compared.elapsed() >= COMPARE {
+        let saves = self.execute_orders(engine);
+        let stepped = changes
+            .iter()
+            .any(|c| matches!(c.step, Step::Stream { .. }));
+        let due = self.compared.elapsed() >= COMPARE;
+        if due {
             self.compared = Instant::now();
-            self.compare(engine, now_ms);
+            self.compare(engine, (now_ms, caught_up));
+        }
+        if due || stepped {
+            let alerts = self.facts(engine).into();
+            published.update(|facts| facts.alerts = alerts);
         }
         if engine.may_move()
             && let Some(notified) = self.notifier.transfers()
@@ -122,12 +154,82 @@ impl AlertDispatcher {
             engine.carry(notified);
         }
         self.publish(published);
+        saves
+    }
+
+    /// Sends what the change of a stream's alert means to the alert of its group.
+    fn notify_change(
+        &mut self,
+        change: &Change,
+        engine: &Topology,
+        (now_ms, caught_up): (i64, bool),
+    ) {
+        let (Step::Stream { to, .. }, Some(facts)) = (change.step, &change.facts) else {
+            return;
+        };
+        let notified = |fingerprint: &str| self.notifier.firing_since(fingerprint);
+        let Some((id, group_change)) = self.groups.step(&change.stream, &to, notified) else {
+            return;
+        };
+        let known = (&change.stream, facts.as_ref());
+        let notification = match group_change {
+            GroupChange::Ended(since_ms, severity) => {
+                let why = self.closing.remove(&id.fingerprint()).unwrap_or_default();
+                let links = self.links(&change.stream);
+                let end = (change.at_ms, why.as_str());
+                Some(Notification::ended(
+                    &id,
+                    (since_ms, severity),
+                    known,
+                    end,
+                    links,
+                ))
+            }
+            GroupChange::Fires | GroupChange::Joined => {
+                // News of long ago waits until all is read; what still fires then is sent.
+                let age_ms = now_ms.saturating_sub(change.at_ms);
+                let old = !caught_up && age_ms > self.options.max_age_ms;
+                let joined = group_change == GroupChange::Joined;
+                let made = self.firing(&id, Some(known), change.at_ms, engine);
+                made.filter(|_| !old).map(|n| Notification { joined, ..n })
+            }
+        };
+        if let Some(notification) = notification {
+            self.notifier.notify(notification, now_ms);
+        }
+    }
+
+    /// The notification of an alert that fires. `known` is what was known of a stream at its change.
+    fn firing(
+        &self,
+        id: &GroupId,
+        known: Option<(&StreamId, &Facts)>,
+        at_ms: i64,
+        engine: &Topology,
+    ) -> Option<Notification> {
+        let group = self.groups.get(id)?;
+        let reports: BTreeMap<&StreamId, &StreamReport> =
+            engine.reports().map(|r| (&r.id, r)).collect();
+        let ranked = group.ranked(|id| reports.get(id).copied());
+        let (worst, _) = ranked.first()?;
+        let facts = match known.filter(|(id, _)| **id == worst.id) {
+            Some((_, facts)) => facts.clone(),
+            None => alarm::facts(worst, worst.alert, None)?.as_ref().clone(),
+        };
+        let (begun, links) = ((group.since_ms, group.severity), self.links(&worst.id));
+        let mut notification = Notification::firing(id, begun, (&worst.id, &facts), at_ms, links);
+        notification.list(&ranked, |id| self.links(id).page);
+        let book = self.notifier.book();
+        let deployment = book.deployment_of(&worst.id.model, &worst.id.version);
+        notification.deployment = deployment.cloned();
+        Some(notification)
     }
 
     /// Passes moved streams to the notifier; returns the streams that left.
     fn follow_moves(&mut self, engine: &mut Topology) -> Vec<StreamId> {
         let moves = engine.moves();
         for id in &moves.left {
+            self.groups.remove(id);
             self.notifier.release(&id.fingerprint());
         }
         for memory in moves.came {
@@ -141,26 +243,108 @@ impl AlertDispatcher {
     }
 
     /// Sends notifications of firing alerts that are missing.
-    fn compare(&mut self, engine: &Topology, now_ms: i64) {
-        let fires = |r: &&StreamReport| r.alert.state == AlertState::Firing;
-        let reports: Vec<&StreamReport> = engine.reports().filter(fires).collect();
-        let firing = reports.iter().map(|r| Firing {
-            fingerprint: r.id.fingerprint(),
-            since_ms: r.alert.since_ms.unwrap_or_default(),
-            severity: r.alert.severity,
-        });
-        let firing: Vec<Firing> = firing.collect();
+    fn compare(&mut self, engine: &Topology, (now_ms, caught_up): (i64, bool)) {
+        let notifier = &self.notifier;
+        let notified = |fingerprint: &str| notifier.firing_since(fingerprint);
+        self.groups.sync(engine.reports(), notified);
+        let open: Vec<(GroupId, Firing)> = self
+            .groups
+            .open()
+            .map(|(id, group)| {
+                let firing = Firing {
+                    fingerprint: id.fingerprint(),
+                    since_ms: group.since_ms,
+                    severity: group.severity,
+                };
+                (id.clone(), firing)
+            })
+            .collect();
+        let (ids, firing): (Vec<GroupId>, Vec<Firing>) = open.into_iter().unzip();
         let missing = self.notifier.compare(&firing, now_ms);
-        for (report, alert) in reports.iter().zip(&firing) {
+        if !caught_up {
+            return;
+        }
+        for (id, alert) in ids.iter().zip(&firing) {
             if missing.contains(&alert.fingerprint)
-                && let Some(facts) = alarm::facts(report, report.alert, None)
+                && let Some(notification) =
+                    self.firing(id, None, last_bad_ms(engine, &self.groups, id), engine)
             {
-                let at_ms = report.alert.bad_ms.unwrap_or(alert.since_ms);
-                let links = self.links(&report.id);
-                let notice = Notification::firing(&report.id, &facts, at_ms, links);
-                self.notifier.notify(notice, now_ms);
+                self.notifier.notify(notification, now_ms);
             }
         }
+    }
+
+    /// Whether what is read is as new as notifications must be, or nothing is left to read.
+    fn caught_up(&self, engine: &Topology, published: &Published, now_ms: i64) -> bool {
+        let (facts, max_age_ms) = (published.facts(), self.options.max_age_ms);
+        if let Role::Judge(judge) = facts.role {
+            let read_ms = facts.watermark.as_ref().and_then(|w| w.time_ms);
+            let read_ms = read_ms.map(|ms| ms.saturating_add(engine.lateness_ms()));
+            let recent = read_ms.is_some_and(|ms| now_ms.saturating_sub(ms) <= max_age_ms);
+            let [_, behind, ..] = judge.partitions;
+            return recent || behind == 0;
+        }
+        let recent = |p: &PartitionFacts| p.lag_ms.is_some_and(|ms| ms <= max_age_ms);
+        !facts.partitions.is_empty() && facts.partitions.iter().all(recent)
+    }
+
+    /// Closes alerts and marks deployments, as people ask. Returns whether anything changed.
+    fn execute_orders(&mut self, engine: &mut Topology) -> bool {
+        let mut changed = false;
+        while let Ok(order) = self.orders.try_recv() {
+            let result = match &order.act {
+                Act::Close { group, why } => {
+                    let by = self.groups.by();
+                    let found = engine.start_over(|id| by.group_of(id) == *group, true);
+                    if found.is_some_and(|n| n > 0) {
+                        self.closing.insert(group.fingerprint(), why.clone());
+                    }
+                    found
+                }
+                Act::Deploy { model, version } => {
+                    let of = |id: &StreamId| {
+                        id.model == *model && version.as_ref().is_none_or(|v| *v == id.version)
+                    };
+                    engine.start_over(of, false)
+                }
+            };
+            changed |= result.is_some_and(|n| n > 0);
+            // Whoever asked may have stopped waiting.
+            let _ = order.reply.try_send(result);
+        }
+        changed
+    }
+
+    /// The alerts as people see them.
+    fn facts(&self, engine: &Topology) -> Vec<AlertFacts> {
+        let mut all: BTreeMap<GroupId, Vec<&StreamReport>> = BTreeMap::new();
+        for report in engine.reports() {
+            let id = self.groups.by().group_of(&report.id);
+            all.entry(id).or_default().push(report);
+        }
+        let facts = all.into_iter().map(|(id, mut reports)| {
+            reports.sort_by_key(|r| (urgency(r.alert.state), r.alert.severity != Severity::Page));
+            let state = reports.first().map(|r| r.alert.state).unwrap_or_default();
+            let group = self.groups.get(&id).filter(|_| state == AlertState::Firing);
+            let same = reports.iter().filter(|r| r.alert.state == state);
+            let since_ms = same.filter_map(|r| r.alert.since_ms).min();
+            AlertFacts {
+                fingerprint: id.fingerprint(),
+                name: id.name(),
+                state,
+                severity: reports
+                    .first()
+                    .map(|r| r.alert.severity)
+                    .unwrap_or_default(),
+                since_ms: group.map(|g| g.since_ms).or(since_ms),
+                streams: reports.iter().map(|r| r.id.clone()).collect(),
+                model: id.model,
+                version: id.version,
+                segment: id.segment,
+                view: id.view,
+            }
+        });
+        facts.collect()
     }
 
     fn links(&self, id: &StreamId) -> Links {
@@ -185,54 +369,43 @@ impl AlertDispatcher {
     }
 }
 
-/// Accepts silences and acknowledgements.
-fn accept_requests(control: &AlertControl, published: &Arc<Published>) {
-    let reader = control.clone();
-    published.control.on_book(move || reader.book());
-    let control = control.clone();
-    // Weak, because the published state would otherwise own itself.
-    let reports = Arc::downgrade(published);
-    published.control.on_alert_request(move |asked| {
-        let now_ms = clock::now_ms();
-        match asked {
-            AlertRequest::Silence {
-                matchers,
-                until_ms,
-                by,
-                note,
-            } => match control.silence(matchers, (now_ms, until_ms), &by, &note) {
-                Ok(silence) => AlertResponse::Silenced(silence),
-                Err(why) => AlertResponse::Refused(why),
-            },
-            AlertRequest::Lift(id) => match control.lift(id) {
-                Ok(true) => AlertResponse::Done,
-                Ok(false) => AlertResponse::Unknown,
-                Err(why) => AlertResponse::Refused(why),
-            },
-            AlertRequest::Acknowledge {
-                fingerprint,
-                by,
-                note,
-            } => {
-                let reports = reports.upgrade().map(|p| p.reports()).unwrap_or_default();
-                let fires = |r: &&Arc<StreamReport>| {
-                    r.alert.state == AlertState::Firing && r.id.fingerprint() == fingerprint
-                };
-                let Some(since_ms) = reports.iter().find(fires).and_then(|r| r.alert.since_ms)
-                else {
-                    return AlertResponse::Unknown;
-                };
-                let ack = Ack {
-                    by,
-                    note,
-                    at_ms: now_ms,
-                    since_ms,
-                };
-                match control.acknowledge(&fingerprint, ack.clone()) {
-                    Ok(()) => AlertResponse::Acknowledged(ack),
-                    Err(why) => AlertResponse::Refused(why),
-                }
-            }
-        }
-    });
+/// By what alerts are told apart.
+fn group_by(options: &NotifyOptions, moving: bool) -> GroupBy {
+    if moving {
+        GroupBy::STREAM
+    } else {
+        options.group_by
+    }
+}
+
+/// The changes of streams that did not leave, in order of time; at one moment alerts begin before
+/// others end, so that an alert that passes from one stream to another does not end.
+fn in_order<'c>(changes: &'c [Change], left: &[StreamId]) -> Vec<&'c Change> {
+    let ours = changes.iter().filter(|c| !left.contains(&c.stream));
+    let mut ours: Vec<&Change> = ours.collect();
+    let ends =
+        |c: &Change| !matches!(c.step, Step::Stream { to, .. } if to.state == AlertState::Firing);
+    ours.sort_by_key(|c| (c.at_ms, ends(c)));
+    ours
+}
+
+/// When a stream of the alert was last bad.
+fn last_bad_ms(engine: &Topology, groups: &AlertGroups, id: &GroupId) -> i64 {
+    let group = groups.get(id);
+    let streams = group.map(|g| &g.streams);
+    let ours = engine
+        .reports()
+        .filter(|r| streams.is_some_and(|s| s.contains_key(&r.id)));
+    let bad = ours.filter_map(|r| r.alert.bad_ms).max();
+    bad.or(group.map(|g| g.since_ms)).unwrap_or_default()
+}
+
+/// Rank of a state: what fires first.
+fn urgency(state: AlertState) -> u8 {
+    match state {
+        AlertState::Firing => 0,
+        AlertState::Pending => 1,
+        AlertState::Resolved => 2,
+        AlertState::Inactive => 3,
+    }
 }

@@ -1,5 +1,6 @@
 //! What leaves the engine: published reports and facts, alerts, audit entries, and snapshots.
 
+pub mod alert_requests;
 pub mod alerts;
 pub mod audit;
 pub mod publish;

@@ -258,10 +258,13 @@ pub fn log(changes: &[Change]) {
             Step::Verdict { from, to } => {
                 tracing::info!(%stream, %window, at_ms, %from, %to, %sentence, "verdict changed");
             }
-            Step::Detector { alarm: true } => {
+            Step::Detector { again: true, .. } => {
+                tracing::debug!(%stream, at_ms, %sentence, "detector confirms its alarm");
+            }
+            Step::Detector { alarm: true, .. } => {
                 tracing::warn!(%stream, at_ms, %sentence, "detector raised an alarm");
             }
-            Step::Detector { alarm: false } => {
+            Step::Detector { alarm: false, .. } => {
                 tracing::info!(%stream, at_ms, %sentence, "detector is clear");
             }
             Step::Stream { to, .. } if to.state == AlertState::Firing => {

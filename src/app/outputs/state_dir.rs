@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::app::error::AppError;
 use crate::collect::join::{JoinState, JournalError, JournalMark};
+use crate::store::inspect::{FileRole, inspect};
 use crate::store::journal;
 use crate::store::{self, Loaded};
 
@@ -83,6 +84,33 @@ impl StateDir {
     /// [`StateDir::segment`] reads them.
     pub fn load(&self) -> Result<Option<Loaded>, AppError> {
         store::load_checked(self.path()).map_err(|error| AppError::Unavailable(error.to_string()))
+    }
+
+    /// Sets snapshots and pending predictions aside, so that a start begins without them, in a new
+    /// folder of the directory whose name ends in `now`. Silences, acknowledgements, what people were
+    /// notified of, and the records of alerts stay. Returns the folder; `None` if there was nothing.
+    pub fn set_aside(&self, now: &str) -> Result<Option<PathBuf>, AppError> {
+        let shown = self.path().display();
+        let failed = |error: &dyn std::fmt::Display| {
+            AppError::Unavailable(format!("cannot set the state in {shown} aside: {error}"))
+        };
+        let found = inspect(self.path()).map_err(|error| failed(&error))?;
+        let state = [FileRole::Snapshot, FileRole::Journal, FileRole::Part];
+        let files = found.files.iter().filter(|f| state.contains(&f.role));
+        let files: Vec<&Path> = files.map(|f| f.path.as_path()).collect();
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let folder = self.path().join(format!("set-aside-{now}"));
+        for file in files {
+            let to = folder.join(file.strip_prefix(self.path()).unwrap_or(file));
+            let parent = to.parent().unwrap_or(&folder);
+            fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+            fs::rename(file, &to).map_err(|error| failed(&error))?;
+        }
+        let synced = File::open(self.path()).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| failed(&error))?;
+        Ok(Some(folder))
     }
 
     /// One segment of a snapshot's journals.

@@ -83,7 +83,7 @@ impl PolicyOutcome {
     fn take(&mut self, change: &Change) {
         let fires = match change.step {
             Step::Alert { to, .. } => to == AlertState::Firing,
-            Step::Detector { alarm } => alarm,
+            Step::Detector { alarm, .. } => alarm,
             Step::Stream { to, .. } => to.state == AlertState::Firing,
             Step::Verdict { .. } => return,
         };
@@ -222,7 +222,13 @@ mod tests {
     fn a_detector_that_alarms_again_is_one_alarm_until_it_is_over() {
         let mut outcome = PolicyOutcome::default();
         for (at, alarm) in [(5, true), (7, true), (9, false), (11, false), (20, true)] {
-            outcome.take(&change(at, Step::Detector { alarm }));
+            outcome.take(&change(
+                at,
+                Step::Detector {
+                    alarm,
+                    again: false,
+                },
+            ));
         }
         let spans = outcome.signals.values().next().unwrap();
         assert_eq!(spans.len(), 2);

@@ -6,66 +6,94 @@
 
 use std::path::{Path, PathBuf};
 
+use super::FileInput;
 use super::session::{Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::entry::{self, Taken};
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
-use crate::config::Config;
+use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
 use crate::judge::Change;
 use crate::monitor::Engine;
 
-/// The partition of the predictions.
-const EVENTS: PartitionId = PartitionId {
-    source: 0,
-    partition: 0,
-};
-
-/// Replays files, read with the fields of the configuration's first source.
+/// Replays files, read with the fields of a source.
 pub(super) fn replay(
     config: Config,
-    events: &[PathBuf],
-    outcomes: &[PathBuf],
+    input: &FileInput<'_>,
     on_change: &mut dyn FnMut(&Change),
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
-    let Some(source) = config.sources.first() else {
-        let why = "the configuration has no [[source]] to take the fields from";
-        return Err(AppError::Config(why.to_owned()));
-    };
+    let FileInput {
+        events, outcomes, ..
+    } = *input;
+    let (source, number) = source_of(&config, input.source)?;
     let labels = source.join.as_ref().map(|join| &join.labels);
     if labels.is_none() && !outcomes.is_empty() {
-        let why = "the configuration's first source has no [source.outcomes] that says how outcomes are read";
-        return Err(AppError::Config(why.to_owned()));
+        let why = format!(
+            "source {} of the configuration has no [source.outcomes] that says how outcomes are read",
+            source.name
+        );
+        return Err(AppError::Config(why));
     }
     let size = |f: &PathBuf| f.metadata().map_or(0, |m| m.len());
     let total = events.iter().chain(outcomes).map(size).sum();
     let joins = &config.plan.joins;
-    let join = joins.iter().find(|j| j.predictions == 0);
-    let id = PartitionId {
-        source: join.map_or(0, |j| j.outcomes),
+    let join = joins.iter().find(|j| j.predictions == number);
+    let partition = |source| PartitionId {
+        source,
         partition: 0,
     };
+    let predictions = partition(number);
+    let id = partition(join.map_or(number, |j| j.outcomes));
     let mut session = Session::new(config.plan.clone(), on_change);
-    session.engine.assign(EVENTS.source, EVENTS.partition);
+    session.engine.assign(number, 0);
     if !outcomes.is_empty() {
         session.engine.assign(id.source, id.partition);
     }
     let mut replay = FileReplay {
         session,
+        predictions,
         outcomes: id,
         stats: ReplayStats::default(),
     };
     let mut predictions = FileQueue::new(events, Some(&source.decode), labels);
     let mut labels = FileQueue::new(outcomes, None, labels);
+    if input.sort {
+        predictions.sort()?;
+        labels.sort()?;
+    }
     replay.run(&mut predictions, &mut labels, &|done| progress(done, total))?;
     Ok(replay.session.finish(replay.stats))
+}
+
+/// The source of this name, or the first one, and the number of its first topic.
+fn source_of<'c>(
+    config: &'c Config,
+    name: Option<&str>,
+) -> Result<(&'c SourceOptions, u16), AppError> {
+    let mut number = 0;
+    for source in &config.sources {
+        if name.is_none_or(|name| source.name == name) {
+            return Ok((source, number));
+        }
+        number += u16::try_from(source.kafka.topics.len()).unwrap_or(u16::MAX);
+    }
+    let names: Vec<&str> = config.sources.iter().map(|s| s.name.as_str()).collect();
+    Err(AppError::Config(match name {
+        None => "the configuration has no [[source]] to take the fields from".to_owned(),
+        Some(name) => format!(
+            "there is no source `{name}`; there are {}",
+            names.join(", ")
+        ),
+    }))
 }
 
 /// A replay of files.
 struct FileReplay<'a> {
     session: Session<'a>,
+    /// The partition of the predictions.
+    predictions: PartitionId,
     /// The partition of the outcomes.
     outcomes: PartitionId,
     stats: ReplayStats,
@@ -94,7 +122,11 @@ impl FileReplay<'_> {
             };
             self.take(queue);
             if !queue.advance()? {
-                self.end(if first { EVENTS } else { self.outcomes });
+                self.end(if first {
+                    self.predictions
+                } else {
+                    self.outcomes
+                });
             }
             if self.session.due() {
                 self.session.tick(self.stats.newest_ms);
@@ -122,7 +154,7 @@ impl FileReplay<'_> {
         self.session.records += 1;
         let id = match &row.content {
             Ok(Content::Outcome(_)) => self.outcomes,
-            Ok(Content::Event(_)) | Err(_) => EVENTS,
+            Ok(Content::Event(_)) | Err(_) => self.predictions,
         };
         let (engine, stats) = (&mut self.session.engine, &mut self.stats);
         let taken = entry::take(engine, Some(stats), (id.at(offset), None), row.content);
@@ -133,14 +165,37 @@ impl FileReplay<'_> {
     }
 }
 
-/// Files in order, read row by row.
+/// Files, read row by row: one after the other, or all by event time.
 struct FileQueue<'a> {
     paths: std::slice::Iter<'a, PathBuf>,
     events: Option<&'a DecodeOptions>,
     labels: Option<&'a LabelOptions>,
-    current: Option<(FileReader, &'a Path)>,
+    /// The file that has the row, or all files that are sorted and have one left.
+    open: Vec<OpenFile<'a>>,
+    /// The file of the row.
+    current: usize,
+    /// All files are sorted and merged.
+    sorted: bool,
     /// Bytes of the files that are complete.
     done: u64,
+}
+
+struct OpenFile<'a> {
+    reader: FileReader,
+    path: &'a Path,
+    /// Event time of its row, where files are merged.
+    time_ms: i64,
+}
+
+impl OpenFile<'_> {
+    /// Moves to the next row of a sorted file. A row that cannot be read keeps the time before it.
+    fn advance_sorted(&mut self) -> Result<bool, AppError> {
+        let found = self.reader.advance().map_err(failed)?;
+        if found && let Ok(content) = self.reader.row().content {
+            self.time_ms = content.time_ms();
+        }
+        Ok(found)
+    }
 }
 
 impl<'a> FileQueue<'a> {
@@ -153,37 +208,81 @@ impl<'a> FileQueue<'a> {
             paths: paths.iter(),
             events,
             labels,
-            current: None,
+            open: Vec::new(),
+            current: 0,
+            sorted: false,
             done: 0,
         }
     }
 
+    /// Opens and sorts all files, and merges them from now on.
+    fn sort(&mut self) -> Result<(), AppError> {
+        self.sorted = true;
+        while self.open_next()? {}
+        for mut file in std::mem::take(&mut self.open) {
+            file.reader.sort().map_err(failed)?;
+            if file.advance_sorted()? {
+                self.open.push(file);
+            }
+        }
+        // Each is at its first row, and none of these has been read.
+        self.current = self.open.len();
+        Ok(())
+    }
+
+    fn open_next(&mut self) -> Result<bool, AppError> {
+        let Some(path) = self.paths.next() else {
+            return Ok(false);
+        };
+        let reader = FileReader::open(path, self.events, self.labels).map_err(failed)?;
+        self.open.push(OpenFile {
+            reader,
+            path,
+            time_ms: i64::MIN,
+        });
+        Ok(true)
+    }
+
     /// Moves to the next row; `false` at the end of the last file.
     fn advance(&mut self) -> Result<bool, AppError> {
-        let failed = |e: FileError| AppError::Data(e.to_string());
+        if self.sorted {
+            return self.advance_sorted();
+        }
         loop {
-            if let Some((reader, _)) = &mut self.current {
-                if reader.advance().map_err(failed)? {
+            if let Some(file) = self.open.first_mut() {
+                if file.reader.advance().map_err(failed)? {
                     return Ok(true);
                 }
-                self.done += reader.bytes_read();
-                self.current = None;
+                self.done += file.reader.bytes_read();
+                self.open.clear();
             }
-            let Some(path) = self.paths.next() else {
+            if !self.open_next()? {
                 return Ok(false);
-            };
-            let reader = FileReader::open(path, self.events, self.labels).map_err(failed)?;
-            self.current = Some((reader, path));
+            }
         }
     }
 
+    /// Moves to the earliest row of all files.
+    fn advance_sorted(&mut self) -> Result<bool, AppError> {
+        if let Some(file) = self.open.get_mut(self.current)
+            && !file.advance_sorted()?
+        {
+            self.done += file.reader.bytes_read();
+            self.open.remove(self.current);
+        }
+        let files = self.open.iter().enumerate();
+        let first = files.min_by_key(|(_, file)| file.time_ms);
+        self.current = first.map_or(0, |(at, _)| at);
+        Ok(self.has_row())
+    }
+
     fn has_row(&self) -> bool {
-        self.current.is_some()
+        !self.open.is_empty()
     }
 
     fn row(&mut self) -> Option<(Row<'_>, &Path)> {
-        let (reader, path) = self.current.as_mut()?;
-        Some((reader.row(), path))
+        let file = self.open.get_mut(self.current)?;
+        Some((file.reader.row(), file.path))
     }
 
     /// Event time of the row; a row that cannot be read comes first.
@@ -197,6 +296,10 @@ impl<'a> FileQueue<'a> {
 
     /// Bytes read so far.
     fn bytes(&self) -> u64 {
-        self.done + self.current.as_ref().map_or(0, |(r, _)| r.bytes_read())
+        self.done + self.open.iter().map(|f| f.reader.bytes_read()).sum::<u64>()
     }
+}
+
+fn failed(e: FileError) -> AppError {
+    AppError::Data(e.to_string())
 }

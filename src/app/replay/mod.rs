@@ -20,16 +20,24 @@ use crate::monitor::Engine;
 pub use session::{Progress, Tally};
 use topics::Range;
 
+/// Files that are replayed.
+#[derive(Debug, Clone, Copy)]
+pub struct FileInput<'a> {
+    /// Files of predictions, or of both kinds of records.
+    pub events: &'a [PathBuf],
+    /// Files of outcomes alone.
+    pub outcomes: &'a [PathBuf],
+    /// Name of the source whose fields they have; `None`: the first of the configuration.
+    pub source: Option<&'a str>,
+    /// Sort the records by event time first, in memory.
+    pub sort: bool,
+}
+
 /// What is replayed.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// Files, read with the fields of the configuration's first source.
-    Files {
-        /// Files of predictions, or of both kinds of records.
-        events: &'a [PathBuf],
-        /// Files of outcomes alone.
-        outcomes: &'a [PathBuf],
-    },
+    /// Files.
+    Files(FileInput<'a>),
     /// The topics of all sources of the configuration.
     Topics {
         /// The range to read.
@@ -47,9 +55,7 @@ pub fn replay(
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
     match input {
-        Input::Files { events, outcomes } => {
-            files::replay(config, events, outcomes, on_change, progress)
-        }
+        Input::Files(files) => files::replay(config, files, on_change, progress),
         Input::Topics { range, seen } => topics::replay(config, range, seen, on_change, progress),
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::exit::{self, Exit};
 use crate::cli::recalibrate;
+use crate::decode::columns::{Columns, class_column};
 use crate::stats::evaluation::{
     Critical, DecideBy, DiscreteMode, Extent, NullReach, Options, Sampling, Sharing, TCalOptions,
     Tolerance,
@@ -15,6 +16,9 @@ use crate::stats::view::View;
 const EXAMPLES: &str = "\
 Examples:
   trueline evaluate scores.csv
+  trueline evaluate --score y_prob --label y_true --positive spam predictions.jsonl
+  zcat big.csv.gz | trueline evaluate -
+  trueline evaluate --classes cat=p_cat,dog=p_dog --label truth pets.csv
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
@@ -22,9 +26,9 @@ Examples:
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
-The file is CSV with a header. For one class it has the columns score (a probability) and label (0 or 1).
-For several classes it has p0, p1, … (one probability per class) and label (the index of the class that
-happened). Both may have the column weight (an importance weight above 0). A file of one class may instead have
+The file is CSV with a header, or JSON lines. For one class it has the columns score (a probability) and label
+(0 or 1, true or false). For several classes it has p0, p1, … (one probability per class) and label (the index of
+the class that happened). Options say what the columns are called otherwise. Both may have the column weight (an importance weight above 0). A file of one class may instead have
 the column cluster (the user, session or household of the event): tests and interval then hold whatever the
 dependence within clusters.
 
@@ -142,9 +146,13 @@ fn file_view(text: &str) -> Result<FileView, String> {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// CSV file with the columns score and label; may be compressed (.gz, .zst)
+    /// CSV or JSON lines with the columns score and label; may be compressed (gzip, zstd); `-` for
+    /// standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// What the columns are called
+    #[command(flatten)]
+    pub columns: ColumnArgs,
     /// Which probabilities are tested: binary; top_label, class:<index>, classes (each against the
     /// rest), top_k:<count> (the largest), full (all, by cells) or kernel (all, by the kernel test)
     /// [default: binary for one class, top_label for several]
@@ -221,6 +229,49 @@ pub struct Args {
     /// Recalibration of the scores before the evaluation
     #[command(flatten)]
     pub recalibration: recalibrate::Args,
+}
+
+/// What the columns are called.
+#[derive(Debug, clap::Args)]
+pub struct ColumnArgs {
+    /// Column of the score; of JSON lines a key, or a path such as prediction.score
+    #[arg(long, value_name = "COLUMN", default_value = "score")]
+    score: String,
+    /// Column of the outcome
+    #[arg(long, value_name = "COLUMN", default_value = "label")]
+    label: String,
+    /// Column of the weight [default: weight, if there is one]
+    #[arg(long, value_name = "COLUMN")]
+    weight: Option<String>,
+    /// Column of the cluster: a user, session or household [default: cluster, if there is one]
+    #[arg(long, value_name = "COLUMN")]
+    cluster: Option<String>,
+    /// Columns of the probabilities of all classes, as `column` or `class=column`; the label is then
+    /// the class or its index [default: p0,p1,…]
+    #[arg(
+        long,
+        value_name = "CLASS=COLUMN",
+        value_delimiter = ',',
+        conflicts_with = "score"
+    )]
+    classes: Vec<String>,
+    /// The label that counts as positive, beside one other [default: 1 or true]
+    #[arg(long, value_name = "LABEL")]
+    positive: Option<String>,
+}
+
+impl ColumnArgs {
+    /// The names, for the reader.
+    pub(super) fn names(&self) -> Columns {
+        Columns {
+            score: self.score.clone(),
+            label: self.label.clone(),
+            weight: self.weight.clone(),
+            cluster: self.cluster.clone(),
+            classes: self.classes.iter().map(|c| class_column(c)).collect(),
+            positive: self.positive.clone(),
+        }
+    }
 }
 
 /// A number above 0 and below 1.

@@ -30,7 +30,7 @@ pub enum FileSample {
 
 /// Reads a file and takes the requested view of it.
 pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
-    let table = read_table(path)?;
+    let table = read_table(args, path)?;
     let several = matches!(table, Table::Vectors(_) | Table::WeightedVectors(..));
     if several && args.sampling() != Sampling::default() {
         let name = path.display();
@@ -120,7 +120,14 @@ fn project(
     })
 }
 
-fn read_table(path: &Path) -> Result<Table, (Exit, String)> {
+fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
+    let columns = args.columns.names();
+    if path == Path::new("-") {
+        let unread = |e: std::io::Error| (Exit::Data, format!("standard input: {e}"));
+        let input = scores::unpack(std::io::stdin().lock()).map_err(unread)?;
+        let table = vectors::read("standard input", input, &columns);
+        return table.map_err(|e| (Exit::Data, e.to_string()));
+    }
     let name = path.display().to_string();
     let missing = |e: std::io::Error| {
         let text = format!("cannot open {name} ({e}); check the path and its permissions");
@@ -128,15 +135,15 @@ fn read_table(path: &Path) -> Result<Table, (Exit, String)> {
     };
     let file = File::open(path).map_err(missing)?;
     if file.metadata().is_ok_and(|m| m.is_dir()) {
-        let text = format!("{name} is a directory; name one CSV file in it");
+        let text = format!("{name} is a directory; name one file in it");
         return Err((Exit::NoInput, text));
     }
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
-    let input = scores::unpack(path, bar.wrap_read(file)).map_err(missing)?;
-    let sample = vectors::read(&name, input).map_err(|e| (Exit::Data, e.to_string()));
+    let input = scores::unpack(bar.wrap_read(file)).map_err(missing)?;
+    let table = vectors::read(&name, input, &columns).map_err(|e| (Exit::Data, e.to_string()));
     bar.finish_and_clear();
-    sample
+    table
 }
 
 /// Smaller files are read before a bar could be seen.

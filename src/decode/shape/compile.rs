@@ -2,10 +2,10 @@
 
 use super::super::options::{
     DecodeOptions, DecodeOptionsError, FieldOrConst, IdField, LabelOptions, PredictionField,
-    TimeField, TimeUnit,
+    TimeField,
 };
 use super::super::path::Paths;
-use super::{Form, Id, Shape, Source};
+use super::{Form, Id, Shape, Source, TimeSlot};
 use std::collections::HashMap;
 
 impl Shape {
@@ -58,6 +58,7 @@ impl Shape {
             weight,
             cluster,
             names: paths.names.clone(),
+            meanings: meanings(&o.outcome_map, &o.classes)?,
             classes: classes(&o.classes, form)?,
             numbers_are_names: are_numbers(&o.classes),
             time_earliest_ms: o.time_earliest_ms,
@@ -90,6 +91,7 @@ impl Shape {
             weight: None,
             cluster: None,
             names: paths.names.clone(),
+            meanings: meanings(&o.outcome_map, &o.classes)?,
             classes: classes(&o.classes, Form::Absent)?,
             numbers_are_names: are_numbers(&o.classes),
             time_earliest_ms: o.time_earliest_ms,
@@ -102,11 +104,40 @@ impl Shape {
 fn time(
     field: &Option<TimeField>,
     paths: &mut Paths,
-) -> Result<Option<(usize, TimeUnit)>, DecodeOptionsError> {
+) -> Result<Option<TimeSlot>, DecodeOptionsError> {
     Ok(match field {
         None => None,
-        Some(t) => Some((paths.slot(&t.path)?, t.unit)),
+        Some(t) => Some(TimeSlot {
+            slot: paths.slot(&t.path)?,
+            unit: t.unit,
+            zone_s: t.zone_s,
+        }),
     })
+}
+
+/// What outcomes mean that are neither names nor indices of classes.
+fn meanings(
+    map: &[(String, String)],
+    classes: &[String],
+) -> Result<HashMap<String, u32>, DecodeOptionsError> {
+    let mut meanings = HashMap::new();
+    for (text, class) in map {
+        let named = classes.iter().position(|c| c == class);
+        let index = named.and_then(|k| u32::try_from(k).ok());
+        let index = index.or_else(|| class.parse().ok().filter(|_| !are_numbers(classes)));
+        let Some(index) = index else {
+            return Err(DecodeOptionsError(format!(
+                "`outcome_map` says that \"{text}\" is `{class}`, which is no class; write its name as in `classes`, or \
+                 its index"
+            )));
+        };
+        if meanings.insert(text.clone(), index).is_some() {
+            return Err(DecodeOptionsError(format!(
+                "`outcome_map` has \"{text}\" twice; keep one"
+            )));
+        }
+    }
+    Ok(meanings)
 }
 
 fn source(f: &FieldOrConst, paths: &mut Paths) -> Result<Source, DecodeOptionsError> {

@@ -39,6 +39,9 @@ impl Shape {
     pub(super) fn class(&self, value: Value<'_>, classes: usize) -> Checked<Option<u32>> {
         let slot = self.outcome;
         let two = classes == 2 || classes == usize::MAX;
+        if let Some(class) = self.meaning(value) {
+            return Ok(Some(class));
+        }
         let class = match value {
             Value::Missing | Value::Null => return Ok(None),
             Value::Bool(b) if two => Ok(u32::from(b)),
@@ -50,7 +53,11 @@ impl Shape {
             Value::Number(t) => index(t).ok_or(t),
             Value::Text(t) => match self.classes.get(t) {
                 Some(&k) => Ok(k),
-                None => return Err(self.unknown_class(slot, t)),
+                None if self.classes.is_empty() && two => match cell_outcome(t, two) {
+                    Some(k @ (0 | 1)) => Ok(k),
+                    _ => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
+                },
+                None => return Err(self.unknown_class(slot, &format!("\"{t}\""))),
             },
             Value::Cell(t) => match self.classes.get(t) {
                 Some(&k) => Ok(k),
@@ -73,6 +80,26 @@ impl Shape {
         Ok(Some(class))
     }
 
+    /// What `outcome_map` says of an outcome.
+    fn meaning(&self, value: Value<'_>) -> Option<u32> {
+        if self.meanings.is_empty() {
+            return None;
+        }
+        let text = match value {
+            Value::Text(t) | Value::Number(t) => t,
+            Value::Cell(t) => t.trim(),
+            Value::Bool(b) => {
+                if b {
+                    "true"
+                } else {
+                    "false"
+                }
+            }
+            _ => return None,
+        };
+        self.meanings.get(text).copied()
+    }
+
     /// The class that a number names, written as the name or as an integral number such as `2.0`.
     fn named_by(&self, t: &str) -> Option<u32> {
         let named = self.classes.get(t).copied();
@@ -92,11 +119,13 @@ impl Shape {
             &self.names[slot],
             class,
             &if self.classes.is_empty() {
-                "which is not a class of the prediction; list the class names in `classes`"
+                "which is not a class of the prediction; list the class names in `classes`, or say what it means in \
+                 `outcome_map`"
                     .to_string()
             } else {
                 format!(
-                    "which is none of the {} `classes`; add it or correct the producer",
+                    "which is none of the {} `classes`; add it, say what it means in `outcome_map`, or correct the \
+                     producer",
                     self.classes.len()
                 )
             },

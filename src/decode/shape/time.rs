@@ -3,7 +3,7 @@
 use super::super::options::TimeUnit;
 use super::super::rejection::Rejection;
 use super::super::time;
-use super::{Checked, Shape, Value};
+use super::{Checked, Shape, TimeSlot, Value};
 use crate::collect::Reason;
 
 impl Shape {
@@ -25,9 +25,9 @@ impl Shape {
                     ));
                 }
             },
-            Some((slot, unit)) => (
-                self.time_field(slot, unit, value(slot))?,
-                self.names[slot].as_str(),
+            Some(time) => (
+                self.time_field(time, value(time.slot))?,
+                self.names[time.slot].as_str(),
             ),
         };
         if !(self.time_earliest_ms..=self.time_latest_ms).contains(&time_ms) {
@@ -49,12 +49,13 @@ impl Shape {
     }
 
     #[inline]
-    fn time_field(&self, slot: usize, unit: TimeUnit, value: Value<'_>) -> Checked<i64> {
+    fn time_field(&self, time: TimeSlot, value: Value<'_>) -> Checked<i64> {
+        let TimeSlot { slot, unit, zone_s } = time;
         let (time, shown) = match (value, unit) {
             (Value::Missing | Value::Null, _) => {
                 return Err(Rejection::missing(&self.names[slot], "its time"));
             }
-            (Value::Text(t) | Value::Cell(t), TimeUnit::Rfc3339) => (time::from_rfc3339(t), t),
+            (Value::Text(t) | Value::Cell(t), TimeUnit::Rfc3339) => (time::from_text(t, zone_s), t),
             (Value::Number(t) | Value::Cell(t), _) => (time::from_number(t, unit), t),
             (Value::Text(t) | Value::Array(t) | Value::Object(t) | Value::NotFinite(t), _) => {
                 (None, t)
@@ -69,6 +70,9 @@ impl Shape {
                 TimeUnit::Seconds => "write a number of seconds since 1970, or set the unit",
                 TimeUnit::Microseconds => {
                     "write a number of microseconds since 1970, or set the unit"
+                }
+                TimeUnit::Rfc3339 if time::lacks_offset(shown) => {
+                    "it has no time zone; write an offset or Z, or set `time_zone`"
                 }
                 TimeUnit::Rfc3339 => "write RFC 3339, such as \"2026-11-21T14:30:00Z\"",
             };

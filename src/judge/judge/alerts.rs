@@ -79,6 +79,39 @@ impl Judge {
         self.step_alert(now_ms, Condition::Unknown, &at_once, None, changes);
     }
 
+    /// From `at_ms` on the alert rests on new data only: someone says that the model was mended or
+    /// replaced. The detector starts over, and windows count once they begin later. With `close` an
+    /// alert that fires ends at once.
+    pub fn start_over(
+        &mut self,
+        at_ms: i64,
+        close: bool,
+        options: &JudgeOptions,
+        changes: &mut Vec<Change>,
+    ) {
+        if let Some(detector) = &mut self.detector {
+            detector.forget();
+            self.detector_reported = false;
+            self.report_detector();
+        }
+        self.report.alert.counts_from_ms = Some(at_ms);
+        if close {
+            let at_once = JudgeOptions {
+                keep_firing_ms: 0,
+                ..options.clone()
+            };
+            let condition = alarm::condition(&self.report, options.window_alerts);
+            self.step_alert(at_ms, condition, &at_once, None, changes);
+        }
+    }
+
+    /// Whether the alert stands still: since it started over, no window has begun that counts, and there
+    /// is no detector.
+    pub(super) fn awaits_window(&self) -> bool {
+        let mut windows = self.report.windows.iter();
+        self.detector.is_none() && windows.all(|w| !self.report.alert.counts(w.begins_ms()))
+    }
+
     /// Steps the alert of the stream.
     pub(super) fn step_alert(
         &mut self,

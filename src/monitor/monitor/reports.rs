@@ -63,6 +63,30 @@ impl Monitor {
         self.plan.caps.stalled_after_ms = new.caps.stalled_after_ms;
     }
 
+    /// Lets the alerts of these streams rest on data from now on only, and ends those that fire if
+    /// they are to `close`. Returns the number of streams.
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+        let Monitor {
+            streams,
+            vectors,
+            plan,
+            sealed_until_ms,
+            changes,
+            ..
+        } = self;
+        let judges = streams.iter_mut();
+        let judges = judges.flat_map(|(_, s)| s.judges.iter_mut().map(|j| (s.model, j)));
+        let mut found = 0;
+        for (model, judge) in judges.chain(vectors.judges_of_models()) {
+            if of(&judge.report().id) {
+                let (at_ms, options) = (sealed_until_ms[model], &plan.models[model].judge);
+                judge.start_over(at_ms, close, options, changes);
+                found += 1;
+            }
+        }
+        found
+    }
+
     /// Times every evaluation from now on; see [`Monitor::take_nanos`].
     pub fn time_by(&mut self, stopwatch: Stopwatch) {
         self.stopwatch = Some(stopwatch);

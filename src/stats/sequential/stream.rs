@@ -78,6 +78,9 @@ pub struct Alarm {
     pub times: u64,
     /// Events between onset, as estimated, and alarm.
     pub delay_events: f64,
+    /// Mean residual at the alarm: lower and upper end of its confidence sequence over the events
+    /// since the detector last started over, in [−1, 1].
+    pub residual: (f64, f64),
     /// What the detector held.
     pub evidence: Evidence,
 }
@@ -189,7 +192,7 @@ impl StreamDetector {
         self.events += pane.n();
         self.staked += capital;
         if log_worth >= rules.budget.log_threshold() {
-            self.raise(end_ms);
+            self.raise(end_ms, rules.alpha);
             Outcome::Alarm
         } else if self.is_over(rules, odds.tolerance()) {
             self.alarm = None;
@@ -199,7 +202,7 @@ impl StreamDetector {
         }
     }
 
-    fn raise(&mut self, at_ms: i64) {
+    fn raise(&mut self, at_ms: i64, alpha: f64) {
         let Some(evidence) = Evidence::of(&self.detector) else {
             return;
         };
@@ -210,6 +213,7 @@ impl StreamDetector {
             onset_ms: before.map_or(evidence.onset.ms, |a| a.onset_ms),
             times: before.map_or(0, |a| a.times) + 1,
             delay_events: self.detector.events() as f64 - evidence.onset.event,
+            residual: self.sequences.mean(alpha),
             evidence,
         });
         self.alarms += 1;

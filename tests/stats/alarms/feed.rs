@@ -126,6 +126,6 @@ impl Stream {
 
 /// Moments at which a detector raised an alarm.
 pub fn alarms(changes: &[Change]) -> impl Iterator<Item = &Change> {
-    let raised = |c: &&Change| c.step == Step::Detector { alarm: true };
+    let raised = |c: &&Change| matches!(c.step, Step::Detector { alarm: true, .. });
     changes.iter().filter(raised)
 }

@@ -256,8 +256,8 @@ fn what_is_mended_clears_and_what_is_not_confirms() {
             };
             for change in stream.feed(&mut engine, truth) {
                 match change.step {
-                    trueline::judge::Step::Detector { alarm: true } => raised += 1,
-                    trueline::judge::Step::Detector { alarm: false } => cleared += 1,
+                    trueline::judge::Step::Detector { alarm: true, .. } => raised += 1,
+                    trueline::judge::Step::Detector { alarm: false, .. } => cleared += 1,
                     _ => {}
                 }
             }

@@ -1,0 +1,184 @@
+//! What people ask about alerts: silences, acknowledgements, ends and deployments.
+//!
+//! Requests come on the threads of HTTP. Silences and acknowledgements are written to the journal
+//! there. An end or a deployment changes what the engine judges, so the engine's thread does it,
+//! between two ticks.
+
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::alert::{Ack, AlertState, Deployment, Silences};
+use crate::app::clock;
+use crate::notify::AlertControl;
+use crate::notify::grouping::GroupId;
+use crate::telemetry::Published;
+use crate::telemetry::control::{AlertRequest, AlertResponse};
+use crate::telemetry::facts::AlertFacts;
+
+/// Something that the engine's thread does for a person.
+pub struct Order {
+    /// What to do.
+    pub act: Act,
+    /// Receives the number of streams; `None` where this process does not judge.
+    pub reply: SyncSender<Option<usize>>,
+}
+
+/// What the engine's thread does.
+pub enum Act {
+    /// Ends the alert; from now on it rests on new data only.
+    Close {
+        /// The alert.
+        group: GroupId,
+        /// Who closed it, and why.
+        why: String,
+    },
+    /// Lets the alerts of a model rest on new data only.
+    Deploy {
+        /// The model.
+        model: String,
+        /// The version, or all of them.
+        version: Option<String>,
+    },
+}
+
+/// How long the engine may take for an order: longer than any poll, shorter than the timeout of a
+/// client.
+const REPLY_WITHIN: Duration = Duration::from_secs(5);
+
+/// Handles requests about alerts on the threads of HTTP.
+struct Requests {
+    control: AlertControl,
+    orders: Mutex<Sender<Order>>,
+    /// Weak, because the published state would otherwise own itself.
+    published: Weak<Published>,
+}
+
+/// Accepts silences, acknowledgements, ends of alerts and deployments.
+pub fn accept_requests(control: &AlertControl, orders: Sender<Order>, published: &Arc<Published>) {
+    let reader = control.clone();
+    published.control.on_book(move || reader.book());
+    let requests = Requests {
+        control: control.clone(),
+        orders: Mutex::new(orders),
+        published: Arc::downgrade(published),
+    };
+    published
+        .control
+        .on_alert_request(move |asked| requests.handle(asked));
+}
+
+impl Requests {
+    fn handle(&self, asked: AlertRequest) -> AlertResponse {
+        let now_ms = clock::now_ms();
+        let result = match asked {
+            AlertRequest::Silence {
+                matchers,
+                until_ms,
+                by,
+                note,
+            } => (self
+                .control
+                .silence(matchers, (now_ms, until_ms), &by, &note))
+            .map(AlertResponse::Silenced),
+            AlertRequest::Lift(id) => self.control.lift(id).map(|known| match known {
+                true => AlertResponse::Done,
+                false => AlertResponse::Unknown,
+            }),
+            AlertRequest::Acknowledge { alert, by, note } => self.acknowledge(&alert, by, note),
+            AlertRequest::Close { alert, by, note } => self.close(&alert, &by, &note),
+            AlertRequest::Deploy {
+                model,
+                version,
+                by,
+                note,
+            } => self.deploy(Deployment {
+                model,
+                version,
+                at_ms: now_ms,
+                by,
+                note,
+            }),
+        };
+        result.unwrap_or_else(AlertResponse::Refused)
+    }
+
+    /// The alert that someone names by its fingerprint, its name, or one of its streams.
+    fn find(&self, wanted: &str) -> Option<AlertFacts> {
+        let published = self.published.upgrade()?;
+        let alerts = Arc::clone(&published.facts().alerts);
+        let open = |a: &&AlertFacts| matches!(a.state, AlertState::Firing | AlertState::Pending);
+        let found = alerts.iter().filter(open).find(|a| a.is_called(wanted));
+        found.cloned()
+    }
+
+    fn acknowledge(&self, alert: &str, by: String, note: String) -> Result<AlertResponse, String> {
+        let firing = |a: &AlertFacts| a.state == AlertState::Firing;
+        let Some(alert) = self.find(alert).filter(firing) else {
+            return Ok(AlertResponse::Unknown);
+        };
+        let ack = Ack {
+            by,
+            note,
+            at_ms: clock::now_ms(),
+            since_ms: alert.since_ms.unwrap_or_default(),
+        };
+        self.control.acknowledge(&alert.fingerprint, ack.clone())?;
+        Ok(AlertResponse::Acknowledged(ack))
+    }
+
+    fn close(&self, alert: &str, by: &str, note: &str) -> Result<AlertResponse, String> {
+        Silences::acceptable_words(by, note).map_err(|e| e.to_string())?;
+        let Some(alert) = self.find(alert) else {
+            return Ok(AlertResponse::Unknown);
+        };
+        let colon = if note.is_empty() { "" } else { ": " };
+        let why = format!("closed by {by}{colon}{note}");
+        tracing::info!(alert = alert.name, by, note, "alert closed");
+        let group = GroupId {
+            model: alert.model,
+            version: alert.version,
+            segment: alert.segment,
+            view: alert.view,
+        };
+        self.order(Act::Close { group, why })
+    }
+
+    fn deploy(&self, deployment: Deployment) -> Result<AlertResponse, String> {
+        let Deployment {
+            model,
+            version,
+            by,
+            note,
+            ..
+        } = &deployment;
+        Silences::acceptable_words(by, note).map_err(|e| e.to_string())?;
+        tracing::info!(model, ?version, by, note, "deployment marked");
+        let act = Act::Deploy {
+            model: model.clone(),
+            version: version.clone(),
+        };
+        match self.order(act)? {
+            AlertResponse::Done => {
+                self.control.deploy(deployment.clone())?;
+                Ok(AlertResponse::Deployed(deployment))
+            }
+            other => Ok(other),
+        }
+    }
+
+    /// Lets the engine's thread do something, and waits for it.
+    fn order(&self, act: Act) -> Result<AlertResponse, String> {
+        let (reply, result) = sync_channel(1);
+        let orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let stopped = |_| "the engine has stopped".to_owned();
+        orders.send(Order { act, reply }).map_err(stopped)?;
+        drop(orders);
+        match result.recv_timeout(REPLY_WITHIN) {
+            Ok(Some(0)) => Ok(AlertResponse::Unknown),
+            Ok(Some(_)) => Ok(AlertResponse::Done),
+            Ok(None) => Err("another process judges; ask that one".to_owned()),
+            Err(_) => Err("the engine is busy and does it later".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! A file of JSON lines.
+
+use super::super::decoder::{Decoder, LabelDecoder};
+use super::super::options::{DecodeOptions, LabelOptions, RECORD_BYTES_MAX};
+use super::super::rejection::Rejection;
+use super::{Content, FileError, Row, failed, nothing};
+use crate::collect::Reason;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// See the module.
+pub(super) struct Json {
+    input: BufReader<Box<dyn Read>>,
+    events: Option<Decoder>,
+    outcomes: Option<LabelDecoder>,
+    bytes_max: usize,
+    line: Vec<u8>,
+    number: u64,
+    /// All lines by their event times, with their numbers.
+    sorted: Option<VecDeque<(i64, u64, Vec<u8>)>>,
+}
+
+impl Json {
+    pub(super) fn new(
+        input: Box<dyn Read>,
+        events: Option<DecodeOptions>,
+        outcomes: Option<LabelOptions>,
+    ) -> Result<Json, FileError> {
+        let most = events.as_ref().map(|o| o.record_bytes_max);
+        let most = most.max(outcomes.as_ref().map(|o| o.record_bytes_max));
+        Ok(Json {
+            input: BufReader::with_capacity(1 << 16, input),
+            events: events.as_ref().map(Decoder::new).transpose()?,
+            outcomes: outcomes.as_ref().map(LabelDecoder::new).transpose()?,
+            bytes_max: most.unwrap_or(RECORD_BYTES_MAX),
+            line: Vec::new(),
+            number: 0,
+            sorted: None,
+        })
+    }
+
+    pub(super) fn advance(&mut self, path: &Path) -> Result<bool, FileError> {
+        if let Some((_, number, line)) = self.sorted.as_mut().and_then(VecDeque::pop_front) {
+            (self.number, self.line) = (number, line);
+            return Ok(true);
+        }
+        if self.sorted.is_some() {
+            return Ok(false);
+        }
+        loop {
+            self.number += 1;
+            self.line.clear();
+            // One byte more than allowed tells a line that is too long from one that just fits.
+            let limit = self.bytes_max as u64 + 2;
+            let n = (&mut self.input)
+                .take(limit)
+                .read_until(b'\n', &mut self.line)
+                .map_err(|e| failed(path, self.number, &e))?;
+            if n == 0 {
+                return Ok(false);
+            }
+            if self.line.last() == Some(&b'\n') {
+                self.line.pop();
+            } else if n as u64 == limit {
+                skip_line(&mut self.input).map_err(|e| failed(path, self.number, &e))?;
+            }
+            if !self.line.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads all lines into memory and sorts them by event time. A line that cannot be read stays
+    /// behind the one before it.
+    pub(super) fn sort(&mut self, path: &Path) -> Result<(), FileError> {
+        let (mut lines, mut time_ms) = (Vec::new(), i64::MIN);
+        while self.advance(path)? {
+            time_ms = self.row().content.map_or(time_ms, |c| c.time_ms());
+            lines.push((time_ms, self.number, std::mem::take(&mut self.line)));
+        }
+        lines.sort_by_key(|(time_ms, ..)| *time_ms);
+        self.sorted = Some(lines.into());
+        Ok(())
+    }
+
+    pub(super) fn row(&mut self) -> Row<'_> {
+        Row {
+            line: self.number,
+            content: self.content(),
+        }
+    }
+
+    fn content(&mut self) -> Result<Content<'_>, Rejection> {
+        if let Some(events) = &mut self.events {
+            // Whether it is an event is asked first: what it borrows cannot be let go of again.
+            let joined = self.outcomes.is_some();
+            let other = joined
+                && events
+                    .decode(&self.line, None, None)
+                    .err()
+                    .is_some_and(|e| e.reason == Reason::MissingField)
+                && !events.saw_prediction();
+            if !other {
+                return events.decode(&self.line, None, None).map(Content::Event);
+            }
+        }
+        match &mut self.outcomes {
+            Some(outcomes) => outcomes
+                .decode(&self.line, None, None)
+                .map(Content::Outcome),
+            None => Err(nothing()),
+        }
+    }
+}
+
+/// Skips to the end of the line.
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let chunk = input.fill_buf()?;
+        let end = chunk.iter().position(|&b| b == b'\n');
+        let n = end.map_or(chunk.len(), |i| i + 1);
+        input.consume(n);
+        if end.is_some() || n == 0 {
+            return Ok(());
+        }
+    }
+}

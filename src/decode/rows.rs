@@ -1,0 +1,215 @@
+//! The rows of a table for `evaluate`: CSV with a header, or JSON lines.
+//!
+//! A row gives the text of the columns that were looked up. Of JSON lines, a column is a key of the
+//! object, or a path such as `prediction.score`; `true` and numbers are their texts. An invalid line
+//! ends the reading, because a sample with gaps is another sample.
+
+use super::scores::{ScoresError, broken, empty};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+
+/// Enough for the header of ten thousand classes.
+const HEADER_BYTES: usize = 1 << 17;
+
+/// Rows of a table. See the module.
+pub struct Rows<'r> {
+    name: String,
+    kind: Kind<'r>,
+}
+
+enum Kind<'r> {
+    Csv {
+        reader: Box<csv::Reader<Box<dyn Read + 'r>>>,
+        header: csv::StringRecord,
+        row: csv::StringRecord,
+    },
+    Json {
+        input: Box<dyn BufRead + 'r>,
+        /// Columns that were looked up, and their texts in the current row.
+        columns: Vec<String>,
+        cells: Vec<String>,
+        /// The current line; the first one is read before it is asked for.
+        object: Value,
+        line: u64,
+        waits: bool,
+    },
+}
+
+impl<'r> Rows<'r> {
+    /// Reads the header of a table; `name` is the name of the file in messages.
+    pub fn open(name: &str, input: impl Read + 'r) -> Result<Rows<'r>, ScoresError> {
+        let mut input = BufReader::with_capacity(HEADER_BYTES, input);
+        // A file that cannot be read says so when its lines are.
+        let start = input.fill_buf().unwrap_or_default();
+        let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+        if start.trim_ascii_start().first() == Some(&b'{') {
+            return Rows::json(name, Box::new(input));
+        }
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_reader(Box::new(input) as Box<dyn Read>);
+        let header = reader.headers().map_err(|e| broken(name, &e))?.clone();
+        if header.is_empty() {
+            return Err(empty(name));
+        }
+        Ok(Rows {
+            name: name.to_owned(),
+            kind: Kind::Csv {
+                reader: Box::new(reader),
+                header,
+                row: csv::StringRecord::new(),
+            },
+        })
+    }
+
+    fn json(name: &str, input: Box<dyn BufRead + 'r>) -> Result<Rows<'r>, ScoresError> {
+        let mut rows = Rows {
+            name: name.to_owned(),
+            kind: Kind::Json {
+                input,
+                columns: Vec::new(),
+                cells: Vec::new(),
+                object: Value::Null,
+                line: 0,
+                waits: false,
+            },
+        };
+        let found = rows.advance()?;
+        if let Kind::Json { waits, .. } = &mut rows.kind {
+            *waits = found;
+        }
+        Ok(rows)
+    }
+
+    /// Names of the columns: of the header, or the keys of the first object.
+    pub fn names(&self) -> Vec<&str> {
+        match &self.kind {
+            Kind::Csv { header, .. } => header.iter().map(bare).collect(),
+            Kind::Json { object, .. } => match object.as_object() {
+                Some(object) => object.keys().map(String::as_str).collect(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    /// The place of a column in [`Rows::cell`].
+    pub fn find(&mut self, wanted: &str) -> Option<usize> {
+        match &mut self.kind {
+            Kind::Csv { header, .. } => header.iter().position(|h| bare(h) == wanted),
+            Kind::Json {
+                object, columns, ..
+            } => {
+                value(object, wanted)?;
+                columns.push(wanted.to_owned());
+                Some(columns.len() - 1)
+            }
+        }
+    }
+
+    /// The same of a column that must be there.
+    pub fn need(&mut self, wanted: &str) -> Result<usize, ScoresError> {
+        self.find(wanted).ok_or_else(|| {
+            ScoresError(format!(
+                "{}:1: no column named '{wanted}' among [{}]; name the columns score and label, or say what they are \
+                 called with --score and --label",
+                self.name,
+                self.names().join(", ")
+            ))
+        })
+    }
+
+    /// Advances to the next row; `false` at the end.
+    pub fn advance(&mut self) -> Result<bool, ScoresError> {
+        let name = &self.name;
+        match &mut self.kind {
+            Kind::Csv { reader, row, .. } => reader.read_record(row).map_err(|e| broken(name, &e)),
+            Kind::Json {
+                input,
+                columns,
+                cells,
+                object,
+                line,
+                waits,
+            } => {
+                if !std::mem::take(waits) {
+                    let Some((number, read)) = next_object(name, input.as_mut(), *line)? else {
+                        return Ok(false);
+                    };
+                    (*line, *object) = (number, read);
+                }
+                *cells = columns.iter().map(|c| text(value(object, c))).collect();
+                Ok(true)
+            }
+        }
+    }
+
+    /// The text of a column in the current row.
+    pub fn cell(&self, column: usize) -> &str {
+        match &self.kind {
+            Kind::Csv { row, .. } => row.get(column).unwrap_or_default(),
+            Kind::Json { cells, .. } => cells.get(column).map_or("", String::as_str),
+        }
+    }
+
+    /// A fault in the current row.
+    pub fn fault(&self, what: String) -> ScoresError {
+        let line = match &self.kind {
+            Kind::Csv { row, .. } => row.position().map_or(0, csv::Position::line),
+            Kind::Json { line, .. } => *line,
+        };
+        ScoresError(format!("{}:{line}: {what}", self.name))
+    }
+}
+
+/// The name of a column without a byte order mark.
+fn bare(name: &str) -> &str {
+    name.trim_start_matches('\u{feff}')
+}
+
+/// The next line that is not empty, as an object, with its number.
+fn next_object(
+    name: &str,
+    input: &mut dyn BufRead,
+    mut line: u64,
+) -> Result<Option<(u64, Value)>, ScoresError> {
+    let mut text = String::new();
+    loop {
+        text.clear();
+        line += 1;
+        let n = input.read_line(&mut text).map_err(|e| {
+            ScoresError(format!(
+                "{name}:{line}: reading failed ({e}); check that the file is whole"
+            ))
+        })?;
+        if n == 0 {
+            return Ok(None);
+        }
+        let trimmed = bare(&text).trim();
+        if trimmed.is_empty() {
+            continue;
+        }
+        return match serde_json::from_str(trimmed) {
+            Ok(object @ Value::Object(_)) => Ok(Some((line, object))),
+            Ok(_) => Err(ScoresError(format!(
+                "{name}:{line}: not an object; write one JSON object a line"
+            ))),
+            Err(e) => Err(ScoresError(format!(
+                "{name}:{line}: not JSON ({e}); correct the line"
+            ))),
+        };
+    }
+}
+
+/// The value of a key, or of a path of keys.
+fn value<'v>(object: &'v Value, column: &str) -> Option<&'v Value> {
+    let path = || column.split('.').try_fold(object, |at, key| at.get(key));
+    object.get(column).or_else(path)
+}
+
+fn text(value: Option<&Value>) -> String {
+    match value {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}

@@ -1,0 +1,333 @@
+//! Which streams share an alert.
+//!
+//! A model has a stream for each version, segment and view, and one fault concerns many of them.
+//! People receive one alert for all of them: streams with the same values of `group_by` share it.
+//! It fires while one of its streams fires, since the first of them began, with the greatest of
+//! their severities. A stream that joins it later is no news, but to sinks that want only some
+//! streams.
+//!
+//! Where partitions move between processes, no process knows all streams of a model; there each
+//! stream has an alert of its own ([`GroupBy::STREAM`]), which moves with it.
+//!
+//! Always: an alert that is open keeps its begin whichever of its streams end, also after a
+//! restart: the begin is then that of the notification ([`Deduplicator::firing_since`]), by which
+//! changes that are made again are recognised.
+//!
+//! [`Deduplicator::firing_since`]: super::Deduplicator::firing_since
+
+use crate::alert::{Alert, AlertState, Severity};
+use crate::collect::ROLL_UP;
+use crate::judge::{StreamId, StreamReport, alarm};
+use std::collections::BTreeMap;
+
+/// The labels besides the model by which alerts are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupBy {
+    /// Versions of a model have alerts of their own.
+    pub version: bool,
+    /// Segments have alerts of their own.
+    pub segment: bool,
+    /// Views have alerts of their own.
+    pub view: bool,
+}
+
+impl GroupBy {
+    /// Each stream has an alert of its own.
+    pub const STREAM: GroupBy = GroupBy {
+        version: true,
+        segment: true,
+        view: true,
+    };
+
+    /// The alert of a stream.
+    pub fn group_of(&self, id: &StreamId) -> GroupId {
+        let part = |on: bool, text: String| if on { text } else { String::new() };
+        GroupId {
+            model: id.model.clone(),
+            version: part(self.version, id.version.clone()),
+            segment: part(self.segment, id.segment.clone()),
+            view: part(self.view, id.view.to_string()),
+        }
+    }
+}
+
+/// What the streams of an alert have in common; the other parts are empty.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GroupId {
+    /// The model.
+    pub model: String,
+    /// The version, or "".
+    pub version: String,
+    /// The segment, or "".
+    pub segment: String,
+    /// The view, or "".
+    pub view: String,
+}
+
+impl GroupId {
+    /// Identifies the alert; of an alert of one stream, the stream's fingerprint.
+    pub fn fingerprint(&self) -> String {
+        alarm::fingerprint([&self.model, &self.version, &self.segment, &self.view])
+    }
+
+    /// Name of the alert: `fraud`, `fraud/3`, or the stream's.
+    pub fn name(&self) -> String {
+        let parts = [&self.model, &self.version, &self.segment, &self.view].map(String::as_str);
+        match self.view.is_empty() {
+            true => parts.join("/").trim_end_matches('/').to_owned(),
+            false => parts.join("/"),
+        }
+    }
+}
+
+/// An alert that fires.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    /// When it began.
+    pub since_ms: i64,
+    /// The greatest severity of its streams.
+    pub severity: Severity,
+    /// The streams that fire.
+    pub streams: BTreeMap<StreamId, Severity>,
+}
+
+/// What a change of a stream's alert means to its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupChange {
+    /// The alert begins, or its severity changes.
+    Fires,
+    /// One more stream fires.
+    Joined,
+    /// The last stream has ended. The begin and the severity before.
+    Ended(i64, Severity),
+}
+
+/// The alerts that fire, by what their streams have in common.
+#[derive(Debug, Default)]
+pub struct AlertGroups {
+    by: GroupBy,
+    open: BTreeMap<GroupId, Group>,
+}
+
+impl AlertGroups {
+    /// Without an alert that fires.
+    pub fn new(by: GroupBy) -> AlertGroups {
+        AlertGroups {
+            by,
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// By what alerts are told apart.
+    pub fn by(&self) -> GroupBy {
+        self.by
+    }
+
+    /// The alerts that fire.
+    pub fn open(&self) -> impl Iterator<Item = (&GroupId, &Group)> {
+        self.open.iter()
+    }
+
+    /// The alert, if it fires.
+    pub fn get(&self, id: &GroupId) -> Option<&Group> {
+        self.open.get(id)
+    }
+
+    /// Takes a change of a stream's alert. `notified` tells since when an alert fires that was
+    /// notified before a restart, by fingerprint.
+    pub fn step(
+        &mut self,
+        stream: &StreamId,
+        to: &Alert,
+        notified: impl Fn(&str) -> Option<i64>,
+    ) -> Option<(GroupId, GroupChange)> {
+        let id = self.by.group_of(stream);
+        if to.state != AlertState::Firing {
+            let change = self.end(&id, stream)?;
+            return Some((id, change));
+        }
+        let since_ms = to.since_ms.unwrap_or_default();
+        let Some(group) = self.open.get_mut(&id) else {
+            let fingerprint = id.fingerprint();
+            let before = notified(&fingerprint).filter(|&before| before <= since_ms);
+            let group = Group {
+                since_ms: before.unwrap_or(since_ms),
+                severity: to.severity,
+                streams: BTreeMap::from([(stream.clone(), to.severity)]),
+            };
+            self.open.insert(id.clone(), group);
+            return Some((id, GroupChange::Fires));
+        };
+        let joins = group.streams.insert(stream.clone(), to.severity).is_none();
+        let change = match (group.settle(), joins) {
+            (true, _) => GroupChange::Fires,
+            (false, true) => GroupChange::Joined,
+            (false, false) => return None,
+        };
+        Some((id, change))
+    }
+
+    /// A stream of the alert does not fire any more.
+    fn end(&mut self, id: &GroupId, stream: &StreamId) -> Option<GroupChange> {
+        let group = self.open.get_mut(id)?;
+        group.streams.remove(stream)?;
+        if group.streams.is_empty() {
+            let group = self.open.remove(id)?;
+            return Some(GroupChange::Ended(group.since_ms, group.severity));
+        }
+        group.settle().then_some(GroupChange::Fires)
+    }
+
+    /// A stream has left this process.
+    pub fn remove(&mut self, stream: &StreamId) {
+        self.end(&self.by.group_of(stream), stream);
+    }
+
+    /// Compares with all reports: streams that are gone leave their alerts, and streams that fire
+    /// since a restart join theirs.
+    pub fn sync<'r>(
+        &mut self,
+        reports: impl Iterator<Item = &'r StreamReport>,
+        notified: impl Fn(&str) -> Option<i64>,
+    ) {
+        let before = std::mem::take(&mut self.open);
+        for report in reports.filter(|r| r.alert.state == AlertState::Firing) {
+            let id = self.by.group_of(&report.id);
+            let since_ms = before.get(&id).map(|g| g.since_ms);
+            self.step(&report.id, &report.alert, &notified);
+            if let (Some(group), Some(since_ms)) = (self.open.get_mut(&id), since_ms) {
+                group.since_ms = since_ms;
+            } else if let Some(group) = self.open.get_mut(&id) {
+                let since_ms = report.alert.since_ms.unwrap_or_default();
+                group.since_ms = group.since_ms.min(since_ms);
+            }
+        }
+    }
+}
+
+impl Group {
+    /// Takes the greatest severity of the streams; says whether it is another one than before.
+    fn settle(&mut self) -> bool {
+        let severity = self.streams.values().copied().max().unwrap_or_default();
+        std::mem::replace(&mut self.severity, severity) != severity
+    }
+
+    /// The streams, the one that speaks for all first: the most severe, and of those the one that
+    /// is all of its version, and then the one whose error is surest to be large.
+    pub fn ranked<'r>(
+        &'r self,
+        report_of: impl Fn(&StreamId) -> Option<&'r StreamReport>,
+    ) -> Vec<(&'r StreamReport, Severity)> {
+        let known = |(id, severity): (&StreamId, &Severity)| Some((report_of(id)?, *severity));
+        let mut all: Vec<_> = self.streams.iter().filter_map(known).collect();
+        let lower = |r: &StreamReport| {
+            let window = alarm::speaker(r).and_then(|i| r.windows.get(i));
+            window.map_or(0.0, |w| w.lower())
+        };
+        let part = |r: &StreamReport| !(r.id.segment.is_empty() || r.id.segment == ROLL_UP);
+        all.sort_by(|(a, of_a), (b, of_b)| {
+            let severe = of_b.cmp(of_a).then(part(a).cmp(&part(b)));
+            severe.then(lower(b).total_cmp(&lower(a)))
+        });
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Severity::{Page, Warn};
+
+    fn stream(version: &str, segment: &str) -> StreamId {
+        StreamId {
+            model: "fraud".to_owned(),
+            version: version.to_owned(),
+            segment: segment.to_owned(),
+            view: crate::stats::view::View::Binary,
+        }
+    }
+
+    fn firing(since_ms: i64, severity: Severity) -> Alert {
+        Alert {
+            state: AlertState::Firing,
+            since_ms: Some(since_ms),
+            severity,
+            ..Alert::default()
+        }
+    }
+
+    #[test]
+    fn an_alert_lasts_from_its_first_stream_to_its_last_with_the_greatest_severity() {
+        let mut groups = AlertGroups::new(GroupBy::default());
+        let well = Alert::default();
+        let mut step = |stream: &StreamId, to: &Alert| {
+            let change = groups.step(stream, to, |_| None).map(|(_, change)| change);
+            let open = groups.open().next();
+            (change, open.map(|(_, g)| (g.since_ms, g.severity)))
+        };
+        let (a, b) = (stream("1", "*"), stream("2", "country=DE"));
+        use GroupChange::{Ended, Fires, Joined};
+        let story = [
+            step(&a, &firing(10, Warn)),
+            step(&b, &firing(20, Warn)),
+            step(&b, &firing(20, Page)),
+            step(&a, &well),
+            step(&a, &well),
+            step(&b, &firing(20, Warn)),
+            step(&b, &well),
+            step(&b, &firing(90, Warn)),
+        ];
+        let wanted = [
+            (Some(Fires), Some((10, Warn))),
+            (Some(Joined), Some((10, Warn))),
+            (Some(Fires), Some((10, Page))),
+            (None, Some((10, Page))),
+            (None, Some((10, Page))),
+            (Some(Fires), Some((10, Warn))),
+            (Some(Ended(10, Warn)), None),
+            (Some(Fires), Some((90, Warn))),
+        ];
+        assert_eq!(story, wanted);
+    }
+
+    #[test]
+    fn alerts_are_told_apart_by_what_is_asked_for() {
+        let names = |by: GroupBy| {
+            let mut groups = AlertGroups::new(by);
+            for id in [stream("1", "*"), stream("1", "country=DE"), stream("2", "")] {
+                groups.step(&id, &firing(0, Warn), |_| None);
+            }
+            let names = groups.open().map(|(id, _)| id.name());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(names(GroupBy::default()), ["fraud"]);
+        let version = GroupBy {
+            version: true,
+            ..GroupBy::default()
+        };
+        assert_eq!(names(version), ["fraud/1", "fraud/2"]);
+        let all = [
+            "fraud/1/*/binary",
+            "fraud/1/country=DE/binary",
+            "fraud/2//binary",
+        ];
+        assert_eq!(names(GroupBy::STREAM), all);
+        let id = stream("1", "country=DE");
+        assert_eq!(
+            GroupBy::STREAM.group_of(&id).fingerprint(),
+            id.fingerprint()
+        );
+    }
+
+    #[test]
+    fn an_alert_that_was_notified_before_a_restart_keeps_its_begin() {
+        let mut groups = AlertGroups::new(GroupBy::default());
+        let id = stream("1", "*");
+        groups.step(&id, &firing(50, Warn), |_| Some(10));
+        assert_eq!(groups.open().next().map(|(_, g)| g.since_ms), Some(10));
+        // What is made again after a crash began before the firing that was notified last.
+        let mut groups = AlertGroups::new(GroupBy::default());
+        groups.step(&id, &firing(50, Warn), |_| Some(90));
+        assert_eq!(groups.open().next().map(|(_, g)| g.since_ms), Some(50));
+    }
+}

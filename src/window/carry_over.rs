@@ -1,0 +1,167 @@
+//! A changed list of windows: the new windows take over the panes of the old ones.
+//!
+//! Base panes are of the same width before and after. A new window takes the panes of the longest
+//! old window whose slide divides its own, and what that window and those that feed it still
+//! gather. So a window that was there before goes on as it was, a shorter one has all of its panes,
+//! and a longer one begins with what the longest old one holds. No event counts twice: what a
+//! feeding window will deliver later is left to it. A window that another one feeds than before
+//! loses what it has gathered since its last slide, because that cannot be cut where the new one
+//! will begin to deliver; so do the windows that it feeds.
+
+use super::pack::PackError;
+use super::pane::Pane;
+use super::ring::Windows;
+use super::width::Width;
+
+impl Windows {
+    /// Takes over the panes of windows of another ladder with base panes of the same width, which
+    /// were sealed up to `line_ms`. These windows hold nothing yet. Windows by count begin empty,
+    /// unless there was one of the same count.
+    pub fn carry_over(&mut self, old: &Windows, line_ms: i64) -> Result<(), PackError> {
+        for index in 0..self.len() {
+            let width = self.width_of(index);
+            let Width::Time { slide_ms, .. } = width else {
+                if let Some(same) = (0..old.len()).find(|&i| old.width_of(i) == width) {
+                    let panes = old.rings()[same].panes.clone();
+                    self.ring_mut(index).0.panes = panes;
+                }
+                continue;
+            };
+            let feed = self.feed_of(index).map(|from| self.width_of(from));
+            let until_ms = match feed {
+                Some(Width::Time { slide_ms, .. }) => {
+                    line_ms.saturating_sub(line_ms.rem_euclid(slide_ms))
+                }
+                _ => line_ms,
+            };
+            let Some(from) = old.longest_within(slide_ms) else {
+                continue;
+            };
+            for pane in old.pieces(from).filter(|p| p.end_ms <= until_ms) {
+                self.put(index, pane, line_ms)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The longest window by time whose slide divides `slide_ms`.
+    fn longest_within(&self, slide_ms: i64) -> Option<usize> {
+        let length = |index: usize| match self.width_of(index) {
+            Width::Time {
+                width_ms,
+                slide_ms: ours,
+            } if slide_ms % ours == 0 => Some(width_ms),
+            _ => None,
+        };
+        let all = (0..self.len()).filter_map(|i| Some((length(i)?, i)));
+        all.max().map(|(_, index)| index)
+    }
+
+    /// All that a window has of the time before the line, in disjoint panes: its own, and what the
+    /// windows that feed it still gather.
+    fn pieces(&self, index: usize) -> impl Iterator<Item = &Pane> {
+        let feeds = std::iter::successors(self.feed_of(index), |&from| self.feed_of(from));
+        let gathered = feeds.filter_map(|from| self.rings()[from].gathering.as_ref());
+        self.rings()[index].all().chain(gathered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::fixed::Score;
+    use crate::stats::rng::Rng;
+    use crate::stats::sums::Sums;
+    use crate::window::{Ladder, Packed, PaneSums, Total, Unlabelled, WindowSpec};
+    use proptest::prelude::*;
+
+    const BASE: i64 = 10;
+
+    fn grid() -> Grid {
+        Grid::new(Axis::Linear, 4)
+    }
+
+    fn windows_of(widths: &[i64]) -> Windows {
+        let specs = widths.iter().map(|w| WindowSpec::time(&w.to_string(), *w));
+        let ladder = Ladder::new(specs.collect(), 0).expect("a valid ladder");
+        assert_eq!(ladder.pane_ms, BASE);
+        Windows::new(&ladder, PaneSums::Scores(grid()))
+    }
+
+    fn pane(number: i64) -> Option<Pane> {
+        let mut rng = Rng::new(number as u64);
+        let n = (rng.uniform() * 4.0) as u64;
+        let mut sums = Sums::new(grid());
+        for _ in 0..n {
+            let score = Score::new(rng.uniform()).expect("a score");
+            sums.observe(score, rng.uniform() < 0.5).expect("room");
+        }
+        (n > 0).then(|| Pane {
+            start_ms: number * BASE,
+            end_ms: (number + 1) * BASE,
+            late: 0,
+            sums: PaneSums::Scores(Packed::new(&sums)),
+            unlabelled: Unlabelled::default(),
+        })
+    }
+
+    /// Seals base panes, and returns the totals at each slide after `from`.
+    fn seal(windows: &mut Windows, numbers: std::ops::Range<i64>) -> Vec<(usize, i64, u64, Total)> {
+        let mut totals = Vec::new();
+        for number in numbers {
+            let (pane, end_ms) = (pane(number), (number + 1) * BASE);
+            windows.seal(pane.as_ref(), end_ms).expect("sound");
+            for index in 0..windows.len() {
+                if windows.due(index, end_ms, pane.is_some()) {
+                    let total = windows.total(index, end_ms).expect("sound");
+                    totals.push((index, end_ms, windows.n(index, end_ms), total));
+                }
+            }
+            windows.trim(end_ms);
+        }
+        totals
+    }
+
+    proptest! {
+        /// Against windows of the new ladder that have seen everything: never more than they hold,
+        /// the same to the bit where the old windows hold all of it, and the same everywhere once
+        /// the longest new window has passed the change.
+        #[test]
+        fn windows_that_are_carried_over_go_on_as_if_they_had_been_there(
+            before in prop::sample::subsequence(vec![360_i64, 1_440, 2_880], 0..=3),
+            after in prop::sample::subsequence(vec![360_i64, 1_440, 2_880, 720], 0..=4),
+            change in 1_i64..700,
+        ) {
+            let [before, after] = [before, after].map(|mut widths| {
+                widths.push(60);
+                widths
+            });
+            let feeds = |all: &[i64], of: i64| {
+                let mut narrower: Vec<i64> = all.iter().copied().filter(|w| *w < of).collect();
+                narrower.sort_unstable();
+                narrower
+            };
+            let mut old = windows_of(&before);
+            seal(&mut old, 0..change);
+            let mut carried = windows_of(&after);
+            carried.carry_over(&old, change * BASE).expect("sound");
+            let mut scratch = windows_of(&after);
+            seal(&mut scratch, 0..change);
+            let ours = seal(&mut carried, change..change + 700);
+            let theirs = seal(&mut scratch, change..change + 700);
+            prop_assert_eq!(ours.len(), theirs.len());
+            for (ours, theirs) in ours.iter().zip(&theirs) {
+                prop_assert!(ours.2 <= theirs.2, "an event counts twice: {:?} {:?}", ours, theirs);
+                let width = carried.width_of(ours.0);
+                let Width::Time { width_ms, slide_ms } = width else { unreachable!() };
+                let kept = before.contains(&width_ms)
+                    && feeds(&before, width_ms) == feeds(&after, width_ms);
+                let passed = ours.1 - width_ms - slide_ms >= change * BASE;
+                if kept || passed {
+                    prop_assert_eq!(ours, theirs);
+                }
+            }
+        }
+    }
+}
