@@ -186,7 +186,8 @@ fn windows_may_change_and_what_the_old_ones_hold_stays() {
     // The new window begins with what the longest old one has, and goes on from there.
     feed(&mut old, 6_000, 1_500);
     feed(&mut new, 6_000, 1_500);
-    (old.tick(BEGIN_MS), new.tick(BEGIN_MS));
+    old.tick(BEGIN_MS);
+    new.tick(BEGIN_MS);
     let (kept, all) = (windows_of(&old), windows_of(&new));
     for ((stream, window), judged) in &kept {
         let name = (stream.clone(), window.clone());
