@@ -91,9 +91,9 @@ const CLUSTER_LONE_BYTES: u64 = 32;
 const LONE_EVENT_BYTES: u64 = 80;
 /// Recalibration of a window: the isotonic maps of two fits, with their reports.
 const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
-/// Names, reports and bookkeeping of a stream, its series of panes (35 kB), and the batch of events
-/// before its open cells.
-const STREAM_BYTES: u64 = 52 * 1024;
+/// Names, reports and bookkeeping of a stream, its series of panes (35 kB), the batch of events
+/// before its open cells, and the fine cells of three windows' curves (5 kB each).
+const STREAM_BYTES: u64 = 67 * 1024;
 
 /// A retained prediction with one view: a row, its score and its index entry, with room for growth.
 pub const PENDING_BYTES: u64 = 80;

@@ -2,6 +2,7 @@
 
 pub mod alerts;
 pub mod audit;
+pub mod history;
 pub mod publish;
 pub mod snapshots;
 pub mod state_dir;
