@@ -19,7 +19,7 @@ use super::engine_loop::{EngineLoop, Timers};
 use super::error::AppError;
 use super::ingest::consumer::SourceConsumer;
 use super::outputs::alerts::AlertDispatcher;
-use super::outputs::audit::AuditLog;
+use super::outputs::audit::{AuditLog, explanation};
 use super::outputs::history::HistoryLog;
 use super::outputs::publish;
 use super::outputs::snapshots::SnapshotStore;
@@ -223,6 +223,10 @@ fn load(
     let directory = (config.state.directory.as_path(), engines.may_move());
     let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
     let history = HistoryLog::start(dir.watch().clone(), &published)?;
+    let directory = config.state.directory.clone();
+    published
+        .control
+        .on_explain(move |key| explanation(&directory, key));
     let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
     let sources = if judges_all {
         Vec::new()

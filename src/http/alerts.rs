@@ -194,7 +194,7 @@ fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, String> {
 }
 
 /// The clock of this machine, which requests refer to.
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |s| i64::try_from(s.as_millis()).unwrap_or(i64::MAX))
 }

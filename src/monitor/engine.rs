@@ -20,7 +20,8 @@ use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };
 use crate::judge::{
-    AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement, WindowReport,
+    AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport,
+    WindowJudgement, WindowReport,
 };
 use crate::stats::sums::Sums;
 use std::borrow::Cow;

@@ -27,7 +27,9 @@ use super::snapshot::VerdictState;
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
-use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement};
+use crate::judge::{
+    Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What moved with partitions while it was open: records brought here, and taken away.

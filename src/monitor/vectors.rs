@@ -10,7 +10,8 @@ use super::vector_windows::VersionWindows;
 use super::views::{VersionName, blank, revision, vectors};
 use crate::collect::{LateVector, ROLL_UP, VectorPanes};
 use crate::judge::{
-    Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement,
+    Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport,
+    WindowJudgement,
 };
 use crate::stats::view::View;
 use crate::window::{EmptySums, PackError, PaneState, Revision};

@@ -345,7 +345,9 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
     let diagram = Level::from_scores(sample, 1 << level);
-    Some(parts.judge(o, Axis::Linear, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+    Some(parts.judge(o, Axis::Linear, &diagram, |i| {
+        (i as f64 / m, (i + 1) as f64 / m)
+    }))
 }
 
 /// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None`
@@ -380,7 +382,9 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         discrete: None,
         distances: None,
     };
-    Some(parts.judge(o, Axis::Linear, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+    Some(parts.judge(o, Axis::Linear, &diagram, |i| {
+        (i as f64 / m, (i + 1) as f64 / m)
+    }))
 }
 
 /// The options, for weighted events without what does not hold for them.

@@ -211,7 +211,8 @@ mod tests {
         let history = History::default();
         let mut file = HistoryFile::open(&path, &history).expect("a new file");
         for i in 0..5 {
-            file.append(&[entry("a", i), entry("b", i)]).expect("written");
+            file.append(&[entry("a", i), entry("b", i)])
+                .expect("written");
         }
         assert_eq!(points(&path), (10, file.bytes()));
         let whole = fs::read(path.join(FILE)).expect("the file");

@@ -123,7 +123,8 @@ impl History {
     /// Whether there is room for more of this stream; counts what finds none.
     fn admits(&self, stream: &StreamId) -> bool {
         let full = self.points() >= POINTS_MAX;
-        let admits = !full && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(stream));
+        let admits =
+            !full && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(stream));
         if !admits {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
@@ -275,7 +276,12 @@ mod tests {
         assert_eq!(history.points(), points.len());
         let bad = points.iter().find(|p| p.verdict == Verdict::Miscalibrated);
         assert_eq!(bad.map(|p| p.end_ms), Some(fault * 60_000));
-        assert!(points.iter().zip(points.iter().skip(1)).all(|(a, b)| a.end_ms < b.end_ms));
+        assert!(
+            points
+                .iter()
+                .zip(points.iter().skip(1))
+                .all(|(a, b)| a.end_ms < b.end_ms)
+        );
         let (first, last) = (points[0].end_ms, points[points.len() - 1].end_ms);
         assert!(last - first > 29 * DAY_MS && last - first <= AGE_MS_MAX + 2 * MONTH_STEP_MS);
     }
@@ -283,7 +289,13 @@ mod tests {
     #[test]
     fn a_judgement_that_comes_again_changes_nothing() {
         let history = History::default();
-        let again = [(1000, true), (2000, true), (3000, true), (2000, false), (1500, false)];
+        let again = [
+            (1000, true),
+            (2000, true),
+            (3000, true),
+            (2000, false),
+            (1500, false),
+        ];
         for (end_ms, new) in again {
             let taken = history.observe(&id("m"), "5m", point(end_ms, Verdict::Calibrated));
             assert_eq!(taken, new, "{end_ms}");

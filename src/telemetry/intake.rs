@@ -91,15 +91,21 @@ impl Intake {
     pub fn observe(&mut self, now_ms: i64, sources: &[SourceFacts]) {
         for source in sources {
             let past = self.sources.entry(source.name.clone()).or_default();
-            let due = past.back().is_none_or(|(at_ms, _)| now_ms - at_ms >= MINUTE_MS);
+            let due = past
+                .back()
+                .is_none_or(|(at_ms, _)| now_ms - at_ms >= MINUTE_MS);
             if due {
                 past.push_back((now_ms, Totals::of(source)));
             }
-            while past.front().is_some_and(|(at_ms, _)| now_ms - at_ms > DAY_MS + MINUTE_MS) {
+            while past
+                .front()
+                .is_some_and(|(at_ms, _)| now_ms - at_ms > DAY_MS + MINUTE_MS)
+            {
                 past.pop_front();
             }
         }
-        self.sources.retain(|name, _| sources.iter().any(|s| s.name == *name));
+        self.sources
+            .retain(|name, _| sources.iter().any(|s| s.name == *name));
     }
 
     /// What a source counted within a span.
@@ -206,7 +212,10 @@ mod tests {
     fn a_source_that_is_wholly_rejected_is_not_well_however_long_ago() {
         let all = || source(500, 500, 0, 0);
         assert_eq!(rules(&[(0, all())]), ["TruelineRecordsRejected"]);
-        assert_eq!(rules(&[(0, all()), (600, all())]), ["TruelineRecordsRejected"]);
+        assert_eq!(
+            rules(&[(0, all()), (600, all())]),
+            ["TruelineRecordsRejected"]
+        );
         assert_eq!(rules(&[(0, source(0, 0, 0, 0))]), [""; 0]);
     }
 
@@ -216,7 +225,10 @@ mod tests {
         let few = (4, source(2000, 9, 0, 0));
         let many = (4, source(2000, 12, 0, 0));
         assert_eq!(rules(&[begin.clone(), few]), [""; 0]);
-        assert_eq!(rules(&[begin.clone(), many.clone()]), ["TruelineRecordsRejected"]);
+        assert_eq!(
+            rules(&[begin.clone(), many.clone()]),
+            ["TruelineRecordsRejected"]
+        );
         let later = [(1, source(3000, 12, 0, 0)), (6, source(9000, 12, 0, 0))];
         assert_eq!(rules(&[&[begin, many][..], &later[..]].concat()), [""; 0]);
     }
@@ -225,10 +237,16 @@ mod tests {
     fn orphans_beyond_the_share_and_outcomes_that_stop_are_noticed() {
         let begin = (0, source(0, 0, 0, 0));
         let orphans = (5, source(1000, 0, 900, 19));
-        assert_eq!(rules(&[begin.clone(), orphans]), ["TruelineOutcomesOrphaned"]);
+        assert_eq!(
+            rules(&[begin.clone(), orphans]),
+            ["TruelineOutcomesOrphaned"]
+        );
         let sound = (5, source(1000, 0, 900, 18));
         assert_eq!(rules(&[begin.clone(), sound.clone()]), [""; 0]);
-        let read_on = [(1, source(1100, 0, 900, 18)), (62, source(2000, 0, 900, 18))];
+        let read_on = [
+            (1, source(1100, 0, 900, 18)),
+            (62, source(2000, 0, 900, 18)),
+        ];
         let stopped = [&[begin.clone(), sound.clone()][..], &read_on[..]].concat();
         assert_eq!(rules(&stopped), ["TruelineOutcomesStopped"]);
         // Nothing is read: that is the business of other rules.
@@ -243,14 +261,19 @@ mod tests {
         let rule = |name: &str| {
             let at = rules.find(&format!("alert: {name}\n")).expect("the rule");
             let rest = &rules[at..];
-            rest.split_once("annotations:").expect("annotations").0.to_owned()
+            rest.split_once("annotations:")
+                .expect("annotations")
+                .0
+                .to_owned()
         };
         let rejected = rule("TruelineRecordsRejected");
         assert!(rejected.contains(&format!("ratio_rate5m > {REJECTED_SHARE}")));
         let orphaned = rule("TruelineOutcomesOrphaned");
         assert!(orphaned.contains(&format!("> {ORPHANED_SHARE}")) && orphaned.contains("[30m]"));
         let stopped = rule("TruelineOutcomesStopped");
-        assert!(stopped.contains(&format!("[1d])) > {MATCHED_MIN}")) && stopped.contains("[1h])) == 0"));
+        assert!(
+            stopped.contains(&format!("[1d])) > {MATCHED_MIN}")) && stopped.contains("[1h])) == 0")
+        );
         assert!(stopped.contains("severity: critical"));
     }
 }

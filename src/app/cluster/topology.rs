@@ -12,7 +12,9 @@ use super::follower::Follower;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
-use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamReport, WindowJudgement};
+use crate::judge::{
+    AccountReport, Change, ComparisonReport, Stopwatch, StreamReport, WindowJudgement,
+};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;

@@ -145,7 +145,9 @@ fn words(change: &Change) -> String {
         return change.sentence.clone();
     };
     let alarm = facts.detector.as_ref().and_then(|d| d.alarm.as_ref());
-    let detector = alarm.map_or(String::new(), |a| format!("detector: {}; ", kind(&a.evidence)));
+    let detector = alarm.map_or(String::new(), |a| {
+        format!("detector: {}; ", kind(&a.evidence))
+    });
     let window = &facts.window;
     format!("{detector}{}: {}", window.window, because(window))
 }

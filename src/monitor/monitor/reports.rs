@@ -2,7 +2,9 @@
 
 use super::{Monitor, Stream};
 use crate::collect::Counters;
-use crate::judge::{Judge, JudgeOptions, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement, WindowReport};
+use crate::judge::{
+    Judge, JudgeOptions, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement, WindowReport,
+};
 use crate::monitor::views::scalars;
 use crate::stats::sums::Sums;
 use crate::window::Total;
