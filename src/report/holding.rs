@@ -57,10 +57,14 @@ fn of_detector(detector: &DetectorReport, clock: impl Fn(i64) -> String) -> Opti
     let alarm = detector.alarm.as_ref()?;
     let (seen, wait) = (detector.bounds.n, alarm.wait_events());
     let (low, high) = detector.bounds.mean;
+    let now = match seen {
+        0 => String::new(),
+        _ => format!("; now it is between {low:+.4} and {high:+.4}"),
+    };
     Some(format!(
         "The detector is in alarm: {} events since its last alarm ({}). It is clear after {:.0} events without \
          another alarm if the mean of outcome minus score surely lies within the tolerance, and after {:.0} if it \
-         may; now it is between {low:+.4} and {high:+.4}.",
+         may{now}.",
         seen,
         clock(alarm.at_ms),
         wait,

@@ -9,16 +9,16 @@ use std::fmt::Write;
 use crate::http::text::{clock, number};
 use crate::judge::{HistoryError, HistoryPoint, Verdict};
 
-const LEFT: f64 = 56.0;
-const WIDTH: f64 = 720.0;
-const TOP: f64 = 8.0;
+/// The drawing is stretched to the width of the page; labels are text beside it.
+const WIDTH: f64 = 1000.0;
+const TOP: f64 = 2.0;
 const HEIGHT: f64 = 120.0;
 /// The ribbon of verdicts, and its place below the square.
 const RIBBON: f64 = 18.0;
 const GAP: f64 = 8.0;
 
-/// Draws the points of a window, the oldest first; nothing with fewer than two.
-pub fn svg(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
+/// Draws the points of a window, the oldest first; nothing with fewer than two moments.
+pub fn html(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
     let (first, last) = (points.first()?.end_ms, points.last()?.end_ms);
     if first >= last {
         return None;
@@ -28,12 +28,9 @@ pub fn svg(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
         last,
         most: most(points, tolerance),
     };
-    let width = LEFT + WIDTH + 10.0;
-    let height = TOP + HEIGHT + GAP + RIBBON + 20.0;
-    let mut out = format!(
-        "<svg viewBox=\"0 0 {width:.0} {height:.0}\" role=img aria-label=\"error and verdict over time\">"
-    );
-    frame(&scale, &mut out);
+    let height = TOP + HEIGHT + GAP + RIBBON;
+    let mut out = String::from("<div class=plot>");
+    frame(&scale, height, &mut out);
     for run in runs(points) {
         area(run, &scale, &mut out);
     }
@@ -41,13 +38,17 @@ pub fn svg(points: &[HistoryPoint], tolerance: Option<f64>) -> Option<String> {
         let y = scale.y(tolerance as f32);
         let _ = write!(
             out,
-            "<path class=limit fill=none d=\"M{LEFT} {y:.1}H{:.1}\"><title>tolerance {}</title></path>",
-            LEFT + WIDTH,
+            "<path class=limit fill=none d=\"M0 {y:.1}H{WIDTH}\"><title>tolerance {}</title></path>",
             number(tolerance)
         );
     }
     ribbon(points, &scale, &mut out);
-    out.push_str("</svg>");
+    let _ = write!(
+        out,
+        "</svg></div><div class=ends><span>{} UTC</span><span>{} UTC</span></div>",
+        clock(first),
+        clock(last)
+    );
     Some(out)
 }
 
@@ -59,7 +60,7 @@ struct Scale {
 
 impl Scale {
     fn x(&self, ms: i64) -> f64 {
-        LEFT + WIDTH * (ms - self.first) as f64 / (self.last - self.first) as f64
+        WIDTH * (ms - self.first) as f64 / (self.last - self.first) as f64
     }
     fn y(&self, error: f32) -> f64 {
         TOP + HEIGHT * (1.0 - f64::from((error / self.most).min(1.0)))
@@ -77,26 +78,26 @@ fn most(points: &[HistoryPoint], tolerance: Option<f64>) -> f32 {
     1.1 * usual.max(estimates).max(limit).max(1e-4)
 }
 
-/// Axis of the error, and the ends of time.
-fn frame(scale: &Scale, out: &mut String) {
+/// Axis of the error.
+fn frame(scale: &Scale, height: f64, out: &mut String) {
+    let mut lines = String::new();
     for share in [0.0, 0.5, 1.0] {
         let error = share * scale.most;
         let y = scale.y(error);
         let _ = write!(
             out,
-            "<path class=grid fill=none d=\"M{LEFT} {y:.1}H{:.1}\" /><text x={:.1} y={:.1} text-anchor=end>{error:.3}</text>",
-            LEFT + WIDTH,
-            LEFT - 6.0,
-            y + 4.0
+            "<span style=\"top:{:.1}%\">{error:.3}</span>",
+            100.0 * y / height
+        );
+        let _ = write!(
+            lines,
+            "<path class=grid fill=none d=\"M0 {y:.1}H{WIDTH}\" />"
         );
     }
-    let base = TOP + HEIGHT + GAP + RIBBON + 16.0;
     let _ = write!(
         out,
-        "<text x={LEFT} y={base}>{} UTC</text><text x={:.1} y={base} text-anchor=end>{} UTC</text>",
-        clock(scale.first),
-        LEFT + WIDTH,
-        clock(scale.last)
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" preserveAspectRatio=none role=img \
+         aria-label=\"error and verdict over time\">{lines}"
     );
 }
 
@@ -136,10 +137,9 @@ fn area(run: Vec<(i64, HistoryError)>, scale: &Scale, out: &mut String) {
         let x = scale.x(only.0);
         let _ = write!(
             out,
-            "<path class=error d=\"M{x:.1} {:.1}V{:.1}\" /><circle class=dot cx={x:.1} cy={:.1} r=3><title>{}</title></circle>",
+            "<path class=error d=\"M{x:.1} {:.1}V{:.1}\"><title>{}</title></path>",
             scale.y(only.1.lower),
             scale.y(only.1.upper),
-            scale.y(only.1.estimate),
             title(only)
         );
         return;
@@ -168,7 +168,7 @@ fn ribbon(points: &[HistoryPoint], scale: &Scale, out: &mut String) {
             continue;
         }
         let from = scale.x(points[begin].end_ms);
-        let to = points.get(i).map_or(LEFT + WIDTH, |p| scale.x(p.end_ms));
+        let to = points.get(i).map_or(WIDTH, |p| scale.x(p.end_ms));
         let verdict = points[begin].verdict;
         let (class, share) = match verdict {
             Verdict::Miscalibrated => ("v-bad", 1.0),
@@ -210,8 +210,8 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_less_than_two_moments() {
-        assert_eq!(svg(&[], None), None);
-        assert_eq!(svg(&[point(5, Some(0.1))], None), None);
+        assert_eq!(html(&[], None), None);
+        assert_eq!(html(&[point(5, Some(0.1))], None), None);
     }
 
     #[test]
@@ -219,7 +219,7 @@ mod tests {
         let mut points: Vec<HistoryPoint> = (0..20).map(|i| point(i * 1000, Some(0.01))).collect();
         points.push(point(20_000, None));
         points.extend((200..220).map(|i| point(i * 1000, Some(0.09))));
-        let drawn = svg(&points, Some(0.02)).expect("more than two");
+        let drawn = html(&points, Some(0.02)).expect("more than two");
         assert_eq!(drawn.matches("<polyline").count(), 2);
         assert_eq!(drawn.matches("<rect").count(), 3);
         assert!(drawn.contains("v-bad") && drawn.contains("tolerance 0.0200"));

@@ -38,14 +38,15 @@ pub fn svg(e: &Evaluation, map: Option<&Map>) -> String {
     frame(scale, &mut out);
     out.push_str("<g clip-path=\"url(#square)\">");
     let most = cells.iter().map(|cell| cell.n).max().unwrap_or(1);
-    for cell in &cells {
+    let inside = |cell: &&&ReliabilityCell| scale.holds(cell.mean_score);
+    for cell in cells.iter().filter(inside) {
         bars(cell, scale, &mut out);
     }
     curve(&e.curve, scale, &mut out);
     if let Some(map) = map {
         advised(map, scale, &mut out);
     }
-    for cell in &cells {
+    for cell in cells.iter().filter(inside) {
         point(cell, most, scale, &mut out);
     }
     out.push_str("</g>");

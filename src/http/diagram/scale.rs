@@ -40,6 +40,7 @@ impl Scale {
                 linear(matters.map(|c| top(&c)).fold(0.0, f64::max))
             }
             Axis::Logit { .. } => {
+                let matters = cells.iter().filter(|cell| cell.n * 1000 >= total);
                 let values = matters.flat_map(|cell| {
                     [
                         cell.mean_score,
@@ -65,6 +66,14 @@ impl Scale {
         match self {
             Scale::Linear(range) => p / range,
             Scale::Logit(low, high) => ((logit(p) - low) / (high - low)).clamp(0.0, 1.0),
+        }
+    }
+
+    /// Whether a score lies within the square.
+    pub(super) fn holds(self, score: f64) -> bool {
+        match self {
+            Scale::Linear(range) => score <= range,
+            Scale::Logit(low, high) => (low..=high).contains(&logit(score)),
         }
     }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::index::parts;
 use crate::alert::{AlertState, Severity, Silences};
 use crate::http::path::{encode_id, page_path};
-use crate::http::text::{clock, escape, or_none};
+use crate::http::text::{clock, escape, number, or_none, thousands};
 use crate::judge::sentence::because;
-use crate::judge::{StreamReport, alarm};
+use crate::judge::{StreamReport, alarm, shown};
 use crate::telemetry::Published;
 use crate::telemetry::history::HistoryAlert;
 
@@ -85,11 +85,24 @@ fn row(report: &StreamReport, book: &Silences, now_ms: i64, body: &mut String) {
         _ => "wait",
     };
     let window = alarm::speaker(report).and_then(|at| report.windows.get(at));
-    let known = window.map_or(String::new(), |w| format!("{}: {}", w.window, because(w)));
+    let known = window.map_or(String::new(), |w| match w.evaluated() {
+        Some(numbers) => shown(w.verdict, numbers),
+        None => because(w),
+    });
+    let sized = window.and_then(|w| Some((w, w.evaluated()?)));
+    let sized = sized.map_or(String::new(), |(w, e)| {
+        format!(
+            "{}: error {} to {}, n {} · ",
+            escape(&w.window),
+            number(e.lower()),
+            number(e.upper()),
+            thousands(w.n)
+        )
+    });
     let _ = write!(
         body,
         "<tr><th scope=row><a href=\"/streams/{}\">{}</a><div class=sub>{}</div>\
-         <td><span class=\"badge {class}\">{}</span><td>{}<td>{}<div class=sub><a href={RUNBOOK}>runbook</a> · \
+         <td><span class=\"badge {class}\">{}</span><td>{}<td>{}<div class=sub>{sized}<a href={RUNBOOK}>runbook</a> · \
          <a href=\"{}#alert\">what keeps it open</a></div><td>",
         encode_id(id),
         escape(or_none(&id.model)),
@@ -99,11 +112,18 @@ fn row(report: &StreamReport, book: &Silences, now_ms: i64, body: &mut String) {
         escape(&known),
         page_path(id)
     );
-    owner(report, book, now_ms, body);
+    if !owner(report, book, now_ms, body) && alert.state == AlertState::Firing {
+        body.push_str("nobody yet");
+    }
 }
 
-/// Who looks after an alert, and who silenced it; otherwise how to do so.
-pub(super) fn owner(report: &StreamReport, book: &Silences, now_ms: i64, body: &mut String) {
+/// Who looks after an alert, and who silenced it; answers whether anybody did.
+pub(super) fn owner(
+    report: &StreamReport,
+    book: &Silences,
+    now_ms: i64,
+    body: &mut String,
+) -> bool {
     let fingerprint = report.id.fingerprint();
     let ack = book.ack_of(&fingerprint, report.alert.since_ms);
     let silence = book.silence_of(&report.id.labels(report.alert.severity), now_ms);
@@ -125,12 +145,7 @@ pub(super) fn owner(report: &StreamReport, book: &Silences, now_ms: i64, body: &
             note(&silence.note)
         );
     }
-    if ack.is_none() && report.alert.state == AlertState::Firing {
-        let _ = write!(
-            body,
-            "<span class=sub>nobody: <code>trueline alert ack {fingerprint} --by NAME</code></span>"
-        );
-    }
+    ack.is_some() || silence.is_some()
 }
 
 fn note(note: &str) -> String {

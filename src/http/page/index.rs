@@ -152,7 +152,7 @@ fn form(filter: &Filter, by_model: bool, body: &mut String) {
 fn streams(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
     body.push_str(
         "<table class=wide><thead><tr><th>stream<th>state<th>windows<th class=num>error, its interval\
-         <th class=num>n<th>alert<th>judged up to (UTC)<tbody>",
+         <th class=num>n<th>alert since (UTC)<th>judged up to (UTC)<tbody>",
     );
     for (standing, report) in rows.iter().skip((page - 1) * ROWS).take(ROWS) {
         row(*standing, report, body);
@@ -201,14 +201,16 @@ fn row(standing: Standing, report: &StreamReport, body: &mut String) {
         None => body.push_str("<td class=num>"),
     }
     let n = speaker.map_or(0, |w| w.n);
-    let _ = write!(body, "<td class=num data-k=n>{}<td>", thousands(n));
-    if report.alert.state != AlertState::Inactive {
+    let _ = write!(body, "<td class=num data-k=n>{}", thousands(n));
+    if report.alert.state == AlertState::Inactive {
+        body.push_str("<td>");
+    } else {
         let since = report.alert.since_ms.map_or("–".to_owned(), clock);
-        let _ = write!(
-            body,
-            "{}<div class=sub>since {since}</div>",
-            report.alert.state.as_str()
-        );
+        let state = match report.alert.state {
+            AlertState::Firing => "",
+            other => other.as_str(),
+        };
+        let _ = write!(body, "<td class=sub data-k=\"alert since\">{state} {since}");
     }
     let end = speaker.map_or(0, |w| w.end_ms);
     match end {

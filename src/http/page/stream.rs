@@ -92,7 +92,12 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         alert.state.as_str(),
         alert.severity
     );
-    owner(report, &published.control.book(), now_ms, body);
+    if !owner(report, &published.control.book(), now_ms, body) {
+        let _ = write!(
+            body,
+            "nobody yet; <code>trueline alert ack {fingerprint} --by NAME</code>"
+        );
+    }
     body.push_str("</dl>");
     let facts = published.facts();
     let named = |name: &str| facts.alert_rules.iter().find(|r| r.model == name);
@@ -121,7 +126,7 @@ fn past_alerts(report: &StreamReport, history: &StreamHistory, body: &mut String
     let fingerprint = report.id.fingerprint();
     let _ = write!(
         body,
-        "<details><summary>Last alerts: {}</summary><table class=wide><thead><tr><th>at (UTC)<th>became\
+        "<details class=past><summary>Last alerts: {}</summary><table class=wide><thead><tr><th>at (UTC)<th>became\
          <th>what was known<th>explained<tbody>",
         history.alerts.len()
     );

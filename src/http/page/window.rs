@@ -81,7 +81,7 @@ pub(super) fn section(path: &str, window: &WindowReport, past: &[HistoryPoint], 
 /// The history of the window.
 fn over_time(window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
     let tolerance = window.scores().map(|e| e.tolerance.tolerance);
-    let Some(drawn) = history::svg(past, tolerance) else {
+    let Some(drawn) = history::html(past, tolerance) else {
         return;
     };
     let _ = write!(body, "<figure><h3>Over time</h3>{drawn}");
