@@ -13,9 +13,11 @@ use super::api::{brief, rfc3339};
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, ok};
 use crate::alert::{Ack, AlertState, Matcher, Severity, Silence, Silences};
-use crate::judge::{StreamReport, alarm};
+use crate::judge::{ANY_MODEL, StreamReport, alarm};
+use crate::report::holding::holding;
 use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
+use crate::telemetry::facts::Facts;
 
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -36,8 +38,27 @@ pub fn list(published: &Published, all: bool) -> Value {
         (rank, r.alert.severity != Severity::Page)
     };
     reports.sort_by_key(|r| urgency(r));
-    let alerts: Vec<Value> = reports.iter().map(|r| alert(r, &book, now_ms)).collect();
+    let facts = published.facts();
+    let alerts = reports.iter().map(|r| {
+        let mut entry = alert(r, &book, now_ms);
+        entry["keeps_open"] = keeps_open(r, &facts, rfc3339).into();
+        entry
+    });
+    let alerts: Vec<Value> = alerts.collect();
     json!({ "count": alerts.len(), "alerts": alerts })
+}
+
+/// What keeps an alert open and when it ends, in sentences.
+pub(super) fn keeps_open(
+    report: &StreamReport,
+    facts: &Facts,
+    clock: impl Fn(i64) -> String,
+) -> Vec<String> {
+    let named = |name: &str| facts.alert_rules.iter().find(|r| r.model == name);
+    let rules = named(&report.id.model).or_else(|| named(ANY_MODEL));
+    rules.map_or(Vec::new(), |rules| {
+        holding(report, &rules.holds, rules.window_alerts, clock)
+    })
 }
 
 fn alert(report: &StreamReport, book: &Silences, now_ms: i64) -> Value {
@@ -64,6 +85,7 @@ fn alert(report: &StreamReport, book: &Silences, now_ms: i64) -> Value {
         "links": {
             "stream": format!("/api/v1/streams/{}", encode_id(id)),
             "page": page_path(id),
+            "runbook": "/runbooks/TruelineMiscalibrated",
             "ack": format!("/api/v1/alerts/{fingerprint}/ack"),
         },
         "fingerprint": fingerprint,

@@ -61,7 +61,9 @@ pub fn html_of(status: StatusCode, body: String) -> Answer {
 
 /// JSON with a status.
 pub fn json_answer(status: StatusCode, body: &Value) -> Answer {
-    whole(status, JSON, format!("{body:#}\n"))
+    let mut text = serde_json::to_vec_pretty(body).unwrap_or_default();
+    text.push(b'\n');
+    whole(status, JSON, text)
 }
 
 /// A complete body of any content type.

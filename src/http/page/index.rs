@@ -37,7 +37,12 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
         false => streams(&filter, &rows, page, &mut body),
     }
     sources::table(published, now_ms, &mut body);
-    super::page("trueline", "/", &body)
+    let firing = rows.iter().filter(|(s, _)| *s <= Standing::Warn).count();
+    let title = match firing {
+        0 => "trueline".to_owned(),
+        n => format!("{n} firing · trueline"),
+    };
+    super::page(&title, "/", &body)
 }
 
 /// Why there is no row.

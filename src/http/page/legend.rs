@@ -52,8 +52,8 @@ pub(super) fn history(points: usize, tolerance: bool, body: &mut String) {
 pub(super) fn cells(e: &multiclass::Evaluation, body: &mut String) {
     let _ = write!(
         body,
-        "<p class=foot>A vector of {} probabilities is tested as one, over cells of its {} coordinates. It has no \
-         single score, so there is no diagram, direction, detector or recalibration; the views \
+        "<p class=foot>A vector of {} probabilities is tested as one, over cells of its {} coordinates. A vector \
+         has no single score, so there is no diagram, direction, detector or recalibration; the views \
          <code>top_label</code> and <code>class:</code><i>k</i> of this model have them.</p>",
         e.classes, e.dimension
     );
@@ -65,8 +65,8 @@ pub(super) fn kernel(e: &WindowEvaluation, body: &mut String) {
         body,
         "<p class=foot>The kernel calibration error compares the vectors of {} probabilities with the outcomes over \
          pairs of events that resemble each other. Its interval is wide, because it holds without any assumption; \
-         a small p with a small lower end means that an error is there and may be harmless. There is no single score, \
-         so there is no diagram, direction, detector or recalibration.</p>",
+         a small p with a small lower end means that an error is there and may be harmless. A vector has no single \
+         score, so there is no diagram, direction, detector or recalibration.</p>",
         e.classes
     );
 }

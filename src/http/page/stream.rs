@@ -6,13 +6,13 @@ use super::alerts::owner;
 use super::index::{parts, segment, standing_badge};
 use super::window::section;
 use crate::alert::AlertState;
+use crate::http::alerts::keeps_open;
 use crate::http::path::{encode, encode_id, page_path};
 use crate::http::standing::Standing;
 use crate::http::text::{clock, escape, number, or_none, thousands};
 use crate::judge::detector_report::{HELD, kind};
-use crate::judge::{ANY_MODEL, DetectorReport, HistoryPoint, StreamReport};
+use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
 use crate::report::comparison;
-use crate::report::holding::holding;
 use crate::telemetry::Published;
 use crate::telemetry::history::{HistoryAlert, StreamHistory};
 
@@ -77,14 +77,14 @@ fn points(history: &StreamHistory, window: &str) -> Vec<HistoryPoint> {
 
 /// The alert, who looks after it, what keeps it open and when it ends.
 fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut String) {
-    let (id, alert) = (&report.id, &report.alert);
+    let alert = &report.alert;
     let class = match alert.state {
         AlertState::Inactive => return,
         AlertState::Firing => "bad",
         AlertState::Pending | AlertState::Resolved => "wait",
     };
     let since = alert.since_ms.map_or("–".to_owned(), clock);
-    let fingerprint = id.fingerprint();
+    let fingerprint = report.id.fingerprint();
     let _ = write!(
         body,
         "<section id=alert><h2>alert <span class=\"badge {class}\">{}</span></h2><dl class=facts><dt>severity<dd>{}\
@@ -99,19 +99,15 @@ fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut S
         );
     }
     body.push_str("</dl>");
-    let facts = published.facts();
-    let named = |name: &str| facts.alert_rules.iter().find(|r| r.model == name);
-    if let Some(rules) = named(&id.model).or_else(|| named(ANY_MODEL)) {
-        let words = holding(report, &rules.holds, rules.window_alerts, |ms| {
-            format!("{} UTC", clock(ms))
-        });
-        if !words.is_empty() {
-            body.push_str("<h3>What keeps it open, and when it ends</h3><ul class=plain>");
-            for sentence in words {
-                let _ = write!(body, "<li>{}", escape(&sentence));
-            }
-            body.push_str("</ul>");
+    let words = keeps_open(report, &published.facts(), |ms| {
+        format!("{} UTC", clock(ms))
+    });
+    if !words.is_empty() {
+        body.push_str("<h3>What keeps it open, and when it ends</h3><ul class=plain>");
+        for sentence in words {
+            let _ = write!(body, "<li>{}", escape(&sentence));
         }
+        body.push_str("</ul>");
     }
     body.push_str(
         "<p class=row><a href=/runbooks/TruelineMiscalibrated>what to do: the runbook</a><a href=/alerts>all alerts</a></p></section>",
