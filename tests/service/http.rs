@@ -441,8 +441,8 @@ fn a_vector_view_shows_its_numbers_and_says_why_others_are_absent() {
     let reason = window["absent"]["reason"].as_str().unwrap();
     assert!(reason.contains("`kernel` holds its numbers"));
     let page = server.get("/streams/pets/1//kernel").body;
-    assert!(page.contains("Kernel calibration error") && page.contains("512 of 2000 events"));
-    assert!(server.get("/").body.contains("KCE "));
+    assert!(page.contains("kernel calibration error") && page.contains("512 of 2,000 events"));
+    assert!(server.get("/").body.contains("data-k=KCE"));
     let class = json("/api/v1/streams/pets/1//class:1")["windows"][0].clone();
     let family = &class["family"];
     assert_eq!(family["classes"], 3);

@@ -282,7 +282,9 @@ fn the_history_of_a_window_outlives_an_end_and_a_kill() {
     assert_eq!(service.end("TERM"), Some(0));
     service.start_again();
     let before = wait_for("the history again", LIMIT, || past(&service));
-    assert!(service.metric("trueline_history_points", &[]) >= before.len() as f64);
+    wait_for("its size", LIMIT, || {
+        (service.metric("trueline_history_points", &[]) >= before.len() as f64).then_some(())
+    });
     for point in &before {
         assert!(point["end_ms"].as_i64() > Some(BEGIN_MS) && !point["verdict"].is_null());
     }

@@ -111,12 +111,12 @@ impl Scale {
         all.push(0.5);
         all.extend(above);
         all.retain(|p| (low..=high).contains(&logit(*p)));
-        // Labels need room: twenty units from one to the next.
+        // Labels need room.
         let mut kept: Vec<f64> = Vec::new();
         for p in all {
             if kept
                 .last()
-                .is_none_or(|last| self.x(p) - self.x(*last) >= 38.0)
+                .is_none_or(|last| self.x(p) - self.x(*last) >= 46.0)
             {
                 kept.push(p);
             }

@@ -130,7 +130,7 @@ fn recalibration_maps(path: &str, window: &WindowReport, body: &mut String) {
     if recalibration.advised().is_some() {
         let _ = write!(
             body,
-            ", <a href=\"/api/v1/streams/{path}/recalibration?window={name}&amp;format=csv\">table</a>; the line in the diagram is the map"
+            ", <a href=\"/api/v1/streams/{path}/recalibration?window={name}&amp;format=csv\">table</a>; the dashed line in the diagram is the map"
         );
     }
     body.push_str("</p>");
