@@ -108,11 +108,16 @@ impl Intake {
             .retain(|name, _| sources.iter().any(|s| s.name == *name));
     }
 
-    /// What a source counted within a span.
+    /// What a source counted within a span, or a minute more; or since it was first seen.
     fn within(&self, source: &SourceFacts, now_ms: i64, span_ms: i64) -> Totals {
         let past = self.sources.get(&source.name);
-        let mut past = past.into_iter().flatten();
-        let before = past.find(|(at_ms, _)| now_ms - at_ms <= span_ms);
+        let before = past.and_then(|past| {
+            let mut past_span = past
+                .iter()
+                .rev()
+                .filter(|(at_ms, _)| now_ms - at_ms >= span_ms);
+            past_span.next().or(past.front())
+        });
         let now = Totals::of(source);
         now.since(before.map_or(now, |(_, totals)| *totals))
     }

@@ -95,8 +95,8 @@ impl HistoryLog {
     }
 
     fn queue(&self, entry: HistoryEntry) {
-        let sent = self.entries.as_ref().map(|entries| entries.try_send(entry));
-        if !matches!(sent, Some(Ok(()))) {
+        let entries = self.entries.as_ref();
+        if !entries.is_some_and(|entries| entries.try_send(entry).is_ok()) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }

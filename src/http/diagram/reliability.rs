@@ -158,15 +158,15 @@ fn point(cell: &ReliabilityCell, most: u64, scale: Scale, out: &mut String) {
     let radius = 2.0 + 5.0 * (cell.n as f64 / most as f64).sqrt();
     let _ = write!(
         out,
-        "<circle class=\"{}\" cx={:.1} cy={:.1} r={radius:.1}><title>scores {} to {}: n {}, mean score {:.4}, event rate {:.4}</title></circle>",
+        "<circle class=\"{}\" cx={:.1} cy={:.1} r={radius:.1}><title>scores {} to {}: n {}, mean score {}, event rate {}</title></circle>",
         if outside(cell) { "out" } else { "point" },
         scale.x(cell.mean_score),
         scale.y(cell.event_rate),
         label(cell.low),
         label(cell.high),
         cell.n,
-        cell.mean_score,
-        cell.event_rate
+        label(cell.mean_score),
+        label(cell.event_rate)
     );
 }
 
@@ -203,7 +203,7 @@ fn outside(cell: &ReliabilityCell) -> bool {
 
 /// A probability with no more digits than it needs.
 fn label(value: f64) -> String {
-    let rounded = match value < 0.001 {
+    let rounded = match value < 0.01 {
         true => format!("{value:.6}"),
         false => format!("{value:.4}"),
     };

@@ -101,23 +101,17 @@ impl Scale {
         let Scale::Logit(low, high) = self else {
             return (0..=5).map(|i| self.at(f64::from(i) / 5.0)).collect();
         };
-        let mut all: Vec<f64> = Vec::new();
-        for exponent in (1..=6).rev() {
-            let p = 10f64.powi(-exponent);
-            all.extend([p, 2.0 * p, 5.0 * p]);
-        }
-        all.retain(|p| *p < 0.5);
-        let above: Vec<f64> = all.iter().rev().map(|p| 1.0 - p).collect();
-        all.push(0.5);
-        all.extend(above);
-        all.retain(|p| (low..=high).contains(&logit(*p)));
-        // Labels need room.
+        // Powers of ten go first, and others where their labels have room.
         let mut kept: Vec<f64> = Vec::new();
-        for p in all {
-            if kept
-                .last()
-                .is_none_or(|last| self.x(p) - self.x(*last) >= 46.0)
-            {
+        let tens = |factor: f64| (1..=6).map(move |exponent| factor * 10f64.powi(-exponent));
+        let all = std::iter::once(0.5)
+            .chain(tens(1.0))
+            .chain(tens(2.0))
+            .chain(tens(5.0));
+        for p in all.flat_map(|p| [p, 1.0 - p]) {
+            let shown = (low..=high).contains(&logit(p));
+            let room = |other: &f64| (self.x(p) - self.x(*other)).abs() >= 46.0;
+            if shown && kept.iter().all(room) {
                 kept.push(p);
             }
         }

@@ -21,6 +21,9 @@ const ENDED_MS: i64 = 3 * 86_400_000;
 /// The runbook of alerts of models.
 const RUNBOOK: &str = "/runbooks/TruelineMiscalibrated";
 
+/// The name of a list of streams, and which belong to it.
+pub(super) type Group<'a> = (&'a str, &'a dyn Fn(&StreamReport) -> bool);
+
 /// The page.
 pub fn alerts(published: &Published, now_ms: i64) -> String {
     let book = published.control.book();
@@ -34,7 +37,7 @@ pub fn alerts(published: &Published, now_ms: i64) -> String {
     let acked = |r: &StreamReport| book.ack_of(&r.id.fingerprint(), r.alert.since_ms).is_some();
     let firing = |r: &StreamReport| r.alert.state == AlertState::Firing;
     let mut body = String::from("<h1>Alerts</h1>");
-    let groups: [(&str, &dyn Fn(&StreamReport) -> bool); 4] = [
+    let groups: [Group<'_>; 4] = [
         ("Firing", &|r| firing(r) && !silenced(r) && !acked(r)),
         ("Acknowledged", &|r| firing(r) && acked(r) && !silenced(r)),
         ("Silenced", &|r| firing(r) && silenced(r)),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::alerts::owner;
+use super::alerts::{Group, owner};
 use super::index::{parts, segment, standing_badge};
 use super::window::section;
 use crate::alert::AlertState;
@@ -248,7 +248,7 @@ fn siblings(report: &StreamReport, published: &Published, body: &mut String) {
         return;
     }
     body.push_str("<h2>Of the same model</h2>");
-    let groups: [(&str, &dyn Fn(&StreamReport) -> bool); 3] = [
+    let groups: [Group<'_>; 3] = [
         ("Other versions", &|r| {
             r.id.version != id.version && r.id.segment == id.segment && r.id.view == id.view
         }),
