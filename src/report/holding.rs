@@ -62,14 +62,20 @@ fn of_detector(detector: &DetectorReport, clock: impl Fn(i64) -> String) -> Opti
         _ => format!("; now it is between {low:+.4} and {high:+.4}"),
     };
     Some(format!(
-        "The detector is in alarm: {} events since its last alarm ({}). It is clear after {:.0} events without \
-         another alarm if the mean of outcome minus score surely lies within the tolerance, and after {:.0} if it \
-         may{now}.",
+        "The detector is in alarm: {} events since its last alarm ({}). It is clear after about {} events \
+         without another alarm if the mean of outcome minus score surely lies within the tolerance, and after about \
+         {} if it may{now}.",
         seen,
         clock(alarm.at_ms),
-        wait,
-        CLEAR_PATIENCE * wait,
+        rounded(wait),
+        rounded(CLEAR_PATIENCE * wait),
     ))
+}
+
+/// Two digits of a large number, rounded up.
+fn rounded(x: f64) -> String {
+    let unit = 10f64.powf(x.max(10.0).log10().floor() - 1.0);
+    format!("{:.0}", (x / unit).ceil() * unit)
 }
 
 /// When a firing alert ends.
@@ -158,6 +164,14 @@ mod tests {
             format!("[{ms}]")
         })
         .join(" ")
+    }
+
+    #[test]
+    fn large_numbers_are_rounded_up() {
+        assert_eq!(
+            [10_000.0, 15_996.0, 63_984.0, 10.0].map(rounded),
+            ["10000", "16000", "64000", "10"]
+        );
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl HistoryLog {
 
     fn queue(&self, entry: HistoryEntry) {
         let entries = self.entries.as_ref();
-        if !entries.is_some_and(|entries| entries.try_send(entry).is_ok()) {
+        if entries.is_none_or(|entries| entries.try_send(entry).is_err()) {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
