@@ -101,22 +101,25 @@ impl HistoryFile {
         let temporary = self.path.with_extension("part");
         let mut out = BufWriter::new(File::create(&temporary)?);
         out.write_all(MAGIC)?;
-        let (mut bytes, mut failed) = (MAGIC.len() as u64, None);
-        history.each(|stream, kept| {
+        let mut bytes = MAGIC.len() as u64;
+        let mut streams = Vec::new();
+        history.each(|stream, _| streams.push(stream.clone()));
+        for stream in streams {
+            // A copy, so that nobody waits for the disk.
+            let Some(kept) = history.stream(&stream) else {
+                continue;
+            };
             let windows = kept.windows.iter();
             let points = windows.flat_map(|(name, all)| all.iter().map(|p| (name.clone(), *p)));
             let entry = HistoryEntry {
-                stream: stream.clone(),
                 points: points.collect(),
                 alerts: kept.alerts.iter().cloned().collect(),
+                stream,
             };
             let mut one = Vec::new();
-            let written = frame(&entry, &mut one).and_then(|()| out.write_all(&one));
+            frame(&entry, &mut one)?;
+            out.write_all(&one)?;
             bytes += one.len() as u64;
-            failed = failed.take().or(written.err());
-        });
-        if let Some(error) = failed {
-            return Err(error);
         }
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_data()?;

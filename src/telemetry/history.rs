@@ -11,8 +11,9 @@
 //! The history is derived: it is written by the engine's loop and read by requests, and no verdict depends
 //! on it.
 //!
-//! Bounds: at most [`SERIES_POINTS_MAX`] points of 40 bytes for a window and [`POINTS_MAX`] in all; at most
+//! Bounds: at most [`SERIES_POINTS_MAX`] points for a window and [`POINTS_MAX`] in all; at most
 //! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. What finds no room is counted.
+//! [`bytes_max`] says what that takes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -35,15 +36,26 @@ pub const SERIES_POINTS_MAX: usize = RECENT + 145 + 241 + SLACK;
 /// Most points of all windows: 40 MB.
 pub const POINTS_MAX: usize = 1_000_000;
 /// Most alerts of one stream; the oldest go first.
-pub const ALERTS_MAX: usize = 20;
+pub const ALERTS_MAX: usize = 12;
 /// Most streams: as many as may be monitored.
 pub const STREAMS_MAX: usize = 10_000;
 /// Longest sentence of an alert.
-const SENTENCE_CHARS_MAX: usize = 600;
+const SENTENCE_BYTES_MAX: usize = 400;
 
 const DAY_MS: i64 = 86_400_000;
 /// Points beyond those that stay, before the next thinning.
 const SLACK: usize = 64;
+
+/// The most memory that so many streams of so many windows take.
+pub fn bytes_max(streams: u64, windows: u64) -> u64 {
+    // A deque may be half empty.
+    let point = 2 * size_of::<HistoryPoint>() as u64;
+    let points = streams.saturating_mul(windows);
+    let points = points.saturating_mul(SERIES_POINTS_MAX as u64);
+    let streams = streams.min(STREAMS_MAX as u64);
+    let alerts = streams * (ALERTS_MAX * (SENTENCE_BYTES_MAX + size_of::<HistoryAlert>())) as u64;
+    points.min(POINTS_MAX as u64) * point + alerts
+}
 
 /// A change of a stream's alert.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,8 +116,10 @@ impl History {
         if !self.admits(stream) {
             return false;
         }
-        if let Some((end, _)) = alert.sentence.char_indices().nth(SENTENCE_CHARS_MAX) {
-            alert.sentence.truncate(end);
+        if alert.sentence.len() > SENTENCE_BYTES_MAX {
+            let ends = alert.sentence.char_indices().map(|(at, _)| at);
+            let end = ends.take_while(|at| *at <= SENTENCE_BYTES_MAX - 3).last();
+            alert.sentence.truncate(end.unwrap_or(0));
             alert.sentence.push('…');
         }
         let mut entry = self.streams.entry(stream.clone()).or_default();
@@ -320,8 +334,12 @@ mod tests {
             assert!(!history.alert(&id("m"), alert));
         }
         let alerts = history.stream(&id("m")).expect("it has alerts").alerts;
-        assert_eq!((alerts.len(), alerts[0].at_ms), (ALERTS_MAX, 10));
-        assert!(alerts.iter().all(|a| a.sentence.chars().count() <= 601));
+        assert_eq!((alerts.len(), alerts[0].at_ms), (ALERTS_MAX, 18));
+        assert!(
+            alerts
+                .iter()
+                .all(|a| a.sentence.len() <= SENTENCE_BYTES_MAX && a.sentence.ends_with('…'))
+        );
     }
 
     #[test]
