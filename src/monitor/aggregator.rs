@@ -30,7 +30,7 @@ use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::{Counters, Key, Origin, PartitionId};
-use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId};
+use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, WindowJudgement};
 use std::collections::BTreeMap;
 
 mod remote;
@@ -65,7 +65,7 @@ pub struct Aggregator {
     changes: Vec<Change>,
     /// What monitors counted that are gone.
     before: Counters,
-    nanos: Vec<u64>,
+    judgements: Vec<WindowJudgement>,
     skipped: u64,
 }
 
@@ -81,7 +81,7 @@ impl Aggregator {
             watchdog: Watchdog::default(),
             changes: Vec::new(),
             before: Counters::default(),
-            nanos: Vec::new(),
+            judgements: Vec::new(),
             skipped: 0,
         }
     }
@@ -269,7 +269,7 @@ impl Aggregator {
         let mut old = std::mem::replace(&mut self.monitor, monitor);
         old.add_counts_to(&mut self.before);
         self.changes.extend(old.take_changes());
-        self.nanos.extend(old.take_nanos());
+        self.judgements.extend(old.take_judgements());
     }
 
     /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
@@ -375,10 +375,10 @@ impl Aggregator {
         self.monitor.time_by(stopwatch);
     }
 
-    /// How long each evaluation since the last call took, in nanoseconds.
-    pub fn take_nanos(&mut self) -> Vec<u64> {
-        let mut all = std::mem::take(&mut self.nanos);
-        all.extend(self.monitor.take_nanos());
+    /// The judgements since the last call.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        let mut all = std::mem::take(&mut self.judgements);
+        all.extend(self.monitor.take_judgements());
         all
     }
 }

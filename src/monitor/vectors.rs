@@ -11,6 +11,7 @@ use super::views::{VersionName, blank, revision, vectors};
 use crate::collect::{LateVector, ROLL_UP, VectorPanes};
 use crate::judge::{
     Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport,
+    WindowJudgement,
 };
 use crate::stats::view::View;
 use crate::window::{EmptySums, PackError, PaneState, Revision};
@@ -338,9 +339,9 @@ impl Vectors {
         self.judges_mut().for_each(|j| j.time_by(Some(stopwatch)));
     }
 
-    /// Moves the times of evaluations, in nanoseconds, to the end of `all`.
-    pub fn take_nanos(&mut self, all: &mut Vec<u64>) {
-        self.judges_mut().for_each(|j| j.take_nanos(all));
+    /// Moves the judgements since the last call to the end of `all`.
+    pub fn take_judgements(&mut self, all: &mut Vec<WindowJudgement>) {
+        self.judges_mut().for_each(|j| j.take_judgements(all));
     }
 
     /// Panes held.

@@ -1,7 +1,7 @@
 //! The published state of the program: loops write it, HTTP requests read it.
 //!
-//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the parts that
-//! must be ready and the heartbeat of each loop. Nothing else crosses from the engine to the
+//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the [`History`], the parts
+//! that must be ready and the heartbeat of each loop. Nothing else crosses from the engine to the
 //! outside.
 //!
 //! The HTTP server does not query the engine, because the engine is a single thread without locks:
@@ -25,6 +25,8 @@ use dashmap::DashMap;
 
 use super::control::Control;
 use super::facts::Facts;
+use super::history::History;
+use super::intake::{Concern, Intake};
 use super::taps::Taps;
 use crate::judge::{StreamId, StreamReport};
 
@@ -130,6 +132,9 @@ pub struct Published {
     pub control: Control,
     /// Listeners to the tap.
     pub taps: Taps,
+    /// What windows said over time.
+    pub history: History,
+    intake: Mutex<Intake>,
 }
 
 impl Default for Published {
@@ -157,6 +162,8 @@ impl Published {
             http: HttpCounters::default(),
             control: Control::default(),
             taps: Taps::default(),
+            history: History::default(),
+            intake: Mutex::default(),
         }
     }
 
@@ -209,6 +216,16 @@ impl Published {
     pub fn update(&self, change: impl FnOnce(&mut Facts)) {
         let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut facts));
+    }
+
+    /// Remembers what the sources have counted up to now, for [`Published::concerns`].
+    pub fn observe_intake(&self, now_ms: i64) {
+        lock(&self.intake).observe(now_ms, &self.facts().sources);
+    }
+
+    /// What is wrong with the records that come.
+    pub fn concerns(&self, now_ms: i64) -> Vec<Concern> {
+        lock(&self.intake).concerns(now_ms, &self.facts().sources)
     }
 
     /// Names a part that is not ready, with the reason. All parts are named before the server

@@ -12,7 +12,9 @@ use super::follower::Follower;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
-use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
+use crate::judge::{
+    AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport, WindowJudgement,
+};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
@@ -344,12 +346,12 @@ impl Topology {
         }
     }
 
-    /// See [`Engine::take_nanos`].
-    pub fn take_nanos(&mut self) -> Vec<u64> {
+    /// See [`Engine::take_judgements`].
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         match self {
-            Topology::Single(engine) => engine.take_nanos(),
-            Topology::Sharded(m) => m.shards_mut().take_nanos(),
-            Topology::Aggregator(f) => f.aggregator_mut().take_nanos(),
+            Topology::Single(engine) => engine.take_judgements(),
+            Topology::Sharded(m) => m.shards_mut().take_judgements(),
+            Topology::Aggregator(f) => f.aggregator_mut().take_judgements(),
         }
     }
 
