@@ -145,7 +145,7 @@ impl EngineLoop {
     }
 
     /// Why this process must stop, if another one was there first.
-    fn displaced(&self) -> Option<&str> {
+    pub fn displaced(&self) -> Option<&str> {
         self.consumers.iter().find_map(SourceConsumer::displaced)
     }
 

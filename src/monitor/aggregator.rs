@@ -67,6 +67,7 @@ pub struct Aggregator {
     before: Counters,
     judgements: Vec<WindowJudgement>,
     skipped: u64,
+    rebuilt: u64,
 }
 
 impl Aggregator {
@@ -83,6 +84,7 @@ impl Aggregator {
             before: Counters::default(),
             judgements: Vec::new(),
             skipped: 0,
+            rebuilt: 0,
         }
     }
 
@@ -249,6 +251,7 @@ impl Aggregator {
 
     /// Makes the monitor again of the windows of all partitions.
     fn rebuild(&mut self) {
+        self.rebuilt += 1;
         let verdicts = self.monitor.verdicts(|_, _| true);
         let parts: Vec<_> = self.states().map(RemoteState::contribution).collect();
         let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
@@ -329,6 +332,11 @@ impl Aggregator {
         self.skipped
     }
 
+    /// How often the monitor was made again because deltas were missing.
+    pub fn rebuilt(&self) -> u64 {
+        self.rebuilt
+    }
+
     /// Versions that scored the same ids, over all partitions.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
         comparisons(&self.plan, self.states().map(|s| s.comparisons.as_slice()))
@@ -341,10 +349,11 @@ impl Aggregator {
             .collect()
     }
 
-    /// Whether a partition's checkpoint says that it was read to its end; `None` if there is none.
+    /// Whether a partition's checkpoint says that it was read to its end, or as far as open transactions let
+    /// it; `None` if there is none.
     pub fn idle(&self, at: At) -> Option<bool> {
         let state = self.shards.get(&at)?.state.as_ref()?;
-        Some(state.partitions.states().all(|p| p.idle))
+        Some(state.partitions.states().all(|p| p.idle || p.left_out))
     }
 
     /// Panes held.

@@ -108,6 +108,11 @@ impl Engine {
         self.shard.assign(source, partition)
     }
 
+    /// See [`Shard::resume`].
+    pub fn resume(&mut self) {
+        self.shard.resume();
+    }
+
     /// See [`Shard::rewind`].
     pub fn rewind(&mut self, source: u16, partition: i32, offset: i64) {
         self.shard.rewind(source, partition, offset);

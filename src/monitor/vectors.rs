@@ -208,6 +208,22 @@ impl Vectors {
         }
     }
 
+    /// Adds the panes that the windows of a version of one partition have not passed.
+    pub fn absorb_pending(&mut self, theirs: &VersionWindows, line_ms: &[i64]) {
+        let Some(at) = self.find(theirs.name()) else {
+            return;
+        };
+        let version = &mut self.versions[at];
+        let line_ms = line_ms[version.model];
+        for (view, pending) in theirs.pending() {
+            if let Some(ours) = version.views.iter_mut().find(|v| v.view() == view) {
+                for pane in &pending.open {
+                    let _ = ours.apply(pane, line_ms);
+                }
+            }
+        }
+    }
+
     fn find(&self, name: VersionName<'_>) -> Option<usize> {
         self.versions.iter().position(|v| v.name().is(name))
     }

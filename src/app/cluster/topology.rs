@@ -93,6 +93,18 @@ impl Topology {
         }
     }
 
+    /// A partition that is not assigned may be assigned soon: it holds others back until it is revoked.
+    /// `false` where it goes to another process at once.
+    pub fn expect(&mut self, at: PartitionId) -> bool {
+        match self {
+            Topology::Single(engine) => {
+                engine.assign(at.source, at.partition);
+                true
+            }
+            Topology::Sharded(_) | Topology::Aggregator(_) => false,
+        }
+    }
+
     /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
     /// move, a process cannot know what others have read.
     pub fn was_read(&self, source: u16) -> bool {
