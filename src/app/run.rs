@@ -184,6 +184,7 @@ impl App {
 fn unready(config: &Config) -> Arc<Published> {
     let published = Arc::new(Published::new(Limits {
         series_max: config.http.series_max,
+        cell_streams_max: config.http.cell_streams_max,
         ..Limits::default()
     }));
     published.not_ready(STATE, "loading");
