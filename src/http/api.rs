@@ -213,14 +213,16 @@ pub(super) fn identity(report: &StreamReport) -> Value {
 
 pub(super) fn window_facts(window: &WindowReport) -> Value {
     let (verdict, reason) = verdict_words(window.verdict);
+    // A window that was never judged has no bounds.
+    let moment = |ms: i64| (window.end_ms != 0).then(|| rfc3339(ms));
     json!({
         "window": window.window,
         "start_ms": window.start_ms,
-        "start": rfc3339(window.start_ms),
+        "start": moment(window.start_ms),
         "end_ms": window.end_ms,
-        "end": rfc3339(window.end_ms),
+        "end": moment(window.end_ms),
         "data_since_ms": window.since_ms,
-        "data_since": rfc3339(window.since_ms),
+        "data_since": moment(window.since_ms),
         "evaluated_at_ms": window.evaluated_at_ms,
         "n": window.n,
         "verdict": verdict,

@@ -9,7 +9,7 @@
 //! frame begins there. The file is not synced, because a lost tail is a gap in a drawing and nothing else.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -51,9 +51,7 @@ impl HistoryFile {
     /// Opens the file of a state directory, or begins it, and reads it into `history`.
     pub fn open(directory: &Path, history: &History) -> io::Result<HistoryFile> {
         let path = directory.join(FILE);
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false);
-        let mut file = options.open(&path)?;
+        let mut file = appending(&path)?;
         let mut whole = Vec::new();
         file.read_to_end(&mut whole)?;
         let sound = match whole.strip_prefix(MAGIC) {
@@ -61,7 +59,6 @@ impl HistoryFile {
             None => 0,
         };
         file.set_len(sound as u64)?;
-        file.seek(SeekFrom::End(0))?;
         let mut open = HistoryFile {
             path,
             file,
@@ -124,9 +121,15 @@ impl HistoryFile {
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_data()?;
         fs::rename(&temporary, &self.path)?;
-        (self.file, self.bytes, self.whole_bytes) = (file, bytes, bytes);
+        (self.file, self.bytes, self.whole_bytes) = (appending(&self.path)?, bytes, bytes);
         Ok(())
     }
+}
+
+/// Opens or creates the file; what is written goes to its end.
+fn appending(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true).open(path)
 }
 
 fn frame(entry: &HistoryEntry, out: &mut Vec<u8>) -> io::Result<()> {

@@ -394,6 +394,8 @@ fn a_window_that_was_never_judged_has_no_date_of_1970() {
             .body
             .contains("not judged yet")
     );
+    let window = &server.json("/api/v1/streams/first/1//binary")["windows"][0];
+    assert!(window["end"].is_null() && window["start"].is_null());
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::http::path::{self, encode, encode_id};
 use crate::http::standing::{Filter, Standing, counts, sort};
 use crate::http::text::{clock, escape, number, or_none, thousands};
 use crate::judge::{Numbers, StreamReport, alarm};
+use crate::telemetry::facts::Role;
 use crate::telemetry::{Published, verdict_words};
 
 /// Rows of a page.
@@ -49,6 +50,9 @@ pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String 
 fn nothing(published: &Published, filter: &Filter) -> &'static str {
     if !filter.is_known() {
         return "<p>There is no such state: use page, warn, firing, pending, miscalibrated, undecided or calibrated.</p>";
+    }
+    if published.facts().role == Role::Worker {
+        return "<p>This process counts. The process that judges shows the streams.</p>";
     }
     match *filter == Filter::default() && published.reports().is_empty() {
         true => "<p>No stream has been judged yet. A stream appears with its first window.</p>",
@@ -144,7 +148,7 @@ fn form(filter: &Filter, by_model: bool, body: &mut String) {
     };
     let _ = write!(
         body,
-        "</select><button>Search</button><a href=\"{}\">{name}</a>",
+        "<button>Search</button><a href=\"{}\">{name}</a>",
         escape(&other)
     );
     if *filter != Filter::default() {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::http::sources::{Lag, rejected};
 use crate::http::text::{clock, escape, thousands};
 use crate::telemetry::Published;
-use crate::telemetry::facts::SourceFacts;
+use crate::telemetry::facts::{Role, SourceFacts};
 use crate::telemetry::intake::Concern;
 
 /// What is wrong, in the line of the program's health.
@@ -42,6 +42,9 @@ fn words(concern: &Concern) -> String {
 /// The table.
 pub(super) fn table(published: &Published, now_ms: i64, body: &mut String) {
     let facts = published.facts();
+    if let Role::Judge(_) = facts.role {
+        body.push_str("<h2>Sources</h2><p>Workers read the sources: see the page of each.</p>");
+    }
     if facts.sources.is_empty() {
         return;
     }
