@@ -20,16 +20,16 @@ use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
 use super::views::{VersionName, scalars};
 use super::watchdog::Watermark;
-use crate::collect::join::{JournalDelta, SpillBackend, SpillError};
+use crate::collect::join::JournalDelta;
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Label, Origin, Pair, PairCounts,
     PartitionState, Partitions, Reason, Stream,
 };
 use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 mod ahead;
+mod memory;
 mod persist;
 mod shape;
 
@@ -456,36 +456,6 @@ impl Shard {
     /// Predictions that are retained for their outcomes, or for revisions.
     pub fn retained(&self) -> usize {
         self.collector.retained()
-    }
-
-    /// From now on pending predictions spill that memory has no room for; so many shards share the memory
-    /// that the plan allows.
-    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
-        self.collector.joins_mut().spill_to(spills, shared_by);
-    }
-
-    /// How many shards share the memory that the plan allows pending predictions and ids.
-    pub fn share_memory(&mut self, by: usize) {
-        self.collector.share_ids(by);
-        self.collector.joins_mut().share(by);
-    }
-
-    /// Moves some of the predictions out of memory for which there is no more room; answers whether there
-    /// were any.
-    pub fn spill_some(&mut self) -> bool {
-        self.collector.joins_mut().reduce_memory()
-    }
-
-    /// Why the store of predictions that memory has no room for failed, if it did. From then on the shard
-    /// lacks predictions: nothing of it may be stored or shown.
-    pub fn fault(&self) -> Option<&SpillError> {
-        self.collector.joins().fault()
-    }
-
-    /// Retained predictions that are not in memory, and bytes that those take which are.
-    pub fn spilled(&self) -> (usize, usize) {
-        let joins = self.collector.joins();
-        (joins.spilled(), joins.memory())
     }
 
     /// Whether it counts a stream of this model and version.

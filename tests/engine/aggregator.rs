@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
-use trueline::judge::{Change, DetectorOptions, StreamReport};
+use trueline::judge::{Change, DetectorOptions};
 use trueline::monitor::delta_log::LogPosition;
 use trueline::monitor::liveness::Freshness;
-use trueline::monitor::{Aggregator, Engine, LocalShard, Monitor, Plan, Shards, Snapshot};
+use trueline::monitor::{Aggregator, Engine, LocalShard, Plan, Shards, Snapshot};
 use trueline::stats::rng::Rng;
 use trueline::store::checkpoint::PartitionCheckpoint;
 use trueline::store::reader::FoundCheckpoint;
@@ -320,61 +320,6 @@ fn the_same_events_raise_the_same_alarms_in_every_order_and_topology() {
         let found = detected(&fleet.said);
         assert_eq!(found, expected, "workers that move, {budget}, seed {seed}");
     }
-}
-
-/// Records of the last panes of a partition that ends before the others are evidence as well, wherever it is counted.
-#[test]
-fn the_last_panes_of_an_idle_partition_are_judged_with_those_of_the_others() {
-    let mut logs = logs(31, 3_000);
-    logs[0].truncate(1_500);
-    let plan = || watched("1 per 20s");
-    let mut whole = Engine::new(plan());
-    let mut shards = Shards::new(plan(), vec![0]);
-    let mut fleet = Fleet::new(&logs, 31, 0.0, plan());
-    for p in 0..PARTITIONS {
-        whole.assign(0, p);
-        let mut shard = LocalShard::new((0, p), shards.plan(), Vec::new(), None);
-        shard.assign(0, p);
-        shards.adopt(shard, Vec::new());
-    }
-    shards.settle();
-    for (p, log) in (0..).zip(&logs) {
-        for (offset, r) in log.iter().enumerate() {
-            feed(&mut whole, p, offset, r);
-            feed(shards.get_mut(0, p).expect("ours"), p, offset, r);
-        }
-        fleet.read(p, log.len());
-        if p == 0 {
-            whole.end_of_partition(0, p);
-            shards.get_mut(0, p).expect("ours").end_of_partition(0, p);
-            fleet.shard(p).end_of_partition(0, p);
-        }
-        fleet.write(p);
-        // A partition goes on from its checkpoint with what it has handed over.
-        fleet.adopt(p);
-        fleet.write(p);
-    }
-    fleet.aggregator.set_freshness((0, 0), Freshness::Covered);
-    fleet.judge();
-    whole.tick(NOW_MS);
-    shards.tick(NOW_MS);
-    let bets = |monitor: &Monitor| {
-        let said = |r: &StreamReport| {
-            let d = r.detector.as_ref();
-            let d = d.map(|d| (&d.evidence, &d.alarm, d.alarms, &d.bounds));
-            format!("{} {d:?} {:?}", r.id, r.overdispersion)
-        };
-        monitor.reports().map(said).collect::<BTreeSet<_>>()
-    };
-    let expected = bets(whole.monitor());
-    assert!(expected.len() > 4);
-    let same = |found: BTreeSet<String>| {
-        let differ = found.symmetric_difference(&expected);
-        assert_eq!(differ.collect::<Vec<_>>(), [""; 0]);
-    };
-    same(bets(shards.monitor().expect("it judges")));
-    same(bets(fleet.aggregator.monitor()));
-    assert_eq!(judged(fleet.aggregator.monitor()), judged(whole.monitor()));
 }
 
 #[test]

@@ -356,7 +356,10 @@ impl Broker {
     /// Strangers give back what they are asked for, and read nothing.
     fn live_as_strangers(&mut self, now: Duration) {
         for id in self.strangers.keys().copied().collect::<Vec<_>>() {
-            let due = |m: &mut Member| m.events.pop_front_if(|(at, ..)| *at <= now);
+            let due = |m: &mut Member| {
+                let due = m.events.front().is_some_and(|(at, ..)| *at <= now);
+                due.then(|| m.events.pop_front()).flatten()
+            };
             while let Some((_, event, _)) = self.members.get_mut(&id).and_then(due) {
                 if let Rebalance::Revoke(list) = event {
                     for e in list.elements() {

@@ -68,7 +68,7 @@ struct Process {
     /// Its state directory is gone since.
     gone: Option<Duration>,
     watermark: Option<i64>,
-    /// When that moved last.
+    /// When that moved last, or was not held.
     moved: Duration,
     ran: Duration,
     /// When it began to read, or to read again.
@@ -612,17 +612,15 @@ impl<'s> World<'s> {
             if total.records != total.disposed() {
                 return Err(format!("a record has not one disposition: {total:?}"));
             }
-            let watermark = engine
-                .engines
-                .watchdog()
-                .and_then(|dog| dog.watermark().time_ms);
+            let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+            let watermark = mark.and_then(|mark| mark.time_ms);
             if watermark < p.watermark {
                 return Err(format!(
                     "the watermark goes back: {:?} to {watermark:?}",
                     p.watermark
                 ));
             }
-            if watermark > p.watermark {
+            if watermark > p.watermark || mark.is_none_or(|mark| mark.holder.is_none()) {
                 p.moved = self.now;
             }
             p.watermark = watermark;

@@ -21,6 +21,8 @@ const RECREATE_AFTER: Duration = Duration::from_secs(5);
 /// How long leaving the group may take. A client that was closed during a rebalance was seen to wait for
 /// its metadata forever. All state is on disk by then, and the group notices after a session timeout.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a process that has to stop may take until the group gives its partitions to this one.
+const GIVE_BACK: Duration = Duration::from_secs(10);
 /// How long the broker may take to name the members of a group.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
 /// How long the last dead letters may take to leave.
@@ -113,7 +115,7 @@ impl SourceConsumer {
         source.records.reading_ms = Some(clock::reading_ms());
         if self.contest.as_ref().is_none_or(|c| c.over) {
             let session = Duration::from_millis(self.options.kafka.session_ms());
-            source.let_go(engines, contest::grace(session));
+            source.let_go(engines, contest::grace(session) + GIVE_BACK);
         }
         let mut handler = SourceHandler { source, engines };
         handler.drain_queue();
