@@ -279,6 +279,6 @@ mod tests {
         assert!(
             stopped.contains(&format!("[1d])) > {MATCHED_MIN}")) && stopped.contains("[1h])) == 0")
         );
-        assert!(stopped.contains("severity: critical"));
+        assert!(stopped.contains("severity: page"));
     }
 }

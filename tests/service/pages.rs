@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::support::outside::{
-    Answer, Server, id, now_ms, populated, publish, publish_vectors, sample, window,
+    Answer, Server, id, now_ms, populated, publish, publish_alerts, publish_vectors, sample, window,
 };
 use trueline::alert::{Ack, Alert, AlertState, Holds, Matcher, Severity, Silence, Silences};
 use trueline::collect::{Disposition, Reason};
@@ -261,6 +261,7 @@ fn an_alert_says_what_keeps_it_open_and_who_looks_after_it() {
         window_alerts: false,
     };
     published.update(|facts| facts.alert_rules = [rules].into());
+    publish_alerts(&published);
     let report = published
         .report(&id("rare", "", "", View::Class(3)))
         .expect("published");
