@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::state_dir::DirWatch;
@@ -35,7 +34,8 @@ const FORGET: Duration = Duration::from_secs(3600);
 pub struct HistoryLog {
     entries: Option<SyncSender<HistoryEntry>>,
     shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
+    /// Disconnected once the thread has ended.
+    ended: Receiver<()>,
 }
 
 #[derive(Default)]
@@ -57,11 +57,16 @@ impl HistoryLog {
         let (entries, inbox) = sync_channel(WAITING_MAX);
         let (theirs, published) = (Arc::clone(&shared), Arc::clone(published));
         let thread = std::thread::Builder::new().name("history".to_owned());
-        let thread = thread.spawn(move || write(inbox, file.ok(), &directory, &published, &theirs));
+        let (ends, ended) = channel::<()>();
+        let thread = thread.spawn(move || {
+            let _ends = ends;
+            write(inbox, file.ok(), &directory, &published, &theirs);
+        });
+        thread.map_err(AppError::no_thread)?;
         Ok(HistoryLog {
             entries: Some(entries),
             shared,
-            thread: Some(thread.map_err(AppError::no_thread)?),
+            ended,
         })
     }
 
@@ -115,13 +120,8 @@ impl HistoryLog {
     /// Writes what waits and ends, within the given time.
     pub fn stop(&mut self, within: Duration) {
         drop(self.entries.take());
-        let until = Instant::now() + within;
-        let Some(thread) = self.thread.take() else {
-            return;
-        };
-        while !thread.is_finished() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // The thread sends nothing: its end drops the sender.
+        let _ = self.ended.recv_timeout(within);
     }
 }
 
