@@ -57,7 +57,7 @@ fn kafka(record: &Record) -> Vec<(Place, String)> {
     }
     if let Some(mechanism) = sasl.text("mechanism").filter(|m| *m != "PLAIN") {
         let at = sasl.entry("mechanism").at;
-        needs.push((at, format!("the mechanism {mechanism} (PLAIN does not)")));
+        needs.push((at, format!("the mechanism {mechanism}")));
     }
     if let Value::Map(options) = &record.entry("options").value {
         for (name, given) in options {
