@@ -16,6 +16,7 @@ use super::error::AppError;
 use super::ingest::consumer::{self, SourceConsumer};
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
+use super::outputs::history::HistoryLog;
 use super::outputs::publish;
 use super::outputs::snapshots::{SnapshotStore, Written};
 use super::reload::ReloadRequest;
@@ -61,6 +62,8 @@ pub struct EngineLoop {
     pub alerts: Option<AlertDispatcher>,
     /// Keeps the changes of alerts.
     pub audit: AuditLog,
+    /// Keeps what windows said over time.
+    pub history: HistoryLog,
     /// When periodic work was last done.
     pub timers: Timers,
     /// The consumers are paused because the disk is behind.
@@ -142,7 +145,7 @@ impl EngineLoop {
     }
 
     /// Why this process must stop, if another one was there first.
-    fn displaced(&self) -> Option<&str> {
+    pub fn displaced(&self) -> Option<&str> {
         self.consumers.iter().find_map(SourceConsumer::displaced)
     }
 
@@ -192,6 +195,7 @@ impl EngineLoop {
             let result = alerts.map_or(Ok(()), |alerts| alerts.reload(&request.notify));
             if result.is_ok() {
                 self.engines.live(&request.plan);
+                publish::alert_rules(&self.published, &request.plan);
                 self.snapshot_every = request.snapshot_every;
             }
             request.reply(result);
@@ -205,6 +209,7 @@ impl EngineLoop {
         let changes = self.engines.tick(clock::steady_ms());
         publish::log(&changes);
         self.audit(&changes);
+        self.history.changed(&self.published, &changes);
         if let Some(alerts) = &mut self.alerts
             && alerts.dispatch(&changes, &mut self.engines, &self.published)
         {
@@ -219,7 +224,8 @@ impl EngineLoop {
         self.publish_suspended();
         self.publish_facts();
         publish::reports(&self.published, &self.engines);
-        publish::evaluations(&self.published, &mut self.engines);
+        let judged = publish::evaluations(&self.published, &mut self.engines);
+        self.history.judged(&self.published, judged);
         let written = self.snapshots.result().or_else(|| self.engines.written());
         if let Some(written) = written {
             self.saved(&written);
@@ -261,6 +267,8 @@ impl EngineLoop {
     fn publish_sizes(&self) {
         publish::size(&self.published, &self.engines, self.spill.bytes());
         publish::comparisons(&self.published, &self.engines);
+        let history = self.history.facts(&self.published);
+        self.published.update(|facts| facts.history = history);
     }
 
     fn publish_readiness(&mut self) {
@@ -439,6 +447,7 @@ impl EngineLoop {
         let saved = self.wait_saved();
         self.consumers.iter().for_each(SourceConsumer::flush);
         self.stop_alerts();
+        self.history.stop(DRAIN_WITHIN);
         self.publish_facts();
         self.publish_sizes();
         match saved.unwrap_or(Ok(())) {

@@ -143,6 +143,8 @@ fn restore_engine(
         tracing::warn!(%what, "part of the snapshot dropped");
     }
     engine.time_by(clock::stopwatch);
+    // Logs may have grown meanwhile.
+    engine.resume();
     let (streams, partitions) = (engine.reports().count(), engine.positions().len());
     let file = loaded.path.display();
     tracing::info!(%file, streams, partitions, "restored from a snapshot");

@@ -19,7 +19,9 @@ use super::engine_loop::{EngineLoop, Timers};
 use super::error::AppError;
 use super::ingest::consumer::SourceConsumer;
 use super::outputs::alerts::AlertDispatcher;
-use super::outputs::audit::AuditLog;
+use super::outputs::audit::{AuditLog, explanation};
+use super::outputs::history::HistoryLog;
+use super::outputs::publish;
 use super::outputs::snapshots::SnapshotStore;
 use super::outputs::state_dir::StateDir;
 use super::reload::{ReloadRequest, Reloader};
@@ -182,6 +184,7 @@ impl App {
 fn unready(config: &Config) -> Arc<Published> {
     let published = Arc::new(Published::new(Limits {
         series_max: config.http.series_max,
+        cell_streams_max: config.http.cell_streams_max,
         ..Limits::default()
     }));
     published.not_ready(STATE, "loading");
@@ -208,6 +211,7 @@ fn load(
     let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
     let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
     published.ready(STATE);
+    publish::alert_rules(&published, &setup.config.plan);
     let config = setup.config;
     let judges_all = judges_all(&config);
     let registry = config.registry.map(Registry::new).transpose();
@@ -220,6 +224,11 @@ fn load(
     }
     let directory = (config.state.directory.as_path(), engines.may_move());
     let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
+    let history = HistoryLog::start(dir.watch().clone(), &published)?;
+    let directory = config.state.directory.clone();
+    published
+        .control
+        .on_explain(move |key| explanation(&directory, key));
     let audit = AuditLog::start(&config.state.directory, config.state.records_max)?;
     let sources = if judges_all {
         Vec::new()
@@ -228,6 +237,7 @@ fn load(
     };
     Ok(EngineLoop {
         audit,
+        history,
         alerts: Some(alerts),
         engines,
         consumers: consumers(sources, registry.as_ref(), &setup.brokers)?,

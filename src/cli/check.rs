@@ -20,6 +20,7 @@ use crate::kafka::StateTopic;
 use crate::monitor::restore::Fit;
 use crate::registry::RegistryOptions;
 use crate::store::{self, checkpoint::CHUNK_BYTES};
+use crate::telemetry::published::{STREAM_SERIES, WINDOW_SERIES};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -208,13 +209,31 @@ pub fn summary(path: &Path, config: &Config) -> String {
             human(bound.spill_bytes),
         ));
     }
-    lines.push(format!("  series: at most {}", config.http.series_max));
+    lines.push(series(config, bound.streams_max));
     lines.push(format!("  serves http://{}/metrics", config.http.listen));
     match &config.state.topic {
         None => lines.push(format!("  state in {}", config.state.directory.display())),
         Some(topic) => lines.push(moving(config, topic, &bound)),
     }
     lines.join("\n") + "\n"
+}
+
+/// How many series the streams have that are allowed, beside the cap.
+fn series(config: &Config, streams: u64) -> String {
+    let windows = config.plan.models.iter().map(|m| m.ladder.windows.len());
+    let windows = windows.max().unwrap_or(0);
+    let each = STREAM_SERIES + windows * WINDOW_SERIES;
+    let all = streams.saturating_mul(each as u64);
+    let cap = config.http.series_max;
+    let beyond = match all > cap as u64 {
+        true => "; with so many, values of streams that need no attention are left out",
+        false => "",
+    };
+    let cells = config.http.cell_streams_max;
+    format!(
+        "  series: about {all} for {streams} streams of {windows} windows, {each} each, and at most {cap}{beyond}; cells of \
+         diagrams with up to {cells} streams"
+    )
 }
 
 /// What streams of this number and rate are expected to take.

@@ -14,8 +14,9 @@
 //! be believed, so they are *heard* at their arrival, less the delay between event and arrival that the
 //! partition's newest event had. What is heard keeps a partition from holding others back, and no more:
 //! the frontier never passes the newest event of any partition. Both depend on the records alone. One
-//! arrival alone may be wrong by as much as the reader lags, so what is heard is the least arrival of
-//! [`WITNESSES`] such records in a row.
+//! arrival alone may be wrong by as much as the reader lags: where a timestamp is wrong too, the time of
+//! reading takes its place. So what is heard is the least of [`WITNESSES`] different arrivals of such records
+//! in a row; a reader that lags takes many records in one reading.
 //!
 //! A time that is further ahead of its partition's than a bound is *set aside*: one record with a wrong
 //! clock would make all that follow late. The partition takes it once another partition is as far, or once
@@ -61,10 +62,8 @@ struct Partition {
     delay_ms: i64,
     /// Newest arrival of a record that was not counted.
     heard_ms: Option<i64>,
-    /// Arrivals of the last records in a row that were not counted, oldest first.
+    /// Different arrivals of the last records in a row that were not counted, oldest first.
     heard: Vec<i64>,
-    /// Offset after the last of them.
-    heard_next: Option<i64>,
     /// Times set aside of the last records in a row.
     ahead: Vec<i64>,
     /// Position at the last of these times, so that several rows of one record confirm it only once.
@@ -83,7 +82,6 @@ impl Partition {
             delay_ms: 0,
             heard_ms: None,
             heard: Vec::new(),
-            heard_next: None,
             ahead: Vec::new(),
             ahead_next: None,
             next: None,
@@ -161,6 +159,7 @@ impl Partitions {
         p.heard.clear();
         let (before, at_ms) = (p.newest_ms, arrival_ms.map_or(time_ms, |a| a.min(time_ms)));
         if before.is_some_and(|newest| at_ms <= newest) {
+            p.ahead.clear();
             return false;
         }
         let ahead = |newest: i64| at_ms > newest.saturating_add(ahead_max_ms);
@@ -216,11 +215,10 @@ impl Partitions {
     /// The record that was passed last is not counted, and arrived then. See the module.
     pub fn hear(&mut self, arrival_ms: i64) {
         let p = &mut self.all[self.last];
-        if p.heard_next == p.next && !p.heard.is_empty() {
-            // Another row of the record.
+        if p.heard.last() == Some(&arrival_ms) {
+            // Another row of the record, or another record with a wrong timestamp of the same reading.
             return;
         }
-        p.heard_next = p.next;
         p.heard.push(arrival_ms);
         if p.heard.len() < WITNESSES {
             return;
@@ -273,6 +271,12 @@ impl Partitions {
         let index = self.find(source, partition);
         self.all[index].life = Life::Live;
         self.all[index].next
+    }
+
+    /// Nothing is known of any partition until it is read again, or revoked: each holds others back.
+    pub fn resume(&mut self) {
+        let kept = self.all.iter_mut().filter(|p| p.life != Life::Dropped);
+        kept.for_each(|p| p.life = Life::Live);
     }
 
     /// The partition's records start again with other offsets from here.

@@ -66,6 +66,7 @@ use crate::stats::multiclass::sums::Shape;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
+use crate::telemetry::history;
 use crate::window::Width;
 use crate::window::ring::COUNT_PANES_MAX;
 
@@ -91,9 +92,9 @@ const CLUSTER_LONE_BYTES: u64 = 32;
 const LONE_EVENT_BYTES: u64 = 80;
 /// Recalibration of a window: the isotonic maps of two fits, with their reports.
 const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
-/// Names, reports and bookkeeping of a stream, its series of panes (35 kB), and the batch of events
-/// before its open cells.
-const STREAM_BYTES: u64 = 52 * 1024;
+/// Names, reports and bookkeeping of a stream, its series of panes (35 kB), the batch of events
+/// before its open cells, and the fine cells of three windows' curves (5 kB each).
+const STREAM_BYTES: u64 = 67 * 1024;
 
 /// A retained prediction with one view: a row, its score and its index entry, with room for growth.
 pub const PENDING_BYTES: u64 = 80;
@@ -162,7 +163,7 @@ pub struct MemoryBound {
     pub ahead_bytes: u64,
     /// The copy of the panes that a snapshot is written from, bytes.
     pub copy_bytes: u64,
-    /// The process without state: code, threads, buffers of connections, answers of HTTP, bytes.
+    /// The process without state: code, threads, buffers of connections, answers of HTTP, the history, bytes.
     pub process_bytes: u64,
 }
 
@@ -185,6 +186,9 @@ impl MemoryBound {
             .map(held_panes_bytes)
             .max()
             .unwrap_or(0);
+        let models = config.plan.models.iter();
+        let windows = models.map(|m| m.views.len() * m.ladder.windows.len()).max();
+        let history = history::bytes_max(streams_max, windows.unwrap_or(0) as u64);
         MemoryBound {
             stream_bytes: streams.max().unwrap_or(0),
             streams_max,
@@ -197,7 +201,7 @@ impl MemoryBound {
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
             ahead_bytes: ahead_bytes(config),
             copy_bytes: held.saturating_mul(streams_max),
-            process_bytes: PROCESS_BYTES,
+            process_bytes: PROCESS_BYTES.saturating_add(history),
         }
     }
 

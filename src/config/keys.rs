@@ -1390,9 +1390,19 @@ const LIMITS: &[Key] = &[
     key(
         "series_max",
         COUNT,
-        Value("100000"),
-        "Series on /metrics. Further streams are in the API only. A small Prometheus handles \
-         10^5 easily.",
+        Value("250000"),
+        "Series of streams on /metrics. Beyond it cells go first and then values, those of streams that \
+         need attention last; alerts and verdicts are always exported.",
+    ),
+    key(
+        "cell_series_streams",
+        Kind::Integer {
+            low: 0,
+            high: i64::MAX,
+        },
+        Value("100"),
+        "Most streams with which the cells of reliability diagrams are exported as series, 80 for a \
+         window of 16 cells. With more streams they are on the pages and in the API. 0: never.",
     ),
     key(
         "record_bytes_max",

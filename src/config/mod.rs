@@ -105,6 +105,8 @@ pub struct HttpOptions {
     pub listen: SocketAddr,
     /// Most series on `/metrics`.
     pub series_max: usize,
+    /// Most streams whose cells are exported as series.
+    pub cell_streams_max: usize,
     /// Which requests are let in.
     pub door: DoorOptions,
 }

@@ -19,6 +19,7 @@ pub fn http(root: &Record) -> HttpOptions {
     HttpOptions {
         listen,
         series_max: root.child("limits").count("series_max"),
+        cell_streams_max: root.child("limits").count("cell_series_streams"),
         door: DoorOptions {
             hosts: root.child("http").strings("hosts"),
             token: root.child("http").owned("token"),

@@ -14,10 +14,11 @@ use super::api::{brief, rfc3339};
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, ok};
 use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Silences};
-use crate::judge::{StreamReport, alarm};
+use crate::judge::{ANY_MODEL, StreamReport, alarm};
+use crate::report::holding::holding;
 use crate::telemetry::Published;
 use crate::telemetry::control::{AlertRequest, AlertResponse};
-use crate::telemetry::facts::AlertFacts;
+use crate::telemetry::facts::{AlertFacts, Facts};
 
 /// Longest body of a request.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
@@ -36,6 +37,19 @@ pub fn list(published: &Published, all: bool) -> Value {
         .map(|a| alert(a, published, &book, now_ms, all));
     let alerts: Vec<Value> = alerts.collect();
     json!({ "count": alerts.len(), "alerts": alerts })
+}
+
+/// What keeps an alert open and when it ends, in sentences.
+pub(super) fn keeps_open(
+    report: &StreamReport,
+    facts: &Facts,
+    clock: impl Fn(i64) -> String,
+) -> Vec<String> {
+    let named = |name: &str| facts.alert_rules.iter().find(|r| r.model == name);
+    let rules = named(&report.id.model).or_else(|| named(ANY_MODEL));
+    rules.map_or(Vec::new(), |rules| {
+        holding(report, &rules.holds, rules.window_alerts, clock)
+    })
 }
 
 /// Rank of a state: what fires first.
@@ -67,7 +81,12 @@ fn alert(
     let silences: Option<Vec<&Silence>> = firing.clone().map(silence_of).collect();
     let silence = silences.and_then(|all| all.into_iter().max_by_key(|s| s.until_ms));
     let ack = book.ack_of(&alert.fingerprint, alert.since_ms);
-    let streams = reports.iter().map(|r| stream(r, silence_of(r)));
+    let facts = published.facts();
+    let streams = reports.iter().map(|r| {
+        let mut entry = stream(r, silence_of(r));
+        entry["keeps_open"] = keeps_open(r, &facts, rfc3339).into();
+        entry
+    });
     json!({
         "alert": alert.name,
         "fingerprint": alert.fingerprint,
@@ -85,6 +104,7 @@ fn alert(
         "acknowledged": ack.map(ack_json),
         "deployment": book.deployment_of(&alert.model, &alert.version).map(deployment_json),
         "links": {
+            "runbook": "/runbooks/TruelineMiscalibrated",
             "ack": format!("/api/v1/alerts/{}/ack", alert.fingerprint),
             "close": format!("/api/v1/alerts/{}/close", alert.fingerprint),
         },
@@ -282,7 +302,7 @@ fn parse<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, String> {
 }
 
 /// The clock of this machine, which requests refer to.
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |s| i64::try_from(s.as_millis()).unwrap_or(i64::MAX))
 }

@@ -5,10 +5,14 @@ use hyper::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 
-use super::path::{self, Route, route};
+use super::alerts::now_ms;
+use super::path::{self, Route, page_path, route};
 use super::recalibration::{self, NoTable};
-use super::response::{Answer, PLAIN, error, html, json_answer, ok, table, whole};
-use super::{alerts, api, page, runbooks};
+use super::response::{
+    Answer, ICON, PLAIN, SCRIPT, error, html, html_of, json_answer, ok, table, whole,
+};
+use super::standing::Filter;
+use super::{alerts, api, history, page, routes, runbooks, sources};
 use crate::judge::StreamReport;
 use crate::telemetry::{Published, collector};
 
@@ -34,14 +38,18 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     }
     let query = uri.query();
     match route {
-        Route::Index => html(page::index(published)),
+        Route::Index => html(page::index(published, query, now_ms())),
+        Route::AlertsPage => html(page::alerts(published, now_ms())),
+        Route::Script => whole(StatusCode::OK, SCRIPT, page::SCRIPT),
+        Route::Icon => whole(StatusCode::OK, ICON, page::ICON),
+        Route::Addresses => ok(&routes::list()),
+        Route::Sources => ok(&sources::json(published, now_ms())),
+        Route::Explanation(key) => explanation(&key, published),
+        Route::History(parts) => past(&parts, query, published),
         Route::Metrics => metrics(published),
         Route::Live => live(published),
         Route::Ready => ready(published),
-        Route::Streams => {
-            let model = path::query(query, "model");
-            ok(&api::streams(published, model.as_deref()))
-        }
+        Route::Streams => streams(query, published),
         Route::Ledger => ok(&api::ledger(published)),
         Route::Comparison(model) => compared(model.as_deref(), published),
         Route::Stream(parts) => stream(&parts, published),
@@ -51,7 +59,9 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             match path::find(&parts, published).and_then(|id| published.report(&id)) {
                 Some(report) => html(page::stream(
                     &report,
+                    published,
                     path::query(query, "window").as_deref(),
+                    now_ms(),
                 )),
                 None => no_stream(&parts),
             }
@@ -76,11 +86,112 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
         | Route::Close(_)
         | Route::Deploy(_)
         | Route::Silence(_)
-        | Route::Unknown => error(
-            StatusCode::NOT_FOUND,
-            &format!("nothing at {}", uri.path()),
-            "see / for all addresses; the parts of a stream's id must be percent-encoded",
-        ),
+        | Route::Unknown => nothing_at(uri.path()),
+    }
+}
+
+fn nothing_at(path: &str) -> Answer {
+    let near = routes::nearest(path);
+    let near = near.map_or(String::new(), |near| format!("did you mean {near}? "));
+    let hint = format!(
+        "{near}see / for the pages and /api/v1 for all addresses; the parts of a stream's id must be percent-encoded"
+    );
+    error(StatusCode::NOT_FOUND, &format!("nothing at {path}"), &hint)
+}
+
+/// The same as a page, for a browser that finds nothing: with streams whose names resemble what was asked.
+pub fn nothing_page(uri: &Uri, published: &Published) -> Answer {
+    let path = uri.path();
+    let stream = path.strip_prefix("/streams/").and_then(path::decode);
+    let (what, hint, links) = match stream {
+        Some(name) => {
+            let model = name.split('/').next().unwrap_or_default().to_owned();
+            let filter = Filter {
+                q: model,
+                ..Filter::default()
+            };
+            let near = filter.named(published).into_iter().take(20);
+            let links: Vec<(String, String)> = near
+                .map(|(_, r)| (page_path(&r.id), r.id.to_string()))
+                .collect();
+            let hint = match links.is_empty() {
+                true => "No stream has a name like that. It may have expired, or not begun.",
+                false => "Streams with such a name:",
+            };
+            (format!("There is no stream {name}."), hint, links)
+        }
+        None => {
+            let near = routes::nearest(path).filter(|near| !near.contains('{'));
+            let links = near.map(|near| (near.to_owned(), near.to_owned()));
+            let hint = "The pages are listed above, and all addresses at /api/v1.";
+            (
+                format!("There is nothing at {path}."),
+                hint,
+                links.into_iter().collect(),
+            )
+        }
+    };
+    html_of(StatusCode::NOT_FOUND, page::nothing(&what, hint, &links))
+}
+
+/// Streams of a filter, which must name a state that there is.
+fn streams(query: Option<&str>, published: &Published) -> Answer {
+    let filter = Filter::of(query);
+    if !filter.is_known() {
+        let what = format!("no state `{}`", filter.state);
+        let hint = "write page, warn, firing, pending, miscalibrated, undecided or calibrated";
+        return error(StatusCode::BAD_REQUEST, &what, hint);
+    }
+    let number = |name: &str, default: usize| match path::query(query, name) {
+        None => Ok(default),
+        Some(text) => text.parse().map_err(|_| name.to_owned()),
+    };
+    match (number("offset", 0), number("limit", usize::MAX)) {
+        (Ok(offset), Ok(limit)) => ok(&api::streams(published, &filter, (offset, limit))),
+        (Err(name), _) | (_, Err(name)) => {
+            let what = format!("`{name}` is not a number");
+            error(StatusCode::BAD_REQUEST, &what, "write a number of streams")
+        }
+    }
+}
+
+/// The record of a change of an alert, recomputed.
+fn explanation(key: &str, published: &Published) -> Answer {
+    let Some(e) = published.control.explain(key) else {
+        let hint = "the history of a stream and `trueline explain` list keys; old records are removed \
+                    (records_max), and a process that does not judge keeps none";
+        return error(StatusCode::NOT_FOUND, &format!("no record `{key}`"), hint);
+    };
+    ok(&json!({
+        "key": key,
+        "at_ms": e.at_ms,
+        "at": api::rfc3339(e.at_ms),
+        "sentence": e.sentence,
+        "words": e.words.lines().collect::<Vec<_>>(),
+        "recomputed_equal": e.equal,
+        "taken_as_it_stands": e.taken,
+        "recomputed_different": e.different,
+    }))
+}
+
+/// What a stream said over time.
+fn past(parts: &[String], query: Option<&str>, published: &Published) -> Answer {
+    let Some(report) = path::find(parts, published).and_then(|id| published.report(&id)) else {
+        return no_stream(parts);
+    };
+    let window = path::query(query, "window");
+    let since = path::query(query, "since_ms").map(|s| s.parse());
+    let since_ms = match since {
+        None => i64::MIN,
+        Some(Ok(ms)) => ms,
+        Some(Err(_)) => {
+            let hint = "write milliseconds since 1970";
+            return error(StatusCode::BAD_REQUEST, "`since_ms` is not a number", hint);
+        }
+    };
+    match history::json(&report, published, window.as_deref(), since_ms) {
+        Some(body) => ok(&body),
+        None => no_window(&report, window.as_deref()),
     }
 }
 

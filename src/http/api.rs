@@ -8,28 +8,44 @@
 use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
+use super::standing::{Filter, Standing, counts};
 use crate::judge::{
     AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport,
 };
 use crate::report::{comparison, detector, evaluation, kernel, vectors};
+use crate::stats::axis::Axis;
+use crate::stats::corp;
 use crate::stats::evaluation::Evaluation;
+use crate::stats::recalibration::isotonic::Pool;
 use crate::stats::view::View;
 use crate::telemetry::Published;
 use crate::telemetry::verdict_words;
 
-/// All streams, or those of one model, each with its windows in short.
-pub fn streams(published: &Published, model: Option<&str>) -> Value {
-    let streams: Vec<Value> = published
-        .reports()
+/// The streams of a filter, each with its windows in short: `limit` of them after the first `offset`.
+pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, usize)) -> Value {
+    let named = filter.named(published);
+    let states = counts(named.iter().map(|(standing, _)| *standing));
+    let states = states
         .iter()
-        .filter(|report| model.is_none_or(|model| report.id.model == model))
-        .map(|report| {
+        .map(|(s, n)| (s.as_str().to_owned(), json!(n)));
+    let mut asked = named;
+    asked.retain(|(standing, _)| filter.admits(*standing));
+    let streams: Vec<Value> = asked
+        .iter()
+        .skip(offset)
+        .take(limit)
+        .map(|(_, report)| {
             let mut entry = identity(report);
             entry["windows"] = report.windows.iter().map(brief).collect();
             entry
         })
         .collect();
-    json!({ "count": streams.len(), "streams": streams })
+    json!({
+        "count": streams.len(),
+        "total": asked.len(),
+        "states": states.collect::<serde_json::Map<_, _>>(),
+        "streams": streams,
+    })
 }
 
 /// The budgets of false alarms.
@@ -154,6 +170,7 @@ pub fn reliability(report: &StreamReport, window: Option<&str>) -> Option<Value>
         .map(|window| {
             let mut entry = window_facts(window);
             entry["cells"] = window.scores().map_or(Value::Null, cells);
+            entry["corp"] = window.scores().map_or(Value::Null, corp_json);
             entry
         })
         .collect();
@@ -177,6 +194,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
         "version": id.version,
         "segment": id.segment,
         "view": id.view.to_string(),
+        "state": Standing::of(report).as_str(),
         "last_event_ms": report.last_event_ms,
         "last_event": rfc3339(report.last_event_ms),
         "due_ms": report.due_ms,
@@ -186,6 +204,7 @@ pub(super) fn identity(report: &StreamReport) -> Value {
             "self": format!("/api/v1/streams/{path}"),
             "reliability": format!("/api/v1/streams/{path}/reliability"),
             "recalibration": format!("/api/v1/streams/{path}/recalibration"),
+            "history": format!("/api/v1/streams/{path}/history"),
             "comparison": format!("/api/v1/models/{}/comparison", encode(&id.model)),
             "page": page_path(id),
         },
@@ -194,14 +213,16 @@ pub(super) fn identity(report: &StreamReport) -> Value {
 
 pub(super) fn window_facts(window: &WindowReport) -> Value {
     let (verdict, reason) = verdict_words(window.verdict);
+    // A window that was never judged has no bounds.
+    let moment = |ms: i64| (window.end_ms != 0).then(|| rfc3339(ms));
     json!({
         "window": window.window,
         "start_ms": window.start_ms,
-        "start": rfc3339(window.start_ms),
+        "start": moment(window.start_ms),
         "end_ms": window.end_ms,
-        "end": rfc3339(window.end_ms),
+        "end": moment(window.end_ms),
         "data_since_ms": window.since_ms,
-        "data_since": rfc3339(window.since_ms),
+        "data_since": moment(window.since_ms),
         "evaluated_at_ms": window.evaluated_at_ms,
         "n": window.n,
         "verdict": verdict,
@@ -275,6 +296,21 @@ pub fn brief(window: &WindowReport) -> Value {
 fn cells(e: &Evaluation) -> Value {
     let occupied = e.reliability.iter().filter(|cell| cell.n > 0);
     evaluation::reliability(occupied)
+}
+
+/// The CORP curve with its band.
+fn corp_json(e: &Evaluation) -> Value {
+    let block = |p: &Pool| json!({ "low": p.low, "high": p.high, "n": p.n, "rate": p.rate() });
+    let band = |b: &corp::Band| json!({ "score": b.z, "low": b.low, "high": b.high });
+    json!({
+        "axis": match e.axis {
+            Axis::Linear => "linear",
+            Axis::Logit { .. } => "logit",
+        },
+        "curve": corp::curve(&e.curve).iter().map(block).collect::<Value>(),
+        "band": corp::band(&e.curve).iter().map(band).collect::<Value>(),
+        "band_confidence": 1.0 - 2.0 * corp::TAIL,
+    })
 }
 
 /// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.

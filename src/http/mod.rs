@@ -2,21 +2,27 @@
 //!
 //! | path | response |
 //! |---|---|
-//! | `/` | a page with the list of streams and links to the others |
-//! | `/streams/{id}` | one stream as a page with its reliability diagrams |
+//! | `/` | a page with the streams, the worst first, and the sources; `?q=`, `?model=`, `?state=`, `?by=model` |
+//! | `/streams/{id}` | one stream as a page: its alert, diagrams and history |
+//! | `/alerts` | a page with the alerts that are open or ended last |
 //! | `/metrics` | Prometheus text format, collected during the scrape |
 //! | `/live` | 200 while every loop ticks, otherwise 503 with the silent loops |
 //! | `/ready` | 200 once every part is ready, otherwise 503 with the missing parts and reasons |
 //! | `POST /-/reload` | reloads the configuration |
-//! | `/api/v1/streams` | every monitored stream with its verdicts; `?model=` filters |
+//! | `/api/v1` | the list of addresses |
+//! | `/api/v1/streams` | every monitored stream with its verdicts; the filters of `/`, `?limit=`, `?offset=` |
 //! | `/api/v1/streams/{id}` | one stream in full |
-//! | `/api/v1/streams/{id}/reliability` | the cells of its diagram; `?window=` selects |
+//! | `/api/v1/streams/{id}/reliability` | the cells of its diagram, and its CORP curve; `?window=` selects |
+//! | `/api/v1/streams/{id}/history` | its error and verdict over time, and its last alerts |
 //! | `/api/v1/streams/{id}/recalibration` | its maps; `?format=csv`, `?window=`, `?method=` |
+//! | `/api/v1/sources` | what was read of each source, and what became of it |
+//! | `/api/v1/explanations/{key}` | why an alert changed, recomputed from its record |
 //! | `/api/v1/ledger` | false-alarm budgets: guarantees, use, alarmed streams |
 //! | `/api/v1/comparisons` | all comparisons of versions |
 //! | `/api/v1/models/{model}/comparison` | the comparisons of one model |
 //! | `/api/v1/alerts` | active alerts, the most urgent first; `?all=1` includes inactive ones |
-//! | `POST /api/v1/alerts/{fingerprint}/ack` | acknowledges a firing alert |
+//! | `POST /api/v1/alerts/{alert}/ack`, `/close` | acknowledges or ends an alert, by name or fingerprint |
+//! | `/api/v1/deployments`, `POST /api/v1/models/{model}/deployments` | deployments; marks one |
 //! | `/api/v1/silences` | silences; `POST` adds one |
 //! | `DELETE /api/v1/silences/{id}` | lifts a silence |
 //! | `/runbooks`, `/runbooks/{alert}` | what to do about an alert |
@@ -36,12 +42,16 @@ pub mod client;
 mod connections;
 mod diagram;
 mod door;
+mod history;
 mod page;
 mod path;
 mod recalibration;
 mod response;
+mod routes;
 pub mod runbooks;
 mod server;
+mod sources;
+mod standing;
 mod text;
 
 pub use api::rfc3339;

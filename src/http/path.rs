@@ -15,6 +15,20 @@ use crate::telemetry::Published;
 pub enum Route {
     /// The page with the list of streams.
     Index,
+    /// The page with the alerts.
+    AlertsPage,
+    /// The script of the pages.
+    Script,
+    /// The icon of the pages.
+    Icon,
+    /// The list of addresses.
+    Addresses,
+    /// The sources.
+    Sources,
+    /// What one stream said over time.
+    History(Vec<String>),
+    /// The record of a change of an alert.
+    Explanation(String),
     /// Prometheus text.
     Metrics,
     /// Whether the loops tick.
@@ -65,6 +79,11 @@ pub enum Route {
 pub fn route(path: &str) -> Route {
     match path {
         "/" => return Route::Index,
+        "/alerts" => return Route::AlertsPage,
+        "/script.js" => return Route::Script,
+        "/icon.svg" => return Route::Icon,
+        "/api" | "/api/" | "/api/v1" | "/api/v1/" => return Route::Addresses,
+        "/api/v1/sources" => return Route::Sources,
         "/metrics" => return Route::Metrics,
         "/live" => return Route::Live,
         "/ready" => return Route::Ready,
@@ -87,6 +106,7 @@ pub fn route(path: &str) -> Route {
                 Route::Reliability as fn(Vec<String>) -> Route,
             ),
             ("/recalibration", Route::Recalibration),
+            ("/history", Route::History),
         ];
         for (what, found) in below {
             if let Some(id) = rest.strip_suffix(what)
@@ -113,6 +133,9 @@ pub fn route(path: &str) -> Route {
         }
         let alert = rest.strip_suffix("/ack").and_then(decode);
         return alert.map_or(Route::Unknown, Route::Acknowledge);
+    }
+    if let Some(key) = path.strip_prefix("/api/v1/explanations/") {
+        return decode(key).map_or(Route::Unknown, Route::Explanation);
     }
     if let Some(name) = path.strip_prefix("/runbooks/") {
         return Route::Runbook(name.to_owned());

@@ -23,6 +23,10 @@ pub type Answer = Response<Full<Bytes>>;
 /// Content type of a line of plain text.
 pub const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
+/// Content type of the script.
+pub const SCRIPT: &str = "text/javascript; charset=utf-8";
+/// Content type of the icon.
+pub const ICON: &str = "image/svg+xml";
 const HTML: &str = "text/html; charset=utf-8";
 
 /// An error of the JSON API.
@@ -37,18 +41,29 @@ pub fn ok(body: &Value) -> Answer {
 
 /// An HTML page.
 pub fn html(body: String) -> Answer {
-    let mut answer = whole(StatusCode::OK, HTML, body);
-    // The pages carry their style and drawing themselves and run nothing; say so to the browser.
+    html_of(StatusCode::OK, body)
+}
+
+/// An HTML page with a status.
+pub fn html_of(status: StatusCode, body: String) -> Answer {
+    let mut answer = whole(status, HTML, body);
+    // The pages carry their style and drawing themselves and run one script of this server; say so to the
+    // browser.
     answer.headers_mut().insert(
         "content-security-policy",
-        HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+             form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        ),
     );
     answer
 }
 
 /// JSON with a status.
 pub fn json_answer(status: StatusCode, body: &Value) -> Answer {
-    whole(status, JSON, format!("{body:#}\n"))
+    let mut text = serde_json::to_vec_pretty(body).unwrap_or_default();
+    text.push(b'\n');
+    whole(status, JSON, text)
 }
 
 /// A complete body of any content type.

@@ -52,13 +52,13 @@ pub const RUNBOOKS: &[(&str, &str)] = &[
 /// The page that lists them.
 pub fn list() -> String {
     let mut body = String::from(
-        "<p class=crumb><a href=/>all streams</a></p><h1>Runbooks</h1><ul class=links>",
+        "<h1>Runbooks</h1><p class=lead>What to do about each alert.</p><ul class=links>",
     );
     for (name, _) in RUNBOOKS {
         let _ = write!(body, "<li><a href=/runbooks/{name}>{name}</a>");
     }
     body.push_str("</ul>");
-    page("runbooks", &body)
+    page("runbooks · trueline", "/runbooks", &body)
 }
 
 /// The page of one; its name may end in `.md`.
@@ -69,5 +69,5 @@ pub fn one(name: &str) -> Option<String> {
         "<p class=crumb><a href=/runbooks>all runbooks</a></p><pre class=runbook>{}</pre>",
         escape(text)
     );
-    Some(page(name, &body))
+    Some(page(name, "/runbooks", &body))
 }

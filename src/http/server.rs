@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Bytes, Frame, Incoming};
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -230,8 +230,21 @@ async fn admitted(request: Request<Incoming>, published: &Arc<Published>) -> Res
             let answer = answer::answer(request.method(), request.uri(), published);
             response::gzipped(answer).await.map(Either::Left)
         }
-        _ => answer::answer(request.method(), request.uri(), published).map(Either::Left),
+        _ => {
+            let answer = answer::answer(request.method(), request.uri(), published);
+            let page = !request.uri().path().starts_with("/api");
+            if answer.status() == StatusCode::NOT_FOUND && page && takes_html(&request) {
+                return answer::nothing_page(request.uri(), published).map(Either::Left);
+            }
+            answer.map(Either::Left)
+        }
     }
+}
+
+/// Whether a person asks, through a browser.
+fn takes_html(request: &Request<Incoming>) -> bool {
+    let accepted = request.headers().get(ACCEPT).and_then(|v| v.to_str().ok());
+    accepted.is_some_and(|kinds| kinds.contains("text/html"))
 }
 
 /// Handles a request about alerts. The body is bounded; the response waits for the disk.

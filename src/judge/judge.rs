@@ -26,6 +26,7 @@ use super::alarm;
 use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
+use super::judgement::{HistoryPoint, WindowJudgement};
 use super::numbers::Numbers;
 use super::recalibration::{JudgedWindow, Recalibration};
 use super::report::{Change, DetectorStep, Evidence, Family, Step, StreamReport, WindowReport};
@@ -41,9 +42,11 @@ use crate::window::{
 use std::sync::Arc;
 
 mod alerts;
+mod seed;
 mod state;
 
 use alerts::Before;
+pub use seed::seed;
 
 pub use state::{JudgeState, WindowVerdict};
 
@@ -63,8 +66,8 @@ pub struct Judge {
     detector_reported: bool,
     evaluations: u64,
     stopwatch: Option<Stopwatch>,
-    /// Time that evaluations took since it was last asked for, by the stopwatch.
-    nanos: Vec<u64>,
+    /// Judgements since they were last taken, where there is a stopwatch.
+    judgements: Vec<WindowJudgement>,
 }
 
 /// Nanoseconds since some moment: handed in by whoever wants to know how long evaluations take.
@@ -101,7 +104,7 @@ impl Judge {
             detector_reported: true,
             evaluations: 0,
             stopwatch: None,
-            nanos: Vec::new(),
+            judgements: Vec::new(),
         }
     }
 
@@ -115,9 +118,9 @@ impl Judge {
         self.stopwatch = stopwatch;
     }
 
-    /// Moves the times of evaluations, in nanoseconds, to the end of `all`.
-    pub fn take_nanos(&mut self, all: &mut Vec<u64>) {
-        all.append(&mut self.nanos);
+    /// Moves the judgements since the last call to the end of `all`; none without a stopwatch.
+    pub fn take_judgements(&mut self, all: &mut Vec<WindowJudgement>) {
+        all.append(&mut self.judgements);
     }
 
     /// The latest judgements.
@@ -311,9 +314,8 @@ impl Judge {
         report.evaluated_at_ms = end_ms;
         let evaluated = judged.numbers.is_some();
         self.evaluations += u64::from(evaluated);
-        if let (Some(now), Some(begun), true) = (self.stopwatch, begun, evaluated) {
-            self.nanos.push(now().saturating_sub(begun));
-        }
+        let timed = self.stopwatch.zip(begun);
+        let nanos = timed.map(|(now, begun)| now().saturating_sub(begun));
         self.refit(index, judged.verdict, options);
         self.publish(
             index,
@@ -323,6 +325,15 @@ impl Judge {
             options,
             changes,
         );
+        if nanos.is_some() {
+            let report = &self.report.windows[index];
+            self.judgements.push(WindowJudgement {
+                stream: self.report.id.clone(),
+                window: report.window.clone(),
+                point: HistoryPoint::of(report),
+                nanos: nanos.filter(|_| evaluated),
+            });
+        }
     }
 
     /// Fits recalibration maps of scores from the window that was just judged.
@@ -460,18 +471,6 @@ impl Judge {
             + self.alerts.len() * size_of::<Alert>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()
     }
-}
-
-/// The seed of a window's resampling: FNV-1a over the names, the end of the window and the
-/// configured seed; the same for a rerun, another for each window.
-pub fn seed(id: &StreamId, window: &str, end_ms: i64, base: u64) -> u64 {
-    let names = format!("{id}\n{window}");
-    let bytes = names.bytes().chain(end_ms.to_le_bytes());
-    bytes
-        .chain(base.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325, |h, b| {
-            (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
-        })
 }
 
 /// What came of the evaluation of a window.

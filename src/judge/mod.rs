@@ -9,6 +9,7 @@
 //! | [`judge`](mod@judge), [`numbers`], [`verdict`] | windows, their evaluation, and what follows from it |
 //! | [`coverage`] | how many outcomes a verdict rests on |
 //! | [`report`] | the reports and changes that leave |
+//! | [`judgement`] | one judgement of a window in short, for histories |
 //! | [`alarm`], [`sentence`] | the alert of a stream, and changes in words |
 //! | [`detector`], [`ledger`] | alarms with a guarantee, and their budget |
 //! | [`timeliness`] | whether outcomes come too late for the maturity |
@@ -25,6 +26,7 @@ pub mod detector_state;
 pub mod family;
 #[expect(clippy::module_inception, reason = "the stage is named after its noun")]
 pub mod judge;
+pub mod judgement;
 pub mod ledger;
 pub mod numbers;
 pub mod plan;
@@ -43,6 +45,7 @@ pub use detector::{Detector, DetectorOptions, Missed};
 pub use detector_report::DetectorReport;
 pub use detector_state::DetectorState;
 pub use judge::{Judge, JudgeState, Stopwatch, WindowVerdict, pane_of, seed};
+pub use judgement::{HistoryError, HistoryPoint, WindowJudgement};
 pub use ledger::{AccountReport, Ledger, LedgerState};
 pub use numbers::Numbers;
 pub use plan::{ANY_MODEL, Caps, ModelPlan, Plan};

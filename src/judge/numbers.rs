@@ -175,6 +175,7 @@ impl Numbers {
                 size_of::<Evaluation>()
                     + size_of_val::<[_]>(&e.tcal.levels)
                     + size_of_val::<[_]>(&e.reliability)
+                    + size_of_val::<[_]>(&e.curve)
             }
             Numbers::Cells(_) => size_of::<multiclass::Evaluation>(),
             Numbers::Kernel(_) => size_of::<WindowEvaluation>(),

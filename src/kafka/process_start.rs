@@ -12,6 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// What a client id with a start begins with.
 const PREFIX: &str = "trueline-";
 
+/// The begin of the year 10000, beyond which no time can be printed.
+const END_MS: u64 = 253_402_300_800_000;
+
 /// When a process started, in an order that all processes of a group agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProcessStart {
@@ -43,7 +46,7 @@ impl ProcessStart {
     pub fn of_client(id: &str) -> Option<ProcessStart> {
         let (at_ms, nonce) = id.strip_prefix(PREFIX)?.split_once('-')?;
         Some(ProcessStart {
-            at_ms: at_ms.parse().ok()?,
+            at_ms: at_ms.parse().ok().filter(|ms| *ms < END_MS)?,
             nonce: u32::from_str_radix(nonce, 16).ok()?,
         })
     }
@@ -64,6 +67,7 @@ mod tests {
             "trueline-x-1",
             "rdkafka",
             "trueline-1-zz",
+            "trueline-253402300800000-1",
         ] {
             assert_eq!(ProcessStart::of_client(foreign), None, "{foreign}");
         }

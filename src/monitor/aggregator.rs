@@ -30,7 +30,7 @@ use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::{Counters, Key, Origin, PartitionId};
-use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId};
+use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, WindowJudgement};
 use std::collections::BTreeMap;
 
 mod remote;
@@ -65,8 +65,9 @@ pub struct Aggregator {
     changes: Vec<Change>,
     /// What monitors counted that are gone.
     before: Counters,
-    nanos: Vec<u64>,
+    judgements: Vec<WindowJudgement>,
     skipped: u64,
+    rebuilt: u64,
 }
 
 impl Aggregator {
@@ -81,8 +82,9 @@ impl Aggregator {
             watchdog: Watchdog::default(),
             changes: Vec::new(),
             before: Counters::default(),
-            nanos: Vec::new(),
+            judgements: Vec::new(),
             skipped: 0,
+            rebuilt: 0,
         }
     }
 
@@ -249,6 +251,7 @@ impl Aggregator {
 
     /// Makes the monitor again of the windows of all partitions.
     fn rebuild(&mut self) {
+        self.rebuilt += 1;
         let verdicts = self.monitor.verdicts(|_, _| true);
         let parts: Vec<_> = self.states().map(RemoteState::contribution).collect();
         let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
@@ -269,7 +272,7 @@ impl Aggregator {
         let mut old = std::mem::replace(&mut self.monitor, monitor);
         old.add_counts_to(&mut self.before);
         self.changes.extend(old.take_changes());
-        self.nanos.extend(old.take_nanos());
+        self.judgements.extend(old.take_judgements());
     }
 
     /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
@@ -329,6 +332,11 @@ impl Aggregator {
         self.skipped
     }
 
+    /// How often the monitor was made again because deltas were missing.
+    pub fn rebuilt(&self) -> u64 {
+        self.rebuilt
+    }
+
     /// Versions that scored the same ids, over all partitions.
     pub fn comparisons(&self) -> Vec<ComparisonReport> {
         comparisons(&self.plan, self.states().map(|s| s.comparisons.as_slice()))
@@ -341,10 +349,11 @@ impl Aggregator {
             .collect()
     }
 
-    /// Whether a partition's checkpoint says that it was read to its end; `None` if there is none.
+    /// Whether a partition's checkpoint says that it was read to its end, or as far as open transactions let
+    /// it; `None` if there is none.
     pub fn idle(&self, at: At) -> Option<bool> {
         let state = self.shards.get(&at)?.state.as_ref()?;
-        Some(state.partitions.states().all(|p| p.idle))
+        Some(state.partitions.states().all(|p| p.idle || p.left_out))
     }
 
     /// Panes held.
@@ -375,10 +384,10 @@ impl Aggregator {
         self.monitor.time_by(stopwatch);
     }
 
-    /// How long each evaluation since the last call took, in nanoseconds.
-    pub fn take_nanos(&mut self) -> Vec<u64> {
-        let mut all = std::mem::take(&mut self.nanos);
-        all.extend(self.monitor.take_nanos());
+    /// The judgements since the last call.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        let mut all = std::mem::take(&mut self.judgements);
+        all.extend(self.monitor.take_judgements());
         all
     }
 }

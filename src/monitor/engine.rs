@@ -20,7 +20,8 @@ use crate::collect::{
     Counters, Disposition, Event, Label, Origin, Pair, PairCounts, PartitionState, Reason,
 };
 use crate::judge::{
-    AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowReport,
+    AccountReport, Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport,
+    WindowJudgement, WindowReport,
 };
 use crate::stats::sums::Sums;
 use std::borrow::Cow;
@@ -105,6 +106,11 @@ impl Engine {
     /// A partition is to be read; returns the offset to seek to, where one is known.
     pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
         self.shard.assign(source, partition)
+    }
+
+    /// See [`Shard::resume`].
+    pub fn resume(&mut self) {
+        self.shard.resume();
     }
 
     /// See [`Shard::rewind`].
@@ -265,14 +271,14 @@ impl Engine {
         &self.dropped
     }
 
-    /// Times every evaluation from now on; see [`Engine::take_nanos`].
+    /// Times every evaluation from now on; see [`Engine::take_judgements`].
     pub fn time_by(&mut self, stopwatch: Stopwatch) {
         self.monitor.time_by(stopwatch);
     }
 
-    /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
-    pub fn take_nanos(&mut self) -> Vec<u64> {
-        self.monitor.take_nanos()
+    /// The judgements since the last call; none without a stopwatch.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        self.monitor.take_judgements()
     }
 
     /// How far each partition was read.

@@ -1,8 +1,8 @@
 //! Which partitions verdicts wait for, where one process judges what others count.
 //!
-//! A partition is *covered* if its checkpoint holds all of its records that the broker has: verdicts do not
-//! wait for it, as one process does not wait for a partition that it has read to its end. A partition that
-//! is not covered holds all verdicts where its checkpoint is; a worker reads it, and its next checkpoint is
+//! A partition is *covered* if its checkpoint holds all of its records that the broker has, and says that it
+//! was read to its end, by which it has handed its last panes over: verdicts do not wait for it, as one
+//! process does not wait for a partition that it has read to its end. A partition that is not covered holds all verdicts where its checkpoint is; a worker reads it, and its next checkpoint is
 //! on the way. If none comes for `missing_after`, the partition is *stale*, or *missing* if there never was
 //! a checkpoint: its worker is dead, frozen or cannot write. Verdicts then continue without it, and it is
 //! named, counted and alerted on. When it comes back, verdicts wait for it again, and what it brings is
@@ -38,6 +38,8 @@ pub struct Known {
     pub fault: Option<String>,
     /// Records that no checkpoint in use holds.
     pub uncovered: u64,
+    /// Its checkpoint does not say that it was read to its end.
+    pub unended: bool,
 }
 
 /// What a broker says of a partition of one topic, and its checkpoint of it.
@@ -109,14 +111,15 @@ impl PartitionLiveness {
         }
     }
 
-    /// So many of its records are in no checkpoint.
-    pub fn set_uncovered(&mut self, at: At, uncovered: u64, now_ms: i64) {
+    /// So many of its records are in no checkpoint; `unended`: its checkpoint does not say that it was read to
+    /// its end.
+    pub fn set_uncovered(&mut self, at: At, uncovered: u64, unended: bool, now_ms: i64) {
         if let Some(known) = self.known.get_mut(&at) {
-            if uncovered == 0 {
+            if uncovered == 0 && !unended {
                 // No checkpoint is awaited.
                 known.since_ms = now_ms;
             }
-            known.uncovered = uncovered;
+            (known.uncovered, known.unended) = (uncovered, unended);
         }
     }
 
@@ -124,8 +127,9 @@ impl PartitionLiveness {
     pub fn all(&self, now_ms: i64) -> impl Iterator<Item = (At, &Known, Freshness)> {
         self.known.iter().map(move |(at, known)| {
             let late = now_ms.saturating_sub(known.since_ms) >= self.missing_after_ms;
-            let freshness = match (known.uncovered, late, known.written_ms) {
-                (0, ..) => Freshness::Covered,
+            let awaited = known.uncovered > 0 || known.unended;
+            let freshness = match (awaited, late, known.written_ms) {
+                (false, ..) => Freshness::Covered,
                 (_, true, None) => Freshness::Missing,
                 (_, true, Some(_)) => Freshness::Stale,
                 (_, false, _) => Freshness::Behind,
@@ -172,20 +176,25 @@ mod tests {
         let mut liveness = PartitionLiveness::new(1000);
         liveness.expect((0, 3), 0);
         // An empty partition is not missing, however long it is empty.
-        liveness.set_uncovered((0, 3), 0, 50_000);
+        liveness.set_uncovered((0, 3), 0, false, 50_000);
         assert_eq!(freshness(&liveness, 50_000), Freshness::Covered);
-        liveness.set_uncovered((0, 3), 7, 50_500);
+        liveness.set_uncovered((0, 3), 7, false, 50_500);
         assert_eq!(freshness(&liveness, 50_900), Freshness::Behind);
         assert_eq!(freshness(&liveness, 51_000), Freshness::Missing);
         liveness.checkpoint_came((0, 3), Some(51_100), 51_200);
-        liveness.set_uncovered((0, 3), 2, 51_200);
+        liveness.set_uncovered((0, 3), 2, false, 51_200);
         assert_eq!(freshness(&liveness, 52_199), Freshness::Behind);
         assert_eq!(freshness(&liveness, 52_200), Freshness::Stale);
-        liveness.set_uncovered((0, 3), 0, 52_300);
+        liveness.set_uncovered((0, 3), 0, false, 52_300);
         assert_eq!(freshness(&liveness, 52_300), Freshness::Covered);
         // What was quiet for long is waited for as any other.
-        liveness.set_uncovered((0, 3), 0, 99_000);
-        liveness.set_uncovered((0, 3), 1, 99_100);
+        liveness.set_uncovered((0, 3), 0, false, 99_000);
+        liveness.set_uncovered((0, 3), 1, false, 99_100);
         assert_eq!(freshness(&liveness, 99_900), Freshness::Behind);
+        // Its last panes are on their way.
+        liveness.set_uncovered((0, 3), 0, true, 99_950);
+        assert_eq!(freshness(&liveness, 99_950), Freshness::Behind);
+        liveness.set_uncovered((0, 3), 0, false, 99_990);
+        assert_eq!(freshness(&liveness, 99_990), Freshness::Covered);
     }
 }

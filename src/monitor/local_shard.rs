@@ -156,6 +156,7 @@ impl LocalShard {
     pub fn end_of_partition(&mut self, source: u16, partition: i32) {
         self.shard.end_of_partition(source, partition);
         self.seal();
+        self.hand_over();
     }
 
     /// See [`Shard::wake`].
@@ -167,6 +168,7 @@ impl LocalShard {
     pub fn leave_out(&mut self, source: u16, partition: i32) {
         self.shard.leave_out(source, partition);
         self.seal();
+        self.hand_over();
     }
 
     /// A partition of a source is to be read; returns the offset to seek to, where one is known.
@@ -214,6 +216,15 @@ impl LocalShard {
         self.deltas.extend(batch.deltas);
     }
 
+    /// See [`Shard::hand_over`].
+    fn hand_over(&mut self) {
+        let deltas = self.shard.hand_over();
+        self.take(Batch {
+            deltas,
+            sealed: None,
+        });
+    }
+
     fn correct(&mut self) {
         let deltas = self.shard.take_corrections();
         self.take(Batch {
@@ -247,6 +258,7 @@ impl LocalShard {
 
     /// Moves its deltas into its log, where another process judges.
     pub fn log_deltas(&mut self) {
+        self.hand_over();
         if let Some(log) = &mut self.log {
             log.extend(self.deltas.drain(..));
         }
@@ -303,6 +315,7 @@ impl LocalShard {
 
     /// Takes out the deltas for the monitor of this process.
     pub fn take_deltas(&mut self) -> Vec<Delta> {
+        self.hand_over();
         std::mem::take(&mut self.deltas)
     }
 

@@ -12,7 +12,7 @@ use super::restore::{Fit, RestoreError};
 use super::snapshot::{Snapshot, StreamState, VersionState};
 use super::vector_windows::VersionWindows;
 use super::views::{VersionName, scalars};
-use crate::collect::{Key, Named, Slots};
+use crate::collect::{Key, Named, PaneDelta, Slots};
 use crate::judge::{JudgeState, Plan, pane_of};
 use crate::window::{EmptySums, PackError, Windows};
 
@@ -163,6 +163,13 @@ impl PartitionWindows {
         Some(&self.streams.get(slot)?.windows)
     }
 
+    /// Panes of a stream that its windows have not passed.
+    pub fn pending(&self, key: &Key) -> Vec<PaneDelta> {
+        let slot = self.streams.find(&key.names());
+        let stream = slot.and_then(|slot| self.streams.get(slot));
+        stream.map_or(Vec::new(), |s| s.pending.state())
+    }
+
     /// The windows of all versions with vector views.
     pub fn versions(&self) -> &[VersionWindows] {
         &self.versions
@@ -199,6 +206,7 @@ impl PartitionWindows {
             let slot = self.streams.find(&key.names());
             if let Some(stream) = slot.and_then(|slot| self.streams.get(slot)) {
                 state.judges = stream.windows.iter().map(judge_state).collect();
+                state.pending = stream.pending.state();
             }
         }
         for state in &mut snapshot.vectors {
@@ -244,6 +252,12 @@ impl PartitionWindows {
             windows.restore(state.rings.clone()).map_err(corrupt)?;
             windows.restore_dispersion(state.dispersion.clone());
         }
+        let views = stream.windows.len();
+        let grid = self.plan.models[model].grid;
+        stream
+            .pending
+            .restore(s.pending.clone(), views, grid)
+            .map_err(corrupt)?;
         self.streams.insert(stream);
         Ok(())
     }

@@ -20,16 +20,16 @@ use super::delta::{Delta, PackedCorrection};
 use super::vector_counts::VectorCounts;
 use super::views::{VersionName, scalars};
 use super::watchdog::Watermark;
-use crate::collect::join::{JournalDelta, SpillBackend, SpillError};
+use crate::collect::join::JournalDelta;
 use crate::collect::{
     Bounds, Collector, Counters, Disposition, Event, Label, Origin, Pair, PairCounts,
     PartitionState, Partitions, Reason, Stream,
 };
 use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 mod ahead;
+mod memory;
 mod persist;
 mod shape;
 
@@ -57,6 +57,8 @@ pub struct Shard {
     dropped: Vec<String>,
     /// Partitions of the snapshot that were not read since, and their positions.
     unread: BTreeMap<(u16, i32), Option<i64>>,
+    /// Up to where open panes were handed over, by model. See [`Shard::hand_over`].
+    handed_until_ms: Vec<i64>,
 }
 
 impl Shard {
@@ -76,6 +78,7 @@ impl Shard {
             comparisons: vec![Comparisons::default(); plan.models.len()],
             dropped: Vec::new(),
             unread: BTreeMap::new(),
+            handed_until_ms: vec![i64::MIN; plan.models.len()],
             plan,
         }
     }
@@ -137,6 +140,7 @@ impl Shard {
     pub fn end_of_partition(&mut self, source: u16, partition: i32) {
         self.unread.remove(&(source, partition));
         self.collector.partitions_mut().end(source, partition);
+        self.handed_until_ms.fill(i64::MIN);
     }
 
     /// The log of the partition has grown since its end was reached: it holds others back until it is read.
@@ -147,12 +151,18 @@ impl Shard {
     /// The partition holds nobody back until its next record, though it was not read to its end.
     pub fn leave_out(&mut self, source: u16, partition: i32) {
         self.collector.partitions_mut().leave_out(source, partition);
+        self.handed_until_ms.fill(i64::MIN);
     }
 
     /// A partition is to be read; returns the offset to seek to, where one is known.
     pub fn assign(&mut self, source: u16, partition: i32) -> Option<i64> {
         self.unread.remove(&(source, partition));
         self.collector.partitions_mut().assign(source, partition)
+    }
+
+    /// See [`Partitions::resume`](crate::collect::Partitions::resume).
+    pub fn resume(&mut self) {
+        self.collector.partitions_mut().resume();
     }
 
     /// See [`Partitions::rewind`](crate::collect::Partitions::rewind).
@@ -192,17 +202,8 @@ impl Shard {
         let mut deltas = self.take_corrections();
         let until_ms = self.mature(model, line_ms);
         let until_ms = self.collector.next_end_ms(model, until_ms);
-        self.collector.take_panes(model, until_ms, |stream, pane| {
-            deltas.push(Delta::Pane {
-                key: stream.key.clone(),
-                newest_ms: stream.newest_ms,
-                pane,
-            });
-        });
+        self.take_panes(model, until_ms, &mut deltas);
         self.compare(model, until_ms);
-        if self.vectors.wanted() {
-            self.vectors.take_panes(model, until_ms, &mut deltas);
-        }
         self.collector.close(model, until_ms);
         if until_ms >= line_ms {
             self.collector.orphan();
@@ -210,6 +211,20 @@ impl Shard {
         Batch {
             deltas,
             sealed: Some((model, until_ms)),
+        }
+    }
+
+    /// Takes out the open panes of a model that begin before `until_ms`.
+    fn take_panes(&mut self, model: usize, until_ms: i64, deltas: &mut Vec<Delta>) {
+        self.collector.take_panes(model, until_ms, |stream, pane| {
+            deltas.push(Delta::Pane {
+                key: stream.key.clone(),
+                newest_ms: stream.newest_ms,
+                pane,
+            });
+        });
+        if self.vectors.wanted() {
+            self.vectors.take_panes(model, until_ms, deltas);
         }
     }
 
@@ -441,36 +456,6 @@ impl Shard {
     /// Predictions that are retained for their outcomes, or for revisions.
     pub fn retained(&self) -> usize {
         self.collector.retained()
-    }
-
-    /// From now on pending predictions spill that memory has no room for; so many shards share the memory
-    /// that the plan allows.
-    pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
-        self.collector.joins_mut().spill_to(spills, shared_by);
-    }
-
-    /// How many shards share the memory that the plan allows pending predictions and ids.
-    pub fn share_memory(&mut self, by: usize) {
-        self.collector.share_ids(by);
-        self.collector.joins_mut().share(by);
-    }
-
-    /// Moves some of the predictions out of memory for which there is no more room; answers whether there
-    /// were any.
-    pub fn spill_some(&mut self) -> bool {
-        self.collector.joins_mut().reduce_memory()
-    }
-
-    /// Why the store of predictions that memory has no room for failed, if it did. From then on the shard
-    /// lacks predictions: nothing of it may be stored or shown.
-    pub fn fault(&self) -> Option<&SpillError> {
-        self.collector.joins().fault()
-    }
-
-    /// Retained predictions that are not in memory, and bytes that those take which are.
-    pub fn spilled(&self) -> (usize, usize) {
-        let joins = self.collector.joins();
-        (joins.spilled(), joins.memory())
     }
 
     /// Whether it counts a stream of this model and version.

@@ -27,7 +27,9 @@ use super::snapshot::VerdictState;
 use super::watchdog::{Watchdog, Watermark};
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionState, SourceCounters};
-use crate::judge::{Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport};
+use crate::judge::{
+    Change, ComparisonReport, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What moved with partitions while it was open: records brought here, and taken away.
@@ -62,7 +64,7 @@ pub struct Shards {
     gone_pairs: BTreeMap<String, PairCounts>,
     /// What monitors counted that are gone.
     before: Counters,
-    nanos: Vec<u64>,
+    judgements: Vec<WindowJudgement>,
 }
 
 impl Shards {
@@ -90,7 +92,7 @@ impl Shards {
             gone_pairs: BTreeMap::new(),
             copartitions,
             before: Counters::default(),
-            nanos: Vec::new(),
+            judgements: Vec::new(),
         }
     }
 
@@ -242,7 +244,7 @@ impl Shards {
         let mut old = std::mem::replace(old, monitor);
         old.add_counts_to(&mut self.before);
         self.changes.extend(old.take_changes());
-        self.nanos.extend(old.take_nanos());
+        self.judgements.extend(old.take_judgements());
     }
 
     /// Takes the time: withdraws what is stale, lets go of what expired. Returns all changes since the
@@ -389,10 +391,10 @@ impl Shards {
         }
     }
 
-    /// How long each evaluation since the last call took, in nanoseconds.
-    pub fn take_nanos(&mut self) -> Vec<u64> {
-        let mut all = std::mem::take(&mut self.nanos);
-        all.extend(self.monitor.iter_mut().flat_map(Monitor::take_nanos));
+    /// The judgements since the last call.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        let mut all = std::mem::take(&mut self.judgements);
+        all.extend(self.monitor.iter_mut().flat_map(Monitor::take_judgements));
         all
     }
 

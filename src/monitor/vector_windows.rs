@@ -2,7 +2,7 @@
 
 use super::snapshot::VersionState;
 use super::views::{VersionName, blank, revision, vectors};
-use crate::collect::{LateVector, VectorPanes};
+use crate::collect::{LateVector, VectorPanes, VectorPanesState};
 use crate::judge::Plan;
 use crate::stats::view::View;
 use crate::window::{EmptySums, PackError, PaneState, Revision, Windows};
@@ -122,6 +122,11 @@ impl VersionWindows {
     /// The windows of each view.
     pub fn views(&self) -> impl Iterator<Item = (View, &Windows)> {
         self.views.iter().map(|v| (v.view, &v.windows))
+    }
+
+    /// Panes of each view that its windows have not passed.
+    pub fn pending(&self) -> impl Iterator<Item = (View, VectorPanesState)> {
+        self.views.iter().map(|v| (v.view, v.pending.state()))
     }
 
     /// Panes held.

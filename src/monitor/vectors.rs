@@ -11,6 +11,7 @@ use super::views::{VersionName, blank, revision, vectors};
 use crate::collect::{LateVector, ROLL_UP, VectorPanes};
 use crate::judge::{
     Change, Judge, JudgeOptions, ModelPlan, Plan, Stopwatch, StreamId, StreamReport,
+    WindowJudgement,
 };
 use crate::stats::view::View;
 use crate::window::{EmptySums, PackError, PaneState, Revision};
@@ -207,6 +208,22 @@ impl Vectors {
         }
     }
 
+    /// Adds the panes that the windows of a version of one partition have not passed.
+    pub fn absorb_pending(&mut self, theirs: &VersionWindows, line_ms: &[i64]) {
+        let Some(at) = self.find(theirs.name()) else {
+            return;
+        };
+        let version = &mut self.versions[at];
+        let line_ms = line_ms[version.model];
+        for (view, pending) in theirs.pending() {
+            if let Some(ours) = version.views.iter_mut().find(|v| v.view() == view) {
+                for pane in &pending.open {
+                    let _ = ours.apply(pane, line_ms);
+                }
+            }
+        }
+    }
+
     fn find(&self, name: VersionName<'_>) -> Option<usize> {
         self.versions.iter().position(|v| v.name().is(name))
     }
@@ -338,9 +355,9 @@ impl Vectors {
         self.judges_mut().for_each(|j| j.time_by(Some(stopwatch)));
     }
 
-    /// Moves the times of evaluations, in nanoseconds, to the end of `all`.
-    pub fn take_nanos(&mut self, all: &mut Vec<u64>) {
-        self.judges_mut().for_each(|j| j.take_nanos(all));
+    /// Moves the judgements since the last call to the end of `all`.
+    pub fn take_judgements(&mut self, all: &mut Vec<WindowJudgement>) {
+        self.judges_mut().for_each(|j| j.take_judgements(all));
     }
 
     /// Panes held.

@@ -9,6 +9,7 @@
 //! | [`vectors`], [`kernel`] | evaluations of vectors |
 //! | [`distances`], [`intervals`], [`offline`] | what `trueline evaluate` computes besides |
 //! | [`detector`], [`comparison`], [`recalibration`] | the other outputs of a stream |
+//! | [`holding`] | what keeps an alert open |
 //! | [`record`] | a change of an alert that can be recomputed |
 //! | [`table`] | reports as aligned lines |
 
@@ -16,6 +17,7 @@ pub mod comparison;
 pub mod detector;
 pub mod distances;
 pub mod evaluation;
+pub mod holding;
 pub mod intervals;
 pub mod kernel;
 pub mod offline;

@@ -31,6 +31,7 @@ use super::axis::Axis;
 use super::classical::{self, Totals};
 use super::clusters::{self, ClusterSums, Clusters};
 use super::conditional::Statistic;
+use super::corp::{self, CurveCell};
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels};
@@ -174,6 +175,10 @@ pub struct Evaluation {
     pub direction: Direction,
     /// Cells of the reliability diagram.
     pub reliability: Vec<ReliabilityCell>,
+    /// The axis on which its cells are equal.
+    pub axis: Axis,
+    /// Fine cells for the CORP curve ([`super::corp`]).
+    pub curve: Vec<CurveCell>,
     /// Distances from calibration, where wanted.
     pub distances: Option<Distances>,
     /// How negatives were sampled, where they were, with the event rate of the whole population.
@@ -295,7 +300,7 @@ pub fn evaluate(sums: &Sums, o: &Options) -> Option<Evaluation> {
     let level = o
         .reliability_level
         .clamp(1, reliability::LEVEL_MAX.min(grid.level()));
-    Some(sample.judge(o, at(level), |i| grid.edges(level, i as u32)))
+    Some(sample.judge(o, grid.axis(), at(level), |i| grid.edges(level, i as u32)))
 }
 
 /// Evaluates raw scores in [0, 1] with their outcomes, in double precision; `None` without events.
@@ -340,7 +345,9 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
     let diagram = Level::from_scores(sample, 1 << level);
-    Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+    Some(parts.judge(o, Axis::Linear, &diagram, |i| {
+        (i as f64 / m, (i + 1) as f64 / m)
+    }))
 }
 
 /// Evaluates raw weighted events, scores in [0, 1] and weights above 0, in double precision; `None`
@@ -375,7 +382,9 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
         discrete: None,
         distances: None,
     };
-    Some(parts.judge(o, &diagram, |i| (i as f64 / m, (i + 1) as f64 / m)))
+    Some(parts.judge(o, Axis::Linear, &diagram, |i| {
+        (i as f64 / m, (i + 1) as f64 / m)
+    }))
 }
 
 /// The options, for weighted events without what does not hold for them.
@@ -415,7 +424,13 @@ struct Sample<'a> {
 }
 
 impl Sample<'_> {
-    fn judge(self, o: &Options, diagram: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Evaluation {
+    fn judge(
+        self,
+        o: &Options,
+        axis: Axis,
+        diagram: &Level,
+        edges: impl Fn(u64) -> (f64, f64),
+    ) -> Evaluation {
         let (t, n) = (&self.totals, self.totals.n);
         let effective = self.levels.n();
         let tests = self.tests(o);
@@ -491,6 +506,8 @@ impl Sample<'_> {
                 Direction::None
             },
             reliability: reliability::reliability(diagram, edges),
+            axis,
+            curve: corp::cells(self.levels),
             discrete: self.discrete,
             distances: self.distances,
             repeated: self.repeated,

@@ -144,6 +144,7 @@ pub mod combined;
 mod compact;
 pub mod comparison;
 mod conditional;
+pub mod corp;
 pub mod detectable;
 pub mod direction;
 pub mod discrete;

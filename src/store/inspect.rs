@@ -2,7 +2,7 @@
 
 use super::file::{Loaded, format_of, is_snapshot, load_with_journals, read};
 use super::format::{FormatError, StoreError, at};
-use super::journal;
+use super::{history, journal};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,8 @@ pub enum FileRole {
     Part,
     /// The journal of notifications.
     Alerts,
+    /// What windows said over time.
+    History,
     /// The lock of the running process.
     Lock,
     /// A file of another program.
@@ -55,6 +57,7 @@ impl FileRole {
             FileRole::Journal => "journal",
             FileRole::Part => "part",
             FileRole::Alerts => "alerts",
+            FileRole::History => "history",
             FileRole::Lock => "lock",
             FileRole::Unknown => "unknown",
         }
@@ -65,6 +68,7 @@ impl FileRole {
         match name {
             "lock" => FileRole::Lock,
             "alerts.journal" => FileRole::Alerts,
+            history::FILE => FileRole::History,
             _ if is_snapshot(path) => FileRole::Snapshot,
             _ if journal::is_segment(path) => FileRole::Journal,
             _ if name.starts_with("snapshot-") && name.ends_with(".part") => FileRole::Part,

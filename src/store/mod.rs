@@ -6,6 +6,7 @@
 //! * In the state topic: [`checkpoint`] is the state of one partition and how it is written, [`reader`]
 //!   finds the newest one, and [`topic_report`] inspects a whole topic. With a separate judge a
 //!   checkpoint also carries the deltas since the one before.
+//! * [`history`] holds what windows said over time. It is derived, and no verdict depends on it.
 //! * [`mod@spill`] holds pending predictions that exceed memory. It is scratch space, not state.
 //!
 //! [`mod@format`] has the version of the format and the errors.
@@ -13,6 +14,7 @@
 pub mod checkpoint;
 pub mod file;
 pub mod format;
+pub mod history;
 pub mod inspect;
 pub mod journal;
 pub mod reader;

@@ -66,6 +66,23 @@ pub enum AlertRequest {
     },
 }
 
+/// Why an alert changed, from the record of the change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Explanation {
+    /// The change in one sentence.
+    pub sentence: String,
+    /// What it rested on, in lines.
+    pub words: String,
+    /// When it was, in ms since 1970.
+    pub at_ms: i64,
+    /// What was recomputed and is equal to the bit.
+    pub equal: Vec<String>,
+    /// What was judged earlier and is taken as it stands.
+    pub taken: Vec<String>,
+    /// What was recomputed and differs.
+    pub different: Vec<String>,
+}
+
 /// Response to an [`AlertRequest`]. Everything but a refusal is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AlertResponse {
@@ -85,6 +102,7 @@ pub enum AlertResponse {
 
 type Reload = Box<dyn Fn() -> Reloaded + Send + Sync>;
 type ReadBook = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
+type Explain = Box<dyn Fn(&str) -> Option<Explanation> + Send + Sync>;
 type HandleAlert = Box<dyn Fn(AlertRequest) -> AlertResponse + Send + Sync>;
 
 /// The registered functions. Each can be registered once; later registrations are ignored.
@@ -93,6 +111,7 @@ pub struct Control {
     reload: OnceLock<Reload>,
     book: OnceLock<ReadBook>,
     alerts: OnceLock<HandleAlert>,
+    explain: OnceLock<Explain>,
 }
 
 impl fmt::Debug for Control {
@@ -130,6 +149,16 @@ impl Control {
         handle: impl Fn(AlertRequest) -> AlertResponse + Send + Sync + 'static,
     ) {
         let _ = self.alerts.set(Box::new(handle));
+    }
+
+    /// Registers the reader of records.
+    pub fn on_explain(&self, read: impl Fn(&str) -> Option<Explanation> + Send + Sync + 'static) {
+        let _ = self.explain.set(Box::new(read));
+    }
+
+    /// Explains the change of an alert with this key; `None` without a record. Reads a file.
+    pub fn explain(&self, key: &str) -> Option<Explanation> {
+        self.explain.get().and_then(|read| read(key))
     }
 
     /// Handles a request about alerts; `None` if nothing is registered. Waits for the disk.

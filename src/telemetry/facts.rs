@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::alert::{AlertState, Severity};
+use crate::alert::{AlertState, Holds, Severity};
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
 
@@ -30,6 +30,47 @@ pub struct SourceFacts {
     pub moved_out: u64,
     /// Offsets that the broker deleted before they were read.
     pub lost: u64,
+    /// The last record that was rejected since the start.
+    pub last_rejection: Option<Arc<LastRejection>>,
+}
+
+/// A record that was rejected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LastRejection {
+    /// When it was read, in ms since 1970; `None` where no clock is read.
+    pub at_ms: Option<i64>,
+    /// Its partition.
+    pub partition: i32,
+    /// Its offset.
+    pub offset: i64,
+    /// The reason by its name.
+    pub reason: &'static str,
+    /// The reason in words.
+    pub detail: String,
+}
+
+/// How alerts of the streams of a model begin and end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AlertRules {
+    /// The model as the configuration names it.
+    pub model: String,
+    /// Hold times.
+    pub holds: Holds,
+    /// Whether a window alone raises an alert.
+    pub window_alerts: bool,
+}
+
+/// The history of windows and alerts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HistoryFacts {
+    /// Points in memory.
+    pub points: u64,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Points and alerts that a cap refused, or that waited for the disk in vain.
+    pub refused: u64,
+    /// Failed writes of the file.
+    pub errors: u64,
 }
 
 /// One assigned partition.
@@ -251,6 +292,10 @@ pub struct Facts {
     pub role: Role,
     /// Topics and partitions that are assigned but cannot be read.
     pub suspended: Vec<(String, i32)>,
+    /// The history.
+    pub history: HistoryFacts,
+    /// How alerts begin and end, by model.
+    pub alert_rules: Arc<[AlertRules]>,
     /// Configuration.
     pub config: ConfigFacts,
 }

@@ -451,6 +451,14 @@ table! {
         "Notifications that wait for the sink.";
     NotificationsLastSuccess Process Gauge "trueline_notification_last_success_timestamp_seconds" "seconds" ["sink"]
         "When the sink last accepted a notification.";
+    HistoryPoints Process Gauge "trueline_history_points" "points" []
+        "Judgements of windows in the history that pages and the API show.";
+    HistoryBytes Process Gauge "trueline_history_bytes" "bytes" []
+        "Size of the history in the state directory.";
+    HistoryRefused Process Counter "trueline_history_refused_total" "points" []
+        "Judgements and alerts that the history had no room for, or that waited for the disk in vain. No verdict depends on them.";
+    HistoryErrors Process Counter "trueline_history_errors_total" "failures" []
+        "Failures to read or write the history. After one it continues in memory until the next start.";
     AlertWritesLost Process Counter "trueline_alert_writes_lost_total" "writes" ["what"]
         "Alert writes that were lost: journal lines (journal; a restart may notify again), notifications whose queue was full (notification; sent later while the alert fires), audit entries (record).";
     TapListeners Process Gauge "trueline_tap_listeners" "listeners" []

@@ -8,6 +8,8 @@
 pub mod collector;
 pub mod control;
 pub mod facts;
+pub mod history;
+pub mod intake;
 pub mod log;
 mod memory;
 pub mod metrics;

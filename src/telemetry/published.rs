@@ -1,7 +1,7 @@
 //! The published state of the program: loops write it, HTTP requests read it.
 //!
-//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the parts that
-//! must be ready and the heartbeat of each loop. Nothing else crosses from the engine to the
+//! It contains the last [`StreamReport`] of each monitored stream, the [`Facts`], the [`History`], the parts
+//! that must be ready and the heartbeat of each loop. Nothing else crosses from the engine to the
 //! outside.
 //!
 //! The HTTP server does not query the engine, because the engine is a single thread without locks:
@@ -25,6 +25,8 @@ use dashmap::DashMap;
 
 use super::control::Control;
 use super::facts::Facts;
+use super::history::History;
+use super::intake::{Concern, Intake};
 use super::taps::Taps;
 use crate::judge::{StreamId, StreamReport};
 
@@ -32,10 +34,15 @@ use crate::judge::{StreamId, StreamReport};
 /// thirty seconds outlast a snapshot on a slow disk and a long rebalance callback.
 pub const LIVE_WITHIN: Duration = Duration::from_secs(30);
 
-/// Cap on the series of streams and windows in one scrape. A window has about forty series and five
-/// per cell of its diagram, so the cap admits eight hundred windows with sixteen cells. Such a
-/// scrape takes 12.5 MB and 0.4 s, well within the usual scrape timeout of 10 s.
-pub const SERIES_MAX: usize = 100_000;
+/// Cap on the series of streams and windows in one scrape, without cells those of a thousand streams
+/// with three windows each.
+pub const SERIES_MAX: usize = 250_000;
+/// Most streams whose cells are exported: cells are more than half of all series.
+pub const CELL_STREAMS_MAX: usize = 100;
+/// Series of a stream with a detector, besides those of its windows and bins, while no alarm stands.
+pub const STREAM_SERIES: usize = 16;
+/// Series of a window of scores, without its cells.
+pub const WINDOW_SERIES: usize = 51;
 
 /// Upper bounds of the evaluation histogram, in seconds. An evaluation takes 50 µs to 200 µs, or
 /// some tens of milliseconds with Monte Carlo. More than one second indicates a problem.
@@ -48,8 +55,9 @@ pub const EVALUATION_BUCKETS: [f64; 10] = [
 pub struct Limits {
     /// Cap on series of streams and windows per scrape. `trueline_series_refused` counts the rest.
     pub series_max: usize,
-    /// Whether cells of the reliability diagram are exported as series (five per cell and window).
-    pub cells: bool,
+    /// Most streams whose cells of the reliability diagram are exported as series (five per cell and
+    /// window), and whose bins of the detector are.
+    pub cell_streams_max: usize,
     /// Silence of a loop after which `/live` fails and calibration values are withdrawn.
     pub live_within: Duration,
 }
@@ -58,7 +66,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             series_max: SERIES_MAX,
-            cells: true,
+            cell_streams_max: CELL_STREAMS_MAX,
             live_within: LIVE_WITHIN,
         }
     }
@@ -130,6 +138,9 @@ pub struct Published {
     pub control: Control,
     /// Listeners to the tap.
     pub taps: Taps,
+    /// What windows said over time.
+    pub history: History,
+    intake: Mutex<Intake>,
 }
 
 impl Default for Published {
@@ -157,6 +168,8 @@ impl Published {
             http: HttpCounters::default(),
             control: Control::default(),
             taps: Taps::default(),
+            history: History::default(),
+            intake: Mutex::default(),
         }
     }
 
@@ -209,6 +222,16 @@ impl Published {
     pub fn update(&self, change: impl FnOnce(&mut Facts)) {
         let mut facts = self.facts.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut facts));
+    }
+
+    /// Remembers what the sources have counted up to now, for [`Published::concerns`].
+    pub fn observe_intake(&self, now_ms: i64) {
+        lock(&self.intake).observe(now_ms, &self.facts().sources);
+    }
+
+    /// What is wrong with the records that come.
+    pub fn concerns(&self, now_ms: i64) -> Vec<Concern> {
+        lock(&self.intake).concerns(now_ms, &self.facts().sources)
     }
 
     /// Names a part that is not ready, with the reason. All parts are named before the server

@@ -6,6 +6,7 @@ mod demo;
 mod evaluate;
 mod http;
 mod operations;
+mod pages;
 mod recalibration;
 mod replay;
 mod reproduce;

@@ -263,6 +263,40 @@ fn the_tap_shows_pairs_at_its_rate_and_says_what_it_left_out() {
 }
 
 #[test]
+fn the_history_of_a_window_outlives_an_end_and_a_kill() {
+    let cluster = MockCluster::new(1).expect("a mock cluster");
+    cluster.create_topic("scored", 1, 1).expect("a topic");
+    let brokers = cluster.bootstrap_servers();
+    let mut service = service(&brokers);
+    produce(&brokers, 0, 4_000);
+    let past = |service: &Service| {
+        let (status, body) = service.get("/api/v1/streams/net//%2A/binary/history")?;
+        let body = (status == 200).then(|| json(&body))?;
+        let points = body["windows"][0]["points"].as_array()?.clone();
+        (points.len() > 5).then_some(points)
+    };
+    wait_for("the records", LIMIT, || {
+        (service.metric("trueline_records_read_total", &[]) == 4_000.0).then_some(())
+    });
+    wait_for("a history", LIMIT, || past(&service));
+    assert_eq!(service.end("TERM"), Some(0));
+    service.start_again();
+    let before = wait_for("the history again", LIMIT, || past(&service));
+    wait_for("its size", LIMIT, || {
+        (service.metric("trueline_history_points", &[]) >= before.len() as f64).then_some(())
+    });
+    for point in &before {
+        assert!(point["end_ms"].as_i64() > Some(BEGIN_MS) && !point["verdict"].is_null());
+    }
+    service.end("KILL");
+    service.start_again();
+    let after = wait_for("the history after a kill", LIMIT, || past(&service));
+    assert_eq!(before, after);
+    assert_eq!(service.metric("trueline_history_refused_total", &[]), 0.0);
+    assert_eq!(service.metric("trueline_history_errors_total", &[]), 0.0);
+}
+
+#[test]
 fn state_is_inspected_exported_and_imported_to_the_bit() {
     let cluster = MockCluster::new(1).expect("a mock cluster");
     cluster.create_topic("scored", 1, 1).expect("a topic");

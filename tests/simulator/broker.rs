@@ -110,6 +110,10 @@ pub struct Broker {
     pub transactions: BTreeMap<u32, Transaction>,
     pub hosts: Vec<Host>,
     pub members: BTreeMap<u64, Member>,
+    /// Members of another program, each with the name of its client.
+    pub strangers: BTreeMap<u64, String>,
+    /// Since when one of them has a part of what a process should have.
+    pub shared: Option<Duration>,
     groups: BTreeMap<String, Group>,
     pub rng: Rng,
     next_member: u64,
@@ -126,6 +130,8 @@ impl Broker {
             transactions: BTreeMap::new(),
             hosts: vec![Host::default(); hosts],
             members: BTreeMap::new(),
+            strangers: BTreeMap::new(),
+            shared: None,
             groups: BTreeMap::new(),
             rng: Rng::new(seed ^ 0xB20C),
             next_member: 0,
@@ -340,10 +346,31 @@ impl Broker {
         for id in ids {
             self.hear(id, now);
         }
+        self.live_as_strangers(now);
         let groups: BTreeSet<String> = self.members.values().map(|m| m.group.clone()).collect();
         for group in groups {
             self.share(&group, now);
         }
+    }
+
+    /// Strangers give back what they are asked for, and read nothing.
+    fn live_as_strangers(&mut self, now: Duration) {
+        for id in self.strangers.keys().copied().collect::<Vec<_>>() {
+            let due = |m: &mut Member| {
+                let due = m.events.front().is_some_and(|(at, ..)| *at <= now);
+                due.then(|| m.events.pop_front()).flatten()
+            };
+            while let Some((_, event, _)) = self.members.get_mut(&id).and_then(due) {
+                if let Rebalance::Revoke(list) = event {
+                    for e in list.elements() {
+                        self.give_back(id, &(e.topic().to_owned(), e.partition()));
+                    }
+                }
+            }
+        }
+        let owners = self.groups.values().flat_map(|g| g.owners.values());
+        let theirs = owners.filter(|id| self.strangers.contains_key(id)).count();
+        self.shared = (theirs > 0).then(|| self.shared.unwrap_or(now));
     }
 
     fn hear(&mut self, id: u64, now: Duration) {

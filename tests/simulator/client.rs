@@ -83,8 +83,19 @@ fn away<T>(within: Duration) -> Result<T, KafkaError> {
 }
 
 impl Site {
-    fn reaches(&self) -> bool {
+    pub fn reaches(&self) -> bool {
         lock(&self.broker).reaches(self.host, clock::now())
+    }
+
+    /// The clients of the process leave their groups, if they can say so.
+    pub fn leave(&self, in_order: bool) {
+        let in_order = in_order && self.reaches();
+        let mut broker = lock(&self.broker);
+        let mine = broker.members.iter();
+        let mine = mine.filter(|(_, m)| m.host == self.host && m.alive);
+        for id in mine.map(|(id, _)| *id).collect::<Vec<_>>() {
+            broker.leave(id, in_order);
+        }
     }
 
     /// Runs the jobs that are done by now.
@@ -163,6 +174,8 @@ impl Workers for Site {
 impl Brokers for Site {
     fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
         let now = clock::now();
+        // The client before is dropped on a thread of its own.
+        self.leave(true);
         let id = lock(&self.broker).join(self.host, &options.group, options.subscribed(), now);
         Ok(Box::new(Client {
             site: self.clone(),
@@ -358,9 +371,18 @@ impl GroupClient for Client {
         None
     }
 
-    // Processes of one group share it by a state topic here, or are alone.
-    fn members(&self, _: &str, _: Duration) -> KafkaResult<Vec<(String, String)>> {
-        Ok(Vec::new())
+    fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>> {
+        if !self.site.reaches() {
+            return timeout(within);
+        }
+        // Processes of this program share a group by a state topic here, or are alone.
+        Ok(self.with(|broker, _| {
+            let all = broker.strangers.iter();
+            let here =
+                all.filter(|(id, _)| broker.members.get(id).is_some_and(|m| m.group == group));
+            here.map(|(_, client)| ("elsewhere".to_owned(), client.clone()))
+                .collect()
+        }))
     }
 
     fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>)) {
@@ -567,6 +589,9 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        if !clock::is_simulated() {
+            return;
+        }
         let in_order = !*lock(&self.site.killed) && self.site.reaches();
         self.with(|broker, id| broker.leave(id, in_order));
     }

@@ -35,6 +35,11 @@ pub fn now() -> Duration {
     Duration::from_nanos(NOW.get().unwrap_or(0))
 }
 
+/// Whether this is the thread of a simulation.
+pub fn is_simulated() -> bool {
+    NOW.get().is_some()
+}
+
 /// Lets time pass.
 pub fn sleep(time: Duration) {
     NOW.set(Some(NOW.get().unwrap_or(0) + time.as_nanos() as u64));

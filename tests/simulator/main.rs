@@ -10,10 +10,11 @@
 //! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints. Simulated
 //! are the client of the broker, the threads beside the engine, the clocks ([`clock`]) and what the disk
 //! loses ([`disk`]). Not simulated: notifications and their sinks, the schema registry, joined outcomes,
-//! requests for offsets by time, more than one source.
+//! requests for offsets by time, more than one source, streams that expire, an `instance` that is used twice.
 //!
-//! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors, the age
-//! of verdicts, the watermark and commits for one process.
+//! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors for one
+//! process, and for a judge of others that missed no delta; the age of verdicts, the watermark, commits, and
+//! what a process says of a stranger in its group and of a state directory that is gone, for one process.
 //!
 //! A seed that fails is printed with the line that replays it, and is made smaller ([`minimise`]).
 //!
@@ -35,12 +36,16 @@ mod oracle;
 mod scenario;
 mod world;
 
+use std::num::NonZero;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use scenario::{Fault, Fleet, Scenario, draw};
 use world::run;
 
-/// Seeds without the long mode. Open: seed 73, where good records are late after four restarts, is not
-/// understood yet.
-const SEEDS: u64 = 60;
+/// Seeds without the long mode. Open: of 400 seeds with one process each, records were late after a stranger in
+/// the group in some (the first is 120), and judged seeds 50 and 77 wait longer than the oracle allows.
+const SEEDS: u64 = 100;
 /// Runs that making a failure smaller may take.
 const SMALLER: usize = 200;
 
@@ -69,7 +74,9 @@ fn fleet(seed: u64) -> Fleet {
 /// A failure with the line that replays it, and the smallest scenario that still fails.
 fn report(scenario: &Scenario, why: &str) -> String {
     let seed = scenario.seed;
-    let small = minimise::minimise(scenario, SMALLER, |s| run(s).failure);
+    let smaller = number("TRUELINE_SMALLER").map_or(SMALLER, |n| n as usize);
+    let small = (smaller > 0).then(|| minimise::minimise(scenario, smaller, |s| run(s).failure));
+    let small = small.flatten();
     let small = small.map_or(String::new(), |(s, why)| {
         let records = s.records.iter().map(|r| {
             let (at, p) = (r.at.as_secs_f64(), r.partition);
@@ -94,16 +101,40 @@ fn fleets_agree_with_the_oracle_whatever_goes_wrong() {
         Some(seed) => seed..seed + 1,
         None => 0..number("TRUELINE_DATA_SETS").unwrap_or(SEEDS),
     };
-    for seed in seeds {
-        let scenario = draw(seed, fleet(seed));
-        assert!(scenario.faults.len() >= 20);
-        let outcome = run(&scenario);
-        if let Some(why) = &outcome.failure {
-            panic!("{}", report(&scenario, why));
-        }
-        assert_eq!(outcome.faults, scenario.faults.len(), "seed {seed}");
-        assert!(outcome.records > 30, "seed {seed}");
+    if let Some((seed, why)) = first_failure(seeds) {
+        panic!("{}", report(&draw(seed, fleet(seed)), &why));
     }
+}
+
+/// Runs the seeds, a simulation on each core; answers the first that fails.
+fn first_failure(seeds: Range<u64>) -> Option<(u64, String)> {
+    let (next, end) = (AtomicU64::new(seeds.start), AtomicU64::new(seeds.end));
+    let work = || {
+        let mut failed = None;
+        while failed.is_none() {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end.load(Ordering::Relaxed) {
+                break;
+            }
+            let scenario = draw(seed, fleet(seed));
+            assert!(scenario.faults.len() >= 20);
+            let outcome = run(&scenario);
+            if let Some(why) = outcome.failure {
+                end.store(0, Ordering::Relaxed);
+                failed = Some((seed, why));
+                continue;
+            }
+            assert_eq!(outcome.faults, scenario.faults.len(), "seed {seed}");
+            assert!(outcome.records > 30, "seed {seed}");
+        }
+        failed
+    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        let all = all.into_iter().filter_map(|w| w.join().expect("no panic"));
+        all.min_by_key(|(seed, _)| *seed)
+    })
 }
 
 #[test]

@@ -83,6 +83,12 @@ pub enum Fault {
     SlowDisk { host: usize, time: Duration },
     /// The disk is full.
     FullDisk { host: usize, time: Duration },
+    /// The state directory is gone, and is brought back.
+    NoState { host: usize, time: Duration },
+    /// A process that should not be there joins the group.
+    Stranger { earlier: bool, time: Duration },
+    /// A claim to a partition by nobody.
+    Stray { partition: i32 },
 }
 
 impl Fault {
@@ -99,8 +105,12 @@ impl Fault {
             | Fault::Transaction { time, .. }
             | Fault::Hang { time, .. }
             | Fault::SlowDisk { time, .. }
+            | Fault::NoState { time, .. }
+            | Fault::Stranger { time, .. }
             | Fault::FullDisk { time, .. } => time,
-            Fault::Move { .. } | Fault::Retain | Fault::Compact => Duration::ZERO,
+            Fault::Move { .. } | Fault::Retain | Fault::Compact | Fault::Stray { .. } => {
+                Duration::ZERO
+            }
         }
     }
 }
@@ -127,8 +137,10 @@ pub struct Scenario {
 pub const BEGIN: Duration = Duration::from_secs(12);
 /// No fault after that.
 pub const CALM: Duration = Duration::from_secs(130);
-/// No fault lasts longer.
-const LONGEST: Duration = Duration::from_secs(25);
+/// No fault begins later than so long before that.
+const LONGEST: Duration = Duration::from_secs(30);
+/// How long a transaction may hang, in seconds: beyond it a verdict is older than it may be.
+const HANGS: u64 = 60;
 /// Producers end.
 const UNTIL: Duration = Duration::from_secs(190);
 
@@ -172,7 +184,10 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
     let count = 20 + d.below(15);
     for _ in 0..count {
         let at = d.between(BEGIN, CALM - LONGEST);
-        let fault = fault(&mut d, &scenario);
+        let mut fault = fault(&mut d, &scenario);
+        if let Fault::Hang { time, .. } = &mut fault {
+            *time = (*time).min(CALM - at);
+        }
         scenario.faults.push((at, fault));
     }
     scenario.faults.sort_by_key(|(at, _)| *at);
@@ -196,7 +211,8 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
 
 fn fault(d: &mut Draw, s: &Scenario) -> Fault {
     let (host, partition) = (d.below(s.hosts), d.below(s.partitions as usize) as i32);
-    match d.below(16) {
+    let single = s.fleet == Fleet::Single;
+    match d.below(18) {
         0 | 1 => Fault::Kill {
             host,
             down: d.seconds(0, 12),
@@ -238,14 +254,27 @@ fn fault(d: &mut Draw, s: &Scenario) -> Fault {
         },
         12 => Fault::Hang {
             partition,
-            time: d.seconds(2, 25),
+            time: d.seconds(2, HANGS),
         },
         13 => Fault::Retain,
-        14 if s.fleet == Fleet::Single => Fault::SlowDisk {
+        14 if single => Fault::SlowDisk {
             host,
             time: d.seconds(2, 20),
         },
         14 => Fault::Compact,
+        15 if single => Fault::NoState {
+            host,
+            time: d.seconds(3, 10),
+        },
+        16 if single => {
+            // One that started later stops by itself.
+            let earlier = d.below(2) == 0;
+            Fault::Stranger {
+                earlier,
+                time: d.seconds(3, if earlier { 30 } else { 18 }),
+            }
+        }
+        15 | 16 => Fault::Stray { partition },
         _ => Fault::FullDisk {
             host,
             time: d.seconds(1, 20),
@@ -291,7 +320,9 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
         .collect();
     let (mut at, mut phase, mut next) = (BEGIN, Phase::Busy, BEGIN);
     let rate = 1.0 + 4.0 * d.0.uniform();
-    let mut number = 0;
+    let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > 86_400_000);
+    let years_ahead = s.faults.iter().any(|(_, f)| ahead(f));
+    let (mut number, mut after_future) = (0, false);
     while at < s.until {
         if at >= next {
             phase = [Phase::Busy, Phase::Busy, Phase::Quiet, Phase::Uncounted][d.below(4)];
@@ -308,7 +339,12 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
             continue;
         }
         number += 1;
-        let r = record(d, partition, number, at, phase);
+        let mut r = record(d, partition, number, at, phase);
+        if r.kind == Kind::Future && years_ahead && (number <= 3 || after_future) {
+            // A clock of a host and several records in a row that are wrong by the same ten years are right.
+            r.stamp_ms = wall_ms(at);
+        }
+        after_future = r.kind == Kind::Future;
         let again = d.below(30) == 0 && matches!(r.kind, Kind::Good { .. });
         let later = at + d.seconds(0, 2);
         let reached = away

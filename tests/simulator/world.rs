@@ -10,6 +10,8 @@ use trueline::app::engine_loop::EngineLoop;
 use trueline::app::{App, Setup};
 use trueline::config::Config;
 use trueline::config::value::Outside;
+use trueline::monitor::liveness::Freshness;
+use trueline::telemetry::facts::Role;
 
 use super::broker::{Broker, Entry, Log, Transaction};
 use super::client::{Jobs, Shared, Site, lock};
@@ -31,7 +33,11 @@ const SETTLED: Duration = Duration::from_secs(15);
 /// How long the watermark may be held when everything is in order.
 const HELD_MS: i64 = 8_000;
 /// How long the watermark may stand still under a verdict.
-pub const STALLED_MS: i64 = 20_000;
+pub const STALLED_MS: i64 = 10_000;
+/// Within this a process says that something is wrong.
+const NOTICED: Duration = Duration::from_secs(8);
+/// Within this the later one of two processes in a group has stopped.
+const DECIDED: Duration = Duration::from_secs(26);
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,9 +65,13 @@ struct Process {
     room: usize,
     /// It is not to be started again.
     ended: bool,
+    /// Its state directory is gone since.
+    gone: Option<Duration>,
     watermark: Option<i64>,
+    /// When that moved last, or was not held.
+    moved: Duration,
     ran: Duration,
-    /// When it was started, or ran again after a pause.
+    /// When it began to read, or to read again.
     since: Duration,
 }
 
@@ -81,6 +91,8 @@ pub struct World<'s> {
     failure: Option<String>,
     /// Everything is in order from then on.
     healthy: Duration,
+    /// No delta was missing to the judge of others.
+    bets: bool,
     /// Committed offsets that were seen to be stored.
     stored: BTreeMap<i32, i64>,
 }
@@ -105,6 +117,12 @@ enum Later {
     Clock {
         host: usize,
     },
+    State {
+        host: usize,
+    },
+    Stranger {
+        member: u64,
+    },
 }
 
 /// Runs a scenario.
@@ -127,7 +145,8 @@ pub fn run(scenario: &Scenario) -> Outcome {
 
 impl<'s> World<'s> {
     fn new(scenario: &'s Scenario) -> World<'s> {
-        let mut broker = Broker::new(scenario.seed, scenario.hosts);
+        // The last host is that of strangers.
+        let mut broker = Broker::new(scenario.seed, scenario.hosts + 1);
         broker.planted = scenario.planted;
         let logs = (0..scenario.partitions).map(|_| Log::default()).collect();
         broker.topics.insert(TOPIC.to_owned(), logs);
@@ -153,7 +172,9 @@ impl<'s> World<'s> {
             ahead_ms: 0,
             room: usize::MAX,
             ended: false,
+            gone: None,
             watermark: None,
+            moved: Duration::ZERO,
             ran: Duration::ZERO,
             since: Duration::ZERO,
         };
@@ -170,6 +191,7 @@ impl<'s> World<'s> {
             faults: 0,
             failure: None,
             healthy: Duration::ZERO,
+            bets: true,
             stored: BTreeMap::new(),
         }
     }
@@ -339,6 +361,25 @@ impl<'s> World<'s> {
                 lock(&self.processes[host].site.jobs).slow = Duration::from_secs(3);
                 self.later.push((now + time, Later::Disk { host }));
             }
+            Fault::NoState { host, time } => {
+                let p = &mut self.processes[host];
+                let there = trueline::store::load(&p.folder).is_ok_and(|found| found.is_some());
+                if p.gone.is_none() && there && p.engine.is_some() {
+                    std::fs::rename(&p.folder, aside(&p.folder)).expect("a folder in memory");
+                    p.gone = Some(now);
+                    self.later.push((now + time, Later::State { host }));
+                }
+            }
+            Fault::Stranger { earlier, time } => {
+                let mut broker = lock(&self.broker);
+                let topics = [TOPIC.to_owned()];
+                let member = broker.join(self.scenario.hosts, "g", &topics, now);
+                let at_ms = if earlier { 1 } else { 4_000_000_000_000_i64 };
+                let client = format!("trueline-{at_ms}-00000001");
+                broker.strangers.insert(member, client);
+                self.later.push((now + time, Later::Stranger { member }));
+            }
+            Fault::Stray { partition } => self.claim(partition),
             Fault::FullDisk { host, time } => {
                 self.processes[host].room = 3000;
                 self.later.push((now + time, Later::Room { host }));
@@ -385,6 +426,38 @@ impl<'s> World<'s> {
             Later::Disk { host } => lock(&self.processes[host].site.jobs).slow = Duration::ZERO,
             Later::Room { host } => self.processes[host].room = usize::MAX,
             Later::Clock { host } => self.processes[host].ahead_ms = 0,
+            Later::State { host } => {
+                self.kill(host, Duration::ZERO, false);
+                let p = &mut self.processes[host];
+                let _ = std::fs::remove_dir_all(&p.folder);
+                std::fs::rename(aside(&p.folder), &p.folder).expect("a folder in memory");
+                p.gone = None;
+            }
+            Later::Stranger { member } => {
+                let mut broker = lock(&self.broker);
+                broker.leave(member, true);
+                broker.strangers.remove(&member);
+            }
+        }
+    }
+
+    /// Somebody claims a partition and does nothing with it.
+    fn claim(&mut self, partition: i32) {
+        let now = self.now;
+        let end = format!("/{TOPIC}/{partition}/claim");
+        let mut broker = lock(&self.broker);
+        for log in broker.topics.get_mut("state").into_iter().flatten() {
+            let theirs = log.entries.iter().rev();
+            let mut theirs = theirs.filter(|e| e.key.ends_with(end.as_bytes()));
+            if let Some(last) = theirs.next().cloned() {
+                log.entries.push(Entry {
+                    time_ms: clock::wall_ms(now),
+                    appended: now,
+                    value: Some(b"stray".to_vec()),
+                    compacted: false,
+                    ..last
+                });
+            }
         }
     }
 
@@ -393,7 +466,9 @@ impl<'s> World<'s> {
         if self.scenario.fleet != Fleet::Single {
             return;
         }
-        let Ok(Some(snapshot)) = trueline::store::load(&self.processes[0].folder) else {
+        let p = &self.processes[0];
+        let folder = p.gone.map_or(p.folder.clone(), |_| aside(&p.folder));
+        let Ok(Some(snapshot)) = trueline::store::load(&folder) else {
             return;
         };
         let mut broker = lock(&self.broker);
@@ -457,6 +532,7 @@ impl<'s> World<'s> {
             clock::set(now.max(p.free), p.ahead_ms);
             disk::room(p.room);
             let _ = engine.end();
+            p.site.leave(true);
             p.site.work(clock::now() + Duration::from_secs(60));
             p.free = p.free.max(clock::now());
             lock(&p.site.jobs).take();
@@ -476,6 +552,10 @@ impl<'s> World<'s> {
             p.free = frozen;
             return;
         }
+        if p.gone.is_some() && p.engine.is_none() {
+            p.free = now + Duration::from_millis(500);
+            return;
+        }
         clock::set(now, p.ahead_ms);
         disk::room(p.room);
         p.site.work(now);
@@ -490,12 +570,25 @@ impl<'s> World<'s> {
                 0
             }
         };
+        let reads = |e: &EngineLoop| {
+            e.consumers
+                .iter()
+                .all(|c| !c.consumer.assignment().is_empty())
+        };
+        if !p.site.reaches() || !p.engine.as_ref().is_some_and(reads) {
+            p.since = now;
+        }
         let busy = Duration::from_micros(500 + 30 * records as u64);
         let jitter = lock(&self.broker).delay(0, 3);
         let p = &mut self.processes[host];
         p.free = clock::now() + busy + jitter;
         if now > std::mem::replace(&mut p.ran, p.free) + Duration::from_secs(1) {
             p.since = now;
+        }
+        let displaced = |e: &mut EngineLoop| e.displaced().is_some();
+        if self.processes[host].engine.as_mut().is_some_and(displaced) {
+            self.stop(host);
+            self.processes[host].free += Duration::from_secs(5);
         }
         if let Err(why) = self.check(host) {
             self.failure = Some(format!("{:.1} s, host {host}: {why}", now.as_secs_f64()));
@@ -511,27 +604,31 @@ impl<'s> World<'s> {
         if let Some(fault) = engine.engines.fault() {
             return Err(format!("store of pending predictions: {fault}"));
         }
+        if let Topology::Aggregator(f) = &engine.engines {
+            self.bets &= f.aggregator().rebuilt() == 0;
+        }
         let total = engine.engines.counters().total();
         if matches!(engine.engines, Topology::Single(_)) {
             if total.records != total.disposed() {
                 return Err(format!("a record has not one disposition: {total:?}"));
             }
-            let watermark = engine
-                .engines
-                .watchdog()
-                .and_then(|dog| dog.watermark().time_ms);
+            let mark = engine.engines.watchdog().map(|dog| dog.watermark());
+            let watermark = mark.and_then(|mark| mark.time_ms);
             if watermark < p.watermark {
                 return Err(format!(
                     "the watermark goes back: {:?} to {watermark:?}",
                     p.watermark
                 ));
             }
+            if watermark > p.watermark || mark.is_none_or(|mark| mark.holder.is_none()) {
+                p.moved = self.now;
+            }
             p.watermark = watermark;
         }
         let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
         // The judge of others waits for their next checkpoint.
         let wait_s = if self.scenario.fleet == Fleet::Judged {
-            self.scenario.interval_s + 5
+            2 * self.scenario.interval_s + 8
         } else {
             0
         };
@@ -542,9 +639,27 @@ impl<'s> World<'s> {
                 "nothing is wrong and {dog:?} stands for {held_ms} ms"
             ));
         }
-        committed(&self.broker, &mut self.stored, engine, &p.folder)?;
+        let ready = engine.published.missing().is_empty();
+        let lately = |since: Duration| since + NOTICED > self.now;
+        if ready && p.gone.is_some_and(|since| !lately(since.max(p.since))) {
+            return Err("its state directory is gone and it is ready".to_owned());
+        }
+        let shared = lock(&self.broker).shared;
+        if let Some(shared) = shared.map(|since| since.max(p.since)) {
+            if ready && !lately(shared) {
+                return Err("a stranger has partitions of its group and it is ready".to_owned());
+            }
+            let first = |client: &String| client.starts_with("trueline-1-");
+            let first = lock(&self.broker).strangers.values().any(first);
+            if first && shared + DECIDED < self.now {
+                return Err("a stranger was in its group first and it does not stop".to_owned());
+            }
+        }
+        let folder = p.gone.map_or(p.folder.clone(), |_| aside(&p.folder));
+        committed(&self.broker, &mut self.stored, engine, &folder)?;
         // Its patience begins again with it.
-        if self.now < p.since + Duration::from_millis(STALLED_MS as u64 + 5000) {
+        let quiet = p.since.max(p.moved);
+        if self.now < quiet + Duration::from_millis(STALLED_MS as u64 + 5000) {
             return Ok(());
         }
         oracle::young(engine)
@@ -576,7 +691,11 @@ impl<'s> World<'s> {
             .engines
             .watchdog()
             .is_none_or(|dog| dog.watermark().holder.is_some());
-        read && !held && lock(&p.site.jobs).waiting_none()
+        let waits = match engine.engines.role() {
+            Role::Judge(facts) => facts.partitions[Freshness::Behind as usize] > 0,
+            _ => false,
+        };
+        read && !held && !waits && lock(&p.site.jobs).waiting_none()
     }
 
     fn standing(&self) -> String {
@@ -613,7 +732,7 @@ impl<'s> World<'s> {
             Fleet::Single | Fleet::Moving => &self.processes[..1],
         };
         let engines = counting.iter().filter_map(|p| p.engine.as_ref());
-        oracle::compare(engine, engines, &committed, &config, future)
+        oracle::compare(engine, engines, &committed, &config, (future, self.bets))
     }
 
     fn clear(&mut self) {
@@ -628,6 +747,11 @@ impl<'s> World<'s> {
             let _ = std::fs::remove_dir_all(root);
         }
     }
+}
+
+/// Where a state directory is while it is gone.
+fn aside(folder: &Path) -> PathBuf {
+    folder.with_extension("aside")
 }
 
 impl Jobs {
@@ -675,6 +799,11 @@ fn committed(
 pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
     let directory = folder.display();
     let (start, interval) = (if s.latest { "latest" } else { "earliest" }, s.interval_s);
+    // A judge hears of events with the next checkpoint.
+    let stalled_ms = match s.fleet {
+        Fleet::Judged => STALLED_MS + 2000 * interval as i64,
+        Fleet::Single | Fleet::Moving => STALLED_MS,
+    };
     let state = match role {
         "" => String::new(),
         role => format!("topic = \"state\"\nverdicts = \"{role}\"\nmissing_after = \"2m\""),
@@ -701,7 +830,7 @@ records_max = 0
 {state}
 [limits]
 future_max = "3m"
-stalled_after = "{STALLED_MS}ms"
+stalled_after = "{stalled_ms}ms"
 [[source]]
 topics = ["{TOPIC}"]
 start = "{start}"

@@ -29,7 +29,7 @@ use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{
-    CheckpointFacts, Facts, PartitionFacts, SinkFacts, SourceFacts, WatermarkFacts,
+    AlertFacts, CheckpointFacts, Facts, PartitionFacts, SinkFacts, SourceFacts, WatermarkFacts,
 };
 use trueline::window::COVERAGE_CELLS;
 
@@ -295,6 +295,24 @@ fn alarmed() -> DetectorReport {
 /// Publishes a stream without a detector.
 pub fn publish(published: &Published, id: StreamId, windows: Vec<WindowReport>) {
     publish_with(published, id, None, windows);
+}
+
+/// Publishes an alert for each stream.
+pub fn publish_alerts(published: &Published) {
+    let alert = |r: &Arc<StreamReport>| AlertFacts {
+        fingerprint: r.id.fingerprint(),
+        name: r.id.to_string(),
+        model: r.id.model.clone(),
+        version: r.id.version.clone(),
+        segment: r.id.segment.clone(),
+        view: r.id.view.to_string(),
+        state: r.alert.state,
+        severity: r.alert.severity,
+        since_ms: r.alert.since_ms,
+        streams: vec![r.id.clone()],
+    };
+    let alerts = published.reports().iter().map(alert).collect();
+    published.update(|facts| facts.alerts = alerts);
 }
 
 /// Publishes a stream.

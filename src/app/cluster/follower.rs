@@ -330,7 +330,9 @@ impl Follower {
         let unread = parts.iter().filter(unread).map(|(.., part)| part.clone());
         let begins = follower.begins(&unread.collect::<Vec<_>>())?;
         for at in all {
-            let idle = self.aggregator.idle(at).unwrap_or(false);
+            let idle = self.aggregator.idle(at);
+            let unended = idle == Some(false);
+            let idle = idle.unwrap_or(false);
             let reach = |(_, source, part): &(At, u16, (String, i32))| Reach {
                 begin: begins.get(part).copied().unwrap_or(0),
                 end: ends.get(part).copied().unwrap_or(0),
@@ -339,7 +341,7 @@ impl Follower {
             };
             let mine = parts.iter().filter(|(of, ..)| *of == at);
             let uncovered = mine.map(|part| reach(part).uncovered()).sum();
-            self.liveness.set_uncovered(at, uncovered, now_ms);
+            self.liveness.set_uncovered(at, uncovered, unended, now_ms);
         }
         Ok(())
     }
@@ -406,6 +408,11 @@ impl Follower {
                     format!("no worker has written a checkpoint of its {n} records into {topic}")
                 }
                 (Freshness::Behind, ..) => continue,
+                (_, Some(_), None) if n == 0 => format!(
+                    "no checkpoint came for {:?} or more, and the last one does not say that the partition was read \
+                     to its end: verdicts go on without it",
+                    self.options.missing_after
+                ),
                 (_, Some(_), None) => format!(
                     "no checkpoint came for {:?} or more, and {n} of its records are in none: verdicts go on without it",
                     self.options.missing_after

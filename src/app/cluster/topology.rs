@@ -12,7 +12,9 @@ use super::follower::Follower;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
-use crate::judge::{AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport};
+use crate::judge::{
+    AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport, WindowJudgement,
+};
 use crate::kafka::KafkaError;
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
@@ -88,6 +90,18 @@ impl Topology {
             Topology::Single(engine) => engine.assign(at.source, at.partition),
             Topology::Sharded(m) => m.assign(at.source, at.partition),
             Topology::Aggregator(_) => None,
+        }
+    }
+
+    /// A partition that is not assigned may be assigned soon: it holds others back until it is revoked.
+    /// `false` where it goes to another process at once.
+    pub fn expect(&mut self, at: PartitionId) -> bool {
+        match self {
+            Topology::Single(engine) => {
+                engine.assign(at.source, at.partition);
+                true
+            }
+            Topology::Sharded(_) | Topology::Aggregator(_) => false,
         }
     }
 
@@ -344,12 +358,12 @@ impl Topology {
         }
     }
 
-    /// See [`Engine::take_nanos`].
-    pub fn take_nanos(&mut self) -> Vec<u64> {
+    /// See [`Engine::take_judgements`].
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         match self {
-            Topology::Single(engine) => engine.take_nanos(),
-            Topology::Sharded(m) => m.shards_mut().take_nanos(),
-            Topology::Aggregator(f) => f.aggregator_mut().take_nanos(),
+            Topology::Single(engine) => engine.take_judgements(),
+            Topology::Sharded(m) => m.shards_mut().take_judgements(),
+            Topology::Aggregator(f) => f.aggregator_mut().take_judgements(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::contest::{Claim, Contest, Decision};
+use super::contest::{self, Claim, Contest, Decision};
 use super::record::RecordReader;
 use super::source::{SourceHandler, SourceReader};
 use crate::app::clock;
@@ -21,6 +21,8 @@ const RECREATE_AFTER: Duration = Duration::from_secs(5);
 /// How long leaving the group may take. A client that was closed during a rebalance was seen to wait for
 /// its metadata forever. All state is on disk by then, and the group notices after a session timeout.
 const LEAVE_WITHIN: Duration = Duration::from_secs(10);
+/// How long a process that has to stop may take until the group gives its partitions to this one.
+const GIVE_BACK: Duration = Duration::from_secs(10);
 /// How long the broker may take to name the members of a group.
 const MEMBERS_WITHIN: Duration = Duration::from_secs(2);
 /// How long the last dead letters may take to leave.
@@ -111,6 +113,10 @@ impl SourceConsumer {
     pub fn poll(&mut self, engines: &mut Topology, wait: Duration) -> usize {
         let source = &mut self.source;
         source.records.reading_ms = Some(clock::reading_ms());
+        if self.contest.as_ref().is_none_or(|c| c.over) {
+            let session = Duration::from_millis(self.options.kafka.session_ms());
+            source.let_go(engines, contest::grace(session) + GIVE_BACK);
+        }
         let mut handler = SourceHandler { source, engines };
         handler.drain_queue();
         if let Some(dead_letters) = &handler.source.records.dead_letters {
@@ -258,14 +264,14 @@ impl SourceConsumer {
 
     /// Releases partitions that the snapshot has and the group assigned to another member. They would
     /// hold the watermark back.
-    fn release_unassigned(&self, engines: &mut Topology) {
+    fn release_unassigned(&mut self, engines: &mut Topology) {
         let assigned = self.consumer.assignment();
         for origin in engines.positions() {
             let id = origin.partition_id();
             if let Some(partition) = self.source.records.partition(id)
                 && !assigned.contains(&partition)
             {
-                engines.revoke(id, true);
+                self.source.release(partition, engines, true);
             }
         }
     }
@@ -273,8 +279,7 @@ impl SourceConsumer {
     /// Gives up all partitions of a consumer that cannot continue.
     fn give_up(&mut self, engines: &mut Topology) {
         for partition in self.consumer.assignment() {
-            let id = self.source.records.partition_id(partition);
-            engines.revoke(id, true);
+            self.source.release(partition, engines, true);
             self.source.queue.clear(partition);
         }
         // The next owner finds out for itself.

@@ -29,6 +29,11 @@ pub enum Claim {
     Instance,
 }
 
+/// How long another process may take to end, in a group that waits this long for a silent member.
+pub fn grace(session: Duration) -> Duration {
+    session + BEYOND_SESSION
+}
+
 /// What a process does about another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
@@ -47,6 +52,8 @@ pub struct Contest {
     pub claim: Claim,
     /// The others, as far as they are known.
     pub others: Vec<Member>,
+    /// The grace period is over, and this process goes on.
+    pub over: bool,
     grace: Duration,
     since: Instant,
     asked: Option<Instant>,
@@ -58,7 +65,8 @@ impl Contest {
         Contest {
             claim,
             others: Vec::new(),
-            grace: session + BEYOND_SESSION,
+            over: false,
+            grace: grace(session),
             since: Instant::now(),
             asked: None,
         }
@@ -76,12 +84,12 @@ impl Contest {
     /// Takes an answer of the group; says what to do.
     pub fn decide(&mut self, others: Vec<Member>) -> Decision {
         self.others = others;
-        let over = self.since.elapsed() >= self.grace;
+        self.over = self.since.elapsed() >= self.grace;
         decide(
             self.claim,
             ProcessStart::of_this_process(),
             &self.others,
-            over,
+            self.over,
         )
     }
 

@@ -19,6 +19,7 @@ use crate::decode::Rejection;
 use crate::kafka::{DeadLetter, Partition, Record};
 use crate::monitor::RecordSink;
 use crate::registry::Registry;
+use crate::telemetry::facts::LastRejection;
 use std::sync::Arc;
 
 /// Reads the records of one source.
@@ -32,6 +33,8 @@ pub struct RecordReader {
     pub dead_letters: Option<DeadLetter>,
     /// Statistics of a replay; `None` in `run`.
     pub stats: Option<ReplayStats>,
+    /// By topic the last record that was rejected.
+    pub last_rejections: Vec<Option<Arc<LastRejection>>>,
     /// The latest that what is read now can have arrived; `None` in a replay, whose records say it alone.
     pub reading_ms: Option<i64>,
 }
@@ -45,6 +48,7 @@ impl RecordReader {
     ) -> Result<RecordReader, AppError> {
         Ok(RecordReader {
             base,
+            last_rejections: vec![None; source.kafka.topics.len()],
             topics: source.kafka.topics.clone(),
             decoder: RecordDecoder::new(source)?,
             registry: registry.cloned(),
@@ -148,6 +152,16 @@ impl RecordReader {
             stats.rejected(rejection, || format!("{topic}/{partition} offset {offset}"));
         }
         let (reason, detail) = (rejection.reason.as_str(), rejection.detail.as_str());
+        let last = self.last_rejections.get_mut(usize::from(record.topic));
+        if let Some(last) = last {
+            *last = Some(Arc::new(LastRejection {
+                at_ms: self.reading_ms,
+                partition,
+                offset,
+                reason,
+                detail: detail.to_owned(),
+            }));
+        }
         crate::warn_limited!(topic, partition, offset, reason, detail, "record rejected");
         if let Some(dead_letters) = &self.dead_letters {
             dead_letters.send(topic, record, reason, detail);

@@ -13,7 +13,7 @@ use crate::app::cluster::topology::Topology;
 use crate::kafka::{Begin, Handler, KafkaError, Owned, Partition, Record};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The state of a source between polls.
 pub struct SourceReader {
@@ -33,6 +33,9 @@ pub struct SourceReader {
     pub assignment_changed: bool,
     /// Partitions begin at positions that are not stored yet.
     pub begun: bool,
+    /// Partitions that are not assigned and hold others back, each since when; without a time those that do
+    /// not any more.
+    pub unassigned: BTreeMap<Partition, Option<Instant>>,
     /// The last error. An error that needs an operator is not replaced by those that follow from it.
     pub last_error: Option<KafkaError>,
 }
@@ -48,6 +51,7 @@ impl SourceReader {
             fenced: false,
             assignment_changed: false,
             begun: false,
+            unassigned: BTreeMap::new(),
             last_error: None,
             records,
         }
@@ -69,6 +73,31 @@ impl SourceReader {
         self.assignment_changed = true;
         self.stopped.remove(&partition);
         self.queue.clear(partition);
+    }
+
+    /// Releases a partition that is not assigned any more. A group may assign partitions in two rounds, and
+    /// give back what it has taken. Where no other process can count the partition, it holds the
+    /// others back for a while: or what is left of it would be late when it comes.
+    pub fn release(&mut self, partition: Partition, engines: &mut Topology, lost: bool) {
+        let id = self.records.partition_id(partition);
+        if self.unassigned.contains_key(&partition) {
+            return;
+        }
+        if engines.expect(id) {
+            self.unassigned.insert(partition, Some(Instant::now()));
+        } else {
+            engines.revoke(id, lost);
+        }
+    }
+
+    /// Lets the partitions go that have not been assigned for so long.
+    pub fn let_go(&mut self, engines: &mut Topology, after: Duration) {
+        for (partition, since) in &mut self.unassigned {
+            if since.is_some_and(|since| since.elapsed() >= after) {
+                *since = None;
+                engines.revoke(self.records.partition_id(*partition), true);
+            }
+        }
     }
 }
 
@@ -153,6 +182,7 @@ impl Handler for SourceHandler<'_> {
 
     fn assigned(&mut self, partition: Partition) -> Option<i64> {
         self.source.reset(partition);
+        self.source.unassigned.remove(&partition);
         let id = self.source.records.partition_id(partition);
         let offset = self.engines.assign(id);
         let (topic, partition) = self.source.place(partition);
@@ -199,8 +229,7 @@ impl Handler for SourceHandler<'_> {
 
     fn revoked(&mut self, partition: Partition, lost: bool) {
         self.source.reset(partition);
-        let id = self.source.records.partition_id(partition);
-        self.engines.revoke(id, lost);
+        self.source.release(partition, self.engines, lost);
         let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, lost, "partition revoked");
     }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use crate::app::error::AppError;
 use crate::judge::{Change, Step};
 use crate::report::record::Record;
+use crate::telemetry::control::Explanation;
 
 /// Name of the folder in the state directory.
 pub const FOLDER: &str = "records";
@@ -162,6 +163,25 @@ fn write(
         let _ = fs::remove_file(oldest);
     }
     Ok(())
+}
+
+/// Explains the change with this key by its record in the folder of a state directory.
+pub fn explanation(directory: &Path, key: &str) -> Option<Explanation> {
+    let is_of_key = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if !key.chars().all(is_of_key) {
+        return None;
+    }
+    let text = fs::read_to_string(directory.join(FOLDER).join(format!("{key}.json"))).ok()?;
+    let record = Record::read(&text).ok()?;
+    let checked = record.recompute();
+    Some(Explanation {
+        words: record.words(),
+        sentence: record.sentence,
+        at_ms: record.at_ms,
+        equal: checked.equal,
+        taken: checked.taken,
+        different: checked.different,
+    })
 }
 
 /// The entries in a folder, the oldest file first.

@@ -3,6 +3,7 @@
 pub mod alert_requests;
 pub mod alerts;
 pub mod audit;
+pub mod history;
 pub mod publish;
 pub mod snapshots;
 pub mod state_dir;

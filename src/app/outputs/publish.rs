@@ -13,12 +13,12 @@ use crate::app::cluster::topology::Topology;
 use crate::app::ingest::consumer::SourceConsumer;
 use crate::app::ingest::source::SourceReader;
 use crate::collect::{Counters, Origin, Pair, PartitionState};
-use crate::judge::{Change, Step, StreamId};
+use crate::judge::{Change, Plan, Step, StreamId, WindowJudgement};
 use crate::kafka::{Consumer, Partition};
 use crate::registry::RequestCounts;
 use crate::telemetry::Published;
 use crate::telemetry::facts::{
-    CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts, WatermarkFacts,
+    AlertRules, CheckpointFacts, EngineFacts, PartitionFacts, SourceFacts, WatermarkFacts,
 };
 
 /// Publishes the report of every stream and the ledger, and removes the reports of expired streams.
@@ -43,11 +43,24 @@ pub fn comparisons(published: &Published, engine: &Topology) {
     });
 }
 
-/// Publishes how long the evaluations since the last call took.
-pub fn evaluations(published: &Published, engine: &mut Topology) {
-    for nanos in engine.take_nanos() {
+/// Publishes how long the evaluations since the last call took, and returns what was judged.
+pub fn evaluations(published: &Published, engine: &mut Topology) -> Vec<WindowJudgement> {
+    let judgements = engine.take_judgements();
+    for nanos in judgements.iter().filter_map(|j| j.nanos) {
         published.record_evaluation(Duration::from_nanos(nanos));
     }
+    judgements
+}
+
+/// Publishes how alerts begin and end.
+pub fn alert_rules(published: &Published, plan: &Plan) {
+    let rules = plan.models.iter().map(|m| AlertRules {
+        model: m.name.clone(),
+        holds: m.judge.holds(),
+        window_alerts: m.judge.window_alerts,
+    });
+    let rules = rules.collect();
+    published.update(|facts| facts.alert_rules = rules);
 }
 
 /// Publishes counters and positions. This comes before the reports, so that a reader who sees a verdict
@@ -83,6 +96,7 @@ pub fn facts(
         facts.suspended = suspended;
         facts.registry = [asked.found, asked.absent, asked.failed];
     });
+    published.observe_intake(clock::now_ms());
 }
 
 /// The watermark, and the partition that holds it, where this process judges.
@@ -174,12 +188,14 @@ fn source_facts(
         .records
         .numbered()
         .zip(&source.lost)
-        .map(|((name, number), &lost)| SourceFacts {
+        .zip(&source.records.last_rejections)
+        .map(|(((name, number), &lost), last)| SourceFacts {
             name: name.to_owned(),
             counters: counters.source(number),
             moved_in: engine.moved(number).brought,
             moved_out: engine.moved(number).taken,
             lost,
+            last_rejection: last.clone(),
             ..SourceFacts::default()
         })
         .collect();

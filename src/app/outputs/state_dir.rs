@@ -141,6 +141,11 @@ pub struct DirWatch {
 }
 
 impl DirWatch {
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Why the directory can no longer be used, if it cannot.
     pub fn fault(&self) -> Option<String> {
         let now = fs::metadata(self.path.join(LOCK));

@@ -45,6 +45,7 @@ impl Monitor {
             }
         }
         parts.iter().for_each(|part| monitor.absorb(part));
+        parts.iter().for_each(|part| monitor.absorb_pending(part));
         for (_, stream) in monitor.streams.iter_mut() {
             let known = old.streams.find(&stream.key.names());
             let known = known.and_then(|slot| old.streams.get(slot));
@@ -85,6 +86,18 @@ impl Monitor {
         for windows in part.windows.versions() {
             self.vectors
                 .absorb(&self.plan, windows, &self.sealed_until_ms);
+        }
+    }
+
+    /// Adds the panes that the windows of a partition have not passed.
+    fn absorb_pending(&mut self, part: &Contribution<'_>) {
+        for a in &part.streams {
+            for pane in part.windows.pending(a.of) {
+                let _ = self.apply_pane(a.of, a.newest_ms, &pane);
+            }
+        }
+        for windows in part.windows.versions() {
+            self.vectors.absorb_pending(windows, &self.sealed_until_ms);
         }
     }
 

@@ -2,7 +2,9 @@
 
 use super::{Monitor, Stream};
 use crate::collect::Counters;
-use crate::judge::{Judge, JudgeOptions, Plan, Stopwatch, StreamId, StreamReport, WindowReport};
+use crate::judge::{
+    Judge, JudgeOptions, Plan, Stopwatch, StreamId, StreamReport, WindowJudgement, WindowReport,
+};
 use crate::monitor::views::scalars;
 use crate::stats::sums::Sums;
 use crate::window::Total;
@@ -87,7 +89,7 @@ impl Monitor {
         found
     }
 
-    /// Times every evaluation from now on; see [`Monitor::take_nanos`].
+    /// Times every evaluation from now on; see [`Monitor::take_judgements`].
     pub fn time_by(&mut self, stopwatch: Stopwatch) {
         self.stopwatch = Some(stopwatch);
         let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
@@ -95,13 +97,13 @@ impl Monitor {
         self.vectors.time_by(stopwatch);
     }
 
-    /// How long each evaluation since the last call took, in nanoseconds; nothing without a stopwatch.
-    pub fn take_nanos(&mut self) -> Vec<u64> {
+    /// The judgements since the last call; none without a stopwatch.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
         let mut all = Vec::new();
         if self.stopwatch.is_some() {
             let judges = self.streams.iter_mut().flat_map(|(_, s)| &mut s.judges);
-            judges.for_each(|judge| judge.take_nanos(&mut all));
-            self.vectors.take_nanos(&mut all);
+            judges.for_each(|judge| judge.take_judgements(&mut all));
+            self.vectors.take_judgements(&mut all);
         }
         all
     }

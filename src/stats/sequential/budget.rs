@@ -87,7 +87,8 @@ impl Budget {
     pub fn words(&self) -> String {
         match *self {
             Budget::PerTime { alarms, seconds } => format!(
-                "at most {alarms} false alarms in {} days of data, on average",
+                "at most {alarms} false {} in {} days of data, on average",
+                if alarms == 1.0 { "alarm" } else { "alarms" },
                 seconds / DAY_S
             ),
             Budget::RunLength { events } => {

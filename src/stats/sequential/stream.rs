@@ -37,7 +37,7 @@ const CLEAR_EVENTS_MIN: u64 = 10_000;
 const CLEAR_DELAYS: f64 = 4.0;
 
 /// After so many times that wait it is enough that the mean residual may lie within the tolerance.
-const CLEAR_PATIENCE: f64 = 4.0;
+pub const CLEAR_PATIENCE: f64 = 4.0;
 
 /// Rules of a stream's detector.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,6 +83,14 @@ pub struct Alarm {
     pub residual: (f64, f64),
     /// What the detector held.
     pub evidence: Evidence,
+}
+
+impl Alarm {
+    /// Events without another alarm after which the stream is clear, if the mean residual surely
+    /// lies within the tolerance; after [`CLEAR_PATIENCE`] times as many it is enough that it may.
+    pub fn wait_events(&self) -> f64 {
+        (CLEAR_DELAYS * self.delay_events).max(CLEAR_EVENTS_MIN as f64)
+    }
 }
 
 /// What a pane led to.
@@ -226,7 +234,7 @@ impl StreamDetector {
             return false;
         };
         let since = self.detector.events() as f64;
-        let wait = (CLEAR_DELAYS * alarm.delay_events).max(CLEAR_EVENTS_MIN as f64);
+        let wait = alarm.wait_events();
         if since < wait {
             return false;
         }

@@ -27,6 +27,10 @@ pub(in crate::telemetry) fn state(published: &Published, families: &mut Families
     if !facts.config.hash.is_empty() {
         families.put(Id::ConfigInfo, &[&facts.config.hash], 1.0);
     }
+    families.put(Id::HistoryPoints, &[], facts.history.points as f64);
+    families.put(Id::HistoryBytes, &[], facts.history.bytes as f64);
+    families.put(Id::HistoryRefused, &[], facts.history.refused as f64);
+    families.put(Id::HistoryErrors, &[], facts.history.errors as f64);
     let lost = ["journal", "notification", "record"]
         .iter()
         .zip(facts.alert_writes_lost);

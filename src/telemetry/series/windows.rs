@@ -1,7 +1,9 @@
 //! Series of streams and windows, up to the cap.
 //!
-//! A window is exported whole or not at all. While its verdict is undecided it exports its count,
-//! its verdict and its alert, but no calibration value.
+//! The cap takes detail away, never an alert or a verdict: those are exported whatever their number
+//! ([`Rank::Verdict`]). Values come next, those of the streams that need attention first, and cells of
+//! diagrams last. Cells are left out altogether above a number of streams. While a verdict is undecided
+//! its window has no calibration value.
 
 use super::super::metrics::Id;
 use super::super::published::Published;
@@ -15,50 +17,93 @@ use crate::stats::multiclass;
 /// Samples of one stream or window: row, value of the row's own label if any, value.
 pub(super) type Samples = Vec<(Id, Option<String>, f64)>;
 
+/// How much a series matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// Alerts and verdicts: exported whatever their number.
+    Verdict,
+    /// Values.
+    Value,
+    /// Cells of diagrams and bins.
+    Cell,
+}
+
+impl Rank {
+    const ALL: [Rank; 3] = [Rank::Verdict, Rank::Value, Rank::Cell];
+
+    fn of(id: Id) -> Rank {
+        match id {
+            Id::StreamAlert
+            | Id::StreamSeverity
+            | Id::DetectorAlarm
+            | Id::Verdict
+            | Id::Undecided
+            | Id::Alert
+            | Id::Events
+            | Id::WindowEnd => Rank::Verdict,
+            Id::CellEvents
+            | Id::CellScoreMean
+            | Id::CellEventRate
+            | Id::CellNullLower
+            | Id::CellNullUpper
+            | Id::CoverageCell
+            | Id::AnytimeBinLower
+            | Id::AnytimeBinUpper => Rank::Cell,
+            _ => Rank::Value,
+        }
+    }
+}
+
 /// Exports streams and windows up to the cap. Returns the numbers of series shown and refused.
 pub(in crate::telemetry) fn windows(
     published: &Published,
     families: &mut Families,
 ) -> (usize, usize) {
     let limits = published.limits();
-    let (mut shown, mut refused) = (0, 0);
-    for report in published.reports() {
-        let view = report.id.view.to_string();
-        let rows = stream_samples(&report, limits.cells);
-        if shown + rows.len() > limits.series_max {
-            refused += rows.len();
-        } else {
-            shown += rows.len();
-            let id = &report.id;
-            for (row, own, value) in &rows {
-                let mut values = vec![id.model.as_str(), &id.version, &id.segment, &view];
-                values.extend(own.as_deref());
-                families.put(*row, &values, *value);
-            }
-        }
+    let mut reports = published.reports();
+    // Stable, so that of equals the first by name comes first.
+    reports.sort_by_key(|r| attention(r));
+    let cells = reports.len() <= limits.cell_streams_max;
+    let mut all = Vec::new();
+    for report in &reports {
+        all.push((report, None, stream_samples(report, cells)));
         for window in &report.windows {
-            let samples = window_samples(&report, window, limits.cells);
-            if shown + samples.len() > limits.series_max {
-                refused += samples.len();
+            let samples = window_samples(report, window, cells);
+            all.push((report, Some(window), samples));
+        }
+    }
+    let (mut shown, mut refused) = (0, 0);
+    for rank in Rank::ALL {
+        for (report, window, samples) in &all {
+            let ours = || samples.iter().filter(|(id, ..)| Rank::of(*id) == rank);
+            let n = ours().count();
+            if rank != Rank::Verdict && shown + n > limits.series_max {
+                refused += n;
                 continue;
             }
-            shown += samples.len();
-            let id = &report.id;
-            let common = [
-                id.model.as_str(),
-                &id.version,
-                &id.segment,
-                &view,
-                &window.window,
-            ];
-            for (row, own, value) in &samples {
-                let mut values = common.to_vec();
+            shown += n;
+            let (id, view) = (&report.id, report.id.view.to_string());
+            let mut common = vec![id.model.as_str(), &id.version, &id.segment, &view];
+            common.extend(window.map(|w| w.window.as_str()));
+            for (row, own, value) in ours() {
+                let mut values = common.clone();
                 values.extend(own.as_deref());
                 families.put(*row, &values, *value);
             }
         }
     }
     (shown, refused)
+}
+
+/// Whose values are exported first, if not all fit: what fires, then what is miscalibrated, then the rest.
+fn attention(report: &StreamReport) -> u8 {
+    let miscalibrated = |w: &WindowReport| w.verdict == Verdict::Miscalibrated;
+    match report.alert.state {
+        AlertState::Firing => 0,
+        AlertState::Pending => 1,
+        _ if report.windows.iter().any(miscalibrated) => 2,
+        _ => 3,
+    }
 }
 
 /// Samples of a stream: its alert, and its detector if it has one.
@@ -125,9 +170,12 @@ fn recalibration_samples(found: &Recalibration, samples: &mut Samples) {
 fn status(report: &StreamReport, window: &WindowReport, samples: &mut Samples) {
     let seconds = |ms: i64| ms as f64 / 1000.0;
     samples.push((Id::Events, None, window.n as f64));
-    samples.push((Id::WindowStart, None, seconds(window.start_ms)));
-    samples.push((Id::WindowEnd, None, seconds(window.end_ms)));
-    samples.push((Id::WindowEvaluated, None, seconds(window.evaluated_at_ms)));
+    // A window that was never judged has no time: 1970 would be the oldest of all.
+    if window.end_ms != 0 {
+        samples.push((Id::WindowStart, None, seconds(window.start_ms)));
+        samples.push((Id::WindowEnd, None, seconds(window.end_ms)));
+        samples.push((Id::WindowEvaluated, None, seconds(window.evaluated_at_ms)));
+    }
     samples.push((Id::LastEvent, None, seconds(report.last_event_ms)));
     let (now, reason) = verdict_words(window.verdict);
     for state in ["calibrated", "miscalibrated", "undecided"] {

@@ -1,0 +1,229 @@
+//! Keeps the history: in memory for requests, and on disk for the next start.
+//!
+//! The engine's thread puts judgements into [`History`](crate::telemetry::history::History) and hands
+//! what is new to a thread that appends it to the file every [`FLUSH`]. At most [`WAITING_MAX`] entries
+//! wait; more are dropped and counted. A file that cannot be read or written costs the history and
+//! nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::state_dir::DirWatch;
+use crate::app::clock;
+use crate::app::error::AppError;
+use crate::judge::alarm::notifies;
+use crate::judge::detector_report::kind;
+use crate::judge::sentence::because;
+use crate::judge::{Change, Step, WindowJudgement};
+use crate::store::history::{HistoryEntry, HistoryFile};
+use crate::telemetry::Published;
+use crate::telemetry::facts::HistoryFacts;
+use crate::telemetry::history::HistoryAlert;
+
+/// Time between two writes.
+const FLUSH: Duration = Duration::from_secs(2);
+/// Entries that may wait for the thread: ten thousand streams with all their windows.
+const WAITING_MAX: usize = 50_000;
+/// Time between two searches for streams that are gone.
+const FORGET: Duration = Duration::from_secs(3600);
+
+/// The history and its thread.
+pub struct HistoryLog {
+    entries: Option<SyncSender<HistoryEntry>>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    bytes: AtomicU64,
+    dropped: AtomicU64,
+    errors: AtomicU64,
+}
+
+impl HistoryLog {
+    /// Reads the file of the state directory and starts the thread.
+    pub fn start(directory: DirWatch, published: &Arc<Published>) -> Result<HistoryLog, AppError> {
+        let shared = Arc::new(Shared::default());
+        let file = HistoryFile::open(directory.path(), &published.history);
+        let file = file.map_err(|error| {
+            shared.errors.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(%error, "the history cannot be read or written; it begins now and ends with the process");
+        });
+        let (entries, inbox) = sync_channel(WAITING_MAX);
+        let (theirs, published) = (Arc::clone(&shared), Arc::clone(published));
+        let thread = std::thread::Builder::new().name("history".to_owned());
+        let thread = thread.spawn(move || write(inbox, file.ok(), &directory, &published, &theirs));
+        Ok(HistoryLog {
+            entries: Some(entries),
+            shared,
+            thread: Some(thread.map_err(AppError::no_thread)?),
+        })
+    }
+
+    /// Takes judgements; never waits.
+    pub fn judged(&self, published: &Published, judgements: Vec<WindowJudgement>) {
+        for judged in judgements {
+            let (stream, window, point) = (judged.stream, judged.window, judged.point);
+            if published.history.observe(&stream, &window, point) {
+                let points = vec![(window, point)];
+                self.queue(HistoryEntry {
+                    stream,
+                    points,
+                    alerts: Vec::new(),
+                });
+            }
+        }
+    }
+
+    /// Takes the changes of alerts among these; never waits.
+    pub fn changed(&self, published: &Published, changes: &[Change]) {
+        for change in changes {
+            let Some(alert) = alert(change) else { continue };
+            if published.history.alert(&change.stream, alert.clone()) {
+                self.queue(HistoryEntry {
+                    stream: change.stream.clone(),
+                    points: Vec::new(),
+                    alerts: vec![alert],
+                });
+            }
+        }
+    }
+
+    fn queue(&self, entry: HistoryEntry) {
+        let entries = self.entries.as_ref();
+        if entries.is_none_or(|entries| entries.try_send(entry).is_err()) {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Its sizes and losses.
+    pub fn facts(&self, published: &Published) -> HistoryFacts {
+        let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
+        HistoryFacts {
+            points: published.history.points() as u64,
+            bytes: load(&self.shared.bytes),
+            refused: published.history.refused() + load(&self.shared.dropped),
+            errors: load(&self.shared.errors),
+        }
+    }
+
+    /// Writes what waits and ends, within the given time.
+    pub fn stop(&mut self, within: Duration) {
+        drop(self.entries.take());
+        let until = Instant::now() + within;
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        while !thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A change that people are notified of.
+fn alert(change: &Change) -> Option<HistoryAlert> {
+    let Step::Stream { from, to } = change.step else {
+        return None;
+    };
+    let told = notifies(&from, &to);
+    told.then(|| HistoryAlert {
+        at_ms: change.at_ms,
+        state: to.state.as_str().to_owned(),
+        severity: to.severity.as_str().to_owned(),
+        sentence: words(change),
+    })
+}
+
+/// What was known at a change.
+fn words(change: &Change) -> String {
+    let Some(facts) = &change.facts else {
+        return change.sentence.clone();
+    };
+    let alarm = facts.detector.as_ref().and_then(|d| d.alarm.as_ref());
+    let detector = alarm.map_or(String::new(), |a| {
+        format!("detector: {}; ", kind(&a.evidence))
+    });
+    let window = &facts.window;
+    format!("{detector}{}: {}", window.window, because(window))
+}
+
+/// Writes entries until there are no more.
+fn write(
+    inbox: Receiver<HistoryEntry>,
+    mut file: Option<HistoryFile>,
+    directory: &DirWatch,
+    published: &Published,
+    shared: &Shared,
+) {
+    let (mut flushed, mut forgot) = (Instant::now(), Instant::now());
+    let mut waiting = BTreeMap::new();
+    loop {
+        let ended = match inbox.recv_timeout(FLUSH) {
+            Ok(entry) => {
+                gather(&mut waiting, entry);
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => true,
+        };
+        if ended || flushed.elapsed() >= FLUSH {
+            flushed = Instant::now();
+            let gained: Vec<HistoryEntry> = std::mem::take(&mut waiting).into_values().collect();
+            let lost = file.as_mut().is_some_and(|file| {
+                let written = flush(file, &gained, directory, published);
+                shared.bytes.store(file.bytes(), Ordering::Relaxed);
+                if let Err(error) = &written {
+                    shared.errors.fetch_add(1, Ordering::Relaxed);
+                    crate::warn_limited!(%error, "history not written; it continues in memory");
+                }
+                written.is_err()
+            });
+            if lost {
+                // Half a frame may be there, after which nothing would be read.
+                file = None;
+            }
+        }
+        if forgot.elapsed() >= FORGET {
+            forgot = Instant::now();
+            let alive = |id: &_| published.report(id).is_some();
+            published.history.forget(clock::now_ms(), alive);
+        }
+        if ended {
+            return;
+        }
+    }
+}
+
+/// Appends, or writes the whole file again.
+fn flush(
+    file: &mut HistoryFile,
+    gained: &[HistoryEntry],
+    directory: &DirWatch,
+    published: &Published,
+) -> std::io::Result<()> {
+    if let Some(why) = directory.fault() {
+        return Err(std::io::Error::other(why));
+    }
+    match file.is_long() {
+        true => file.rewrite(&published.history),
+        false => file.append(gained),
+    }
+}
+
+/// One entry for each stream.
+fn gather(waiting: &mut BTreeMap<crate::judge::StreamId, HistoryEntry>, entry: HistoryEntry) {
+    match waiting.get_mut(&entry.stream) {
+        Some(known) => {
+            known.points.extend(entry.points);
+            known.alerts.extend(entry.alerts);
+        }
+        None => {
+            waiting.insert(entry.stream.clone(), entry);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Drawings as inline SVG: reliability, and history.
+
+pub mod history;
+pub mod reliability;
+mod scale;

@@ -1,0 +1,67 @@
+//! The history of a stream as JSON.
+
+use serde_json::{Value, json};
+
+use super::api::{identity, rfc3339};
+use crate::judge::{HistoryPoint, StreamReport};
+use crate::telemetry::Published;
+use crate::telemetry::verdict_words;
+
+/// Points of one window or all, from `since_ms`, and the last alerts; `None` if there is no window of that
+/// name.
+pub fn json(
+    report: &StreamReport,
+    published: &Published,
+    window: Option<&str>,
+    since_ms: i64,
+) -> Option<Value> {
+    let known = |name: &str| report.windows.iter().any(|w| w.window == name);
+    if window.is_some_and(|name| !known(name)) {
+        return None;
+    }
+    let history = published.history.stream(&report.id).unwrap_or_default();
+    let asked = history.windows.iter();
+    let asked = asked.filter(|(name, _)| window.is_none_or(|asked| asked == name));
+    let windows: Vec<Value> = asked
+        .map(|(name, points)| {
+            let points = points.iter().filter(|p| p.end_ms >= since_ms);
+            json!({ "window": name, "points": points.map(point).collect::<Value>() })
+        })
+        .collect();
+    let fingerprint = report.id.fingerprint();
+    let alerts = history.alerts.iter().map(|a| {
+        json!({
+            "at_ms": a.at_ms,
+            "at": rfc3339(a.at_ms),
+            "state": a.state,
+            "severity": a.severity,
+            "sentence": a.sentence,
+        })
+    });
+    let mut entry = identity(report);
+    entry["fingerprint"] = json!(fingerprint);
+    entry["windows"] = json!(windows);
+    entry["alerts"] = alerts.collect();
+    Some(entry)
+}
+
+fn point(p: &HistoryPoint) -> Value {
+    let (verdict, reason) = verdict_words(p.verdict);
+    // A float as it was meant, not with the digits that a double adds to it.
+    let short = |x: f32| x.to_string().parse::<f64>().unwrap_or_default();
+    let error = p.error.map(|e| {
+        json!({
+            "estimate": short(e.estimate),
+            "lower": short(e.lower),
+            "upper": short(e.upper),
+        })
+    });
+    json!({
+        "end_ms": p.end_ms,
+        "end": rfc3339(p.end_ms),
+        "n": p.n,
+        "verdict": verdict,
+        "reason": reason,
+        "error": error,
+    })
+}

@@ -1,0 +1,312 @@
+//! The page at `/alerts`: what fires, waits, is looked after or silenced, and what ended last.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::index::parts;
+use crate::alert::{AlertState, Severity, Silences};
+use crate::http::path::{encode, page_path};
+use crate::http::text::{clock, escape, number, or_none, thousands};
+use crate::judge::sentence::because;
+use crate::judge::{StreamReport, alarm, shown as shown_numbers};
+use crate::telemetry::Published;
+use crate::telemetry::facts::AlertFacts;
+use crate::telemetry::history::HistoryAlert;
+
+/// Alerts that ended, at most.
+const ENDED_MAX: usize = 25;
+/// Alerts in one group, at most: the rest is on the page of streams.
+const GROUP_MAX: usize = 100;
+/// Streams of one alert, at most.
+const STREAMS_MAX: usize = 50;
+/// How long an alert that ended is listed.
+const ENDED_MS: i64 = 3 * 86_400_000;
+/// The runbook of alerts of models.
+const RUNBOOK: &str = "/runbooks/TruelineMiscalibrated";
+
+/// An alert, and the reports of its streams that are in its state.
+struct Shown {
+    alert: AlertFacts,
+    reports: Vec<Arc<StreamReport>>,
+}
+
+impl Shown {
+    fn of(alert: &AlertFacts, published: &Published) -> Shown {
+        let reports = alert.streams.iter().filter_map(|id| published.report(id));
+        Shown {
+            reports: reports.filter(|r| r.alert.state == alert.state).collect(),
+            alert: alert.clone(),
+        }
+    }
+
+    fn fires(&self) -> bool {
+        self.alert.state == AlertState::Firing
+    }
+
+    /// Whether all of its streams are silenced.
+    fn is_silenced(&self, book: &Silences, now_ms: i64) -> bool {
+        let silenced = |r: &Arc<StreamReport>| {
+            let labels = r.id.labels(r.alert.severity);
+            book.silence_of(&labels, now_ms).is_some()
+        };
+        !self.reports.is_empty() && self.reports.iter().all(silenced)
+    }
+
+    fn is_acknowledged(&self, book: &Silences) -> bool {
+        book.ack_of(&self.alert.fingerprint, self.alert.since_ms)
+            .is_some()
+    }
+}
+
+/// The name of a list of alerts, and which belong to it.
+type Group<'a> = (&'a str, &'a dyn Fn(&Shown) -> bool);
+
+/// The page.
+pub fn alerts(published: &Published, now_ms: i64) -> String {
+    let book = published.control.book();
+    let all = Arc::clone(&published.facts().alerts);
+    let open = |a: &&AlertFacts| matches!(a.state, AlertState::Firing | AlertState::Pending);
+    let open = all.iter().filter(open);
+    let mut open: Vec<Shown> = open.map(|a| Shown::of(a, published)).collect();
+    open.sort_by_key(|s| (s.alert.severity != Severity::Page, s.alert.since_ms));
+    let silenced = |s: &Shown| s.is_silenced(&book, now_ms);
+    let acked = |s: &Shown| s.is_acknowledged(&book);
+    let mut body = String::from("<h1>Alerts</h1>");
+    let groups: [Group<'_>; 4] = [
+        ("Firing", &|s| s.fires() && !silenced(s) && !acked(s)),
+        ("Acknowledged", &|s| s.fires() && acked(s) && !silenced(s)),
+        ("Silenced", &|s| s.fires() && silenced(s)),
+        ("Pending", &|s| !s.fires()),
+    ];
+    for (name, is_of) in groups {
+        let group: Vec<&Shown> = open.iter().filter(|s| is_of(s)).collect();
+        if name == "Firing" || !group.is_empty() {
+            table(name, &group, &book, now_ms, &mut body);
+        }
+    }
+    ended(published, now_ms, &mut body);
+    deployments(&book, &mut body);
+    silences(&book, now_ms, &mut body);
+    super::page("alerts · trueline", "/alerts", &body)
+}
+
+fn table(name: &str, group: &[&Shown], book: &Silences, now_ms: i64, body: &mut String) {
+    let _ = write!(
+        body,
+        "<h2>{name} <span class=soft>{}</span></h2>",
+        group.len()
+    );
+    if group.is_empty() {
+        body.push_str("<p>No alert fires that nobody looks after.</p>");
+        return;
+    }
+    body.push_str(
+        "<table class=wide><thead><tr><th>alert<th>severity<th>since (UTC)<th>what is known<th>who<tbody>",
+    );
+    for shown in group.iter().take(GROUP_MAX) {
+        row(shown, book, now_ms, body);
+    }
+    body.push_str("</table>");
+    if group.len() > GROUP_MAX {
+        let _ = write!(
+            body,
+            "<p>And {} more: <a href=\"/?state=firing\">all streams that fire</a></p>",
+            group.len() - GROUP_MAX
+        );
+    }
+}
+
+fn row(shown: &Shown, book: &Silences, now_ms: i64, body: &mut String) {
+    let alert = &shown.alert;
+    let Some(worst) = shown.reports.first() else {
+        return;
+    };
+    let class = match (alert.state, alert.severity) {
+        (AlertState::Firing, Severity::Page) => "full",
+        (AlertState::Firing, Severity::Warn) => "bad",
+        _ => "wait",
+    };
+    let _ = write!(
+        body,
+        "<tr><th scope=row><a href=\"/?model={}\">{}</a>",
+        encode(&alert.model),
+        escape(or_none(&alert.name)),
+    );
+    streams(shown, body);
+    let _ = write!(
+        body,
+        "<td><span class=\"badge {class}\">{}</span><td>{}<td>{}<div class=sub>{}<a href={RUNBOOK}>runbook</a> · \
+         <a href=\"{}#alert\">what keeps it open</a></div><td>",
+        alert.severity,
+        alert.since_ms.map_or("–".to_owned(), clock),
+        escape(&known(worst)),
+        size(worst),
+        page_path(&worst.id)
+    );
+    if !owner(alert, worst, book, now_ms, body) && shown.fires() {
+        body.push_str("nobody yet");
+    }
+}
+
+/// The streams of an alert: one by its name, several behind their number.
+fn streams(shown: &Shown, body: &mut String) {
+    let link =
+        |r: &StreamReport| format!("<a href=\"{}\">{}</a>", page_path(&r.id), escape(&parts(r)));
+    if let [only] = &shown.reports[..] {
+        let _ = write!(body, "<div class=sub>{}</div>", link(only));
+        return;
+    }
+    let _ = write!(
+        body,
+        "<details class=sub><summary>{} streams</summary><ul class=plain>",
+        shown.reports.len()
+    );
+    for report in shown.reports.iter().take(STREAMS_MAX) {
+        let _ = write!(body, "<li>{} {}", link(report), report.alert.severity);
+    }
+    body.push_str("</ul></details>");
+}
+
+/// What the window says that speaks for a stream.
+fn known(report: &StreamReport) -> String {
+    let window = alarm::speaker(report).and_then(|at| report.windows.get(at));
+    window.map_or(String::new(), |w| match w.evaluated() {
+        Some(numbers) => shown_numbers(w.verdict, numbers),
+        None => because(w),
+    })
+}
+
+/// The interval of the error of this window.
+fn size(report: &StreamReport) -> String {
+    let window = alarm::speaker(report).and_then(|at| report.windows.get(at));
+    let sized = window.and_then(|w| Some((w, w.evaluated()?)));
+    sized.map_or(String::new(), |(w, e)| {
+        format!(
+            "{}: error {} to {}, n {} · ",
+            escape(&w.window),
+            number(e.lower()),
+            number(e.upper()),
+            thousands(w.n)
+        )
+    })
+}
+
+/// Who looks after an alert, and who silenced it; answers whether anybody did.
+pub(super) fn owner(
+    alert: &AlertFacts,
+    report: &StreamReport,
+    book: &Silences,
+    now_ms: i64,
+    body: &mut String,
+) -> bool {
+    let ack = book.ack_of(&alert.fingerprint, alert.since_ms);
+    let silence = book.silence_of(&report.id.labels(report.alert.severity), now_ms);
+    if let Some(ack) = ack {
+        let _ = write!(
+            body,
+            "acknowledged by <b>{}</b> at {} {}",
+            escape(&ack.by),
+            clock(ack.at_ms),
+            note(&ack.note)
+        );
+    }
+    if let Some(silence) = silence {
+        let _ = write!(
+            body,
+            "<div>silenced by <b>{}</b> until {} {}</div>",
+            escape(&silence.by),
+            clock(silence.until_ms),
+            note(&silence.note)
+        );
+    }
+    ack.is_some() || silence.is_some()
+}
+
+fn note(note: &str) -> String {
+    match note {
+        "" => String::new(),
+        note => format!("<span class=soft>“{}”</span>", escape(note)),
+    }
+}
+
+/// Alerts that ended, the last first.
+fn ended(published: &Published, now_ms: i64, body: &mut String) {
+    let mut ended = Vec::new();
+    published.history.each(|id, history| {
+        let over = |a: &&HistoryAlert| a.state != "firing" && now_ms - a.at_ms < ENDED_MS;
+        let all = history.alerts.iter().filter(over);
+        ended.extend(all.map(|a| (a.at_ms, id.clone(), a.state.clone())));
+    });
+    if ended.is_empty() {
+        return;
+    }
+    ended.sort_by(|a, b| b.cmp(a));
+    body.push_str(
+        "<h2>Ended in the last three days</h2><table class=wide><thead><tr><th>stream<th>became<th>at (UTC)<tbody>",
+    );
+    for (at_ms, id, state) in ended.iter().take(ENDED_MAX) {
+        let _ = write!(
+            body,
+            "<tr><th scope=row><a href=\"{}\">{}</a><td>{}<td>{}",
+            page_path(id),
+            escape(&id.to_string()),
+            escape(state),
+            clock(*at_ms)
+        );
+    }
+    body.push_str("</table>");
+}
+
+/// The last deployments that were marked.
+fn deployments(book: &Silences, body: &mut String) {
+    if book.deployments.is_empty() {
+        return;
+    }
+    body.push_str(
+        "<h2>Deployments</h2><table class=wide><thead><tr><th>model<th>at (UTC)<th>by<th>note<tbody>",
+    );
+    for d in book.deployments.iter().rev().take(ENDED_MAX) {
+        let version = d
+            .version
+            .as_ref()
+            .map_or(String::new(), |v| format!(" {v}"));
+        let _ = write!(
+            body,
+            "<tr><th scope=row>{}{}<td>{}<td>{}<td>{}",
+            escape(&d.model),
+            escape(&version),
+            clock(d.at_ms),
+            escape(&d.by),
+            escape(&d.note)
+        );
+    }
+    body.push_str("</table>");
+}
+
+/// Silences that have not expired.
+fn silences(book: &Silences, now_ms: i64, body: &mut String) {
+    let alive: Vec<_> = book
+        .silences
+        .iter()
+        .filter(|s| s.until_ms > now_ms)
+        .collect();
+    if alive.is_empty() {
+        return;
+    }
+    body.push_str(
+        "<h2>Silences</h2><table class=wide><thead><tr><th>matches<th>by<th>until (UTC)<th>why<th>lift<tbody>",
+    );
+    for s in alive {
+        let matchers: Vec<String> = s.matchers.iter().map(ToString::to_string).collect();
+        let _ = write!(
+            body,
+            "<tr><th scope=row>{}<td>{}<td>{}<td>{}<td><code>trueline alert silence --lift {}</code>",
+            escape(&matchers.join(", ")),
+            escape(&s.by),
+            clock(s.until_ms),
+            escape(&s.note),
+            s.id
+        );
+    }
+    body.push_str("</table>");
+}

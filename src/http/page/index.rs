@@ -1,0 +1,330 @@
+//! The page at `/`: counts, filters, streams or models with the worst first, and the sources.
+//!
+//! A page holds [`ROWS`] rows, so that it stays below 100 kB however many streams there are.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::sources;
+use super::window::{badge, verdict_class};
+use crate::alert::AlertState;
+use crate::http::path::{self, encode, encode_id};
+use crate::http::standing::{Filter, Standing, counts, sort};
+use crate::http::text::{clock, escape, number, or_none, thousands};
+use crate::judge::{Numbers, StreamReport, alarm};
+use crate::telemetry::facts::Role;
+use crate::telemetry::{Published, verdict_words};
+
+/// Rows of a page.
+pub(super) const ROWS: usize = 50;
+
+type Row = (Standing, Arc<StreamReport>);
+
+/// The page at `/`.
+pub fn index(published: &Published, query: Option<&str>, now_ms: i64) -> String {
+    let filter = Filter::of(query);
+    let by_model = path::query(query, "by").as_deref() == Some("model");
+    let mut body = String::from("<h1>Are the models' probabilities true?</h1>");
+    let mut rows = filter.named(published);
+    heads(published, &filter, by_model, &rows, now_ms, &mut body);
+    form(&filter, by_model, &mut body);
+    rows.retain(|(standing, _)| filter.admits(*standing));
+    sort(&mut rows);
+    let page = path::query(query, "page").and_then(|p| p.parse().ok());
+    let page: usize = page.unwrap_or(1).max(1);
+    match rows.is_empty() {
+        true => body.push_str(nothing(published, &filter)),
+        false if by_model => models(&filter, &rows, page, &mut body),
+        false => streams(&filter, &rows, page, &mut body),
+    }
+    sources::table(published, now_ms, &mut body);
+    let firing = rows.iter().filter(|(s, _)| *s <= Standing::Warn).count();
+    let title = match firing {
+        0 => "trueline".to_owned(),
+        n => format!("{n} firing · trueline"),
+    };
+    super::page(&title, "/", &body)
+}
+
+/// Why there is no row.
+fn nothing(published: &Published, filter: &Filter) -> &'static str {
+    if !filter.is_known() {
+        return "<p>There is no such state: use page, warn, firing, pending, miscalibrated, undecided or calibrated.</p>";
+    }
+    if published.facts().role == Role::Worker {
+        return "<p>This process counts. The process that judges shows the streams.</p>";
+    }
+    match *filter == Filter::default() && published.reports().is_empty() {
+        true => "<p>No stream has been judged yet. A stream appears with its first window.</p>",
+        false => "<p>No stream is like that. <a href=/>All streams</a></p>",
+    }
+}
+
+/// The counts, and whether the program is well.
+fn heads(
+    published: &Published,
+    filter: &Filter,
+    by_model: bool,
+    rows: &[Row],
+    now_ms: i64,
+    body: &mut String,
+) {
+    body.push_str("<ul class=counts>");
+    let by = if by_model { "model" } else { "" };
+    let mut head = |state: &str, n: usize, name: &str, class: &str| {
+        let asked = Filter {
+            state: state.to_owned(),
+            ..filter.clone()
+        };
+        let address = escape(&asked.address("/", &[("by", by)]));
+        let current = if filter.state == state {
+            " aria-current=true"
+        } else {
+            ""
+        };
+        let _ = write!(
+            body,
+            "<li><a href=\"{address}\"{current}><b class={class}>{n}</b> {name}</a>"
+        );
+    };
+    for (standing, n) in counts(rows.iter().map(|(s, _)| *s)) {
+        head(standing.as_str(), n, standing.as_str(), standing.class());
+    }
+    head("", rows.len(), "in all", "soft");
+    body.push_str("</ul><p class=health>");
+    body.push_str(if published.live() {
+        "<span class=\"badge good\">live</span> "
+    } else {
+        "<span class=\"badge bad\">not live: a loop is silent, values are withdrawn</span> "
+    });
+    let missing = published.missing();
+    if missing.is_empty() {
+        body.push_str("<span class=\"badge good\">ready</span> ");
+    }
+    for (part, why) in missing {
+        let _ = write!(
+            body,
+            "<span class=\"badge wait\">waiting for {}</span> <span class=sub>{}</span> ",
+            escape(&part),
+            escape(&why)
+        );
+    }
+    sources::badges(published, now_ms, body);
+    body.push_str("</p>");
+}
+
+/// The search, which works without a script.
+fn form(filter: &Filter, by_model: bool, body: &mut String) {
+    let _ = write!(
+        body,
+        "<form class=filter role=search action=/><input type=search name=q value=\"{}\" \
+         placeholder=\"model, version, segment or view\" aria-label=\"words in the name of a stream\">\
+         <select name=state aria-label=state><option value=\"\">any state",
+        escape(&filter.q)
+    );
+    let states = Standing::ALL.iter().map(|s| s.as_str());
+    for state in std::iter::once("firing").chain(states) {
+        let chosen = if filter.state == state {
+            " selected"
+        } else {
+            ""
+        };
+        let _ = write!(body, "<option{chosen}>{state}");
+    }
+    body.push_str("</select>");
+    if let Some(model) = &filter.model {
+        let _ = write!(
+            body,
+            "<input type=hidden name=model value=\"{}\">",
+            escape(model)
+        );
+    }
+    if by_model {
+        body.push_str("<input type=hidden name=by value=model>");
+    }
+    let (other, name) = match by_model {
+        true => (filter.address("/", &[]), "each stream"),
+        false => (filter.address("/", &[("by", "model")]), "by model"),
+    };
+    let _ = write!(
+        body,
+        "<button>Search</button><a href=\"{}\">{name}</a>",
+        escape(&other)
+    );
+    if *filter != Filter::default() {
+        body.push_str("<a href=/>no filter</a>");
+    }
+    body.push_str("</form>");
+}
+
+/// Streams, one in each row.
+fn streams(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
+    body.push_str(
+        "<table class=wide><thead><tr><th>stream<th>state<th>windows<th class=num>error, its interval\
+         <th class=num>n<th>alert since (UTC)<th>judged up to (UTC)<tbody>",
+    );
+    for (standing, report) in rows.iter().skip((page - 1) * ROWS).take(ROWS) {
+        row(*standing, report, body);
+    }
+    body.push_str("</table>");
+    pages(filter, "", rows.len(), page, body);
+}
+
+fn row(standing: Standing, report: &StreamReport, body: &mut String) {
+    let id = &report.id;
+    let _ = write!(
+        body,
+        "<tr><th scope=row><a href=\"/streams/{}\">{}</a><div class=sub>{}</div><td>{}<td class=chips>",
+        encode_id(id),
+        escape(or_none(&id.model)),
+        escape(&parts(report)),
+        standing_badge(standing, report)
+    );
+    for window in &report.windows {
+        let words = match verdict_words(window.verdict) {
+            (_, Some(reason)) => reason.replace('_', " "),
+            (verdict, None) => verdict.to_owned(),
+        };
+        let (class, name) = (verdict_class(window), escape(&window.window));
+        let _ = write!(body, "<span class={class}>{name} {words}</span>");
+    }
+    let speaker = alarm::speaker(report).and_then(|at| report.windows.get(at));
+    match speaker.and_then(|w| w.evaluated()) {
+        Some(Numbers::Kernel(e)) => {
+            let _ = write!(
+                body,
+                "<td class=num data-k=KCE>{}<div class=sub>≥ {}</div>",
+                number(e.kce),
+                number(e.lower)
+            );
+        }
+        Some(e) => {
+            let _ = write!(
+                body,
+                "<td class=num data-k=ECE>{}<div class=sub>{} – {}</div>",
+                number(e.ece_squared().unwrap_or(0.0).max(0.0).sqrt()),
+                number(e.lower()),
+                number(e.upper())
+            );
+        }
+        None => body.push_str("<td class=num>"),
+    }
+    let n = speaker.map_or(0, |w| w.n);
+    let _ = write!(body, "<td class=num data-k=n>{}", thousands(n));
+    if report.alert.state == AlertState::Inactive {
+        body.push_str("<td>");
+    } else {
+        let since = report.alert.since_ms.map_or("–".to_owned(), clock);
+        let state = match report.alert.state {
+            AlertState::Firing => "",
+            other => other.as_str(),
+        };
+        let _ = write!(body, "<td class=sub data-k=\"alert since\">{state} {since}");
+    }
+    let end = speaker.map_or(0, |w| w.end_ms);
+    match end {
+        0 => body.push_str("<td>"),
+        end => {
+            let _ = write!(body, "<td class=sub data-k=\"judged up to\">{}", clock(end));
+        }
+    }
+}
+
+/// Version, segment and view of a stream.
+pub(super) fn parts(report: &StreamReport) -> String {
+    let id = &report.id;
+    let mut parts = Vec::new();
+    if !id.version.is_empty() {
+        parts.push(format!("version {}", id.version));
+    }
+    if !id.segment.is_empty() {
+        parts.push(segment(&id.segment).to_owned());
+    }
+    parts.push(id.view.to_string());
+    parts.join(" · ")
+}
+
+/// A segment as people read it.
+pub(super) fn segment(segment: &str) -> &str {
+    match segment {
+        "" => "not segmented",
+        "*" => "all segments",
+        other => other,
+    }
+}
+
+/// The standing in colour. A significant error within the tolerance is not green.
+pub(super) fn standing_badge(standing: Standing, report: &StreamReport) -> String {
+    let speaker = alarm::speaker(report).and_then(|at| report.windows.get(at));
+    match (standing, speaker) {
+        (Standing::Calibrated, Some(window)) => badge(window),
+        (Standing::Page, _) => "<span class=\"badge full\">page</span>".to_owned(),
+        _ => format!(
+            "<span class=\"badge {}\">{}</span>",
+            standing.class(),
+            standing.as_str()
+        ),
+    }
+}
+
+/// Models, one in each row, with how many of their streams stand how.
+fn models(filter: &Filter, rows: &[Row], page: usize, body: &mut String) {
+    let mut models: Vec<(&str, Vec<&Row>)> = Vec::new();
+    let mut at = std::collections::HashMap::new();
+    for row in rows {
+        // Rows are sorted, so the first of a model is its worst.
+        let model = row.1.id.model.as_str();
+        let i = *at.entry(model).or_insert_with(|| {
+            models.push((model, Vec::new()));
+            models.len() - 1
+        });
+        models[i].1.push(row);
+    }
+    body.push_str(
+        "<table class=wide><thead><tr><th>model<th>worst<th class=num>streams<th>of them<tbody>",
+    );
+    for (model, rows) in models.iter().skip((page - 1) * ROWS).take(ROWS) {
+        let (standing, worst) = rows[0];
+        let _ = write!(
+            body,
+            "<tr><th scope=row><a href=\"/?model={}\">{}</a><td>{}<td class=num data-k=streams>{}<td class=chips>",
+            encode(model),
+            escape(or_none(model)),
+            standing_badge(*standing, worst),
+            rows.len()
+        );
+        for (standing, n) in counts(rows.iter().map(|(s, _)| *s)) {
+            let (class, name) = (standing.class(), standing.as_str());
+            let _ = write!(body, "<span class={class}>{n} {name}</span>");
+        }
+    }
+    body.push_str("</table>");
+    pages(filter, "model", models.len(), page, body);
+}
+
+/// Links to the other pages of a list.
+fn pages(filter: &Filter, by: &str, rows: usize, page: usize, body: &mut String) {
+    let last = rows.div_ceil(ROWS);
+    if last < 2 {
+        return;
+    }
+    let (from, to) = ((page - 1) * ROWS + 1, (page * ROWS).min(rows));
+    body.push_str("<nav class=row aria-label=\"pages of the list\">");
+    let mut link = |to: usize, name: &str| {
+        let address = filter.address("/", &[("by", by), ("page", &to.to_string())]);
+        let _ = write!(body, "<a href=\"{}\">{name}</a> ", escape(&address));
+    };
+    if page > 1 {
+        link(page - 1, "← before");
+    }
+    if page < last {
+        link(page + 1, "next →");
+    }
+    let _ = write!(
+        body,
+        "<span class=soft>{} to {} of {}</span></nav>",
+        from.min(rows),
+        to,
+        rows
+    );
+}

@@ -1,0 +1,72 @@
+//! What each drawing and number means, below it.
+
+use std::fmt::Write;
+
+use crate::stats::axis::Axis;
+use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::multiclass;
+
+/// Below a reliability diagram.
+pub(super) fn reliability(e: &Evaluation, map: bool, body: &mut String) {
+    body.push_str(
+        "<figcaption><i class=corp></i>CORP curve: event rate by score \
+         <i class=band></i>where it falls in 95 % if the scores are true \
+         <i class=null></i>the same of a cell; a red cell is outside. \
+         Whiskers: exact 95 % interval of the rate. Area of a point: its events.",
+    );
+    if map {
+        body.push_str(" <i class=map></i>the recalibration map that is advised.");
+    }
+    if matches!(e.axis, Axis::Logit { .. }) {
+        body.push_str(" Both axes are log-odds, as this model's cells are.");
+    }
+    let factor = e
+        .overdispersion
+        .and_then(|d| d.gated())
+        .map(|(factor, _)| factor);
+    if let Some(factor) = e.clusters.map(|c| c.factor).or(factor) {
+        let _ = write!(
+            body,
+            " Outcomes vary {factor:.1} times as independent ones would; bars and band do not take that into account."
+        );
+    }
+    body.push_str("</figcaption>");
+}
+
+/// Below a history.
+pub(super) fn history(points: usize, tolerance: bool, body: &mut String) {
+    let _ = write!(
+        body,
+        "<figcaption>Estimated error (line) with its interval (area){}, by the end of the window: {points} judgements, \
+         thinned as they age. Ribbon: full and red is miscalibrated, green is calibrated, low and grey is undecided.</figcaption>",
+        if tolerance {
+            ", and the tolerance (dashed)"
+        } else {
+            ""
+        }
+    );
+}
+
+/// Below the numbers of a vector view.
+pub(super) fn cells(e: &multiclass::Evaluation, body: &mut String) {
+    let _ = write!(
+        body,
+        "<p class=foot>A vector of {} probabilities is tested as one, over cells of its {} coordinates. A vector \
+         has no single score, so there is no diagram, direction, detector or recalibration; the views \
+         <code>top_label</code> and <code>class:</code><i>k</i> of this model have them.</p>",
+        e.classes, e.dimension
+    );
+}
+
+/// Below the numbers of a kernel view.
+pub(super) fn kernel(e: &WindowEvaluation, body: &mut String) {
+    let _ = write!(
+        body,
+        "<p class=foot>The kernel calibration error compares the vectors of {} probabilities with the outcomes over \
+         pairs of events that resemble each other. Its interval is wide, because it holds without any assumption; \
+         a small p with a small lower end means that an error is there and may be harmless. A vector has no single \
+         score, so there is no diagram, direction, detector or recalibration.</p>",
+        e.classes
+    );
+}

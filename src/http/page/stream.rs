@@ -1,0 +1,297 @@
+//! The page of one stream: its alert and what keeps it open, windows with their past, and what belongs to it.
+
+use std::fmt::Write;
+
+use super::alerts::owner;
+use super::index::{parts, segment, standing_badge};
+use super::window::section;
+use crate::alert::AlertState;
+use crate::http::alerts::keeps_open;
+use crate::http::path::{encode, encode_id, page_path};
+use crate::http::standing::Standing;
+use crate::http::text::{clock, escape, number, or_none, thousands};
+use crate::judge::detector_report::{HELD, kind};
+use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
+use crate::report::comparison;
+use crate::telemetry::Published;
+use crate::telemetry::facts::AlertFacts;
+use crate::telemetry::history::{HistoryAlert, StreamHistory};
+
+/// Alerts of the past that are shown.
+const ALERTS_SHOWN: usize = 10;
+/// Streams of the same model that are shown.
+const SIBLINGS_SHOWN: usize = 24;
+
+/// The page; `window` selects one of its windows.
+pub fn stream(
+    report: &StreamReport,
+    published: &Published,
+    window: Option<&str>,
+    now_ms: i64,
+) -> String {
+    let id = &report.id;
+    let path = encode_id(id);
+    let mut body = String::new();
+    let _ = write!(
+        body,
+        "<p class=crumb><a href=/>all streams</a> / <a href=\"/?model={}\">{}</a></p><h1>{} {}</h1><p class=lead>",
+        encode(&id.model),
+        escape(or_none(&id.model)),
+        escape(or_none(&id.model)),
+        standing_badge(Standing::of(report), report)
+    );
+    let _ = write!(
+        body,
+        "version <b>{}</b> · segment <b>{}</b> · view <b>{}</b> · last event {} UTC</p>",
+        escape(or_none(&id.version)),
+        escape(segment(&id.segment)),
+        escape(&id.view.to_string()),
+        clock(report.last_event_ms)
+    );
+    let history = published.history.stream(id).unwrap_or_default();
+    alert(report, published, now_ms, &mut body);
+    past_alerts(report, &history, &mut body);
+    if let Some(report) = &report.detector {
+        detector(report, &mut body);
+    }
+    let asked = |name: &str| window.is_none_or(|asked| name == asked);
+    for shown in report.windows.iter().filter(|w| asked(&w.window)) {
+        section(&path, shown, &points(&history, &shown.window), &mut body);
+    }
+    comparisons(report, published, &mut body);
+    siblings(report, published, &mut body);
+    let _ = write!(
+        body,
+        "<p class=foot>As JSON: <a href=\"/api/v1/streams/{path}\">everything</a>, \
+         <a href=\"/api/v1/streams/{path}/reliability\">cells and curve</a>, \
+         <a href=\"/api/v1/streams/{path}/history\">history</a>, \
+         <a href=\"/api/v1/streams/{path}/recalibration\">recalibration maps</a>.</p>"
+    );
+    super::page(&format!("{id} · trueline"), "", &body)
+}
+
+/// What a window said before.
+fn points(history: &StreamHistory, window: &str) -> Vec<HistoryPoint> {
+    let known = history.windows.iter().find(|(name, _)| name == window);
+    known.map_or(Vec::new(), |(_, points)| points.iter().copied().collect())
+}
+
+/// The alert, who looks after it, what keeps it open and when it ends.
+fn alert(report: &StreamReport, published: &Published, now_ms: i64, body: &mut String) {
+    let alert = &report.alert;
+    let class = match alert.state {
+        AlertState::Inactive => return,
+        AlertState::Firing => "bad",
+        AlertState::Pending | AlertState::Resolved => "wait",
+    };
+    let since = alert.since_ms.map_or("–".to_owned(), clock);
+    let facts = published.facts();
+    let ours = facts.alerts.iter().find(|a| a.streams.contains(&report.id));
+    let ours = ours.cloned().unwrap_or_else(|| AlertFacts {
+        name: report.id.to_string(),
+        ..AlertFacts::default()
+    });
+    let name = escape(&ours.name);
+    let _ = write!(
+        body,
+        "<section id=alert><h2>alert <span class=\"badge {class}\">{}</span></h2><dl class=facts><dt>severity<dd>{}\
+         <dt>since<dd>{since} UTC<dt>part of<dd>the alert <a href=/alerts>{name}</a><dt>looked after<dd>",
+        alert.state.as_str(),
+        alert.severity
+    );
+    if !owner(&ours, report, &published.control.book(), now_ms, body) {
+        let _ = write!(
+            body,
+            "nobody yet; <code>trueline alert ack {name} --by NAME</code>"
+        );
+    }
+    body.push_str("</dl>");
+    let words = keeps_open(report, &facts, |ms| format!("{} UTC", clock(ms)));
+    if !words.is_empty() {
+        body.push_str("<h3>What keeps it open, and when it ends</h3><ul class=plain>");
+        for sentence in words {
+            let _ = write!(body, "<li>{}", escape(&sentence));
+        }
+        body.push_str("</ul>");
+    }
+    body.push_str(
+        "<p class=row><a href=/runbooks/TruelineMiscalibrated>what to do: the runbook</a><a href=/alerts>all alerts</a></p></section>",
+    );
+}
+
+/// Alerts that began and ended, the last first.
+fn past_alerts(report: &StreamReport, history: &StreamHistory, body: &mut String) {
+    if history.alerts.is_empty() {
+        return;
+    }
+    let fingerprint = report.id.fingerprint();
+    let _ = write!(
+        body,
+        "<details class=past><summary>Last alerts: {}</summary><table class=wide><thead><tr><th>at (UTC)<th>became\
+         <th>what was known<th>explained<tbody>",
+        history.alerts.len()
+    );
+    for alert in history.alerts.iter().rev().take(ALERTS_SHOWN) {
+        let key = format!("{fingerprint}-{}-{}", alert.at_ms, word(alert));
+        let _ = write!(
+            body,
+            "<tr><th scope=row>{}<td>{} {}<td class=sub>{}<td><a href=\"/api/v1/explanations/{key}\">recompute</a>",
+            clock(alert.at_ms),
+            escape(&alert.state),
+            match alert.state.as_str() {
+                "firing" => escape(&alert.severity),
+                _ => String::new(),
+            },
+            escape(&alert.sentence)
+        );
+    }
+    body.push_str("</table></details>");
+}
+
+/// The word of a change in the key of its record.
+fn word(alert: &HistoryAlert) -> &str {
+    match alert.state.as_str() {
+        "firing" => &alert.severity,
+        _ => AlertState::Resolved.as_str(),
+    }
+}
+
+/// The detector, above the windows.
+fn detector(report: &DetectorReport, body: &mut String) {
+    let bounds = &report.bounds;
+    match &report.alarm {
+        Some(alarm) => {
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge bad\">alarm</span></h2><p class=when>since {} UTC, started about \
+                 {} UTC · alarm {} since it was clear, the last at {} UTC</p><p class=words>{}.</p>",
+                clock(alarm.since_ms),
+                clock(alarm.onset_ms as i64),
+                thousands(alarm.times),
+                clock(alarm.at_ms),
+                escape(&kind(&alarm.evidence))
+            );
+        }
+        None if report.held_ms.is_some() => {
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge wait\">holds</span></h2><p class=words>{HELD}.</p>"
+            );
+        }
+        None => {
+            let evidence = report.evidence.as_ref();
+            let share = evidence.map_or(0.0, |e| e.log_worth / report.log_threshold);
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge good\">no alarm</span></h2><p class=when>evidence {:.0} % of \
+                 the way to an alarm</p>",
+                100.0 * share.max(0.0)
+            );
+        }
+    }
+    if bounds.n > 0 {
+        let _ = write!(
+            body,
+            "<p>At all times with {:.0} % confidence: mean of outcome minus score {} to {}, ECE ℓ2 at least {}, over the \
+             {} events {}.</p>",
+            100.0 * report.confidence,
+            number(bounds.mean.0),
+            number(bounds.mean.1),
+            number(bounds.ece2_lower.sqrt()),
+            thousands(bounds.n),
+            match report.alarms {
+                0 => "since the stream began",
+                _ => "since its last alarm",
+            }
+        );
+    }
+    let _ = write!(
+        body,
+        "<p class=sub>{}: {}. {} in all so far.</p></section>",
+        escape(&report.account),
+        escape(&report.promise),
+        match report.alarms {
+            1 => "1 alarm".to_owned(),
+            n => format!("{} alarms", thousands(n)),
+        }
+    );
+}
+
+/// The version of this stream against others.
+fn comparisons(report: &StreamReport, published: &Published, body: &mut String) {
+    let id = &report.id;
+    let facts = published.facts();
+    let about = facts.comparisons.iter().filter(|c| {
+        let here = c.id.champion == id.version || c.id.challenger == id.version;
+        c.id.model == id.model && c.id.view == id.view && here
+    });
+    let about: Vec<_> = about.collect();
+    if about.is_empty() {
+        return;
+    }
+    body.push_str("<section><h2>Versions on the same ids</h2><ul class=plain>");
+    for one in about {
+        let _ = write!(body, "<li>{}", escape(&comparison::words(one)));
+    }
+    let _ = write!(
+        body,
+        "</ul><p class=row><a href=\"/api/v1/models/{}/comparison\">as JSON</a>\
+         <a href=/runbooks/TruelineChallengerWorse>what to do if one is worse</a></p></section>",
+        encode(&id.model)
+    );
+}
+
+/// The name of a list of streams, and which belong to it.
+type Related<'a> = (&'a str, &'a dyn Fn(&StreamReport) -> bool);
+
+/// Other versions, segments and views of the model, the worst first within each.
+fn siblings(report: &StreamReport, published: &Published, body: &mut String) {
+    let id = &report.id;
+    let all = published.reports();
+    let others: Vec<_> = all
+        .iter()
+        .filter(|r| r.id.model == id.model && r.id != *id)
+        .collect();
+    if others.is_empty() {
+        return;
+    }
+    body.push_str("<h2>Of the same model</h2>");
+    let groups: [Related<'_>; 3] = [
+        ("Other versions", &|r| {
+            r.id.version != id.version && r.id.segment == id.segment && r.id.view == id.view
+        }),
+        ("Other segments", &|r| {
+            r.id.version == id.version && r.id.segment != id.segment && r.id.view == id.view
+        }),
+        ("Other views", &|r| {
+            r.id.version == id.version && r.id.segment == id.segment && r.id.view != id.view
+        }),
+    ];
+    for (name, is_of) in groups {
+        let mut group: Vec<&StreamReport> =
+            others.iter().map(|r| &***r).filter(|r| is_of(r)).collect();
+        if group.is_empty() {
+            continue;
+        }
+        group.sort_by_key(|r| Standing::of(r));
+        let _ = write!(body, "<h3>{name}</h3><p class=row>");
+        for r in group.iter().take(SIBLINGS_SHOWN) {
+            let label = parts(r);
+            let _ = write!(
+                body,
+                "<span><a href=\"{}\">{}</a> {}</span>",
+                page_path(&r.id),
+                escape(&label),
+                standing_badge(Standing::of(r), r)
+            );
+        }
+        body.push_str("</p>");
+    }
+    let _ = write!(
+        body,
+        "<p><a href=\"/?model={}\">All {} streams of {}</a></p>",
+        encode(&id.model),
+        others.len() + 1,
+        escape(or_none(&id.model))
+    );
+}

@@ -1,0 +1,186 @@
+//! How a stream stands, and lists of streams by it: the worst first.
+//!
+//! A stream has one standing: the severity of its alert if that fires, else what its windows say, the
+//! worst of them. Pages and the API filter by the same three parameters: `q`, words that must all occur
+//! in the name of a stream; `model`; and `state`, a standing, or `firing` for both severities.
+
+use std::sync::Arc;
+
+use super::path;
+use crate::alert::{AlertState, Severity};
+use crate::judge::{StreamReport, Verdict};
+use crate::telemetry::Published;
+
+/// What a stream asks of people, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Its alert fires and pages.
+    Page,
+    /// Its alert fires and warns.
+    Warn,
+    /// Its alert waits for the end of its hold.
+    Pending,
+    /// A window is miscalibrated, and no alert fires.
+    Miscalibrated,
+    /// No window is decided.
+    Undecided,
+    /// Some window is calibrated, and none is miscalibrated.
+    Calibrated,
+}
+
+impl Standing {
+    /// All of them, the most urgent first.
+    pub const ALL: [Standing; 6] = [
+        Standing::Page,
+        Standing::Warn,
+        Standing::Pending,
+        Standing::Miscalibrated,
+        Standing::Undecided,
+        Standing::Calibrated,
+    ];
+
+    /// Its name in addresses, JSON and on pages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Standing::Page => "page",
+            Standing::Warn => "warn",
+            Standing::Pending => "pending",
+            Standing::Miscalibrated => "miscalibrated",
+            Standing::Undecided => "undecided",
+            Standing::Calibrated => "calibrated",
+        }
+    }
+
+    /// The standing of a stream.
+    pub fn of(report: &StreamReport) -> Standing {
+        let any = |verdict| report.windows.iter().any(|w| w.verdict == verdict);
+        match (report.alert.state, report.alert.severity) {
+            (AlertState::Firing, Severity::Page) => Standing::Page,
+            (AlertState::Firing, Severity::Warn) => Standing::Warn,
+            (AlertState::Pending, _) => Standing::Pending,
+            _ if any(Verdict::Miscalibrated) => Standing::Miscalibrated,
+            _ if any(Verdict::Calibrated) => Standing::Calibrated,
+            _ => Standing::Undecided,
+        }
+    }
+
+    /// Class of its colour.
+    pub fn class(self) -> &'static str {
+        match self {
+            Standing::Page | Standing::Warn | Standing::Miscalibrated => "bad",
+            Standing::Pending | Standing::Undecided => "wait",
+            Standing::Calibrated => "good",
+        }
+    }
+}
+
+/// Which streams are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Words that must all occur in the name, whatever their case.
+    pub q: String,
+    /// The whole name of a model; `None` for all.
+    pub model: Option<String>,
+    /// A standing by name, or `firing`; empty for all.
+    pub state: String,
+}
+
+impl Filter {
+    /// The filter of a query.
+    pub fn of(query: Option<&str>) -> Filter {
+        let text = |name| path::query(query, name).unwrap_or_default();
+        Filter {
+            q: text("q").trim().to_owned(),
+            model: path::query(query, "model").filter(|m| !m.is_empty()),
+            state: text("state"),
+        }
+    }
+
+    /// Whether its state is one that there is.
+    pub fn is_known(&self) -> bool {
+        let named = Standing::ALL.iter().any(|s| s.as_str() == self.state);
+        named || self.state.is_empty() || self.state == "firing"
+    }
+
+    /// Whether it asks for streams of this standing.
+    pub fn admits(&self, standing: Standing) -> bool {
+        match self.state.as_str() {
+            "" => true,
+            "firing" => standing <= Standing::Warn,
+            name => standing.as_str() == name,
+        }
+    }
+
+    /// The published streams whose names it asks for, each with its standing, by name.
+    pub fn named(&self, published: &Published) -> Vec<(Standing, Arc<StreamReport>)> {
+        let words: Vec<String> = self.q.split_whitespace().map(str::to_lowercase).collect();
+        let mut reports = published.reports();
+        reports.retain(|report| {
+            let model = self.model.as_deref();
+            if model.is_some_and(|model| report.id.model != model) {
+                return false;
+            }
+            if words.is_empty() {
+                return true;
+            }
+            let name = report.id.to_string().to_lowercase();
+            words.iter().all(|word| name.contains(word))
+        });
+        let standing = |r: Arc<StreamReport>| (Standing::of(&r), r);
+        reports.into_iter().map(standing).collect()
+    }
+
+    /// The address of a page or of the API with this filter.
+    pub fn address(&self, base: &str, more: &[(&str, &str)]) -> String {
+        let mut pairs = vec![("q", self.q.as_str()), ("state", self.state.as_str())];
+        pairs.extend(self.model.as_deref().map(|model| ("model", model)));
+        pairs.extend(more);
+        let pairs = pairs.iter().filter(|(_, value)| !value.is_empty());
+        let pairs = pairs.map(|(name, value)| format!("{name}={}", path::encode(value)));
+        let query = pairs.collect::<Vec<_>>().join("&");
+        match query.is_empty() {
+            true => base.to_owned(),
+            false => format!("{base}?{query}"),
+        }
+    }
+}
+
+/// Sorts the worst first: by standing, then by the error that is surest to be large, then by name.
+pub fn sort(rows: &mut [(Standing, Arc<StreamReport>)]) {
+    let lower = |r: &StreamReport| r.windows.iter().map(|w| w.lower()).fold(0.0, f64::max);
+    rows.sort_by(|(a, x), (b, y)| a.cmp(b).then(lower(y).total_cmp(&lower(x))));
+}
+
+/// How many there are of each standing, the most urgent first; those of which there is none are left out.
+pub fn counts(standings: impl Iterator<Item = Standing>) -> Vec<(Standing, usize)> {
+    let mut counts = Standing::ALL.map(|s| (s, 0));
+    standings.for_each(|s| counts[s as usize].1 += 1);
+    counts.into_iter().filter(|(_, n)| *n > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_reads_its_query_and_writes_it_again() {
+        let filter = Filter::of(Some("q=fraud+DE&state=page&model=a%2Fb"));
+        assert_eq!(
+            (filter.q.as_str(), filter.state.as_str()),
+            ("fraud DE", "page")
+        );
+        assert_eq!(filter.model.as_deref(), Some("a/b"));
+        let address = filter.address("/", &[("page", "2")]);
+        assert_eq!(address, "/?q=fraud%20DE&state=page&model=a%2Fb&page=2");
+        assert_eq!(Filter::default().address("/", &[]), "/");
+        assert!(filter.is_known() && !Filter::of(Some("state=red")).is_known());
+    }
+
+    #[test]
+    fn counts_begin_with_the_most_urgent() {
+        use Standing::{Calibrated, Page};
+        let counts = counts([Calibrated, Page, Calibrated].into_iter());
+        assert_eq!(counts, [(Page, 1), (Calibrated, 2)]);
+        assert_eq!(Standing::ALL.map(|s| s as usize), [0, 1, 2, 3, 4, 5]);
+    }
+}

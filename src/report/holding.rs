@@ -1,0 +1,191 @@
+//! What keeps an alert open, and when it ends, in words.
+//!
+//! The words follow [`crate::judge::alarm`] and [`crate::alert::machine`]: a firing alert ends when the
+//! condition has not been bad for its hold, and the condition is bad while the detector is in alarm or,
+//! where windows alarm, a window is miscalibrated.
+
+use crate::alert::machine::FLAPS_MAX;
+use crate::alert::{Alert, AlertState, Condition, Holds, Severity};
+use crate::judge::{DetectorReport, StreamReport, Verdict, alarm};
+use crate::stats::sequential::stream::CLEAR_PATIENCE;
+
+/// Sentences about an alert that is pending or firing; none for the others. `clock` writes a moment.
+pub fn holding(
+    report: &StreamReport,
+    holds: &Holds,
+    window_alerts: bool,
+    clock: impl Fn(i64) -> String,
+) -> Vec<String> {
+    let alert = &report.alert;
+    if !matches!(alert.state, AlertState::Firing | AlertState::Pending) {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    let detector = report.detector.as_deref();
+    all.extend(detector.and_then(|d| of_detector(d, &clock)));
+    if window_alerts {
+        let bad = report.windows.iter();
+        let bad = bad.filter(|w| w.verdict == Verdict::Miscalibrated);
+        let names: Vec<&str> = bad.map(|w| w.window.as_str()).collect();
+        if !names.is_empty() {
+            let names = names.join(", ");
+            all.push(format!(
+                "The windows {names} are miscalibrated, and windows raise alerts here."
+            ));
+        }
+    }
+    let condition = alarm::condition(report, window_alerts);
+    match alert.state {
+        AlertState::Pending => all.push(format!(
+            "It fires if it stays so for {}.",
+            span(holds.pending_ms)
+        )),
+        _ => all.push(of_end(alert, condition, holds, &clock)),
+    }
+    if alert.state == AlertState::Firing && alert.severity == Severity::Page {
+        all.push(
+            "It is a page while the detector is in alarm and the interval of some window lies above the \
+             tolerance, and for the hold after that."
+                .to_owned(),
+        );
+    }
+    all
+}
+
+/// What the detector needs to be clear.
+fn of_detector(detector: &DetectorReport, clock: impl Fn(i64) -> String) -> Option<String> {
+    let alarm = detector.alarm.as_ref()?;
+    let (seen, wait) = (detector.bounds.n, alarm.wait_events());
+    let (low, high) = detector.bounds.mean;
+    let now = match seen {
+        0 => String::new(),
+        _ => format!("; now it is between {low:+.4} and {high:+.4}"),
+    };
+    Some(format!(
+        "The detector is in alarm: {} events since its last alarm ({}). It is clear after about {} events \
+         without another alarm if the mean of outcome minus score surely lies within the tolerance, and after about \
+         {} if it may{now}.",
+        seen,
+        clock(alarm.at_ms),
+        rounded(wait),
+        rounded(CLEAR_PATIENCE * wait),
+    ))
+}
+
+/// Two digits of a large number, rounded up.
+fn rounded(x: f64) -> String {
+    let unit = 10f64.powf(x.max(10.0).log10().floor() - 1.0);
+    format!("{:.0}", (x / unit).ceil() * unit)
+}
+
+/// When a firing alert ends.
+fn of_end(
+    alert: &Alert,
+    condition: Condition,
+    holds: &Holds,
+    clock: impl Fn(i64) -> String,
+) -> String {
+    let doubled = alert.flaps.min(FLAPS_MAX);
+    let keep_ms = holds.keep_firing_ms.saturating_mul(1 << doubled);
+    let flaps = match doubled {
+        0 => String::new(),
+        1 => ", doubled because it came back soon after its end".to_owned(),
+        n => format!(", doubled {n} times because it keeps coming back"),
+    };
+    let keep = format!("{}{flaps}", span(keep_ms));
+    match (condition, alert.bad_ms) {
+        (Condition::Bad(_), _) | (_, None) => {
+            format!("Once nothing of this holds any more, the alert ends {keep} later.")
+        }
+        (Condition::Good, Some(bad_ms)) => format!(
+            "Nothing has been bad since {}: it is resolved at {} ({keep}), if that stays so.",
+            clock(bad_ms),
+            clock(bad_ms.saturating_add(keep_ms))
+        ),
+        (Condition::Unknown, Some(bad_ms)) => format!(
+            "Nothing can be said since {}: it ends at {} ({keep}) unless something is found again.",
+            clock(bad_ms),
+            clock(bad_ms.saturating_add(keep_ms))
+        ),
+    }
+}
+
+/// A duration in words.
+fn span(ms: i64) -> String {
+    let duration = std::time::Duration::from_millis(ms.max(0).unsigned_abs());
+    match duration.is_zero() {
+        true => "at once".to_owned(),
+        false => humantime::format_duration(duration).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{StreamId, WindowReport};
+    use crate::stats::view::View;
+
+    const HOLDS: Holds = Holds {
+        pending_ms: 60_000,
+        keep_firing_ms: 300_000,
+        flap_within_ms: 0,
+    };
+
+    fn report(state: AlertState, verdict: Verdict) -> StreamReport {
+        let alert = Alert {
+            state,
+            since_ms: Some(0),
+            bad_ms: Some(1000),
+            flaps: 1,
+            ..Alert::default()
+        };
+        let window = WindowReport {
+            verdict,
+            ..WindowReport::blank("5m")
+        };
+        StreamReport {
+            id: StreamId {
+                model: "m".to_owned(),
+                version: String::new(),
+                segment: String::new(),
+                view: View::Binary,
+            },
+            last_event_ms: 0,
+            due_ms: None,
+            overdispersion: None,
+            detector: None,
+            alert,
+            windows: vec![window],
+        }
+    }
+
+    fn words(state: AlertState, verdict: Verdict) -> String {
+        holding(&report(state, verdict), &HOLDS, true, |ms| {
+            format!("[{ms}]")
+        })
+        .join(" ")
+    }
+
+    #[test]
+    fn large_numbers_are_rounded_up() {
+        assert_eq!(
+            [10_000.0, 15_996.0, 63_984.0, 10.0].map(rounded),
+            ["10000", "16000", "64000", "10"]
+        );
+    }
+
+    #[test]
+    fn an_alert_says_what_holds_it_and_when_it_ends() {
+        let held = words(AlertState::Firing, Verdict::Miscalibrated);
+        assert!(
+            held.contains("windows 5m are miscalibrated") && held.contains("10m, doubled"),
+            "{held}"
+        );
+        // No window has numbers here, so that nothing can be said.
+        let unknown = words(AlertState::Firing, Verdict::Calibrated);
+        assert!(unknown.contains("[1000]: it ends at [601000]"), "{unknown}");
+        let pending = words(AlertState::Pending, Verdict::Miscalibrated);
+        assert!(pending.contains("fires if it stays so for 1m"), "{pending}");
+        assert_eq!(words(AlertState::Inactive, Verdict::Miscalibrated), "");
+    }
+}

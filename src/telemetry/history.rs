@@ -1,0 +1,356 @@
+//! What windows said over time, and the last alerts of each stream.
+//!
+//! A page that shows the present alone cannot say whether a model drifts or was always so. So every
+//! judgement of a window is kept as one point, and thinned as it ages: the newest [`RECENT`] are all
+//! there, then one for each [`DAY_STEP_MS`] of a day, then one for each [`MONTH_STEP_MS`] of 30 days.
+//! Where points share such a step the worst stays: a miscalibrated one before others, else the one whose
+//! interval begins highest, so that a short fault can still be seen a month later. Times are those of
+//! events, and age is counted from the newest point of the window, so the same judgements leave the same
+//! history. A judgement that comes again after a restart takes the place of itself.
+//!
+//! The history is derived: it is written by the engine's loop and read by requests, and no verdict depends
+//! on it.
+//!
+//! Bounds: at most [`SERIES_POINTS_MAX`] points for a window and [`POINTS_MAX`] in all; at most
+//! [`ALERTS_MAX`] alerts of a stream, for at most [`STREAMS_MAX`] streams. What finds no room is counted.
+//! [`bytes_max`] says what that takes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use dashmap::DashMap;
+use serde::{Deserialize, Serialize};
+
+use crate::judge::{HistoryPoint, StreamId, Verdict};
+
+/// Newest points of a window that are all kept.
+pub const RECENT: usize = 120;
+/// One point of each such step is kept for a day.
+pub const DAY_STEP_MS: i64 = 600_000;
+/// One point of each such step is kept for 30 days.
+pub const MONTH_STEP_MS: i64 = 3 * 3_600_000;
+/// Older points are dropped.
+pub const AGE_MS_MAX: i64 = 30 * DAY_MS;
+/// Most points of one window, between two thinnings.
+pub const SERIES_POINTS_MAX: usize = RECENT + 145 + 241 + SLACK;
+/// Most points of all windows: 40 MB.
+pub const POINTS_MAX: usize = 1_000_000;
+/// Most alerts of one stream; the oldest go first.
+pub const ALERTS_MAX: usize = 12;
+/// Most streams: as many as may be monitored.
+pub const STREAMS_MAX: usize = 10_000;
+/// Longest sentence of an alert.
+const SENTENCE_BYTES_MAX: usize = 400;
+
+const DAY_MS: i64 = 86_400_000;
+/// Points beyond those that stay, before the next thinning.
+const SLACK: usize = 64;
+
+/// The most memory that so many streams of so many windows take.
+pub fn bytes_max(streams: u64, windows: u64) -> u64 {
+    // A deque may be half empty.
+    let point = 2 * size_of::<HistoryPoint>() as u64;
+    let points = streams.saturating_mul(windows);
+    let points = points.saturating_mul(SERIES_POINTS_MAX as u64);
+    let streams = streams.min(STREAMS_MAX as u64);
+    let alerts = streams * (ALERTS_MAX * (SENTENCE_BYTES_MAX + size_of::<HistoryAlert>())) as u64;
+    points.min(POINTS_MAX as u64) * point + alerts
+}
+
+/// A change of a stream's alert.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryAlert {
+    /// When.
+    pub at_ms: i64,
+    /// The state that it entered.
+    pub state: String,
+    /// How much it asks for.
+    pub severity: String,
+    /// What was known then, in words.
+    pub sentence: String,
+}
+
+/// The history of one stream.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct StreamHistory {
+    /// Windows with their points, the oldest first.
+    pub windows: Vec<(String, VecDeque<HistoryPoint>)>,
+    /// Alerts, the oldest first.
+    pub alerts: VecDeque<HistoryAlert>,
+}
+
+/// The histories of all streams.
+#[derive(Debug, Default)]
+pub struct History {
+    streams: DashMap<StreamId, StreamHistory>,
+    points: AtomicUsize,
+    refused: AtomicU64,
+}
+
+impl History {
+    /// Takes a judgement; answers whether it changed anything.
+    pub fn observe(&self, stream: &StreamId, window: &str, point: HistoryPoint) -> bool {
+        if !self.admits(stream) {
+            return false;
+        }
+        let mut entry = self.streams.entry(stream.clone()).or_default();
+        let known = entry.windows.iter().position(|(name, _)| name == window);
+        let at = known.unwrap_or_else(|| {
+            entry.windows.push((window.to_owned(), VecDeque::new()));
+            entry.windows.len() - 1
+        });
+        let points = &mut entry.windows[at].1;
+        let before = points.len();
+        let changed = insert(points, point);
+        if points.len() >= SERIES_POINTS_MAX {
+            thin(points);
+        }
+        let after = points.len();
+        self.points.fetch_add(after, Ordering::Relaxed);
+        self.points.fetch_sub(before, Ordering::Relaxed);
+        changed
+    }
+
+    /// Takes a change of a stream's alert; answers whether it is new.
+    pub fn alert(&self, stream: &StreamId, mut alert: HistoryAlert) -> bool {
+        if !self.admits(stream) {
+            return false;
+        }
+        if alert.sentence.len() > SENTENCE_BYTES_MAX {
+            let ends = alert.sentence.char_indices().map(|(at, _)| at);
+            let end = ends.take_while(|at| *at <= SENTENCE_BYTES_MAX - 3).last();
+            alert.sentence.truncate(end.unwrap_or(0));
+            alert.sentence.push('…');
+        }
+        let mut entry = self.streams.entry(stream.clone()).or_default();
+        let same = |a: &HistoryAlert| a.at_ms == alert.at_ms && a.state == alert.state;
+        if entry.alerts.iter().any(same) {
+            return false;
+        }
+        entry.alerts.push_back(alert);
+        while entry.alerts.len() > ALERTS_MAX {
+            entry.alerts.pop_front();
+        }
+        true
+    }
+
+    /// Whether there is room for more of this stream; counts what finds none.
+    fn admits(&self, stream: &StreamId) -> bool {
+        let full = self.points() >= POINTS_MAX;
+        let admits =
+            !full && (self.streams.len() < STREAMS_MAX || self.streams.contains_key(stream));
+        if !admits {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+        admits
+    }
+
+    /// Forgets streams that are not alive and whose last point or alert is older than the history lasts.
+    pub fn forget(&self, now_ms: i64, alive: impl Fn(&StreamId) -> bool) {
+        self.streams.retain(|id, history| {
+            let last = history.last_ms();
+            let keep = alive(id) || now_ms.saturating_sub(last) <= AGE_MS_MAX;
+            if !keep {
+                let points: usize = history.windows.iter().map(|(_, p)| p.len()).sum();
+                self.points.fetch_sub(points, Ordering::Relaxed);
+            }
+            keep
+        });
+    }
+
+    /// The history of one stream.
+    pub fn stream(&self, id: &StreamId) -> Option<StreamHistory> {
+        self.streams.get(id).map(|entry| entry.value().clone())
+    }
+
+    /// All streams, one after the other.
+    pub fn each(&self, mut visit: impl FnMut(&StreamId, &StreamHistory)) {
+        self.streams.iter().for_each(|e| visit(e.key(), e.value()));
+    }
+
+    /// Points of all windows.
+    pub fn points(&self) -> usize {
+        self.points.load(Ordering::Relaxed)
+    }
+
+    /// Judgements and alerts that found no room.
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Ordering::Relaxed)
+    }
+}
+
+impl StreamHistory {
+    /// Time of the newest point or alert.
+    fn last_ms(&self) -> i64 {
+        let points = self.windows.iter().filter_map(|(_, p)| p.back());
+        let alerts = self.alerts.back().map(|a| a.at_ms);
+        let last = points.map(|p| p.end_ms).chain(alerts).max();
+        last.unwrap_or(i64::MIN)
+    }
+}
+
+/// Puts a point at its place in time. One of the same time is replaced; one that was thinned out stays out.
+fn insert(points: &mut VecDeque<HistoryPoint>, point: HistoryPoint) -> bool {
+    match points.binary_search_by_key(&point.end_ms, |p| p.end_ms) {
+        Ok(at) if points[at] == point => false,
+        Ok(at) => {
+            points[at] = point;
+            true
+        }
+        Err(at) if at == points.len() => {
+            points.push_back(point);
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// Keeps the newest, and of older ones the worst of each step.
+fn thin(points: &mut VecDeque<HistoryPoint>) {
+    let Some(newest) = points.back().map(|p| p.end_ms) else {
+        return;
+    };
+    let mut kept: Vec<HistoryPoint> = Vec::with_capacity(points.len());
+    let mut step = None;
+    for (i, &point) in points.iter().rev().enumerate() {
+        let age = newest.saturating_sub(point.end_ms);
+        let width = match (i < RECENT, age <= DAY_MS, age <= AGE_MS_MAX) {
+            (true, _, _) => {
+                kept.push(point);
+                continue;
+            }
+            (_, true, _) => DAY_STEP_MS,
+            (_, _, true) => MONTH_STEP_MS,
+            _ => break,
+        };
+        let now = Some((width, point.end_ms.div_euclid(width)));
+        match kept.last_mut() {
+            Some(last) if now == step => {
+                if worse(&point, last) {
+                    *last = point;
+                }
+            }
+            _ => kept.push(point),
+        }
+        step = now;
+    }
+    *points = kept.into_iter().rev().collect();
+}
+
+/// Whether the first should stay rather than the second.
+fn worse(a: &HistoryPoint, b: &HistoryPoint) -> bool {
+    let bad = |p: &HistoryPoint| p.verdict == Verdict::Miscalibrated;
+    let lower = |p: &HistoryPoint| p.error.map_or(-1.0, |e| e.lower);
+    (bad(a), lower(a)) > (bad(b), lower(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::HistoryError;
+    use crate::stats::view::View;
+
+    fn id(model: &str) -> StreamId {
+        StreamId {
+            model: model.to_owned(),
+            version: String::new(),
+            segment: String::new(),
+            view: View::Binary,
+        }
+    }
+
+    fn point(end_ms: i64, verdict: Verdict) -> HistoryPoint {
+        HistoryPoint {
+            end_ms,
+            n: 1,
+            verdict,
+            error: Some(HistoryError {
+                estimate: 0.01,
+                lower: 0.0,
+                upper: 0.02,
+            }),
+        }
+    }
+
+    #[test]
+    fn a_month_of_minutes_is_bounded_and_a_fault_of_one_minute_stays_visible() {
+        let history = History::default();
+        let minutes = 40 * 24 * 60;
+        let fault = minutes - 20 * 24 * 60;
+        for minute in 0..minutes {
+            let verdict = match minute == fault {
+                true => Verdict::Miscalibrated,
+                false => Verdict::Calibrated,
+            };
+            assert!(history.observe(&id("m"), "5m", point(minute * 60_000, verdict)));
+        }
+        let stream = history.stream(&id("m")).expect("it was observed");
+        let points = &stream.windows[0].1;
+        assert!(points.len() < SERIES_POINTS_MAX && points.len() > 400);
+        assert_eq!(history.points(), points.len());
+        let bad = points.iter().find(|p| p.verdict == Verdict::Miscalibrated);
+        assert_eq!(bad.map(|p| p.end_ms), Some(fault * 60_000));
+        assert!(
+            points
+                .iter()
+                .zip(points.iter().skip(1))
+                .all(|(a, b)| a.end_ms < b.end_ms)
+        );
+        let (first, last) = (points[0].end_ms, points[points.len() - 1].end_ms);
+        assert!(last - first > 29 * DAY_MS && last - first <= AGE_MS_MAX + 2 * MONTH_STEP_MS);
+    }
+
+    #[test]
+    fn a_judgement_that_comes_again_changes_nothing() {
+        let history = History::default();
+        let again = [
+            (1000, true),
+            (2000, true),
+            (3000, true),
+            (2000, false),
+            (1500, false),
+        ];
+        for (end_ms, new) in again {
+            let taken = history.observe(&id("m"), "5m", point(end_ms, Verdict::Calibrated));
+            assert_eq!(taken, new, "{end_ms}");
+        }
+        assert_eq!(history.points(), 3);
+        let corrected = point(2000, Verdict::Miscalibrated);
+        assert!(history.observe(&id("m"), "5m", corrected));
+        assert_eq!(history.points(), 3);
+    }
+
+    #[test]
+    fn the_last_alerts_are_kept_each_once() {
+        let history = History::default();
+        for i in 0..30 {
+            let alert = HistoryAlert {
+                at_ms: i,
+                state: "firing".to_owned(),
+                severity: "page".to_owned(),
+                sentence: "ü".repeat(1000),
+            };
+            assert!(history.alert(&id("m"), alert.clone()));
+            assert!(!history.alert(&id("m"), alert));
+        }
+        let alerts = history.stream(&id("m")).expect("it has alerts").alerts;
+        assert_eq!((alerts.len(), alerts[0].at_ms), (ALERTS_MAX, 18));
+        assert!(
+            alerts
+                .iter()
+                .all(|a| a.sentence.len() <= SENTENCE_BYTES_MAX && a.sentence.ends_with('…'))
+        );
+    }
+
+    #[test]
+    fn streams_that_are_gone_are_forgotten_after_a_month() {
+        let history = History::default();
+        for (model, end_ms) in [("old", 0), ("alive", 0), ("new", AGE_MS_MAX)] {
+            history.observe(&id(model), "5m", point(end_ms, Verdict::Calibrated));
+        }
+        history.forget(AGE_MS_MAX + 1, |id| id.model == "alive");
+        assert!(history.stream(&id("old")).is_none());
+        assert!(history.stream(&id("alive")).is_some() && history.stream(&id("new")).is_some());
+        assert_eq!(history.points(), 2);
+    }
+}
