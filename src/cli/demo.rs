@@ -1,5 +1,6 @@
 //! `trueline demo`: runs everything in one process, on models whose truth is known.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::exit::{self, Exit};
@@ -25,7 +26,15 @@ pub struct Args {
     /// starts at 20s)
     #[arg(long = "for", value_name = "TIME", value_parser = humantime::parse_duration)]
     pub length: Option<Duration>,
-    /// Port on 127.0.0.1 for /metrics and the API; 0 picks a free one
+    /// Address for /metrics, the API and the pages; 0.0.0.0 in a container
+    #[arg(
+        long,
+        env = "TRUELINE_DEMO_HOST",
+        value_name = "IP",
+        default_value = "127.0.0.1"
+    )]
+    pub host: IpAddr,
+    /// Port for /metrics, the API and the pages; 0 picks a free one
     #[arg(long, env = "TRUELINE_DEMO_PORT", default_value_t = 9464)]
     pub port: u16,
     /// Events per second of each model
@@ -44,9 +53,10 @@ const LEAST: Duration = Duration::from_secs(45);
 
 /// Runs the demo to its end.
 pub fn run(args: &Args) -> Exit {
+    let listen = SocketAddr::new(args.host, args.port);
     if args.show_config {
         let state = std::path::Path::new("trueline-demo-state");
-        print!("{}", config::text("localhost:9092", args.port, state));
+        print!("{}", config::text("localhost:9092", listen, state));
         return Exit::Ok;
     }
     if args.length.is_some_and(|length| length < LEAST) {
@@ -58,7 +68,7 @@ pub fn run(args: &Args) -> Exit {
     }
     let options = Options {
         length: args.length,
-        port: args.port,
+        listen,
         rate: args.rate,
         seed: args.seed,
     };

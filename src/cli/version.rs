@@ -2,12 +2,13 @@
 
 use std::sync::LazyLock;
 
+use crate::config::TLS_BUILT;
 use crate::store::{checkpoint, format};
 
 /// Version, commit if the build was told, features and formats.
 static LONG: LazyLock<String> = LazyLock::new(|| {
     let commit = option_env!("TRUELINE_COMMIT");
-    let tls = if cfg!(feature = "tls") { "yes" } else { "no" };
+    let tls = if TLS_BUILT { "yes" } else { "no" };
     format!(
         "{}\ncommit: {}\ntls: {tls}\nstate: snapshots of format {}, checkpoints of format {}",
         env!("CARGO_PKG_VERSION"),

@@ -1086,7 +1086,7 @@ const NOTIFY: &[Key] = &[
         Kind::Text,
         Unset("\"http://trueline.example:9464\""),
         "Address of this process for the readers of alerts, used in links. Unset: the address \
-         of [http].",
+         of [http], or `localhost` if that is all addresses.",
     ),
     key(
         "runbook_url",

@@ -38,6 +38,7 @@ mod security;
 mod service;
 mod sources;
 mod start;
+mod tls;
 pub mod value;
 mod vectors;
 mod write;
@@ -59,6 +60,7 @@ pub use join::JoinOptions;
 use problem::Problems;
 pub use problem::{Place, Problem};
 pub use start::start_at;
+pub use tls::TLS_BUILT;
 use value::Outside;
 
 /// A valid configuration.
@@ -195,6 +197,7 @@ impl Config {
         let state = service::state(&document, &outside.directory, &mut problems);
         let http = service::http(&document);
         let notify = notify::notify(&document, http.listen, &mut problems);
+        tls::check(&document, &notify, &mut problems);
         let log = service::log(&document, &mut problems);
         match problems.is_empty() {
             true => Ok(Config {
@@ -215,6 +218,11 @@ impl Config {
     pub fn moving(&self) -> Option<(KafkaOptions, String)> {
         let kafka = self.sources.first().map(|s| s.kafka.clone())?;
         Some((kafka, self.state.topic.clone()?))
+    }
+
+    /// What of it needs a binary with TLS, and where that is.
+    pub fn needs_tls(&self) -> Vec<(Place, String)> {
+        tls::needs(&self.document, &self.notify)
     }
 
     /// All its keys, to compare with those of another configuration.

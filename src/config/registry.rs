@@ -7,7 +7,6 @@ use crate::registry::RegistryOptions;
 
 use super::document::Record;
 use super::problem::Problems;
-use super::security::TLS_BUILT;
 
 /// The registry, if one is named. A source with schemas requires one.
 pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOptions> {
@@ -38,14 +37,6 @@ pub fn registry(root: &Record, problems: &mut Problems<'_>) -> Option<RegistryOp
         let what = "`url` has credentials in it, which messages and logs would show";
         let remedy = "write them as `user` and `password` of [registry]";
         problems.add(at, what, remedy);
-    }
-    if url.starts_with("https://") && !TLS_BUILT {
-        let remedy = "build with `cargo build --release --features tls`";
-        problems.add(
-            at,
-            "this binary was built without TLS, which `https` needs",
-            remedy,
-        );
     }
     let user = record.owned("user");
     if user.is_none() && record.entry("password").given {

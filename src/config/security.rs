@@ -9,9 +9,6 @@ use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
 
-/// Whether this binary supports TLS.
-pub const TLS_BUILT: bool = cfg!(any(feature = "tls", feature = "tls-vendored"));
-
 /// Encryption and credentials. Settings without a typed option go into the map, unless it has them.
 pub fn security(
     kafka: &Record,
@@ -20,16 +17,7 @@ pub fn security(
 ) -> Security {
     let (tls, sasl) = (kafka.child("kafka.tls"), kafka.child("kafka.sasl"));
     let encrypted = tls.entry("enabled").value == Value::Truth(true);
-    let rebuild = "build with `cargo build --release --features tls`";
-    if encrypted && !TLS_BUILT {
-        let what = "this binary was built without TLS";
-        problems.add(tls.entry("enabled").at, what, rebuild);
-    }
     let mechanism = sasl.owned("mechanism");
-    if mechanism.as_deref().is_some_and(|m| m != "PLAIN") && !TLS_BUILT {
-        let what = "this binary has PLAIN alone, the other mechanisms come with TLS";
-        problems.add(sasl.entry("mechanism").at, what, rebuild);
-    }
     let needed: &[&str] = match mechanism.as_deref() {
         None => &[],
         Some("OAUTHBEARER") => &["token_file"],

@@ -4,6 +4,7 @@
 //! service has in minutes. The text explains its numbers in comments, because `--show-config`
 //! prints it as a starting point for users.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 /// Topic of the models with one score.
@@ -22,7 +23,7 @@ pub fn width_ms(window: &str) -> i64 {
 }
 
 /// The text of the configuration.
-pub fn text(brokers: &str, port: u16, state: &Path) -> String {
+pub fn text(brokers: &str, listen: SocketAddr, state: &Path) -> String {
     let classes = super::models::CLASSES
         .map(|class| format!("\"{class}\""))
         .join(", ");
@@ -85,7 +86,7 @@ name = "animals_tempered"
 views = ["top_label"]
 
 [http]
-listen = "127.0.0.1:{port}"
+listen = "{listen}"
 
 [state]
 directory = '{state}'

@@ -8,6 +8,7 @@
 //! [`models`] holds the models and their truths, [`score`] compares verdicts with them.
 
 use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +43,8 @@ const PLAIN: Duration = Duration::from_secs(5);
 pub struct Options {
     /// When to end; `None`: at a signal.
     pub length: Option<Duration>,
-    /// Port of the HTTP server on 127.0.0.1; 0: any free port.
-    pub port: u16,
+    /// Address of the HTTP server; port 0: any free one.
+    pub listen: SocketAddr,
     /// Events per second of each model.
     pub rate: u32,
     /// Seed of all models.
@@ -59,7 +60,7 @@ pub fn run(options: &Options) -> Result<bool, AppError> {
         .map_err(|error| AppError::Unavailable(format!("cannot start the runtime: {error}")))?;
     let state = Scratch::new();
     let cluster = cluster()?;
-    let text = config::text(&cluster.bootstrap_servers(), options.port, &state.0);
+    let text = config::text(&cluster.bootstrap_servers(), options.listen, &state.0);
     let setup = setup(&text)?;
     let app = App::bind(setup)?;
     let right = runtime.block_on(show(app, &cluster.bootstrap_servers(), options));

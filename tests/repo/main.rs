@@ -3,6 +3,7 @@
 mod deploy;
 mod documents;
 mod floors;
+mod install;
 mod prometheus;
 #[path = "../support/mod.rs"]
 mod support;
