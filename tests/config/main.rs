@@ -133,11 +133,13 @@ fn whatever_needs_tls_is_named_with_its_line_and_refused_by_a_binary_without_it(
     assert_eq!(expected.len(), 9);
     let mut found: Vec<usize> = match parse(ENCRYPTED) {
         Ok(config) => {
-            assert!(TLS_BUILT);
+            let with_tls = TLS_BUILT;
+            assert!(with_tls);
             config.needs_tls().iter().map(|(at, _)| at.line).collect()
         }
         Err(problems) => {
-            assert!(!TLS_BUILT, "{problems:?}");
+            let with_tls = TLS_BUILT;
+            assert!(!with_tls, "{problems:?}");
             for problem in &problems {
                 assert!(problem.what.contains("built without TLS"), "{problem}");
                 assert!(problem.remedy.contains("--features tls"), "{problem}");

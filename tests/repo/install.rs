@@ -94,7 +94,7 @@ fn the_configuration_in_each_manifest_is_sound_for_each_of_its_roles() {
 #[test]
 fn the_configuration_of_the_package_is_refused_as_it_is_and_sound_once_uncommented() {
     let shipped = text("package/trueline.toml");
-    let problems = parse(&shipped, &[]).err().expect("an inert file");
+    let problems = parse(&shipped, &[]).expect_err("an inert file");
     assert!(
         problems.iter().any(|p| p.what.contains("[[source]]")),
         "{problems:?}"
