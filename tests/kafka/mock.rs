@@ -230,7 +230,11 @@ fn a_broker_that_is_down_is_reported_once_and_waited_for() {
     produce(&mock, "events", 1, 0, 10);
     mock.broker_down(1).unwrap();
     let mut log = Log::default();
-    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
+    // On a busy machine half a second away must not end the session.
+    let mut options = options(&mock, &["events"]);
+    let session = ("session.timeout.ms".to_owned(), "9000".to_owned());
+    options.options.extend([session]);
+    let mut c = Consumer::new(&options).unwrap();
     poll_until(&mut c, &mut log, |l| !l.errors.is_empty());
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
