@@ -19,7 +19,7 @@ use crate::kafka;
 use crate::kafka::StateTopic;
 use crate::monitor::restore::Fit;
 use crate::registry::RegistryOptions;
-use crate::store::{self, checkpoint::CHUNK_BYTES};
+use crate::store::{self, FormatError, StoreError, checkpoint::CHUNK_BYTES};
 use crate::telemetry::published::{STREAM_SERIES, WINDOW_SERIES};
 
 const EXAMPLES: &str = "\
@@ -285,6 +285,7 @@ pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     faults.dedup();
     faults.extend(registry(config, timeout));
     faults.extend(directory(&config.state.directory));
+    faults.extend(state_format(config));
     faults.extend(state_topic(config));
     if let Err(error) = TcpListener::bind(config.http.listen)
         && !is_trueline(config)
@@ -406,6 +407,24 @@ fn directory(state: &Path) -> Option<String> {
             there.display()
         )
     })
+}
+
+/// Whether another version wrote the state, so that a start would refuse it: the question before an upgrade.
+/// Other faults of files are left to the start, since a running process may be replacing them.
+fn state_format(config: &Config) -> Option<String> {
+    if config.state.topic.is_some() {
+        return None;
+    }
+    let Err(StoreError::Refused(files)) = store::load_checked(&config.state.directory) else {
+        return None;
+    };
+    let other = |(_, fault): &(_, FormatError)| {
+        matches!(fault, FormatError::Past(_) | FormatError::Future(_))
+    };
+    files
+        .iter()
+        .any(other)
+        .then(|| format!("[state] directory: {}", StoreError::Refused(files)))
 }
 
 #[cfg(test)]

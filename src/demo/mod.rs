@@ -267,7 +267,11 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new() -> Scratch {
-        Scratch(std::env::temp_dir().join(format!("trueline-demo-{}", std::process::id())))
+        let name = format!("trueline-demo-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        // A demo that was killed left its state of another broker; in a container all have one number.
+        let _ = std::fs::remove_dir_all(&directory);
+        Scratch(directory)
     }
 }
 

@@ -14,7 +14,11 @@ fn said(arguments: &[&str]) -> String {
 #[test]
 fn the_long_version_names_commit_features_and_state_formats() {
     let said = said(&["--version"]);
-    let tls = if cfg!(feature = "tls") { "yes" } else { "no" };
+    let tls = if trueline::config::TLS_BUILT {
+        "yes"
+    } else {
+        "no"
+    };
     let format = trueline::store::format::VERSION;
     for words in [
         format!("trueline {}\n", env!("CARGO_PKG_VERSION")),
@@ -46,4 +50,31 @@ fn completions_offer_every_verb_and_there_is_a_manual_page_for_each() {
     }
     let check = std::fs::read_to_string(directory.join("trueline-check.1")).expect("a page");
     assert!(check.contains("\\-\\-sample"), "{check}");
+}
+
+#[test]
+fn check_says_before_an_upgrade_or_a_rollback_that_the_state_is_of_another_format() {
+    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("other-format");
+    let state = directory.join("trueline-state");
+    std::fs::create_dir_all(&state).expect("a folder");
+    let config = directory.join("trueline.toml");
+    let text = "version = 1\n[kafka]\nbrokers = \"127.0.0.1:1\"\n[[source]]\ntopics = [\"t\"]\n\
+                [source.fields]\nscore = \"score\"\n[http]\nlisten = \"127.0.0.1:0\"\n";
+    std::fs::write(&config, text).expect("a file");
+    let now = trueline::store::format::VERSION;
+    for (format, remedy) in [(now - 1, "start with"), (now + 1, "upgrade it")] {
+        let mut bytes = b"TRUELINE".to_vec();
+        bytes.extend(format.to_le_bytes());
+        std::fs::write(state.join("snapshot-00000000000000000000.trueline"), &bytes)
+            .expect("a file");
+        let output = Command::new(env!("CARGO_BIN_EXE_trueline"))
+            .args(["check", "--timeout", "1s", "--config"])
+            .arg(&config)
+            .output()
+            .expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(69), "{said}");
+        let expected = format!("format {format}, this program reads {now}; {remedy}");
+        assert!(said.contains(&expected), "{said}");
+    }
 }
