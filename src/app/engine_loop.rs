@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::clock;
 use super::cluster::topology::Topology;
 use super::error::AppError;
+use super::events::EventLogs;
 use super::ingest::consumer::{self, SourceConsumer};
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::AuditLog;
@@ -48,6 +49,8 @@ pub struct EngineLoop {
     pub engines: Topology,
     /// One per source; none where other processes read the sources.
     pub consumers: Vec<SourceConsumer>,
+    /// The logs of posted events.
+    pub logs: EventLogs,
     /// The schema registry, where records need one.
     pub registry: Option<Arc<Registry>>,
     /// Names of the topics by the engine's numbers, followed by those that are no longer read.
@@ -268,7 +271,14 @@ impl EngineLoop {
         publish::size(&self.published, &self.engines, self.spill.bytes());
         publish::comparisons(&self.published, &self.engines);
         let history = self.history.facts(&self.published);
-        self.published.update(|facts| facts.history = history);
+        let logs = self.logs.iter();
+        let logs: Vec<_> = logs
+            .map(|(topic, log)| (topic.clone(), log.facts()))
+            .collect();
+        self.published.update(|facts| {
+            facts.history = history;
+            facts.event_logs = logs;
+        });
     }
 
     fn publish_readiness(&mut self) {
@@ -297,6 +307,12 @@ impl EngineLoop {
         Some(("watermark".to_owned(), why))
     }
 
+    /// The logs of posted events that take nothing any more, each with the reason.
+    fn logs_failed(&self) -> impl Iterator<Item = (String, String)> {
+        let logs = self.logs.iter();
+        logs.filter_map(|(topic, log)| Some((format!("event log {topic}"), log.facts().fault?)))
+    }
+
     /// Publishes the partitions that are not read because their state is unusable, because the broker
     /// has fewer records than were read, or because a transaction hides their records, and the watermark
     /// if it is stalled.
@@ -312,6 +328,7 @@ impl EngineLoop {
             .chain(self.engines.lacks())
             .chain(self.consumers.iter().flat_map(|c| c.hidden()))
             .chain(contested)
+            .chain(self.logs_failed())
             .chain(self.stalled())
             .collect();
         for part in self.suspended.iter().filter(|p| !now.contains_key(*p)) {

@@ -15,6 +15,7 @@
 //!                               └► snapshots (one thread, disk) ─► commit
 //! ```
 //!
+//! [`events`] takes posted events to a log on disk, which is read like a topic.
 //! [`ingest`] takes records to the engine, [`outputs`] publishes, notifies and saves, [`engine_loop`] runs
 //! both, and [`replay`] feeds past records to an engine.
 //!
@@ -26,6 +27,7 @@ pub mod clock;
 pub mod cluster;
 pub mod engine_loop;
 mod error;
+pub mod events;
 pub mod ingest;
 pub mod outputs;
 mod reload;

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::clock;
 use super::engine_loop::{EngineLoop, Timers};
 use super::error::AppError;
+use super::events::{self, EventLogs, Intake, LogBrokers};
 use super::ingest::consumer::SourceConsumer;
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::{AuditLog, explanation};
@@ -28,7 +29,7 @@ use super::reload::{ReloadRequest, Reloader};
 use super::restore::restore;
 use super::setup::{Setup, part};
 use super::stop::Stop;
-use crate::config::{Config, SourceOptions, Verdicts};
+use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::http;
 use crate::kafka::Brokers;
 use crate::registry::Registry;
@@ -210,6 +211,9 @@ fn load(
     let spill = SpillStore::new(&setup.config.state.directory);
     let spill = Arc::new(spill.map_err(|error| AppError::Unavailable(error.to_string()))?);
     let (engines, topics) = restore(&setup, &dir, &spill, &published)?;
+    let logs = events::open(&setup.config, dir.path())?;
+    let intake = Intake::new(&setup.config, &logs)?;
+    published.control.on_events(move |post| intake.post(post));
     published.ready(STATE);
     publish::alert_rules(&published, &setup.config.plan);
     let config = setup.config;
@@ -240,7 +244,8 @@ fn load(
         history,
         alerts: Some(alerts),
         engines,
-        consumers: consumers(sources, registry.as_ref(), &setup.brokers)?,
+        consumers: consumers(sources, registry.as_ref(), &setup.brokers, &logs)?,
+        logs,
         registry,
         topics,
         snapshots: SnapshotStore::start(dir, setup.workers.as_ref())?,
@@ -281,11 +286,17 @@ fn consumers(
     sources: Vec<SourceOptions>,
     registry: Option<&Arc<Registry>>,
     brokers: &Arc<dyn Brokers>,
+    logs: &EventLogs,
 ) -> Result<Vec<SourceConsumer>, AppError> {
+    let posted: Arc<dyn Brokers> = Arc::new(LogBrokers::new(logs.clone()));
     let mut base = 0;
     let mut consumers = Vec::new();
     for source in sources {
         let topics = source.kafka.topics.len() as u16;
+        let brokers = match source.input {
+            Input::Kafka => brokers,
+            Input::Http => &posted,
+        };
         consumers.push(SourceConsumer::new(
             source,
             base,

@@ -9,7 +9,7 @@ use super::cluster::checkpoint_store::CheckpointOptions;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
 use super::worker::{Threads, Workers};
-use crate::config::{Config, SourceOptions};
+use crate::config::{Config, Input, SourceOptions};
 use crate::kafka::{Brokers, KafkaOptions, Librdkafka, MissingState, StartAt};
 
 /// Everything that [`App::bind`](super::App::bind) needs.
@@ -105,7 +105,11 @@ impl Setup {
 
 /// The name under which the readiness of a source is published.
 pub fn part(source: &SourceOptions) -> String {
-    format!("kafka {}", source.kafka.topics.join(","))
+    let input = match source.input {
+        Input::Kafka => "kafka",
+        Input::Http => "http",
+    };
+    format!("{input} {}", source.kafka.topics.join(","))
 }
 
 /// An error in the options of a source.

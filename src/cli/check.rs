@@ -13,7 +13,7 @@ use super::exit::{self, Exit};
 use super::sample;
 use crate::app;
 use crate::config::bounds::{Expected, MemoryBound, human};
-use crate::config::{Config, SourceOptions, Verdicts, reference};
+use crate::config::{Config, Input, SourceOptions, Verdicts, reference};
 use crate::http::client;
 use crate::kafka;
 use crate::kafka::StateTopic;
@@ -154,6 +154,10 @@ fn page(args: &Args) -> Option<String> {
 pub fn summary(path: &Path, config: &Config) -> String {
     let mut lines = vec![format!("{}: sound", path.display())];
     for source in &config.sources {
+        if source.input == Input::Http {
+            lines.push(posted(config, source));
+            continue;
+        }
         lines.push(format!(
             "  source {}: topics {} from {}, group {}, dead letters {}",
             source.name,
@@ -216,6 +220,18 @@ pub fn summary(path: &Path, config: &Config) -> String {
         Some(topic) => lines.push(moving(config, topic, &bound)),
     }
     lines.join("\n") + "\n"
+}
+
+/// A source whose events are posted.
+fn posted(config: &Config, source: &SourceOptions) -> String {
+    let paths = source.kafka.topics.iter();
+    let paths = paths.map(|topic| format!("/v1/events/{topic}"));
+    format!(
+        "  source {}: takes POST {}, at most {} of each on disk",
+        source.name,
+        paths.collect::<Vec<_>>().join(", "),
+        human(config.events.limits.bytes_max),
+    )
 }
 
 /// How many series the streams have that are allowed, beside the cap.
@@ -281,6 +297,7 @@ fn moving(config: &Config, topic: &str, bound: &MemoryBound) -> String {
 /// The problems of the environment. Each message names the section and the remedy.
 pub fn environment(config: &Config, timeout: Duration) -> Vec<String> {
     let sources = config.sources.iter();
+    let sources = sources.filter(|s| s.input == Input::Kafka);
     let mut faults: Vec<String> = sources.flat_map(|s| brokers(s, timeout)).collect();
     faults.dedup();
     faults.extend(registry(config, timeout));

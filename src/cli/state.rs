@@ -266,6 +266,7 @@ fn description(file: &FileReport, found: &Inspection) -> String {
         FileRole::Journal => "journal of pending predictions".to_owned(),
         FileRole::Alerts => "notified alerts, silences, acknowledgements".to_owned(),
         FileRole::History => "what windows said over time".to_owned(),
+        FileRole::Events => "posted events".to_owned(),
         FileRole::Part => "left by a crash; not read".to_owned(),
         FileRole::Lock => "lock".to_owned(),
         FileRole::Unknown => "not a file of trueline".to_owned(),

@@ -58,6 +58,7 @@ use crate::collect::open_room::IN_STEP_PANES;
 use crate::collect::seen_ids::ID_BYTES;
 use crate::collect::stream::OpenPane;
 use crate::decode::Format;
+use crate::http::POSTS_MAX;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
 use crate::stats::clusters::{BUCKETS, ClusterSums, LEVEL_MAX};
@@ -66,11 +67,12 @@ use crate::stats::multiclass::sums::Shape;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
+use crate::store::event_log::{FRAME_BYTES, KEYS_MAX};
 use crate::telemetry::history;
 use crate::window::Width;
 use crate::window::ring::COUNT_PANES_MAX;
 
-use super::Config;
+use super::{Config, Input};
 
 use super::SourceOptions;
 
@@ -112,6 +114,9 @@ const COMPARISON_BYTES: u64 = 5 * 1024;
 const OPEN_PANE_BYTES: u64 = 2 * size_of::<OpenPane>() as u64;
 /// A process that has read nothing, and what its threads, connections and answers take.
 pub(super) const PROCESS_BYTES: u64 = 96 << 20;
+
+/// An idempotency key of a usual length, in its table and in its queue.
+const KEY_BYTES: u64 = 300;
 /// Responses of brokers on their way, and 100,000 records in the queue beside their bytes.
 pub(super) const FETCH_BYTES: u64 = 128 << 20;
 /// Copies of the panes of a partition while its checkpoint is written.
@@ -171,7 +176,8 @@ impl MemoryBound {
     /// The bound of a configuration.
     pub fn of(config: &Config) -> MemoryBound {
         let streams = config.plan.models.iter().map(stream_bytes);
-        let queues = config.sources.iter().map(|s| {
+        let read = config.sources.iter().filter(|s| s.input == Input::Kafka);
+        let queues = read.map(|s| {
             let parked = match s.decode.packing.format {
                 Format::Json => 0,
                 _ => PARKED_BYTES_MAX as u64,
@@ -201,7 +207,9 @@ impl MemoryBound {
             queue_bytes: queues.fold(notice_bytes(config), u64::saturating_add),
             ahead_bytes: ahead_bytes(config),
             copy_bytes: held.saturating_mul(streams_max),
-            process_bytes: PROCESS_BYTES.saturating_add(history),
+            process_bytes: PROCESS_BYTES
+                .saturating_add(history)
+                .saturating_add(posted_bytes(config)),
         }
     }
 
@@ -248,6 +256,19 @@ impl MemoryBound {
 /// partly free stay.
 pub(super) fn with_slack(bytes: u64) -> u64 {
     bytes.saturating_add(bytes / 4)
+}
+
+/// What posted events take: the requests that are served at a time, each as its body, its events and its
+/// frame, and for each log a frame that is read and the keys.
+fn posted_bytes(config: &Config) -> u64 {
+    let posted = config.sources.iter().filter(|s| s.input == Input::Http);
+    let logs = posted.map(|s| s.kafka.topics.len() as u64).sum::<u64>();
+    if logs == 0 {
+        return 0;
+    }
+    let request = config.events.request_bytes_max as u64;
+    let requests = POSTS_MAX as u64 * request * 3;
+    requests + logs * (FRAME_BYTES as u64 + request + KEYS_MAX as u64 * KEY_BYTES)
 }
 
 /// What librdkafka holds for a source: its queue, a response of each kind that is on its way, and what it

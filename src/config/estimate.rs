@@ -5,7 +5,7 @@
 //! constants are measured on a process; a test holds its peak against the result.
 
 use super::bounds::{Expected, FETCH_BYTES, MemoryBound, with_slack};
-use super::{Config, SourceOptions};
+use super::{Config, Input, SourceOptions};
 use crate::judge::ModelPlan;
 use crate::window::Width;
 
@@ -32,7 +32,8 @@ impl MemoryBound {
         let fetched = |s: &SourceOptions| {
             u64::from(s.kafka.queue_kbytes_max) * 1024 * 3 / 4 + FETCH_BYTES / 8
         };
-        let fetched = config.sources.iter().map(fetched).sum::<u64>();
+        let read = config.sources.iter().filter(|s| s.input == Input::Kafka);
+        let fetched = read.map(fetched).sum::<u64>();
         let beside = self.bets_bytes + PROCESS_BYTES + fetched;
         streams.saturating_add(beside).min(self.total())
     }

@@ -34,6 +34,10 @@ const fn key(name: &'static str, kind: Kind, preset: Preset, about: &'static str
     }
 }
 
+/// Keys without a default that the sample sets: where the records come from, and the form of the
+/// prediction, of which one must be chosen.
+pub const CHOSEN: [(&str, &str); 2] = [("kafka", "brokers"), ("source.fields", "score")];
+
 /// All sections in the order of the reference. A child follows its parent.
 pub const SECTIONS: &[Section] = &[
     Section {
@@ -160,6 +164,13 @@ pub const SECTIONS: &[Section] = &[
         keys: HTTP,
     },
     Section {
+        path: "http.events",
+        repeated: false,
+        about: "Events that are posted to `/v1/events`, for sources with `input = \"http\"`. Each of \
+                their topics is a log in the state directory.",
+        keys: EVENTS,
+    },
+    Section {
         path: "state",
         repeated: false,
         about: "Snapshots of sums and offsets, from which a restart resumes.",
@@ -190,8 +201,9 @@ const KAFKA: &[Key] = &[
     key(
         "brokers",
         Kind::Text,
-        Required("\"localhost:9092\""),
-        "Bootstrap brokers, `host:port`, comma separated.",
+        Unset("\"localhost:9092\""),
+        "Bootstrap brokers, `host:port`, comma separated. Required unless every source has \
+         `input = \"http\"`.",
     ),
     key(
         "group",
@@ -340,6 +352,14 @@ const SOURCE: &[Key] = &[
         "Consumer group of this source. Unset: `group` of [kafka] for the first source, and \
          `group.name` for others. State is kept by topic, so another group continues where the \
          one before stopped.",
+    ),
+    key(
+        "input",
+        Kind::Choice(&["kafka", "http"]),
+        Value("\"kafka\""),
+        "Where its records come from. `kafka`: the topics of the brokers. `http`: requests to \
+         `/v1/events/TOPIC` of this process, which are on disk before they are answered. See \
+         [http.events].",
     ),
     key(
         "topics",
@@ -1249,6 +1269,29 @@ const HTTP: &[Key] = &[
         Unset("\"${TRUELINE_TOKEN}\""),
         "What requests that change something, and the tap, must send as `Authorization: Bearer`. \
          Unset: nothing. The commands take it from TRUELINE_TOKEN.",
+    ),
+];
+
+const EVENTS: &[Key] = &[
+    key(
+        "bytes_max",
+        Kind::Bytes,
+        Value("\"1GiB\""),
+        "Most bytes of one log on disk. Where it is full of events that were not read yet, \
+         requests are answered 429 and nothing is lost.",
+    ),
+    key(
+        "keep",
+        Kind::Duration,
+        Value("\"24h\""),
+        "How long events stay in the log after they were read and their sums are in a snapshot, \
+         as long as there is room. For so long an idempotency key is known.",
+    ),
+    key(
+        "request_bytes_max",
+        Kind::Bytes,
+        Value("\"1MiB\""),
+        "Longest body of a request. Longer ones are answered 413.",
     ),
 ];
 

@@ -22,6 +22,7 @@ pub mod document;
 mod estimate;
 mod feeds;
 mod fields;
+mod inputs;
 pub mod interpolate;
 mod join;
 pub mod keys;
@@ -53,6 +54,7 @@ use crate::judge::Plan;
 use crate::kafka::KafkaOptions;
 use crate::notify::NotifyOptions;
 use crate::registry::RegistryOptions;
+use crate::store::event_log::LogLimits;
 use crate::telemetry::log::LogOptions;
 
 pub use bounds::MemoryBound;
@@ -75,6 +77,8 @@ pub struct Config {
     pub notify: NotifyOptions,
     /// HTTP server.
     pub http: HttpOptions,
+    /// Posted events.
+    pub events: EventOptions,
     /// Snapshots and state topic.
     pub state: StateOptions,
     /// Logging.
@@ -88,6 +92,8 @@ pub struct Config {
 pub struct SourceOptions {
     /// Its name.
     pub name: String,
+    /// Where its records come from.
+    pub input: Input,
     /// The client.
     pub kafka: KafkaOptions,
     /// The shape of its records.
@@ -96,6 +102,25 @@ pub struct SourceOptions {
     pub join: Option<JoinOptions>,
     /// How far apart two records of one id may be to count once; `None` where each counts.
     pub deduplicate_ms: Option<i64>,
+}
+
+/// Where the records of a source come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Input {
+    /// Topics of Kafka.
+    #[default]
+    Kafka,
+    /// Requests to the HTTP server, through a log on disk.
+    Http,
+}
+
+/// Posted events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventOptions {
+    /// Limits of each log.
+    pub limits: LogLimits,
+    /// Longest body of a request.
+    pub request_bytes_max: usize,
 }
 
 /// The HTTP server.
@@ -155,6 +180,7 @@ impl fmt::Debug for Config {
             .field("registry", &self.registry)
             .field("notify", &self.notify)
             .field("http", &self.http)
+            .field("events", &self.events)
             .field("state", &self.state)
             .field("log", &self.log)
             .finish_non_exhaustive()
@@ -196,6 +222,7 @@ impl Config {
         contradictions::check(&document, &plan, &mut problems);
         let state = service::state(&document, &outside.directory, &mut problems);
         let http = service::http(&document);
+        let events = service::events(&document, &mut problems);
         let notify = notify::notify(&document, http.listen, &mut problems);
         tls::check(&document, &notify, &mut problems);
         let log = service::log(&document, &mut problems);
@@ -206,6 +233,7 @@ impl Config {
                 registry,
                 notify,
                 http,
+                events,
                 state,
                 log,
                 document,

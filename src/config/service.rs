@@ -7,8 +7,9 @@ use crate::telemetry::log::{Format, LogOptions};
 use super::document::Record;
 use super::problem::Problems;
 use super::value::Value;
-use super::{HttpOptions, StateOptions, Verdicts};
+use super::{EventOptions, HttpOptions, StateOptions, Verdicts};
 use crate::http::DoorOptions;
+use crate::store::event_log::LogLimits;
 
 /// Address and limits of the HTTP server.
 pub fn http(root: &Record) -> HttpOptions {
@@ -23,8 +24,36 @@ pub fn http(root: &Record) -> HttpOptions {
         door: DoorOptions {
             hosts: root.child("http").strings("hosts"),
             token: root.child("http").owned("token"),
+            event_bytes_max: root
+                .child("http")
+                .child("http.events")
+                .bytes("request_bytes_max"),
         },
     }
+}
+
+/// Limits of posted events.
+pub fn events(root: &Record, problems: &mut Problems<'_>) -> EventOptions {
+    let record = root.child("http").child("http.events");
+    let options = EventOptions {
+        limits: LogLimits {
+            bytes_max: record.bytes("bytes_max") as u64,
+            keep_ms: record.milliseconds("keep"),
+        },
+        request_bytes_max: record.bytes("request_bytes_max"),
+    };
+    // A segment of a full log holds a sixteenth of it, and a request goes into one segment.
+    let least = 16 * options.request_bytes_max as u64;
+    if options.limits.bytes_max < least {
+        let what =
+            "`bytes_max` is under sixteen times `request_bytes_max`: a few requests fill the log";
+        problems.add(
+            record.entry("bytes_max").at,
+            what,
+            format!("write at least {least} bytes, or a smaller `request_bytes_max`"),
+        );
+    }
+    options
 }
 
 /// Options of snapshots and the state topic. A relative directory starts at that of the file.

@@ -13,6 +13,7 @@ use crate::kafka::{KafkaOptions, MissingState, OWNED, Truncated};
 use super::SourceOptions;
 use super::document::Record;
 use super::fields::decode;
+use super::inputs;
 use super::join::JoinOptions;
 use super::problem::{Place, Problems};
 use super::security::security;
@@ -32,6 +33,7 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
     }
     let shared = kafka(root, problems);
     topics_apart(records, problems);
+    inputs::check(root, problems);
     let mut out: Vec<SourceOptions> = Vec::with_capacity(records.len());
     for record in records {
         let name = source_name(record);
@@ -77,6 +79,7 @@ pub fn sources(root: &Record, problems: &mut Problems<'_>) -> Vec<SourceOptions>
         let once = decode.id.is_some() && join.is_none() && record.truth("deduplicate");
         out.push(SourceOptions {
             name,
+            input: inputs::input(record),
             kafka,
             deduplicate_ms: once.then(|| record.milliseconds("deduplicate_within")),
             decode,

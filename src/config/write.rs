@@ -74,12 +74,11 @@ pub fn sample() -> String {
     out
 }
 
-/// The text of a key in the sample, and whether it is active. One form of the prediction must be
-/// chosen, which no default can do.
+/// The text of a key in the sample, and whether it is active.
 fn sample_value(section: &Section, key: &Key) -> (&'static str, bool) {
     match key.preset {
         Preset::Value(text) | Preset::Required(text) => (text, true),
-        Preset::Unset(text) => (text, section.path == "source.fields" && key.name == "score"),
+        Preset::Unset(text) => (text, keys::CHOSEN.contains(&(section.path, key.name))),
     }
 }
 

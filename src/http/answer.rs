@@ -25,6 +25,9 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
     if let Route::Reload = route {
         return refuse(method, "POST", "only POST reloads the configuration");
     }
+    if let Route::Events(_) = route {
+        return refuse(method, "POST", "only POST appends events");
+    }
     if let Route::Silence(_) = route {
         return refuse(method, "DELETE", "only DELETE lifts a silence");
     }
@@ -81,6 +84,7 @@ pub fn answer(method: &Method, uri: &Uri, published: &Published) -> Answer {
             }
         },
         Route::Reload
+        | Route::Events(_)
         | Route::Tap
         | Route::Acknowledge(_)
         | Route::Close(_)

@@ -25,6 +25,9 @@ use super::response::{Answer, error};
 /// The header that names who asks, and shows that no page of another server does.
 pub const REQUESTED_BY: &str = "x-requested-by";
 
+/// Types of bodies that no page of another server can send without asking first.
+const JSON_KINDS: [&str; 2] = ["application/json", "application/x-ndjson"];
+
 /// Longest name of an actor that is logged.
 const ACTOR_MAX: usize = 100;
 
@@ -44,6 +47,8 @@ pub struct DoorOptions {
     pub hosts: Vec<String>,
     /// What changes and the tap need, if anything.
     pub token: Option<String>,
+    /// Longest body of a request with events.
+    pub event_bytes_max: usize,
 }
 
 impl std::fmt::Debug for DoorOptions {
@@ -51,6 +56,7 @@ impl std::fmt::Debug for DoorOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DoorOptions")
             .field("hosts", &self.hosts)
+            .field("event_bytes_max", &self.event_bytes_max)
             .finish_non_exhaustive()
     }
 }
@@ -95,10 +101,12 @@ pub fn refusal(
                 | Route::Acknowledge(_)
                 | Route::Close(_)
                 | Route::Deploy(_)
+                | Route::Events(_)
         );
     if changes {
         let kind = text(CONTENT_TYPE).unwrap_or_default();
-        if !kind.starts_with("application/json") && text_of_actor(headers).is_none() {
+        let json = JSON_KINDS.iter().any(|json| kind.starts_with(json));
+        if !json && text_of_actor(headers).is_none() {
             let what = "the request could come from any page";
             let hint = "send `content-type: application/json` or `x-requested-by: NAME`";
             return Some(error(StatusCode::UNSUPPORTED_MEDIA_TYPE, what, hint));
@@ -177,7 +185,7 @@ mod tests {
     fn foreign_names_and_pages_are_refused_everywhere_but_for_probes() {
         let door = DoorOptions {
             hosts: vec!["trueline.example.com".to_owned()],
-            token: None,
+            ..DoorOptions::default()
         };
         let get = |path, host: &str| status(Method::GET, path, &[("host", host)], &door);
         for host in [

@@ -51,6 +51,8 @@ pub enum Route {
     Page(Vec<String>),
     /// Reads the configuration again.
     Reload,
+    /// Takes events for this topic, or for the only one.
+    Events(Option<String>),
     /// Labelled predictions.
     Tap,
     /// Alerts.
@@ -88,6 +90,7 @@ pub fn route(path: &str) -> Route {
         "/live" => return Route::Live,
         "/ready" => return Route::Ready,
         "/-/reload" => return Route::Reload,
+        "/v1/events" | "/v1/events/" => return Route::Events(None),
         "/api/v1/ledger" => return Route::Ledger,
         "/api/v1/comparisons" => return Route::Comparison(None),
         "/api/v1/tap" => return Route::Tap,
@@ -136,6 +139,9 @@ pub fn route(path: &str) -> Route {
     }
     if let Some(key) = path.strip_prefix("/api/v1/explanations/") {
         return decode(key).map_or(Route::Unknown, Route::Explanation);
+    }
+    if let Some(topic) = path.strip_prefix("/v1/events/") {
+        return decode(topic).map_or(Route::Unknown, |topic| Route::Events(Some(topic)));
     }
     if let Some(name) = path.strip_prefix("/runbooks/") {
         return Route::Runbook(name.to_owned());

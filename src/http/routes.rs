@@ -100,6 +100,10 @@ pub const ADDRESSES: &[Address] = &[
         path: "/api/v1/silences/{id}",
         what: "lifts a silence",
     },
+    post(
+        "/v1/events/{topic}",
+        "takes events: an object, an array, or lines of JSON; on disk before it answers; ?dry_run=1",
+    ),
     post("/-/reload", "reads the configuration again"),
 ];
 
@@ -137,7 +141,7 @@ mod tests {
             let filled = filled
                 .replace("{model}", "fraud")
                 .replace("{key}", "0-1-page");
-            let filled = filled.replace("{alert}", "0");
+            let filled = filled.replace("{alert}", "0").replace("{topic}", "scores");
             assert_ne!(route(&filled), Route::Unknown, "{}", a.path);
         }
         assert_eq!(nearest("/api/v1/stream"), Some("/api/v1/streams"));

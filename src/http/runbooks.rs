@@ -26,6 +26,8 @@ pub const RUNBOOKS: &[(&str, &str)] = &[
     page!("TruelineConfigReloadFailed"),
     page!("TruelineDeadLettersFailing"),
     page!("TruelineDown"),
+    page!("TruelineEventLogRefuses"),
+    page!("TruelineEventsRejected"),
     page!("TruelineGroupShared"),
     page!("TruelineJudgeMissing"),
     page!("TruelineLoopSilent"),

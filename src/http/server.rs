@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http_body_util::{BodyExt, Either, Full, Limited};
+use http_body_util::{BodyExt, Either, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::server::conn::http1;
@@ -25,14 +25,14 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::Receiver;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 use super::connections::{CONNECTIONS_MAX, Connections, Place};
 use super::door::{self, DoorOptions};
 use super::path::{Route, route};
 use super::response::{self, Answer};
-use super::{alerts, answer};
+use super::{alerts, answer, events};
 use crate::telemetry::Published;
 
 /// Most bytes of the request line and headers.
@@ -47,6 +47,8 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const AGE_MAX: Duration = Duration::from_secs(300);
 /// Time for the last response of a connection that must close.
 const LAST_ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Requests with events whose bodies are read or wait for the disk.
+pub const POSTS_MAX: usize = 16;
 /// How often the end of the last connections is looked for.
 const ENDING_PAUSE: Duration = Duration::from_millis(20);
 /// Pause after a failed accept, which usually means that file descriptors ran out.
@@ -78,7 +80,12 @@ pub async fn serve(
     door: DoorOptions,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let served = Arc::new(Served { published, door });
+    let posts = Semaphore::new(POSTS_MAX);
+    let served = Arc::new(Served {
+        published,
+        door,
+        posts,
+    });
     let connections = Arc::new(Connections::default());
     let (close, closing) = watch::channel(false);
     let mut shutdown = pin!(shutdown);
@@ -109,6 +116,8 @@ pub async fn serve(
 struct Served {
     published: Arc<Published>,
     door: DoorOptions,
+    /// Places of requests with events.
+    posts: Semaphore,
 }
 
 /// Starts a task for a connection, or responds that there are too many.
@@ -195,10 +204,11 @@ async fn respond(
     let refused = door::refusal(&method, request.uri(), request.headers(), &served.door);
     let response = match refused {
         Some(refused) => refused.map(Either::Left),
-        None => admitted(request, &served.published).await,
+        None => admitted(request, served).await,
     };
     let status = response.status().as_u16();
-    if !matches!(method, Method::GET | Method::HEAD) {
+    let events = matches!(route(&path), Route::Events(_));
+    if !matches!(method, Method::GET | Method::HEAD) && !(events && status < 400) {
         tracing::info!(%peer, actor, %method, path, status, "http request to change something");
     }
     let class = match status {
@@ -211,13 +221,17 @@ async fn respond(
 }
 
 /// Responds to a request that was let in.
-async fn admitted(request: Request<Incoming>, published: &Arc<Published>) -> Response<Body> {
+async fn admitted(request: Request<Incoming>, served: &Arc<Served>) -> Response<Body> {
+    let published = &served.published;
     match (request.method(), route(request.uri().path())) {
         (&Method::POST, Route::Reload) => {
             let published = Arc::clone(published);
             let done = tokio::task::spawn_blocking(move || answer::reload(&published)).await;
             let broken = |_| answer::answer(request.method(), request.uri(), &Published::default());
             done.unwrap_or_else(broken).map(Either::Left)
+        }
+        (&Method::POST, Route::Events(topic)) => {
+            take_events(request, topic, served).await.map(Either::Left)
         }
         (method, route) if alerts::changes(method, &route) => {
             speak(request, route, published).await.map(Either::Left)
@@ -264,9 +278,47 @@ async fn speak(request: Request<Incoming>, route: Route, published: &Arc<Publish
     };
     let (body, theirs) = (body.to_bytes(), Arc::clone(published));
     let done = tokio::task::spawn_blocking(move || alerts::change(&route, &body, &theirs)).await;
-    done.unwrap_or_else(|_| {
-        let what = "the request broke something";
-        let hint = "see the log; this is a bug of trueline";
-        response::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
-    })
+    done.unwrap_or_else(|_| broken())
+}
+
+/// Takes events. Few requests do so at a time, because their bodies are in memory.
+async fn take_events(
+    request: Request<Incoming>,
+    topic: Option<String>,
+    served: &Arc<Served>,
+) -> Answer {
+    let Ok(_place) = served.posts.try_acquire() else {
+        return events::busy();
+    };
+    let (head, body) = request.into_parts();
+    let mut post = match events::post(topic, head.uri.query(), &head.headers) {
+        Ok(post) => post,
+        Err(refused) => return refused,
+    };
+    let most = served.door.event_bytes_max;
+    let body = timeout(HEAD_WITHIN, Limited::new(body, most).collect()).await;
+    match body {
+        Ok(Ok(body)) => post.body = body.to_bytes().to_vec(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let what = format!("the body is longer than {most} bytes");
+            let hint =
+                "send fewer events in a request, or raise `request_bytes_max` of [http.events]";
+            return response::error(StatusCode::PAYLOAD_TOO_LARGE, &what, hint);
+        }
+        _ => {
+            let what = "the body is too slow or broken off, and nothing was appended";
+            let hint = "send the whole body within ten seconds";
+            return response::error(StatusCode::BAD_REQUEST, what, hint);
+        }
+    }
+    let theirs = Arc::clone(&served.published);
+    let done = tokio::task::spawn_blocking(move || events::hand_over(&post, &theirs)).await;
+    done.unwrap_or_else(|_| broken())
+}
+
+/// The answer where a request made this program panic.
+fn broken() -> Answer {
+    let what = "the request broke something";
+    let hint = "see the log; this is a bug of trueline";
+    response::error(StatusCode::INTERNAL_SERVER_ERROR, what, hint)
 }

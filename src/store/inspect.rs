@@ -2,7 +2,7 @@
 
 use super::file::{Loaded, format_of, is_snapshot, load_with_journals, read};
 use super::format::{FormatError, StoreError, at};
-use super::{history, journal};
+use super::{event_log, history, journal};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,8 @@ pub enum FileRole {
     Alerts,
     /// What windows said over time.
     History,
+    /// A part of a log of posted events.
+    Events,
     /// The lock of the running process.
     Lock,
     /// A file of another program.
@@ -58,6 +60,7 @@ impl FileRole {
             FileRole::Part => "part",
             FileRole::Alerts => "alerts",
             FileRole::History => "history",
+            FileRole::Events => "events",
             FileRole::Lock => "lock",
             FileRole::Unknown => "unknown",
         }
@@ -91,6 +94,18 @@ pub fn inspect(dir: &Path) -> Result<Inspection, StoreError> {
     if folder.is_dir() {
         for path in paths(&folder)? {
             files.push(report(path)?);
+        }
+    }
+    let logs = dir.join(event_log::FOLDER);
+    if logs.is_dir() {
+        for log in paths(&logs)?.into_iter().filter(|path| path.is_dir()) {
+            for path in paths(&log)? {
+                let role = FileRole::Events;
+                files.push(FileReport {
+                    role,
+                    ..report(path)?
+                });
+            }
         }
     }
     // Journals carry no checksum; the snapshots that mark them do.

@@ -6,12 +6,14 @@
 //! * In the state topic: [`checkpoint`] is the state of one partition and how it is written, [`reader`]
 //!   finds the newest one, and [`topic_report`] inspects a whole topic. With a separate judge a
 //!   checkpoint also carries the deltas since the one before.
+//! * [`event_log`] takes events that are posted, for teams without Kafka.
 //! * [`history`] holds what windows said over time. It is derived, and no verdict depends on it.
 //! * [`mod@spill`] holds pending predictions that exceed memory. It is scratch space, not state.
 //!
 //! [`mod@format`] has the version of the format and the errors.
 
 pub mod checkpoint;
+pub mod event_log;
 pub mod file;
 pub mod format;
 pub mod history;

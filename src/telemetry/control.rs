@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::alert::{Ack, Deployment, Matcher, Silence, Silences};
+use crate::store::event_log::Receipt;
 
 /// Result of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -100,10 +101,77 @@ pub enum AlertResponse {
     Refused(String),
 }
 
+/// Events that were posted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPost {
+    /// The topic; `None` for the only one.
+    pub topic: Option<String>,
+    /// The idempotency key.
+    pub key: Option<String>,
+    /// The body has one event in each line; otherwise it is an event or an array of events.
+    pub lines: bool,
+    /// Check and append nothing.
+    pub dry_run: bool,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// An event that would be rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFault {
+    /// Its place in the request, counted from 0.
+    pub event: usize,
+    /// The counter that it would add to.
+    pub reason: &'static str,
+    /// The field, its value and the remedy.
+    pub detail: String,
+}
+
+/// Answer to an [`EventPost`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EventAnswer {
+    /// The events are on disk.
+    Appended {
+        /// The topic.
+        topic: String,
+        /// Where they are.
+        receipt: Receipt,
+    },
+    /// The events are right; nothing was appended because that was asked for.
+    Checked {
+        /// The topic.
+        topic: String,
+        /// Number of events.
+        events: u64,
+    },
+    /// There is no such topic, but these.
+    NoTopic(Vec<String>),
+    /// The body cannot be split into events.
+    Malformed(String),
+    /// Some events would be rejected, so none was appended.
+    Rejected {
+        /// Number of events.
+        events: usize,
+        /// Number of those that would be rejected.
+        rejected: usize,
+        /// The first of them.
+        faults: Vec<EventFault>,
+    },
+    /// The key belongs to a request with other events.
+    KeyReused,
+    /// The log has no room until its events are read.
+    Full,
+    /// Too many requests wait for the disk.
+    Busy,
+    /// The disk failed.
+    Failed(String),
+}
+
 type Reload = Box<dyn Fn() -> Reloaded + Send + Sync>;
 type ReadBook = Box<dyn Fn() -> Arc<Silences> + Send + Sync>;
 type Explain = Box<dyn Fn(&str) -> Option<Explanation> + Send + Sync>;
 type HandleAlert = Box<dyn Fn(AlertRequest) -> AlertResponse + Send + Sync>;
+type TakeEvents = Box<dyn Fn(&EventPost) -> EventAnswer + Send + Sync>;
 
 /// The registered functions. Each can be registered once; later registrations are ignored.
 #[derive(Default)]
@@ -112,6 +180,7 @@ pub struct Control {
     book: OnceLock<ReadBook>,
     alerts: OnceLock<HandleAlert>,
     explain: OnceLock<Explain>,
+    events: OnceLock<TakeEvents>,
 }
 
 impl fmt::Debug for Control {
@@ -159,6 +228,16 @@ impl Control {
     /// Explains the change of an alert with this key; `None` without a record. Reads a file.
     pub fn explain(&self, key: &str) -> Option<Explanation> {
         self.explain.get().and_then(|read| read(key))
+    }
+
+    /// Registers what takes events.
+    pub fn on_events(&self, take: impl Fn(&EventPost) -> EventAnswer + Send + Sync + 'static) {
+        let _ = self.events.set(Box::new(take));
+    }
+
+    /// Takes events; `None` if nothing is registered. Waits for the disk.
+    pub fn post(&self, post: &EventPost) -> Option<EventAnswer> {
+        self.events.get().map(|take| take(post))
     }
 
     /// Handles a request about alerts; `None` if nothing is registered. Waits for the disk.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::alert::{AlertState, Holds, Severity};
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
+use crate::store::event_log::LogFacts;
 
 /// One source, as of its last batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -294,6 +295,8 @@ pub struct Facts {
     pub suspended: Vec<(String, i32)>,
     /// The history.
     pub history: HistoryFacts,
+    /// By topic the logs of posted events.
+    pub event_logs: Vec<(String, LogFacts)>,
     /// How alerts begin and end, by model.
     pub alert_rules: Arc<[AlertRules]>,
     /// Configuration.

@@ -459,6 +459,16 @@ table! {
         "Judgements and alerts that the history had no room for, or that waited for the disk in vain. No verdict depends on them.";
     HistoryErrors Process Counter "trueline_history_errors_total" "failures" []
         "Failures to read or write the history. After one it continues in memory until the next start.";
+    EventLogBytes Input Gauge "trueline_event_log_bytes" "bytes" ["topic"]
+        "Size of the log of posted events on disk. Only with a source whose input is http.";
+    EventLogEvents Input Counter "trueline_event_log_events_total" "events" ["topic"]
+        "Posted events that are on disk.";
+    EventLogDuplicates Input Counter "trueline_event_log_duplicates_total" "requests" ["topic"]
+        "Requests whose idempotency key was known, so that nothing was appended again.";
+    EventLogRefused Input Counter "trueline_event_log_refused_total" "requests" ["topic", "reason"]
+        "Requests of which nothing was appended: events that would be rejected (rejected), a key of other events (key_reused), unread events fill the log (full), too many requests wait (busy), the disk failed (disk).";
+    EventLogKeysForgotten Input Counter "trueline_event_log_keys_forgotten_total" "keys" ["topic"]
+        "Idempotency keys that were forgotten early because there were too many. Their requests would append again.";
     AlertWritesLost Process Counter "trueline_alert_writes_lost_total" "writes" ["what"]
         "Alert writes that were lost: journal lines (journal; a restart may notify again), notifications whose queue was full (notification; sent later while the alert fires), audit entries (record).";
     TapListeners Process Gauge "trueline_tap_listeners" "listeners" []

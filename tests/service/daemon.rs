@@ -267,7 +267,10 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
     let joined = "[[source]]\ntopics = [\"asked\"]\nmodel = \"asked\"\n[source.fields]\nid = \"id\"\n\
                   time = \"time_ms\"\nscore = \"score\"\n[source.outcomes]\nmaturity = \"1s\"\n\
                   time = \"time_ms\"\n";
-    let sources = source("[\"scored\"]") + &source("[\"coins\"]") + joined + compared + whole;
+    let posted =
+        "[[source]]\ninput = \"http\"\ntopics = [\"posted\"]\n[source.fields]\nscore = \"p\"\n";
+    let sources =
+        source("[\"scored\"]") + &source("[\"coins\"]") + joined + compared + whole + posted;
     let daemon = Daemon::start(
         &config(&brokers, &scratch("table"), &sources),
         Duration::ZERO,

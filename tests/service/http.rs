@@ -581,10 +581,14 @@ fn a_request_beyond_the_limits_is_refused_and_the_server_goes_on() {
 
 #[test]
 fn a_probe_is_answered_within_a_second_however_many_connections_are_held() {
-    let server = Server::start(populated());
+    let published = populated();
+    let beat = published.beat("engine");
+    let server = Server::start(published);
     let mut held: Vec<TcpStream> = Vec::new();
     let probe = || {
         let start = Instant::now();
+        // The loop is alive, however long the connections took.
+        beat.tick();
         for path in ["/live", "/ready", "/metrics"] {
             assert_eq!(server.get(path).status, 200, "{path}");
         }

@@ -4,6 +4,7 @@ mod backtest;
 mod daemon;
 mod demo;
 mod evaluate;
+mod events;
 mod http;
 mod operations;
 mod pages;

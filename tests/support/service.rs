@@ -184,6 +184,29 @@ impl Service {
         Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
     }
 
+    /// Body and status of a POST of JSON with more headers; `None` while nobody answers.
+    pub fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Option<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        let timeout = Some(Duration::from_secs(10));
+        stream.set_read_timeout(timeout).ok()?;
+        let mut request = format!(
+            "POST {path} HTTP/1.1\r\nHost: trueline\r\nContent-Length: {}\r\nConnection: close\r\n",
+            body.len()
+        );
+        if !headers.iter().any(|(name, _)| *name == "content-type") {
+            request.push_str("content-type: application/json\r\n");
+        }
+        for (name, value) in headers {
+            request.push_str(&format!("{name}: {value}\r\n"));
+        }
+        // One that is refused before its body was read hangs up.
+        let _ = stream.write_all(format!("{request}\r\n{body}").as_bytes());
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+    }
+
     /// What `/metrics` says; `None` while nobody answers.
     pub fn scrape(&self) -> Option<Scrape> {
         let (status, text) = self.get("/metrics")?;

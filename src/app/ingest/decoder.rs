@@ -17,7 +17,7 @@ use crate::kafka::{Headers, Record};
 use crate::registry::{Lookup, Registry, SchemaKind};
 
 /// The compiled fields of a source.
-pub(super) struct RecordDecoder {
+pub(in crate::app) struct RecordDecoder {
     events: Decoder,
     outcomes: Option<Outcomes>,
     /// Every record is one plain JSON object and holds one row.

@@ -13,7 +13,7 @@
 
 pub mod consumer;
 pub mod contest;
-mod decoder;
+pub(in crate::app) mod decoder;
 pub mod entry;
 pub mod record;
 pub mod schema_queue;

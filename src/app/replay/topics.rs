@@ -17,7 +17,7 @@ use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress as Reading;
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
-use crate::config::Config;
+use crate::config::{Config, Input};
 use crate::judge::Change;
 use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
 use crate::monitor::{Engine, Plan};
@@ -75,6 +75,12 @@ fn wanted(config: &Config, range: &Range) -> Result<(KafkaOptions, Vec<Bound>), 
         let why = "the configuration has no [[source]] whose topics could be read";
         return Err(AppError::Config(why.to_owned()));
     };
+    if let Some(posted) = config.sources.iter().find(|s| s.input == Input::Http) {
+        let name = &posted.name;
+        return Err(AppError::Config(format!(
+            "the events of source {name} are posted, and no topic has them; `run --from` reads its log again"
+        )));
+    }
     let topics = config.sources.iter().flat_map(|s| s.kafka.topics.clone());
     let topics: Vec<String> = topics.collect();
     if let Some(unread) = unread(range, &topics) {

@@ -22,7 +22,7 @@ use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress;
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::join::JoinPlan;
-use crate::config::{Config, SourceOptions};
+use crate::config::{Config, Input, SourceOptions};
 use crate::kafka::{self, Bound, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
 use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
@@ -46,6 +46,13 @@ pub fn take(config: &Config, records: u32) -> Result<Vec<SourceFacts>, AppError>
     let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
     let (mut base, mut all) = (0, Vec::new());
     for source in &config.sources {
+        if source.input == Input::Http {
+            return Err(AppError::Config(format!(
+                "the events of source {} are posted, and there is no topic to read; post some with `?dry_run=1`, which \
+                 checks them and stores nothing",
+                source.name
+            )));
+        }
         let reader = RecordReader::new(source, base, registry.as_ref())?;
         let join = config.plan.joins.iter().find(|j| j.predictions == base);
         all.push(Sampler::new(source, base, reader, &config.plan, join).run(i64::from(records))?);

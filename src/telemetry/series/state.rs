@@ -5,6 +5,7 @@ use super::super::facts::{CheckpointFacts, EngineFacts, Facts, Role, SinkFacts, 
 use super::super::metrics::Id;
 use super::super::published::Published;
 use super::{Families, comparisons, detectors, one_if};
+use crate::store::event_log::{LogFacts, REFUSALS};
 
 /// Exports the engine, its state, its role, the configuration and the alerts.
 pub(in crate::telemetry) fn state(published: &Published, families: &mut Families) {
@@ -31,6 +32,9 @@ pub(in crate::telemetry) fn state(published: &Published, families: &mut Families
     families.put(Id::HistoryBytes, &[], facts.history.bytes as f64);
     families.put(Id::HistoryRefused, &[], facts.history.refused as f64);
     families.put(Id::HistoryErrors, &[], facts.history.errors as f64);
+    for (topic, log) in &facts.event_logs {
+        event_log(topic, log, families);
+    }
     let lost = ["journal", "notification", "record"]
         .iter()
         .zip(facts.alert_writes_lost);
@@ -43,6 +47,20 @@ pub(in crate::telemetry) fn state(published: &Published, families: &mut Families
     families.put(Id::TapListeners, &[], published.taps.listeners() as f64);
     families.put(Id::TapMissed, &[], published.taps.missed() as f64);
     families.put_durations(&published.evaluations());
+}
+
+fn event_log(topic: &str, log: &LogFacts, families: &mut Families) {
+    families.put(Id::EventLogBytes, &[topic], log.bytes as f64);
+    families.put(Id::EventLogEvents, &[topic], log.appended as f64);
+    families.put(Id::EventLogDuplicates, &[topic], log.duplicates as f64);
+    for (reason, n) in REFUSALS.iter().zip(log.refused) {
+        families.put(Id::EventLogRefused, &[topic, reason], n as f64);
+    }
+    families.put(
+        Id::EventLogKeysForgotten,
+        &[topic],
+        log.keys_forgotten as f64,
+    );
 }
 
 /// Size of the engine.

@@ -1,0 +1,381 @@
+//! The client of a broker that exists on this disk only.
+//!
+//! Each topic is a log with one partition, and the process is the only member of its group. So the first
+//! event is the assignment of all partitions, nothing is ever revoked, and the client always knows the
+//! end. A committed offset is what the log may delete.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rdkafka::consumer::CommitMode;
+use rdkafka::error::{KafkaError as Native, KafkaResult};
+use rdkafka::types::RDKafkaErrorCode as Code;
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::EventLogs;
+use crate::kafka::{
+    Brokers, Events, Fetched, FollowState, GroupClient, Headers, KafkaError, KafkaOptions,
+    PartitionStats, ReadState, Rebalance, WriteState,
+};
+use crate::store::event_log::{LogError, LogReader};
+
+/// Time between two statistics, from which lag and the end of a partition are known.
+const STATISTICS: Duration = Duration::from_millis(500);
+
+/// Makes clients of the logs.
+pub struct LogBrokers(EventLogs);
+
+impl LogBrokers {
+    /// Brokers of these logs.
+    pub fn new(logs: EventLogs) -> LogBrokers {
+        LogBrokers(logs)
+    }
+}
+
+impl fmt::Debug for LogBrokers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.keys()).finish()
+    }
+}
+
+/// The topic of state is a topic of Kafka.
+fn no_state<T>() -> Result<T, KafkaError> {
+    Err(KafkaError::Other("event logs hold no state".to_owned()))
+}
+
+impl Brokers for LogBrokers {
+    fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
+        let mut topics = Vec::new();
+        for name in &options.topics {
+            let missing = || KafkaError::Other(format!("there is no event log {name}"));
+            let log = self.0.get(name).ok_or_else(missing)?;
+            topics.push(Topic {
+                name: name.clone(),
+                reader: log.reader(),
+                assigned: false,
+                paused: false,
+                stopped: false,
+            });
+        }
+        Ok(Box::new(LogClient {
+            state: RefCell::new(State {
+                topics,
+                errors: Vec::new(),
+            }),
+            joined: false,
+            statistics: None,
+        }))
+    }
+
+    fn state_reader(
+        &self,
+        _: &KafkaOptions,
+        _: &str,
+        _: usize,
+    ) -> Result<Box<dyn ReadState>, KafkaError> {
+        no_state()
+    }
+
+    fn state_writer(&self, _: &KafkaOptions, _: &str) -> Result<Arc<dyn WriteState>, KafkaError> {
+        no_state()
+    }
+
+    fn claim_writer(&self, _: &KafkaOptions, _: &str) -> Result<Arc<dyn WriteState>, KafkaError> {
+        no_state()
+    }
+
+    fn state_follower(
+        &self,
+        _: &KafkaOptions,
+        _: &str,
+    ) -> Result<Box<dyn FollowState>, KafkaError> {
+        no_state()
+    }
+}
+
+/// The only member of its group.
+struct LogClient {
+    state: RefCell<State>,
+    joined: bool,
+    /// When statistics were last given.
+    statistics: Option<Instant>,
+}
+
+struct State {
+    topics: Vec<Topic>,
+    errors: Vec<(Code, String)>,
+}
+
+/// A log that is read as a topic.
+struct Topic {
+    name: String,
+    reader: LogReader,
+    assigned: bool,
+    paused: bool,
+    /// Its position is not known, or the log has no such offset.
+    stopped: bool,
+}
+
+impl Topic {
+    fn is_read(&self) -> bool {
+        self.assigned && !self.paused && !self.stopped
+    }
+}
+
+/// A message of the topic with this number.
+fn fetched(topic: usize, at: u64, timestamp_ms: Option<i64>, payload: &[u8]) -> Fetched<'_> {
+    Fetched {
+        topic,
+        partition: 0,
+        offset: offset(at),
+        timestamp_ms,
+        key: None,
+        payload,
+        headers: Headers::default(),
+        error: 0,
+    }
+}
+
+fn offset(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+impl State {
+    fn topic(&mut self, name: &str) -> Option<&mut Topic> {
+        self.topics.iter_mut().find(|t| t.name == name)
+    }
+
+    /// Applies something to each topic of a list, with the offset that the list has for it.
+    fn each(&mut self, list: &TopicPartitionList, act: impl Fn(&mut Topic, Offset)) {
+        for e in list.elements() {
+            if let Some(topic) = self.topic(e.topic()) {
+                act(topic, e.offset());
+            }
+        }
+    }
+
+    /// Hands over what there is, at most `max` events.
+    fn fetch(&mut self, max: usize, each: &mut dyn FnMut(Fetched<'_>)) -> usize {
+        let mut count = 0;
+        for (number, topic) in self.topics.iter_mut().enumerate() {
+            if !topic.is_read() {
+                continue;
+            }
+            let read = topic.reader.read(max - count, &mut |at, at_ms, event| {
+                each(fetched(number, at, Some(at_ms), event));
+            });
+            match read {
+                Ok(read) => count += read,
+                Err(LogError::OutOfRange(at)) => {
+                    topic.stopped = true;
+                    each(Fetched {
+                        error: Code::AutoOffsetReset as i32,
+                        ..fetched(number, at, None, b"the event log has no such offset")
+                    });
+                }
+                Err(error) => {
+                    topic.stopped = true;
+                    let text = format!("event log {}: {error}", topic.name);
+                    self.errors.push((Code::BadMessage, text));
+                }
+            }
+        }
+        count
+    }
+
+    fn list(&self, which: impl Fn(&Topic) -> Option<Offset>) -> KafkaResult<TopicPartitionList> {
+        let mut list = TopicPartitionList::new();
+        for topic in &self.topics {
+            if let Some(offset) = which(topic) {
+                list.add_partition_offset(&topic.name, 0, offset)?;
+            }
+        }
+        Ok(list)
+    }
+}
+
+/// Makes an error of the client of a failure of the log.
+fn native(error: &LogError) -> Native {
+    tracing::error!(%error, "event log");
+    Native::MetadataFetch(Code::Fail)
+}
+
+impl GroupClient for LogClient {
+    fn serve(&mut self, _: &mut dyn FnMut(Fetched<'_>)) -> Events {
+        let state = self.state.get_mut();
+        let mut events = Events {
+            errors: std::mem::take(&mut state.errors),
+            ..Events::default()
+        };
+        if !std::mem::replace(&mut self.joined, true)
+            && let Ok(all) = state.list(|_| Some(Offset::Invalid))
+        {
+            events.rebalances.push_back(Rebalance::Assign(all));
+        }
+        let due = self.statistics.is_none_or(|at| at.elapsed() >= STATISTICS);
+        if due {
+            self.statistics = Some(Instant::now());
+            let assigned = state.topics.iter().filter(|t| t.assigned);
+            events.statistics.extend(assigned.map(|topic| {
+                let end = offset(topic.reader.range().1);
+                let next = offset(topic.reader.position());
+                PartitionStats {
+                    topic: topic.name.clone(),
+                    partition: 0,
+                    end,
+                    stable: Some(end),
+                    next: topic.is_read().then_some(next),
+                    responded: Some(Instant::now()),
+                }
+            }));
+        }
+        events
+    }
+
+    fn fatal_error(&self) -> Option<KafkaError> {
+        None
+    }
+
+    fn members(&self, _: &str, _: Duration) -> KafkaResult<Vec<(String, String)>> {
+        Ok(Vec::new())
+    }
+
+    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>)) {
+        let state = self.state.get_mut();
+        if state.fetch(max, each) > 0 || timeout.is_zero() {
+            return;
+        }
+        let reads = state.topics.iter().filter(|t| t.is_read()).count();
+        let share = timeout / u32::try_from(reads.max(1)).unwrap_or(1);
+        match reads {
+            0 => std::thread::sleep(timeout),
+            _ => {
+                let read = state.topics.iter().filter(|t| t.is_read());
+                read.for_each(|topic| topic.reader.wait(share));
+            }
+        }
+        state.fetch(max, each);
+    }
+
+    fn forward(&self, _: &str, _: i32) {}
+
+    fn unforward(&self, _: &str, _: i32) {}
+
+    fn end(&self, topic: &str, _: i32) -> Option<i64> {
+        let mut state = self.state.borrow_mut();
+        Some(offset(state.topic(topic)?.reader.range().1))
+    }
+
+    fn position(&self) -> KafkaResult<TopicPartitionList> {
+        let next = |t: &Topic| Offset::Offset(offset(t.reader.position()));
+        let state = self.state.borrow();
+        state.list(|t| t.is_read().then(|| next(t)))
+    }
+
+    fn assignment(&self) -> KafkaResult<TopicPartitionList> {
+        let state = self.state.borrow();
+        state.list(|t| t.assigned.then_some(Offset::Invalid))
+    }
+
+    fn accept(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
+        self.assign(with_offsets)
+    }
+
+    fn give_back(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        self.unassign(list)
+    }
+
+    fn assign(&self, with_offsets: &TopicPartitionList) -> KafkaResult<()> {
+        self.state.borrow_mut().each(with_offsets, |topic, from| {
+            topic.assigned = true;
+            topic.paused = false;
+            topic.stopped = true;
+            if let Offset::Offset(from) = from
+                && let Ok(from) = u64::try_from(from)
+            {
+                topic.stopped = false;
+                topic.reader.seek(from);
+            }
+        });
+        Ok(())
+    }
+
+    fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        let mut state = self.state.borrow_mut();
+        state.each(list, |topic, _| topic.assigned = false);
+        Ok(())
+    }
+
+    fn assignment_lost(&self) -> bool {
+        false
+    }
+
+    fn pause(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        let mut state = self.state.borrow_mut();
+        state.each(list, |topic, _| topic.paused = true);
+        Ok(())
+    }
+
+    fn resume(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        let mut state = self.state.borrow_mut();
+        state.each(list, |topic, _| topic.paused = false);
+        Ok(())
+    }
+
+    fn commit(&self, offsets: &TopicPartitionList, _: CommitMode) -> KafkaResult<()> {
+        let mut state = self.state.borrow_mut();
+        for e in offsets.elements() {
+            if let (Some(topic), Offset::Offset(at)) = (state.topic(e.topic()), e.offset())
+                && let Ok(at) = u64::try_from(at)
+            {
+                topic.reader.consume(at).map_err(|error| native(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn partitions(&self, _: &str, _: Duration) -> KafkaResult<usize> {
+        Ok(1)
+    }
+
+    fn committed(&self, list: TopicPartitionList, _: Duration) -> KafkaResult<TopicPartitionList> {
+        let mut state = self.state.borrow_mut();
+        let mut found = TopicPartitionList::new();
+        for e in list.elements() {
+            let consumed = state.topic(e.topic()).and_then(|t| t.reader.consumed());
+            let at = consumed.map_or(Offset::Invalid, |at| Offset::Offset(offset(at)));
+            found.add_partition_offset(e.topic(), e.partition(), at)?;
+        }
+        Ok(found)
+    }
+
+    fn offsets_for_times(
+        &self,
+        times: TopicPartitionList,
+        _: Duration,
+    ) -> KafkaResult<TopicPartitionList> {
+        let mut state = self.state.borrow_mut();
+        let mut found = TopicPartitionList::new();
+        for e in times.elements() {
+            let (Some(topic), Offset::Offset(ms)) = (state.topic(e.topic()), e.offset()) else {
+                continue;
+            };
+            let since = topic.reader.first_since(ms);
+            let at = since.map_err(|error| native(&error))?;
+            let at = at.map_or(Offset::End, |at| Offset::Offset(offset(at)));
+            found.add_partition_offset(e.topic(), e.partition(), at)?;
+        }
+        Ok(found)
+    }
+
+    fn watermarks(&self, topic: &str, _: i32, _: Duration) -> KafkaResult<(i64, i64)> {
+        let mut state = self.state.borrow_mut();
+        let range = state.topic(topic).map(|t| t.reader.range());
+        let (first, end) = range.unwrap_or_default();
+        Ok((offset(first), offset(end)))
+    }
+
+    fn close(&self) {}
+}

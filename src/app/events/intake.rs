@@ -1,0 +1,235 @@
+//! What is posted: split into events, checked with the fields of the source, appended.
+//!
+//! A request is all or nothing. If one of its events would be rejected, nothing is appended and the answer
+//! names the events with the reasons: a sender that reads the answer never believes that something
+//! counts which does not.
+
+use std::str;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use super::EventLogs;
+use crate::app::clock;
+use crate::app::error::AppError;
+use crate::app::ingest::decoder::RecordDecoder;
+use crate::config::{Config, Input};
+use crate::decode::Rejection;
+use crate::kafka::{Headers, Record};
+use crate::store::event_log::{EventLog, Refusal};
+use crate::telemetry::control::{EventAnswer, EventFault, EventPost};
+
+/// Faults that an answer names.
+const FAULTS_MAX: usize = 20;
+
+/// Takes posts for all sources.
+pub struct Intake {
+    topics: Vec<Topic>,
+}
+
+/// A topic that takes posts.
+struct Topic {
+    name: String,
+    /// Its number within the source.
+    number: u16,
+    decoder: Arc<Mutex<RecordDecoder>>,
+    log: Arc<EventLog>,
+}
+
+impl Intake {
+    /// An intake for the sources of a configuration, whose logs are open.
+    pub fn new(config: &Config, logs: &EventLogs) -> Result<Intake, AppError> {
+        let mut topics = Vec::new();
+        for source in config.sources.iter().filter(|s| s.input == Input::Http) {
+            let decoder = Arc::new(Mutex::new(RecordDecoder::new(source)?));
+            for (number, name) in (0..).zip(&source.kafka.topics) {
+                if let Some(log) = logs.get(name) {
+                    topics.push(Topic {
+                        name: name.clone(),
+                        number,
+                        decoder: Arc::clone(&decoder),
+                        log: Arc::clone(log),
+                    });
+                }
+            }
+        }
+        Ok(Intake { topics })
+    }
+
+    /// Checks and appends what was posted. Waits for the disk.
+    pub fn post(&self, post: &EventPost) -> EventAnswer {
+        let Some(topic) = self.topic(post.topic.as_deref()) else {
+            let topics = self.topics.iter().map(|t| t.name.clone());
+            return EventAnswer::NoTopic(topics.collect());
+        };
+        let events = match split(post) {
+            Ok(events) => events,
+            Err(why) => {
+                topic.log.count_rejected();
+                return EventAnswer::Malformed(why);
+            }
+        };
+        let faults = topic.faults(&events);
+        if !faults.is_empty() {
+            topic.log.count_rejected();
+            return EventAnswer::Rejected {
+                events: events.len(),
+                rejected: faults.len(),
+                faults: faults.into_iter().take(FAULTS_MAX).collect(),
+            };
+        }
+        let (name, count) = (topic.name.clone(), events.len() as u64);
+        if post.dry_run {
+            return EventAnswer::Checked {
+                topic: name,
+                events: count,
+            };
+        }
+        let events = events.into_iter().map(str::to_owned).collect();
+        match topic
+            .log
+            .append(post.key.clone(), digest(&post.body), events)
+        {
+            Ok(receipt) => EventAnswer::Appended {
+                topic: name,
+                receipt,
+            },
+            Err(Refusal::Busy) => EventAnswer::Busy,
+            Err(Refusal::Full) => EventAnswer::Full,
+            Err(Refusal::KeyReused) => EventAnswer::KeyReused,
+            Err(Refusal::Disk(why)) => EventAnswer::Failed(why),
+        }
+    }
+
+    /// The topic with this name; without one the only topic.
+    fn topic(&self, name: Option<&str>) -> Option<&Topic> {
+        match name {
+            Some(name) => self.topics.iter().find(|t| t.name == name),
+            None => self.topics.first().filter(|_| self.topics.len() == 1),
+        }
+    }
+}
+
+impl Topic {
+    /// The events that would be rejected.
+    fn faults(&self, events: &[&str]) -> Vec<EventFault> {
+        let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut faults = Vec::new();
+        for (i, event) in events.iter().enumerate() {
+            let record = Record {
+                topic: self.number,
+                partition: 0,
+                offset: 0,
+                timestamp_ms: Some(clock::now_ms()),
+                key: None,
+                payload: event.as_bytes(),
+                headers: Headers::default(),
+            };
+            if let Err(rejection) = check(&mut decoder, &record) {
+                faults.push(EventFault {
+                    event: i,
+                    reason: rejection.reason.as_str(),
+                    detail: rejection.detail,
+                });
+            }
+        }
+        faults
+    }
+}
+
+/// Decodes a record for its first rejection.
+fn check(decoder: &mut RecordDecoder, record: &Record<'_>) -> Result<(), Rejection> {
+    decoder.prepare(record, None)?;
+    let mut first = Ok(());
+    decoder.decode(record, |_, decoded| {
+        if let (Ok(()), Err(rejection)) = (&first, decoded) {
+            first = Err(rejection);
+        }
+    });
+    first
+}
+
+/// The events of a body: its lines, the elements of its array, or the body itself.
+fn split(post: &EventPost) -> Result<Vec<&str>, String> {
+    let text = str::from_utf8(&post.body).map_err(|error| {
+        let at = error.valid_up_to();
+        format!("the body is not UTF-8 from byte {at} on")
+    })?;
+    let events: Vec<&str> = match (post.lines, text.trim_start().starts_with('[')) {
+        (true, _) => text
+            .lines()
+            .map(str::trim)
+            .filter(|l| !l.is_empty())
+            .collect(),
+        (false, true) => {
+            let all: Result<Vec<&RawValue>, _> = serde_json::from_str(text);
+            let all =
+                all.map_err(|error| format!("the body is no array of JSON objects: {error}"))?;
+            all.into_iter().map(RawValue::get).collect()
+        }
+        (false, false) => {
+            let one: Result<&RawValue, _> = serde_json::from_str(text);
+            let one = one.map_err(|error| {
+                format!(
+                    "the body is no JSON: {error}; lines of JSON are of type application/x-ndjson"
+                )
+            })?;
+            vec![one.get()]
+        }
+    };
+    if events.is_empty() {
+        return Err("the body has no event".to_owned());
+    }
+    Ok(events)
+}
+
+/// The first eight bytes of a SHA-256.
+fn digest(body: &[u8]) -> u64 {
+    let hash = Sha256::digest(body);
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash[..8]);
+    u64::from_le_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(body: &str, lines: bool) -> Result<Vec<String>, String> {
+        let post = EventPost {
+            topic: None,
+            key: None,
+            lines,
+            dry_run: false,
+            body: body.as_bytes().to_vec(),
+        };
+        split(&post).map(|all| all.into_iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn a_body_is_an_object_an_array_or_lines() {
+        let one = r#"{"a": [1, 2]}"#;
+        assert_eq!(events(one, false), Ok(vec![one.to_owned()]));
+        let two = events(" [ {\"a\": 1} ,\n{\"b\":\"]\"} ]", false);
+        assert_eq!(
+            two,
+            Ok(vec!["{\"a\": 1}".to_owned(), "{\"b\":\"]\"}".to_owned()])
+        );
+        let lines = events("{\"a\":1}\r\n\n{\"b\":2}", true);
+        assert_eq!(
+            lines,
+            Ok(vec!["{\"a\":1}".to_owned(), "{\"b\":2}".to_owned()])
+        );
+        for (body, lines, why) in [
+            ("", false, "no JSON"),
+            ("{\"a\":1}\n{\"b\":2}", false, "x-ndjson"),
+            ("[{\"a\":1}, {]", false, "line 1 column 12"),
+            ("[]", false, "no event"),
+            ("\n\n", true, "no event"),
+        ] {
+            let error = events(body, lines).expect_err(body);
+            assert!(error.contains(why), "{body}: {error}");
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Events that are posted: from a request to the event log, and from there to the engine.
+//!
+//! ```text
+//!  POST /v1/events ─► Intake ─► EventLog ─► LogClient ─► consumer ─► ... like a topic
+//!                     checks    (disk)      a group of one
+//! ```
+//!
+//! A source whose `input` is `http` has a log for each of its topics. [`Intake`] checks what is posted with
+//! the fields of the source, so that a sender learns at once what is wrong, and appends it. [`LogClient`]
+//! is the client of a broker that exists on this disk only: everything above it, from the start of a
+//! partition to the commit of its offsets, is what reads Kafka.
+
+mod client;
+mod intake;
+
+pub use client::LogBrokers;
+pub use intake::Intake;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::app::error::AppError;
+use crate::config::{Config, Input};
+use crate::store::event_log::{EventLog, FOLDER};
+
+/// The logs by the names of their topics.
+pub type EventLogs = BTreeMap<String, Arc<EventLog>>;
+
+/// Opens the logs of all sources that take posted events.
+pub fn open(config: &Config, directory: &Path) -> Result<EventLogs, AppError> {
+    let mut logs = EventLogs::new();
+    let sources = config.sources.iter().filter(|s| s.input == Input::Http);
+    for topic in sources.flat_map(|s| &s.kafka.topics) {
+        let log = EventLog::open(&directory.join(FOLDER).join(topic), config.events.limits);
+        let log = log.map_err(|error| AppError::Unavailable(format!("event log: {error}")))?;
+        logs.insert(topic.clone(), Arc::new(log));
+    }
+    Ok(logs)
+}

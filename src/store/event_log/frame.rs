@@ -1,0 +1,142 @@
+//! Frames: what is written, synced and acknowledged together.
+//!
+//! ```text
+//! frame:  "TLEF"  length u32  CRC-32 u32  body          body: postcard of a Frame
+//! ```
+//!
+//! One frame is one write and one sync. So a frame that is not whole can only be the last one, and nothing
+//! of it was acknowledged, unless the file was damaged. [`after`] tells the two apart: it finds frames that
+//! come later.
+
+use crc32fast::hash;
+use serde::{Deserialize, Serialize};
+
+/// Begins each frame.
+const MAGIC: &[u8; 4] = b"TLEF";
+/// Bytes before the body.
+pub const HEAD: usize = 12;
+/// Longer frames are damaged. A request is far smaller, and a frame takes requests up to a few MiB.
+pub const FRAME_BYTES_MAX: usize = 256 << 20;
+
+/// Requests that were written together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Frame<'a> {
+    /// Offset of the first event.
+    pub base: u64,
+    /// When it was written, in ms since 1970; never before the frame in front.
+    pub at_ms: i64,
+    /// The requests.
+    #[serde(borrow)]
+    pub requests: Vec<Request<'a>>,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request<'a> {
+    /// Its idempotency key.
+    pub key: Option<&'a str>,
+    /// A hash of its events.
+    pub digest: u64,
+    /// Its events, each one JSON object.
+    #[serde(borrow)]
+    pub events: Vec<&'a str>,
+}
+
+impl Frame<'_> {
+    /// The number of events.
+    pub fn events(&self) -> u64 {
+        self.requests.iter().map(|r| r.events.len() as u64).sum()
+    }
+
+    /// The bytes of the frame.
+    pub fn write(&self) -> Result<Vec<u8>, postcard::Error> {
+        let mut out = vec![0; HEAD];
+        out = postcard::to_extend(self, out)?;
+        let length = u32::try_from(out.len() - HEAD);
+        let length = length.map_err(|_| postcard::Error::SerializeBufferFull)?;
+        let sum = hash(&out[HEAD..]);
+        out[..4].copy_from_slice(MAGIC);
+        out[4..8].copy_from_slice(&length.to_le_bytes());
+        out[8..12].copy_from_slice(&sum.to_le_bytes());
+        Ok(out)
+    }
+}
+
+/// Length and CRC-32 of the body of a frame that begins with these bytes.
+pub fn head(bytes: &[u8]) -> Option<(usize, u32)> {
+    let word = |from: usize| {
+        let word = bytes.get(from..from + 4)?.try_into().ok()?;
+        Some(u32::from_le_bytes(word))
+    };
+    let length = word(4)? as usize;
+    let known = bytes.starts_with(MAGIC) && length <= FRAME_BYTES_MAX;
+    known.then_some((length, word(8)?))
+}
+
+/// The frame whose body this is, if the body is whole.
+pub fn body(bytes: &[u8], sum: u32) -> Option<Frame<'_>> {
+    let whole = hash(bytes) == sum;
+    whole.then(|| postcard::from_bytes(bytes).ok()).flatten()
+}
+
+/// The frame at `at`, and where the next one begins.
+pub fn at(bytes: &[u8], at: usize) -> Option<(Frame<'_>, usize)> {
+    let rest = bytes.get(at..)?;
+    let (length, sum) = head(rest)?;
+    let frame = body(rest.get(HEAD..HEAD + length)?, sum)?;
+    Some((frame, at + HEAD + length))
+}
+
+/// Whether a whole frame begins anywhere after `from`.
+pub fn after(bytes: &[u8], from: usize) -> bool {
+    let rest = bytes.get(from + 1..).unwrap_or_default();
+    let mut places = rest.windows(MAGIC.len()).enumerate();
+    places.any(|(i, bytes)| bytes == MAGIC && at(rest, i).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(base: u64) -> Vec<u8> {
+        let request = Request {
+            key: Some("k"),
+            digest: 7,
+            events: vec!["{}", r#"{"score":0.5}"#],
+        };
+        let requests = vec![request.clone(), request];
+        let at_ms = 1_760_000_000_000;
+        let frame = Frame {
+            base,
+            at_ms,
+            requests,
+        };
+        frame.write().expect("it fits")
+    }
+
+    #[test]
+    fn a_frame_is_read_as_written_and_no_changed_byte_goes_unnoticed() {
+        let mut bytes = frame(5);
+        bytes.extend(frame(9));
+        let (first, next) = at(&bytes, 0).expect("whole");
+        assert_eq!((first.base, first.events()), (5, 4));
+        let (second, end) = at(&bytes, next).expect("whole");
+        assert_eq!((second.base, end), (9, bytes.len()));
+        for i in 0..next {
+            let mut changed = bytes.clone();
+            changed[i] ^= 1;
+            assert_eq!(at(&changed, 0), None, "byte {i}");
+            assert!(after(&changed, 0), "byte {i}");
+        }
+    }
+
+    #[test]
+    fn a_torn_frame_has_no_frame_after_it() {
+        let bytes = frame(5);
+        for length in 0..bytes.len() {
+            assert_eq!(at(&bytes[..length], 0), None);
+            assert!(!after(&bytes[..length], 0));
+        }
+        assert!(!after(&[], 0));
+    }
+}

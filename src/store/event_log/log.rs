@@ -1,0 +1,458 @@
+//! A log that is open: its writer thread, and what readers and requests share with it.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::frame::{Frame, Request};
+use super::keys::{Keys, Known};
+use super::segment::{self, Segment};
+use super::{LogError, LogFacts, LogLimits, LogReader, REFUSALS, Receipt, Refusal, failed};
+
+/// Requests that may wait for the writer; those that take their body at the same time are few.
+const WAITING_MAX: usize = 64;
+/// A frame takes further requests until its events have so many bytes.
+pub const FRAME_BYTES: usize = 4 << 20;
+/// A segment of a large log ends at this size.
+const SEGMENT_BYTES: u64 = 64 << 20;
+/// A log has about so many segments when it is full, so that a small part of it makes room.
+const SEGMENTS: u64 = 16;
+/// Name of the file with the offset up to which the engine has read.
+const CONSUMED: &str = "consumed";
+
+/// A log that takes events. Dropping it ends its writer.
+#[derive(Debug)]
+pub struct EventLog {
+    shared: Arc<Shared>,
+    requests: SyncSender<Append>,
+}
+
+/// What the writer, the readers and the requests share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub directory: PathBuf,
+    limits: LogLimits,
+    state: Mutex<State>,
+    /// Notified when events were appended.
+    pub grown: Condvar,
+}
+
+/// What is on disk, and what is known of it.
+#[derive(Debug)]
+pub(super) struct State {
+    /// Oldest first; the last one grows.
+    pub segments: VecDeque<Segment>,
+    /// Before this offset all events are in the sums of a snapshot.
+    consumed: Option<u64>,
+    keys: Keys,
+    appended: u64,
+    duplicates: u64,
+    refused: [u64; REFUSALS.len()],
+    fault: Option<String>,
+}
+
+/// A request on its way to the writer.
+#[derive(Debug)]
+struct Append {
+    key: Option<String>,
+    digest: u64,
+    events: Vec<String>,
+    reply: SyncSender<Result<Receipt, Refusal>>,
+}
+
+impl EventLog {
+    /// Opens the log of a directory, or begins one, reads and checks all of it, and starts the writer.
+    pub fn open(directory: &Path, limits: LogLimits) -> Result<EventLog, LogError> {
+        fs::create_dir_all(directory).map_err(failed("create", directory))?;
+        let mut keys = Keys::default();
+        let mut segments: VecDeque<Segment> = VecDeque::new();
+        let bases = segment::bases(directory)?;
+        for (i, &base) in bases.iter().enumerate() {
+            if segments.back().is_some_and(|before| before.end != base) {
+                let path = segment::path(directory, base);
+                return Err(LogError::Damaged { path, at: 0 });
+            }
+            let last = i + 1 == bases.len();
+            segments.push_back(Segment::read(directory, base, last, &mut |frame| {
+                remember(&mut keys, frame);
+            })?);
+        }
+        if segments.is_empty() {
+            segments.push_back(Segment::create(directory, 0)?.0);
+        }
+        let consumed = fs::read_to_string(directory.join(CONSUMED)).ok();
+        let shared = Arc::new(Shared {
+            directory: directory.to_owned(),
+            limits,
+            state: Mutex::new(State {
+                segments,
+                consumed: consumed.and_then(|text| text.trim().parse().ok()),
+                keys,
+                appended: 0,
+                duplicates: 0,
+                refused: [0; REFUSALS.len()],
+                fault: None,
+            }),
+            grown: Condvar::new(),
+        });
+        let (requests, inbox) = sync_channel(WAITING_MAX);
+        let writer = Writer::new(Arc::clone(&shared))?;
+        let thread = std::thread::Builder::new().name("event log".to_owned());
+        let thread = thread.spawn(move || writer.run(&inbox));
+        thread.map_err(failed("start the writer of", directory))?;
+        Ok(EventLog { shared, requests })
+    }
+
+    /// Appends events, each one JSON object, and returns when they are on disk. `key` names the request,
+    /// and `digest` is a hash of its events.
+    pub fn append(
+        &self,
+        key: Option<String>,
+        digest: u64,
+        events: Vec<String>,
+    ) -> Result<Receipt, Refusal> {
+        let (reply, answer) = sync_channel(1);
+        let append = Append {
+            key,
+            digest,
+            events,
+            reply,
+        };
+        let ended = || Refusal::Disk("the writer of the event log has ended".to_owned());
+        let result = match self.requests.try_send(append) {
+            Ok(()) => answer.recv().unwrap_or_else(|_| Err(ended())),
+            Err(TrySendError::Full(_)) => Err(Refusal::Busy),
+            Err(TrySendError::Disconnected(_)) => Err(ended()),
+        };
+        let mut state = self.shared.lock();
+        match &result {
+            Ok(receipt) if receipt.duplicate => state.duplicates += 1,
+            Ok(receipt) => state.appended += receipt.events,
+            Err(refusal) => state.refused[place(refusal)] += 1,
+        }
+        result
+    }
+
+    /// Counts a request whose events would be rejected.
+    pub fn count_rejected(&self) {
+        self.shared.lock().refused[4] += 1;
+    }
+
+    /// A reader of the log, which begins at its first event.
+    pub fn reader(&self) -> LogReader {
+        LogReader::new(Arc::clone(&self.shared))
+    }
+
+    /// Its state.
+    pub fn facts(&self) -> LogFacts {
+        let state = self.shared.lock();
+        LogFacts {
+            bytes: state.bytes(),
+            first: state.first(),
+            end: state.end(),
+            appended: state.appended,
+            duplicates: state.duplicates,
+            keys: state.keys.len() as u64,
+            keys_forgotten: state.keys.forgotten,
+            refused: state.refused,
+            fault: state.fault.clone(),
+        }
+    }
+}
+
+/// The place of a refusal in [`REFUSALS`].
+fn place(refusal: &Refusal) -> usize {
+    match refusal {
+        Refusal::Busy => 0,
+        Refusal::Full => 1,
+        Refusal::KeyReused => 2,
+        Refusal::Disk(_) => 3,
+    }
+}
+
+impl Shared {
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Up to where the engine has read, as far as that was stored.
+    pub fn consumed(&self) -> Option<u64> {
+        self.lock().consumed
+    }
+
+    /// Stores that the sums of all events before this offset are in a snapshot, and deletes segments that
+    /// are old.
+    pub fn consume(&self, offset: u64) -> Result<(), LogError> {
+        let path = self.directory.join(CONSUMED);
+        let part = path.with_extension("part");
+        let written = fs::write(&part, offset.to_string()).and_then(|()| fs::rename(&part, &path));
+        written.map_err(failed("write", &path))?;
+        let mut state = self.lock();
+        state.consumed = Some(offset);
+        let old = now_ms().saturating_sub(self.limits.keep_ms);
+        while state.deletable().is_some_and(|s| s.last_ms < old) {
+            self.delete_oldest(&mut state)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for a frame. Returns whether there is.
+    fn make_room(&self, state: &mut State, bytes: u64) -> Result<bool, LogError> {
+        while state.bytes() + bytes > self.limits.bytes_max {
+            if state.deletable().is_none() {
+                return Ok(false);
+            }
+            self.delete_oldest(state)?;
+        }
+        Ok(true)
+    }
+
+    fn delete_oldest(&self, state: &mut State) -> Result<(), LogError> {
+        if let Some(oldest) = state.segments.front() {
+            let path = segment::path(&self.directory, oldest.base);
+            fs::remove_file(&path).map_err(failed("delete", &path))?;
+            state.segments.pop_front();
+            let first = state.first();
+            state.keys.forget_before(first);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Offset of the oldest event.
+    pub fn first(&self) -> u64 {
+        self.segments.front().map_or(0, |s| s.base)
+    }
+
+    /// Offset after the newest event.
+    pub fn end(&self) -> u64 {
+        self.segments.back().map_or(0, |s| s.end)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.segments.iter().map(|s| s.bytes).sum()
+    }
+
+    /// The oldest segment, if it was read and is not the one that grows.
+    fn deletable(&self) -> Option<&Segment> {
+        let read = self.consumed.unwrap_or(0);
+        let oldest = self.segments.front().filter(|s| s.end <= read);
+        oldest.filter(|_| self.segments.len() > 1)
+    }
+}
+
+/// Remembers the keys of a frame.
+fn remember(keys: &mut Keys, frame: &Frame<'_>) {
+    let mut base = frame.base;
+    for request in &frame.requests {
+        let events = request.events.len() as u64;
+        if let Some(key) = request.key {
+            let digest = request.digest;
+            let known = Known {
+                base,
+                events,
+                digest,
+            };
+            keys.insert(key, known);
+        }
+        base += events;
+    }
+}
+
+/// The thread that appends.
+struct Writer {
+    shared: Arc<Shared>,
+    file: File,
+}
+
+/// How a request of a group is answered.
+enum Outcome {
+    /// Now.
+    Answer(Result<Receipt, Refusal>),
+    /// When the frame is on disk.
+    Appended(Receipt),
+}
+
+impl Writer {
+    fn new(shared: Arc<Shared>) -> Result<Writer, LogError> {
+        let base = shared.lock().segments.back().map_or(0, |s| s.base);
+        let path = segment::path(&shared.directory, base);
+        let file = File::options().write(true).open(&path);
+        let file = file.map_err(failed("open", &path))?;
+        Ok(Writer { shared, file })
+    }
+
+    fn run(mut self, inbox: &Receiver<Append>) {
+        while let Ok(first) = inbox.recv() {
+            let size = |append: &Append| append.events.iter().map(String::len).sum::<usize>();
+            let mut bytes = size(&first);
+            let mut group = vec![first];
+            while bytes < FRAME_BYTES
+                && let Ok(next) = inbox.try_recv()
+            {
+                bytes += size(&next);
+                group.push(next);
+            }
+            let answers = self.append(&group);
+            for (append, answer) in group.iter().zip(answers) {
+                // Nobody may wait any more.
+                let _ = append.reply.send(answer);
+            }
+        }
+    }
+
+    /// Appends the requests of a group as one frame; returns the answer of each.
+    fn append(&mut self, group: &[Append]) -> Vec<Result<Receipt, Refusal>> {
+        if let Some(fault) = &self.shared.lock().fault {
+            let refused = Err(Refusal::Disk(fault.clone()));
+            return vec![refused; group.len()];
+        }
+        let (outcomes, frame) = self.plan(group);
+        let written = match frame.requests.is_empty() {
+            true => Ok(()),
+            false => self.write(&frame),
+        };
+        let answer = |outcome| match outcome {
+            Outcome::Answer(answer) => answer,
+            Outcome::Appended(receipt) => written.clone().map(|()| receipt),
+        };
+        outcomes.into_iter().map(answer).collect()
+    }
+
+    /// Which requests of a group are appended, and the frame with them.
+    fn plan<'a>(&self, group: &'a [Append]) -> (Vec<Outcome>, Frame<'a>) {
+        let state = self.shared.lock();
+        let last_ms = state.segments.iter().rev().map(|s| s.last_ms).max();
+        let mut frame = Frame {
+            base: state.end(),
+            at_ms: now_ms().max(last_ms.unwrap_or(0)),
+            requests: Vec::new(),
+        };
+        let mut outcomes = Vec::new();
+        // Keys of this frame.
+        let mut fresh = Keys::default();
+        let mut next = frame.base;
+        for append in group {
+            let (digest, events) = (append.digest, append.events.len() as u64);
+            let key = append.key.as_deref();
+            let earlier = key.and_then(|key| state.keys.get(key).or(fresh.get(key)));
+            if let Some(earlier) = earlier {
+                let receipt = Receipt {
+                    offset: earlier.base,
+                    events: earlier.events,
+                    duplicate: true,
+                };
+                outcomes.push(match earlier.digest == digest {
+                    // Of a request in this frame: true once it is on disk.
+                    true => Outcome::Appended(receipt),
+                    false => Outcome::Answer(Err(Refusal::KeyReused)),
+                });
+                continue;
+            }
+            if let Some(key) = key {
+                let base = next;
+                let known = Known {
+                    base,
+                    events,
+                    digest,
+                };
+                fresh.insert(key, known);
+            }
+            outcomes.push(Outcome::Appended(Receipt {
+                offset: next,
+                events,
+                duplicate: false,
+            }));
+            let events = append.events.iter().map(String::as_str).collect();
+            frame.requests.push(Request {
+                key,
+                digest,
+                events,
+            });
+            next += append.events.len() as u64;
+        }
+        (outcomes, frame)
+    }
+
+    /// Writes and syncs a frame.
+    fn write(&mut self, frame: &Frame<'_>) -> Result<(), Refusal> {
+        let disk = |error: &dyn std::fmt::Display| Refusal::Disk(error.to_string());
+        let bytes = frame.write().map_err(|error| disk(&error))?;
+        let length = bytes.len() as u64;
+        let room = {
+            let mut state = self.shared.lock();
+            self.shared.make_room(&mut state, length)
+        };
+        if !room.map_err(|error| disk(&error))? {
+            return Err(Refusal::Full);
+        }
+        self.roll(frame.at_ms).map_err(|error| disk(&error))?;
+        let at = self.shared.lock().segments.back().map_or(0, |s| s.bytes);
+        if let Err(error) = self.file.write_all_at(&bytes, at) {
+            // What was written of it is cut off, so that the log ends where it did.
+            if let Err(error) = self.file.set_len(at) {
+                self.fail(&error);
+            }
+            return Err(disk(&error));
+        }
+        self.sync().map_err(|error| {
+            self.fail(&error);
+            disk(&error)
+        })?;
+        let mut state = self.shared.lock();
+        remember(&mut state.keys, frame);
+        if let Some(last) = state.segments.back_mut() {
+            last.add(frame, length);
+        }
+        self.shared.grown.notify_all();
+        Ok(())
+    }
+
+    /// Begins a segment where the last one is long or old.
+    fn roll(&mut self, now_ms: i64) -> Result<(), LogError> {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        let limits = shared.limits;
+        let Some(last) = state.segments.back() else {
+            return Ok(());
+        };
+        let long = last.bytes >= SEGMENT_BYTES.min(limits.bytes_max / SEGMENTS);
+        let old = now_ms.saturating_sub(last.first_ms) > limits.keep_ms;
+        if last.end > last.base && (long || old) {
+            let (segment, file) = Segment::create(&shared.directory, last.end)?;
+            state.segments.push_back(segment);
+            self.file = file;
+        }
+        Ok(())
+    }
+
+    /// Syncs, and finds out whether the file still has a name.
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.sync_data()?;
+        match self.file.metadata()?.nlink() {
+            0 => Err(io::Error::other("the file was deleted under this process")),
+            _ => Ok(()),
+        }
+    }
+
+    /// After this nobody knows what is on disk.
+    fn fail(&self, error: &io::Error) {
+        let directory = self.shared.directory.display();
+        let fault =
+            format!("the disk of {directory} failed: {error}; restart on a disk that works");
+        tracing::error!(fault, "the event log takes nothing any more");
+        self.shared.lock().fault = Some(fault);
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+}

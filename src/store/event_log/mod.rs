@@ -1,0 +1,149 @@
+//! The event log: events that were posted, on disk before they are acknowledged.
+//!
+//! ```text
+//!  POST ─► EventLog::append ─► writer thread: one frame, one sync ─► Receipt
+//!                                    │
+//!                              segments on disk ─► LogReader ─► engine ─► consumed
+//! ```
+//!
+//! For teams without Kafka the log takes the place of a topic with one partition. Each event has an offset,
+//! and the engine reads it like a topic: a snapshot holds sums and offset of one moment, so a restart reads
+//! again what the snapshot does not have. Therefore nothing that was acknowledged is lost, and nothing
+//! counts twice.
+//!
+//! * Requests that arrive together share one write and one sync ([`frame`]).
+//! * A request may carry an idempotency key. As long as its events are in the log, a second request with the
+//!   key appends nothing and is answered like the first ([`keys`]).
+//! * Segments that the engine has read, and whose sums are in a snapshot, are deleted once they are old, or
+//!   earlier where the log needs room. Where all that is left is unread, requests are refused.
+//! * After a failed sync nobody knows what is on disk. The log takes no more, and says so.
+
+mod frame;
+mod keys;
+mod log;
+mod reader;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use keys::KEYS_MAX;
+pub use log::{EventLog, FRAME_BYTES};
+pub use reader::LogReader;
+
+/// Folder of all logs in the state directory.
+pub const FOLDER: &str = "events";
+
+/// Limits of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogLimits {
+    /// Most bytes on disk.
+    pub bytes_max: u64,
+    /// How long events that were read are kept, in ms, as long as there is room.
+    pub keep_ms: i64,
+}
+
+/// What was appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Receipt {
+    /// Offset of the first event.
+    pub offset: u64,
+    /// Number of events.
+    pub events: u64,
+    /// An earlier request with the same key has appended them.
+    pub duplicate: bool,
+}
+
+/// Why nothing was appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Other requests wait for the disk.
+    Busy,
+    /// The log has no room, and all its events are unread.
+    Full,
+    /// The key belongs to a request with other events.
+    KeyReused,
+    /// The disk failed.
+    Disk(String),
+}
+
+/// Why requests are refused.
+pub const REFUSALS: [&str; 5] = ["busy", "full", "key_reused", "disk", "rejected"];
+
+/// The state of a log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LogFacts {
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Offset of the oldest event.
+    pub first: u64,
+    /// Offset after the newest event.
+    pub end: u64,
+    /// Events appended since the start.
+    pub appended: u64,
+    /// Requests since the start whose key was known.
+    pub duplicates: u64,
+    /// Keys that are remembered.
+    pub keys: u64,
+    /// Keys that were forgotten because there were too many.
+    pub keys_forgotten: u64,
+    /// Requests refused since the start, by [`REFUSALS`].
+    pub refused: [u64; REFUSALS.len()],
+    /// Why the log takes nothing any more.
+    pub fault: Option<String>,
+}
+
+/// A failure of a log.
+#[derive(Debug)]
+pub enum LogError {
+    /// A file cannot be used.
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A file is not as it was written.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Where the damage begins, in bytes.
+        at: u64,
+    },
+    /// The log has no event with this offset.
+    OutOfRange(u64),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LogError::Io { doing, path, error } => {
+                write!(f, "cannot {doing} {}: {error}", path.display())
+            }
+            LogError::Damaged { path, at } => write!(
+                f,
+                "{} is damaged at byte {at}, before events that were acknowledged; bring the file back from a copy, \
+                 or move it and all later segments away to go on without their events",
+                path.display()
+            ),
+            LogError::OutOfRange(offset) => write!(f, "the log has no offset {offset}"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+/// Makes an error of what was tried with a file.
+fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> LogError {
+    let path = path.to_owned();
+    move |error| LogError::Io {
+        doing,
+        path: path.clone(),
+        error,
+    }
+}

@@ -1,0 +1,286 @@
+//! Tests of the log: what is acknowledged stays, whatever happens to the process or to the file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::*;
+
+const LIMITS: LogLimits = LogLimits {
+    bytes_max: 64 << 20,
+    keep_ms: 1 << 40,
+};
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("trueline-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn events(range: std::ops::Range<u64>) -> Vec<String> {
+    range.map(|i| format!("{{\"id\":{i}}}")).collect()
+}
+
+fn append(
+    log: &EventLog,
+    range: std::ops::Range<u64>,
+    key: Option<&str>,
+) -> Result<Receipt, Refusal> {
+    let digest = range.start * 1000 + range.end;
+    log.append(key.map(str::to_owned), digest, events(range))
+}
+
+/// All events with their offsets, from this one on.
+fn read(log: &EventLog, from: u64) -> Vec<(u64, String)> {
+    let mut reader = log.reader();
+    reader.seek(from);
+    let mut all = Vec::new();
+    let mut each = |offset, _: i64, text: &[u8]| {
+        all.push((offset, String::from_utf8(text.to_vec()).expect("UTF-8")));
+    };
+    while reader.read(3, &mut each).expect("it reads") > 0 {}
+    all
+}
+
+fn numbered(range: std::ops::Range<u64>) -> Vec<(u64, String)> {
+    range.clone().zip(events(range)).collect()
+}
+
+fn only_file(directory: &Path) -> PathBuf {
+    segment::path(directory, 0)
+}
+
+#[test]
+fn what_is_acknowledged_is_read_in_order_from_any_offset_after_any_number_of_starts() {
+    let folder = Folder::new("log-order");
+    let mut end = 0;
+    for start in 0..4 {
+        let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+        assert_eq!(log.facts().end, end);
+        for n in 1..=start + 3 {
+            let receipt = append(&log, end..end + n, None).expect("there is room");
+            assert_eq!((receipt.offset, receipt.events), (end, n));
+            end += n;
+        }
+        for from in 0..=end {
+            assert_eq!(read(&log, from), numbered(from..end), "from {from}");
+        }
+    }
+}
+
+#[test]
+fn requests_of_many_threads_share_frames_and_keep_their_events_together() {
+    let folder = Folder::new("log-threads");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let log = &log;
+            scope.spawn(move || {
+                for i in 0..25u64 {
+                    let from = (thread * 100 + i) * 10;
+                    append(log, from..from + 10, None).expect("there is room");
+                }
+            });
+        }
+    });
+    let all = read(&log, 0);
+    assert_eq!(all.len(), 2000);
+    for (i, ten) in all.chunks(10).enumerate() {
+        assert!(
+            ten.iter()
+                .map(|e| e.0)
+                .eq(i as u64 * 10..i as u64 * 10 + 10)
+        );
+        let first: u64 = ten[0].1[6..ten[0].1.len() - 1].parse().expect("a number");
+        let texts: Vec<String> = ten.iter().map(|e| e.1.clone()).collect();
+        assert_eq!(texts, events(first..first + 10));
+    }
+}
+
+#[test]
+fn a_torn_tail_is_cut_off_at_every_byte_and_nothing_before_it() {
+    let folder = Folder::new("log-torn");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    append(&log, 0..3, None).expect("there is room");
+    let kept = log.facts().bytes as usize;
+    append(&log, 3..5, None).expect("there is room");
+    drop(log);
+    let whole = fs::read(only_file(&folder.0)).expect("the file");
+    assert!(whole.len() > kept);
+    for length in kept..whole.len() {
+        fs::write(only_file(&folder.0), &whole[..length]).expect("written");
+        let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+        assert_eq!(read(&log, 0), numbered(0..3), "{length} bytes");
+        let receipt = append(&log, 3..4, None).expect("there is room");
+        assert_eq!(receipt.offset, 3);
+        assert_eq!(read(&log, 0), numbered(0..4), "{length} bytes");
+    }
+    // A file system may also leave zeros where data were to be.
+    let mut zeros = whole.clone();
+    zeros[kept..].fill(0);
+    fs::write(only_file(&folder.0), &zeros).expect("written");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    assert_eq!(read(&log, 0), numbered(0..3));
+}
+
+#[test]
+fn damage_before_acknowledged_events_stops_the_start_and_says_where() {
+    let folder = Folder::new("log-damage");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let mut ends = vec![log.facts().bytes as usize];
+    for i in 0..3 {
+        append(&log, i..i + 1, None).expect("there is room");
+        ends.push(log.facts().bytes as usize);
+    }
+    drop(log);
+    let whole = fs::read(only_file(&folder.0)).expect("the file");
+    for byte in ends[0]..ends[2] {
+        let mut damaged = whole.clone();
+        damaged[byte] ^= 0x40;
+        fs::write(only_file(&folder.0), &damaged).expect("written");
+        let error = EventLog::open(&folder.0, LIMITS).expect_err("it is damaged");
+        let frame = ends.iter().rfind(|&&end| end <= byte).expect("a frame");
+        let place = format!("is damaged at byte {frame}, ");
+        assert!(error.to_string().contains(&place), "{byte}: {error}");
+        assert_eq!(fs::read(only_file(&folder.0)).expect("the file"), damaged);
+    }
+}
+
+#[test]
+fn a_key_appends_once_also_after_a_restart_and_refuses_other_events() {
+    let folder = Folder::new("log-keys");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let first = append(&log, 0..3, Some("a")).expect("there is room");
+    append(&log, 3..4, None).expect("there is room");
+    let again = Receipt {
+        duplicate: true,
+        ..first
+    };
+    assert_eq!(append(&log, 0..3, Some("a")), Ok(again));
+    drop(log);
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    assert_eq!(append(&log, 0..3, Some("a")), Ok(again));
+    assert_eq!(append(&log, 0..2, Some("a")), Err(Refusal::KeyReused));
+    assert_eq!(read(&log, 0), numbered(0..4));
+    let facts = log.facts();
+    assert_eq!(
+        (facts.duplicates, facts.keys, facts.refused),
+        (1, 1, [0, 0, 1, 0, 0])
+    );
+}
+
+#[test]
+fn one_key_from_many_threads_at_once_appends_once() {
+    let folder = Folder::new("log-key-race");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let fresh: usize = std::thread::scope(|scope| {
+        let posts: Vec<_> = (0..16)
+            .map(|_| scope.spawn(|| append(&log, 0..3, Some("a")).expect("there is room")))
+            .collect();
+        let receipts = posts.into_iter().map(|p| p.join().expect("no panic"));
+        receipts.filter(|r| !r.duplicate).count()
+    });
+    assert_eq!((fresh, read(&log, 0)), (1, numbered(0..3)));
+}
+
+#[test]
+fn a_full_log_refuses_until_events_are_read_and_deletes_only_what_was() {
+    let folder = Folder::new("log-full");
+    let limits = LogLimits {
+        bytes_max: 64 << 10,
+        keep_ms: 1 << 40,
+    };
+    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    let mut end = 0;
+    while append(&log, end..end + 10, None).is_ok() {
+        end += 10;
+    }
+    assert_eq!(append(&log, end..end + 10, None), Err(Refusal::Full));
+    assert!(log.facts().bytes <= 64 << 10 && log.facts().bytes > 60 << 10);
+    assert_eq!(read(&log, 0), numbered(0..end));
+    // A third was read: room for a third, and the rest is still there.
+    let mut reader = log.reader();
+    reader.consume(end / 3).expect("stored");
+    assert_eq!(reader.range().0, 0, "there was no need to delete");
+    let before = end;
+    while append(&log, end..end + 10, None).is_ok() {
+        end += 10;
+    }
+    let (first, last) = reader.range();
+    assert!(
+        first <= before / 3 && first > before / 6,
+        "{first} of {before}"
+    );
+    assert_eq!(last, end);
+    assert!(end - before > before / 6, "{end} after {before}");
+    assert_eq!(read(&log, first), numbered(first..end));
+    reader.seek(0);
+    assert!(matches!(
+        reader.read(1, &mut |_, _, _| ()),
+        Err(LogError::OutOfRange(0))
+    ));
+    // Old segments that were read go, the one that grows does not.
+    drop(log);
+    let limits = LogLimits {
+        keep_ms: -1,
+        ..limits
+    };
+    let log = EventLog::open(&folder.0, limits).expect("it opens");
+    assert_eq!(log.reader().consumed(), Some(before / 3));
+    log.reader().consume(end).expect("stored");
+    let facts = log.facts();
+    assert!(
+        facts.first < facts.end && facts.bytes < 6 << 10,
+        "{facts:?}"
+    );
+    assert_eq!(append(&log, end..end + 1, None).map(|r| r.offset), Ok(end));
+}
+
+#[test]
+fn the_first_event_since_a_time_is_found() {
+    let folder = Folder::new("log-times");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    let mut times = Vec::new();
+    for i in 0..4 {
+        append(&log, i * 2..i * 2 + 2, None).expect("there is room");
+        let mut reader = log.reader();
+        reader.seek(i * 2);
+        reader
+            .read(1, &mut |_, at_ms, _| times.push(at_ms))
+            .expect("it reads");
+        std::thread::sleep(std::time::Duration::from_millis(3));
+    }
+    let reader = log.reader();
+    for (i, at_ms) in times.iter().enumerate() {
+        let found = reader.first_since(*at_ms).expect("it reads");
+        assert_eq!(found, Some(i as u64 * 2));
+    }
+    assert_eq!(reader.first_since(0).expect("it reads"), Some(0));
+    assert_eq!(reader.first_since(times[3] + 1).expect("it reads"), None);
+}
+
+#[test]
+fn a_log_that_was_deleted_under_the_process_acknowledges_nothing() {
+    let folder = Folder::new("log-deleted");
+    let log = EventLog::open(&folder.0, LIMITS).expect("it opens");
+    append(&log, 0..1, None).expect("there is room");
+    fs::remove_dir_all(&folder.0).expect("it is there");
+    for _ in 0..2 {
+        let refused = append(&log, 1..2, None).expect_err("it is gone");
+        assert!(
+            matches!(&refused, Refusal::Disk(why) if why.contains("deleted")),
+            "{refused:?}"
+        );
+    }
+    assert!(log.facts().fault.is_some());
+    assert_eq!(log.facts().end, 1);
+}
