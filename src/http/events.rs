@@ -87,11 +87,16 @@ fn later(status: StatusCode, what: &str, hint: &str) -> Answer {
 
 fn words(answer: EventAnswer) -> Answer {
     match answer {
-        EventAnswer::Appended { topic, receipt } => ok(&json!({
+        EventAnswer::Appended {
+            topic,
+            offset,
+            events,
+            duplicate,
+        } => ok(&json!({
             "topic": topic,
-            "events": receipt.events,
-            "offset": receipt.offset,
-            "duplicate": receipt.duplicate,
+            "events": events,
+            "offset": offset,
+            "duplicate": duplicate,
         })),
         EventAnswer::Checked { topic, events } => {
             ok(&json!({ "topic": topic, "events": events, "dry_run": true }))

@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::alert::{Ack, Deployment, Matcher, Silence, Silences};
-use crate::store::event_log::Receipt;
 
 /// Result of a reload.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -134,8 +133,12 @@ pub enum EventAnswer {
     Appended {
         /// The topic.
         topic: String,
-        /// Where they are.
-        receipt: Receipt,
+        /// Offset of the first event.
+        offset: u64,
+        /// Number of events.
+        events: u64,
+        /// An earlier request with the same key has appended them.
+        duplicate: bool,
     },
     /// The events are right; nothing was appended because that was asked for.
     Checked {

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::alert::{AlertState, Holds, Severity};
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
-use crate::store::event_log::LogFacts;
 
 /// One source, as of its last batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,6 +71,32 @@ pub struct HistoryFacts {
     pub refused: u64,
     /// Failed writes of the file.
     pub errors: u64,
+}
+
+/// Why requests with events are refused.
+pub const REFUSALS: [&str; 5] = ["busy", "full", "key_reused", "disk", "rejected"];
+
+/// A log of posted events.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventLogFacts {
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Offset of the oldest event.
+    pub first: u64,
+    /// Offset after the newest event.
+    pub end: u64,
+    /// Events appended since the start.
+    pub appended: u64,
+    /// Requests since the start whose key was known.
+    pub duplicates: u64,
+    /// Keys that are remembered.
+    pub keys: u64,
+    /// Keys that were forgotten because there were too many.
+    pub keys_forgotten: u64,
+    /// Requests refused since the start, by [`REFUSALS`].
+    pub refused: [u64; REFUSALS.len()],
+    /// Why the log takes nothing any more.
+    pub fault: Option<String>,
 }
 
 /// One assigned partition.
@@ -296,7 +321,7 @@ pub struct Facts {
     /// The history.
     pub history: HistoryFacts,
     /// By topic the logs of posted events.
-    pub event_logs: Vec<(String, LogFacts)>,
+    pub event_logs: Vec<(String, EventLogFacts)>,
     /// How alerts begin and end, by model.
     pub alert_rules: Arc<[AlertRules]>,
     /// Configuration.

@@ -29,7 +29,8 @@ use trueline::stats::sums::Sums;
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{
-    AlertFacts, CheckpointFacts, Facts, PartitionFacts, SinkFacts, SourceFacts, WatermarkFacts,
+    AlertFacts, CheckpointFacts, EventLogFacts, Facts, PartitionFacts, REFUSALS, SinkFacts,
+    SourceFacts, WatermarkFacts,
 };
 use trueline::window::COVERAGE_CELLS;
 
@@ -423,6 +424,15 @@ pub fn populated() -> Arc<Published> {
 }
 
 fn facts(facts: &mut Facts) {
+    let log = EventLogFacts {
+        bytes: 5000,
+        end: 40,
+        appended: 40,
+        duplicates: 1,
+        refused: [1; REFUSALS.len()],
+        ..EventLogFacts::default()
+    };
+    facts.event_logs = vec![("posted".to_owned(), log)];
     for (name, scale) in [("scored", 10u64), ("payments", 3)] {
         let mut source = SourceFacts {
             name: name.to_owned(),

@@ -93,7 +93,9 @@ impl Intake {
         {
             Ok(receipt) => EventAnswer::Appended {
                 topic: name,
-                receipt,
+                offset: receipt.offset,
+                events: receipt.events,
+                duplicate: receipt.duplicate,
             },
             Err(Refusal::Busy) => EventAnswer::Busy,
             Err(Refusal::Full) => EventAnswer::Full,

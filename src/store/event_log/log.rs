@@ -12,7 +12,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::frame::{Frame, Request};
 use super::keys::{Keys, Known};
 use super::segment::{self, Segment};
-use super::{LogError, LogFacts, LogLimits, LogReader, REFUSALS, Receipt, Refusal, failed};
+use super::{LogError, LogLimits, LogReader, Receipt, Refusal, failed};
+use crate::telemetry::facts::{EventLogFacts, REFUSALS};
 
 /// Requests that may wait for the writer; those that take their body at the same time are few.
 const WAITING_MAX: usize = 64;
@@ -149,9 +150,9 @@ impl EventLog {
     }
 
     /// Its state.
-    pub fn facts(&self) -> LogFacts {
+    pub fn facts(&self) -> EventLogFacts {
         let state = self.shared.lock();
-        LogFacts {
+        EventLogFacts {
             bytes: state.bytes(),
             first: state.first(),
             end: state.end(),

@@ -70,32 +70,6 @@ pub enum Refusal {
     Disk(String),
 }
 
-/// Why requests are refused.
-pub const REFUSALS: [&str; 5] = ["busy", "full", "key_reused", "disk", "rejected"];
-
-/// The state of a log.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LogFacts {
-    /// Bytes on disk.
-    pub bytes: u64,
-    /// Offset of the oldest event.
-    pub first: u64,
-    /// Offset after the newest event.
-    pub end: u64,
-    /// Events appended since the start.
-    pub appended: u64,
-    /// Requests since the start whose key was known.
-    pub duplicates: u64,
-    /// Keys that are remembered.
-    pub keys: u64,
-    /// Keys that were forgotten because there were too many.
-    pub keys_forgotten: u64,
-    /// Requests refused since the start, by [`REFUSALS`].
-    pub refused: [u64; REFUSALS.len()],
-    /// Why the log takes nothing any more.
-    pub fault: Option<String>,
-}
-
 /// A failure of a log.
 #[derive(Debug)]
 pub enum LogError {

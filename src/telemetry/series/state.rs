@@ -1,11 +1,12 @@
 //! Series of the engine, its state on disk and on the state topic, the configuration and the
 //! alerts.
 
-use super::super::facts::{CheckpointFacts, EngineFacts, Facts, Role, SinkFacts, SnapshotFacts};
+use super::super::facts::{
+    CheckpointFacts, EngineFacts, EventLogFacts, Facts, REFUSALS, Role, SinkFacts, SnapshotFacts,
+};
 use super::super::metrics::Id;
 use super::super::published::Published;
 use super::{Families, comparisons, detectors, one_if};
-use crate::store::event_log::{LogFacts, REFUSALS};
 
 /// Exports the engine, its state, its role, the configuration and the alerts.
 pub(in crate::telemetry) fn state(published: &Published, families: &mut Families) {
@@ -49,7 +50,7 @@ pub(in crate::telemetry) fn state(published: &Published, families: &mut Families
     families.put_durations(&published.evaluations());
 }
 
-fn event_log(topic: &str, log: &LogFacts, families: &mut Families) {
+fn event_log(topic: &str, log: &EventLogFacts, families: &mut Families) {
     families.put(Id::EventLogBytes, &[topic], log.bytes as f64);
     families.put(Id::EventLogEvents, &[topic], log.appended as f64);
     families.put(Id::EventLogDuplicates, &[topic], log.duplicates as f64);
