@@ -207,8 +207,9 @@ async fn respond(
         None => admitted(request, served).await,
     };
     let status = response.status().as_u16();
-    let events = matches!(route(&path), Route::Events(_));
-    if !matches!(method, Method::GET | Method::HEAD) && !(events && status < 400) {
+    // Events come all the time, and metrics count them.
+    let stored = matches!(route(&path), Route::Events(_)) && status < 400;
+    if !stored && !matches!(method, Method::GET | Method::HEAD) {
         tracing::info!(%peer, actor, %method, path, status, "http request to change something");
     }
     let class = match status {
