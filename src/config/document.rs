@@ -151,7 +151,11 @@ impl Walk<'_, '_> {
             record.entries.insert(key.name, entry);
         }
         for child in keys::children(section.path) {
-            let given = table.and_then(|t| t.get(child.last_name()));
+            // One that is read in spite of its header has no more faults than it.
+            let plural = format!("{}s", child.last_name());
+            let misnamed = table.filter(|_| child.repeated);
+            let misnamed = misnamed.and_then(|t| t.get(plural.as_str()));
+            let given = misnamed.or(table.and_then(|t| t.get(child.last_name())));
             let records = self.child(child, given, at);
             record.children.insert(child.path, records);
         }
@@ -298,9 +302,41 @@ fn secret_of_file(section: &Section, name: &str) -> Option<&'static Key> {
     (key.kind == Kind::Secret).then_some(key)
 }
 
+/// What other programs call a key, and its name here.
+const FOREIGN: &[(&str, &str)] = &[
+    ("actual", "outcome"),
+    ("bootstrap_servers", "brokers"),
+    ("bootstrap.servers", "brokers"),
+    ("consumer_group", "group"),
+    ("group_id", "group"),
+    ("ground_truth", "outcome"),
+    ("key", "id"),
+    ("label", "outcome"),
+    ("port", "listen"),
+    ("prediction", "score"),
+    ("probability", "score"),
+    ("target", "outcome"),
+    ("threshold", "tolerance"),
+    ("timestamp", "time"),
+    ("ts", "time"),
+    ("webhook_url", "url"),
+    ("y_pred", "score"),
+    ("y_prob", "score"),
+    ("y_true", "outcome"),
+];
+
 /// What to write instead of an unknown key: the nearest of the section, or where the key belongs.
 fn remedy_for(section: &'static Section, name: &str) -> String {
     let elsewhere = SECTIONS.iter().find(|s| s.key(name).is_some());
+    let mut children = keys::children(section.path).filter(|c| c.repeated);
+    if let Some(child) = children.find(|c| name.strip_suffix('s') == Some(c.last_name())) {
+        return format!("did you mean {}?", child.title());
+    }
+    let elsewhere_called =
+        |(other, ours): &&(&str, &str)| *other == name && section.key(ours).is_some();
+    if let Some((_, ours)) = FOREIGN.iter().find(elsewhere_called) {
+        return format!("here it is called `{ours}`");
+    }
     let own = section.keys.iter().map(|k| k.name);
     let names = own.chain(keys::children(section.path).map(Section::last_name));
     if let Some(near) = nearest(name, names) {

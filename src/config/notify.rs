@@ -139,6 +139,10 @@ fn address(sink: &Record, kind: Kind, problems: &mut Problems<'_>) -> String {
         Kind::Slack | Kind::Teams | Kind::Alertmanager => ("url", &["topic", "secret"]),
         Kind::PagerDuty | Kind::Opsgenie => ("url", &["topic", "authorization"]),
     };
+    if problems.has(sink.entry("kind").at) {
+        // What the others may be is not known.
+        return String::new();
+    }
     let name = kind.as_str();
     // The file that `check` prints has every default in it.
     let given = |key: &&&str| sink.entry(key).given && sink.text(key) != Some(TOPIC);

@@ -107,6 +107,11 @@ impl<'a> Problems<'a> {
         self.found.is_empty()
     }
 
+    /// Whether there is a problem at this place.
+    pub fn has(&self, at: Place) -> bool {
+        self.found.iter().any(|problem| problem.at == at)
+    }
+
     /// Number of problems so far.
     pub fn len(&self) -> usize {
         self.found.len()

@@ -363,6 +363,18 @@ fn plain(text: &str) -> String {
     text.trim().replace('_', "")
 }
 
+/// What other programs call a word, and its name here.
+const FOREIGN_WORDS: &[(&str, &str)] = &[
+    ("datetime", "rfc3339"),
+    ("discord", "webhook"),
+    ("iso", "rfc3339"),
+    ("iso8601", "rfc3339"),
+    ("iso-8601", "rfc3339"),
+    ("microseconds", "us"),
+    ("milliseconds", "ms"),
+    ("seconds", "s"),
+];
+
 /// One of the words; otherwise the remedy names the nearest.
 fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
     if words.contains(&text) {
@@ -372,7 +384,10 @@ fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
         "is \"{text}\", which is none of {}",
         Kind::Choice(&[]).list_of(words)
     );
-    let remedy = match nearest(text, words.iter().copied()) {
+    let lower = text.to_lowercase();
+    let foreign = |(other, ours): &&(&str, &str)| *other == lower && words.contains(ours);
+    let ours = FOREIGN_WORDS.iter().find(foreign).map(|(_, ours)| *ours);
+    let remedy = match ours.or_else(|| nearest(text, words.iter().copied())) {
         Some(word) => format!("did you mean \"{word}\"?"),
         None => "write one of these words".to_owned(),
     };

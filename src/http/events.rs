@@ -18,10 +18,7 @@ const KEY: &str = "idempotency-key";
 const KEY_MAX: usize = 200;
 
 /// A post without its body, from the request; or why it is refused.
-#[expect(
-    clippy::result_large_err,
-    reason = "an answer is made once a request"
-)]
+#[expect(clippy::result_large_err, reason = "an answer is made once a request")]
 pub fn post(
     topic: Option<String>,
     query: Option<&str>,

@@ -6,6 +6,7 @@
 //! the difference before committing it.
 
 mod command_line;
+mod mistakes;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -22,6 +22,8 @@ pub(in crate::app) struct RecordDecoder {
     outcomes: Option<Outcomes>,
     /// Every record is one plain JSON object and holds one row.
     plain: bool,
+    /// Path of the outcome of an event.
+    outcome: String,
 }
 
 /// Outcomes in records of their own.
@@ -62,7 +64,22 @@ impl RecordDecoder {
             events,
             outcomes,
             plain,
+            outcome: source.decode.outcome.clone(),
         })
+    }
+
+    /// Says of an event that the engine rejects which of its fields is wrong.
+    #[cold]
+    pub fn name_field(&self, rejection: &mut Rejection) {
+        if rejection.reason == Reason::MissingField
+            && rejection.detail == Reason::MissingField.words()
+        {
+            rejection.detail = format!(
+                "field `{}` is missing or null; every record must carry the outcome, or it comes later, by \
+                 [source.outcomes]",
+                self.outcome
+            );
+        }
     }
 
     fn expected(&self, topic: u16) -> Expected {

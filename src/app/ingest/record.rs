@@ -124,6 +124,7 @@ impl RecordReader {
             }
         });
         if let Some((row, mut rejection)) = first {
+            self.decoder.name_field(&mut rejection);
             if rows > 1 {
                 let (row, detail) = (row + 1, rejection.detail);
                 rejection.detail =

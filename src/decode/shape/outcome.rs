@@ -119,12 +119,12 @@ impl Shape {
             &self.names[slot],
             class,
             &if self.classes.is_empty() {
-                "which is not a class of the prediction; list the class names in `classes`, or say what it means in \
+                "it is no class of the prediction; list the class names in `classes`, or say what it means in \
                  `outcome_map`"
                     .to_string()
             } else {
                 format!(
-                    "which is none of the {} `classes`; add it, say what it means in `outcome_map`, or correct the \
+                    "it is none of the {} `classes`; add it, say what it means in `outcome_map`, or correct the \
                      producer",
                     self.classes.len()
                 )

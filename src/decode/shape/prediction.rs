@@ -38,11 +38,21 @@ impl Shape {
                 Err(_) => return Err(not_a_number(field, t)),
             },
             Value::NotFinite(t) => (f64::NAN, t),
-            Value::Missing | Value::Null => {
-                return Err(Rejection::missing(field, "the model's prediction"));
+            Value::Missing => return Err(Rejection::missing(field, "the model's prediction")),
+            Value::Null => {
+                let remedy = "every record must carry the model's prediction";
+                return Err(Rejection::value(
+                    Reason::MissingField,
+                    field,
+                    "null",
+                    remedy,
+                ));
             }
             Value::Text(t) => return Err(not_a_number(field, &format!("\"{}\"", shorten(t)))),
-            Value::Array(t) | Value::Object(t) => return Err(not_a_number(field, t)),
+            Value::Array(t) | Value::Object(t) => {
+                let remedy = "name a list in `probabilities`, and an object in `class_probabilities`, instead of `score`";
+                return Err(Rejection::value(Reason::ScoreNotNumber, field, t, remedy));
+            }
             Value::Bool(b) => return Err(not_a_number(field, if b { "true" } else { "false" })),
         };
         if (0.0..=1.0).contains(&z) {

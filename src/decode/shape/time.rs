@@ -74,6 +74,10 @@ impl Shape {
                 TimeUnit::Rfc3339 if time::lacks_offset(shown) => {
                     "it has no time zone; write an offset or Z, or set `time_zone`"
                 }
+                TimeUnit::Rfc3339 if shown.bytes().all(|b| b.is_ascii_digit()) => {
+                    "it is a number: set `time_unit` to \"s\" or \"ms\", or write RFC 3339, such as \
+                     \"2026-11-21T14:30:00Z\""
+                }
                 TimeUnit::Rfc3339 => "write RFC 3339, such as \"2026-11-21T14:30:00Z\"",
             };
             Rejection::value(Reason::BadTime, &self.names[slot], shown, remedy)
@@ -82,16 +86,30 @@ impl Shape {
 
     #[cold]
     fn time_outside(&self, field: &str, time_ms: i64) -> Rejection {
-        let remedy = if time_ms < self.time_earliest_ms {
-            "before the earliest accepted time; is it in seconds, or unset?"
-        } else {
-            "after the latest accepted time; is it in microseconds?"
+        let accepted = |ms: i64| (self.time_earliest_ms..=self.time_latest_ms).contains(&ms);
+        let unit = match self.time.as_ref().map(|time| time.unit) {
+            // Read as if each number were this unit, a thousand times too long or too short.
+            Some(TimeUnit::Milliseconds) if accepted(time_ms.saturating_mul(1000)) => "seconds",
+            Some(TimeUnit::Milliseconds) if accepted(time_ms / 1000) => "microseconds",
+            Some(TimeUnit::Seconds) if accepted(time_ms / 1000) => "milliseconds",
+            Some(TimeUnit::Microseconds) if accepted(time_ms.saturating_mul(1000)) => {
+                "milliseconds"
+            }
+            _ => "",
+        };
+        let side = match time_ms < self.time_earliest_ms {
+            true => "before the earliest",
+            false => "after the latest",
+        };
+        let remedy = match unit {
+            "" => format!("{side} accepted time; check the producer's clock and `time_unit`"),
+            unit => format!("{side} accepted time; it looks like {unit}: set `time_unit`"),
         };
         Rejection::value(
             Reason::TimeOutOfRange,
             field,
             &format!("{time_ms} ms since 1970"),
-            remedy,
+            &remedy,
         )
     }
 }
