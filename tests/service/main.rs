@@ -12,5 +12,6 @@ mod recalibration;
 mod replay;
 mod reproduce;
 mod run;
+mod sinks;
 #[path = "../support/mod.rs"]
 mod support;
