@@ -295,22 +295,22 @@ fn outcomes_that_are_posted_later_find_their_predictions() {
     let answered = |i: i64, at: i64| json!({ "id": i, "at": at, "y": i % 5 < 2 });
     post(
         "/v1/events/asked",
-        (0..100).map(|i| asked(i, hour + i)).collect(),
+        (0..1000).map(|i| asked(i, hour + i)).collect(),
     );
     post(
         "/v1/events/answered",
-        (0..100).map(|i| answered(i, hour + i + 500)).collect(),
+        (0..1000).map(|i| answered(i, hour + i + 1500)).collect(),
     );
     let later = hour + 2 * HOUR_MS;
     post(
         "/v1/events/asked",
-        (100..105).map(|i| asked(i, later + i)).collect(),
+        (1000..1005).map(|i| asked(i, later + i)).collect(),
     );
     post(
         "/v1/events/answered",
-        (100..105).map(|i| answered(i, later + i)).collect(),
+        (1000..1005).map(|i| answered(i, later + i)).collect(),
     );
-    let window = service.wait_for_n("m", "1h", 100);
+    let window = service.wait_for_n("m", "1h", 1000);
     assert_eq!(window["event_rate"], 0.4, "{window}");
     let (status, answer) = service.post("/v1/events", &[], "[]").expect("an answer");
     assert!(
