@@ -255,6 +255,16 @@ impl Stream {
         self.packed_bytes
     }
 
+    /// Number of events in open panes. Looks at all cells of those that are hot.
+    pub fn unsealed(&self) -> u64 {
+        let n = |pane: &OpenPane| match &pane.body {
+            Body::Hot(batched) => batched.n(),
+            Body::Single(sums) => sums.first().map_or(0, Sums::n),
+            Body::Packed(packed) => packed.first().map_or(0, Packed::n),
+        };
+        self.open.iter().map(n).sum()
+    }
+
     /// Begin of the oldest open pane.
     pub fn oldest_ms(&self) -> Option<i64> {
         self.open.first().map(|p| p.start_ms)

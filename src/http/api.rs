@@ -111,6 +111,9 @@ pub fn stream(report: &StreamReport, published: &Published) -> Value {
         same && (named(&c.id.champion) || named(&c.id.challenger))
     });
     entry["comparisons"] = about.map(compared).collect();
+    entry["waiting"] = facts.unjudged(&report.id).map_or(Value::Null, |waits| {
+        json!({ "events": waits.events, "until": rfc3339(waits.until_ms), "until_ms": waits.until_ms })
+    });
     entry["detector"] = report
         .detector
         .as_deref()

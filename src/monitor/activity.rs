@@ -2,6 +2,21 @@
 
 use crate::collect::Key;
 
+/// What waits of a stream of which nothing was judged yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unjudged {
+    /// Name of the model.
+    pub model: String,
+    /// Version of the model.
+    pub version: String,
+    /// Segment.
+    pub segment: String,
+    /// Events in open panes.
+    pub events: u64,
+    /// An event later than this seals the first of these panes, in ms since 1970.
+    pub until_ms: i64,
+}
+
 /// Activity of one stream of a shard.
 #[derive(Debug, Clone, Copy)]
 pub struct Activity<N> {

@@ -10,6 +10,7 @@
 //! its watermark are sealed and judged; a snapshot taken now, restored and fed what comes after its
 //! offsets gives what this engine will give, bit for bit.
 
+use super::activity::Unjudged;
 use super::monitor::{Monitor, comparisons};
 use super::restore::{Fit, RestoreError, Segment, SegmentOf};
 use super::shard::{Batch, Shard};
@@ -25,6 +26,7 @@ use crate::judge::{
 };
 use crate::stats::sums::Sums;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A shard over all partitions, and the monitor that judges it. See the module.
@@ -220,6 +222,24 @@ impl Engine {
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
         self.monitor.reports()
+    }
+
+    /// Streams of which nothing was judged yet, each with the number of its events that wait in open panes
+    /// and the event time that ends the first of them.
+    pub fn unjudged(&self) -> Vec<Unjudged> {
+        let blank = |r: &&StreamReport| r.windows.iter().all(|w| w.end_ms == 0);
+        let blank: BTreeSet<[&str; 3]> = self
+            .reports()
+            .filter(blank)
+            .map(|r| [&*r.id.model, &*r.id.version, &*r.id.segment])
+            .collect();
+        if blank.is_empty() {
+            return Vec::new();
+        }
+        self.shard.unsealed(|key| {
+            let names = [key.model(), key.version(), key.segment()];
+            blank.contains(&names)
+        })
     }
 
     /// See [`Monitor::totals`].

@@ -32,6 +32,7 @@ mod ahead;
 mod memory;
 mod persist;
 mod shape;
+mod unsealed;
 
 pub(super) use shape::model_shape;
 

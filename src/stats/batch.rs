@@ -89,6 +89,12 @@ impl BatchedSums {
         Ok(())
     }
 
+    /// Number of events.
+    pub fn n(&self) -> u64 {
+        let views = self.sums.len().max(1);
+        self.sums.first().map_or(0, Sums::n) + (self.used / views) as u64
+    }
+
     /// The sums of all events, for each view.
     pub fn flush(&mut self) -> &[Sums] {
         let (views, waiting) = (self.sums.len(), &self.rows[..self.used]);

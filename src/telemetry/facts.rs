@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::alert::{AlertState, Holds, Severity};
 use crate::collect::{PairCounts, SourceCounters};
 use crate::judge::{AccountReport, ComparisonReport, StreamId};
+use crate::monitor::activity::Unjudged;
 
 /// One source, as of its last batch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -318,6 +319,8 @@ pub struct Facts {
     pub role: Role,
     /// Topics and partitions that are assigned but cannot be read.
     pub suspended: Vec<(String, i32)>,
+    /// What waits of streams of which nothing was judged yet.
+    pub unjudged: Vec<Unjudged>,
     /// The history.
     pub history: HistoryFacts,
     /// By topic the logs of posted events.
@@ -326,4 +329,14 @@ pub struct Facts {
     pub alert_rules: Arc<[AlertRules]>,
     /// Configuration.
     pub config: ConfigFacts,
+}
+
+impl Facts {
+    /// What waits of this stream, if nothing of it was judged yet.
+    pub fn unjudged(&self, id: &StreamId) -> Option<&Unjudged> {
+        let named = |u: &&Unjudged| {
+            (&u.model, &u.version, &u.segment) == (&id.model, &id.version, &id.segment)
+        };
+        self.unjudged.iter().find(named)
+    }
 }

@@ -255,8 +255,25 @@ fn a_request_is_all_or_nothing_and_says_what_is_wrong() {
     let other = event(hour, 0.4, 1).to_string();
     word(post("/v1/events", &[key], &other), 422, "other events");
 
+    let waiting = || {
+        let (_, body) = service.get("/api/v1/streams/m///binary")?;
+        Some(parsed(&body)["waiting"].clone())
+    };
+    let waits = wait_for("the event that waits", LIMIT, || {
+        waiting().filter(|waits| waits["events"] == 1)
+    });
+    assert_eq!(waits["until_ms"], hour + HOUR_MS + 60_000);
+    let (_, page) = service.get("/streams/m///binary").expect("an answer");
+    assert!(
+        page.contains("Waiting for the first window to end: 1 events so far."),
+        "{page}"
+    );
+    assert!(!page.contains("1970"), "{page}");
     end_hour(&service, hour);
     service.wait_for_n("m", "1h", 1);
+    wait_for("nothing to wait", LIMIT, || {
+        waiting().filter(Value::is_null)
+    });
     // Sizes are published twice a second.
     let metrics = wait_for("the sizes of the log", LIMIT, || {
         let metrics = service.scrape()?;
@@ -311,7 +328,7 @@ fn outcomes_that_are_posted_later_find_their_predictions() {
         (1000..1005).map(|i| answered(i, later + i)).collect(),
     );
     let window = service.wait_for_n("m", "1h", 1000);
-    assert_eq!(window["event_rate"], 0.4, "{window}");
+    assert_eq!(window["verdict"], "calibrated", "{window}");
     let (status, answer) = service.post("/v1/events", &[], "[]").expect("an answer");
     assert!(
         status == 404 && answer.contains("asked, answered"),

@@ -4,6 +4,7 @@
 //! has a shard for each partition ([`Assignment`]), whose checkpoints lie in the topic. A process that judges
 //! what others count follows their checkpoints ([`Follower`]). The rest of the program does not ask which.
 
+use crate::monitor::activity::Unjudged;
 use std::time::Duration;
 
 use super::assignment::{Assignment, Moves};
@@ -273,6 +274,14 @@ impl Topology {
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
         self.monitor().into_iter().flat_map(Monitor::reports)
+    }
+
+    /// What waits of streams of which nothing was judged yet; known where one engine has all partitions.
+    pub fn unjudged(&self) -> Vec<Unjudged> {
+        match self {
+            Topology::Single(engine) => engine.unjudged(),
+            _ => Vec::new(),
+        }
     }
 
     /// The accounts of false alarms.

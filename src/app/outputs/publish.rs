@@ -171,7 +171,11 @@ pub fn size(published: &Published, engine: &Topology, spill_bytes: u64) {
         pending_bytes: pending_bytes as u64,
         spill_bytes,
     };
-    published.update(|facts| facts.engine = size);
+    let unjudged = engine.unjudged();
+    published.update(|facts| {
+        facts.engine = size;
+        facts.unjudged = unjudged;
+    });
 }
 
 /// One entry per topic. Dead letters and records that await a schema are counted per source and shown with

@@ -55,6 +55,16 @@ pub fn stream(
         detector(report, &mut body);
     }
     let asked = |name: &str| window.is_none_or(|asked| name == asked);
+    if let Some(waits) = published.facts().unjudged(id) {
+        let _ = write!(
+            body,
+            "<p class=words>Waiting for the first window to end: {} events so far. They are judged when one later than {} UTC \
+             comes; the last one is of {} UTC.</p>",
+            thousands(waits.events),
+            clock(waits.until_ms),
+            clock(report.last_event_ms)
+        );
+    }
     for shown in report.windows.iter().filter(|w| asked(&w.window)) {
         section(&path, shown, &points(&history, &shown.window), &mut body);
     }
