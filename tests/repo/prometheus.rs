@@ -193,7 +193,7 @@ fn work(published: &Published) {
 /// A query of the dashboard as Grafana would send it with every variable at "All".
 fn substituted(expr: &str) -> String {
     let mut expr = expr.to_owned();
-    for variable in ["model", "version", "segment", "view", "window"] {
+    for variable in ["instance", "model", "version", "segment", "view", "window"] {
         expr = expr.replace(&format!("\"${variable}\""), "\".*\"");
     }
     assert!(!expr.contains('$'), "a variable is left in {expr}");

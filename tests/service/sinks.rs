@@ -99,7 +99,7 @@ fn sent(kind: &str, path: &str, key: &str) -> Vec<Request> {
     receiver.taken()
 }
 
-fn text<'a>(value: &'a Value, most: usize) -> &'a str {
+fn text(value: &Value, most: usize) -> &str {
     let text = value.as_str().unwrap_or_else(|| panic!("no text: {value}"));
     let length = text.chars().count();
     assert!((1..=most).contains(&length), "{length} characters: {text}");
