@@ -9,6 +9,7 @@ mod operations;
 mod pages;
 mod recalibration;
 mod replay;
+mod report;
 mod reproduce;
 mod run;
 #[path = "../support/mod.rs"]
