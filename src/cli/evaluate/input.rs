@@ -4,7 +4,11 @@ use super::args::{Args, Discrete, FileView, Method};
 use crate::cli::exit::Exit;
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
+#[cfg(feature = "columnar")]
+use crate::stats::batch::BatchedSums;
 use crate::stats::clusters::Bucket;
+#[cfg(feature = "columnar")]
+use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::Vectors;
 use crate::stats::multiclass::Events;
 use crate::stats::sampling::Sampling;
@@ -41,10 +45,37 @@ pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
     view(args, path, table)
 }
 
-/// Adds the events of a file to sums while it is read; `None` where the sample is needed as a whole.
+/// Adds the events of a file of plain columns to sums, batch by batch; `None` of other files.
+#[cfg(feature = "columnar")]
+pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, (Exit, String)> {
+    let fault = |e: &dyn std::fmt::Display| (Exit::Data, e.to_string());
+    let Some(plain) = vectors::plain_columns(&args.file, &args.columns.names()) else {
+        return Ok(None);
+    };
+    let mut plain = plain.map_err(|e| fault(&e))?;
+    let mut sums = BatchedSums::from_sums(vec![sums]).map_err(|_| fault(&FULL))?;
+    let sampling = args.sampling();
+    while let Some((scores, labels)) = plain.advance().map_err(|e| fault(&e))? {
+        for (&z, &y) in scores.iter().zip(labels) {
+            // The reader has checked that it is a score.
+            let score = Score::new(z).map_err(|_| fault(&"not a score"))?;
+            let event = Scored::new(sampling.carry(score), y);
+            sums.observe_one(event).map_err(|_| fault(&FULL))?;
+        }
+    }
+    let sums = sums.into_sums().pop().filter(|sums| sums.n() > 0);
+    let empty = || fault(&format!("{}: no events", args.file.display()));
+    sums.map(Some).ok_or_else(empty)
+}
+
+#[cfg(not(feature = "columnar"))]
 pub fn sums(_: &Args, _: Sums) -> Result<Option<Sums>, (Exit, String)> {
     Ok(None)
 }
+
+/// Said where sums would overflow.
+#[cfg(feature = "columnar")]
+const FULL: &str = "more events than one window can count; split the file";
 
 /// Takes the requested view of a table.
 fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, String)> {
@@ -147,6 +178,9 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
     if file.metadata().is_ok_and(|m| m.is_dir()) {
         let text = format!("{name} is a directory; name one file in it");
         return Err((Exit::NoInput, text));
+    }
+    if let Some(table) = vectors::read_columnar(path, &columns) {
+        return table.map_err(|e| (Exit::Data, e.to_string()));
     }
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);
