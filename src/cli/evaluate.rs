@@ -2,11 +2,15 @@
 
 mod args;
 mod input;
+mod page;
 
 pub use args::Args;
 
 use super::exit::{Exit, print};
-use super::{classes, distances, intervals as intervals_text, kernel, offline, recalibrate};
+use super::{
+    classes, distances, intervals as intervals_text, kernel, offline, recalibrate, report_file,
+};
+use crate::report::page::classes as classes_page;
 use crate::report::{self, text};
 use crate::stats::attribute::Attribute;
 use crate::stats::axis::{Axis, Grid};
@@ -20,16 +24,42 @@ use crate::stats::multiclass::{self, Events, VectorView};
 use crate::stats::offline as tests;
 use crate::stats::sums::Sums;
 use crate::stats::tolerance::Conclusion;
+use crate::stats::view::View;
 use crate::stats::weight::Weight;
 use crate::stats::weighted::WeightedEvent;
 use args::{AxisOption, FileView, OtherTest};
 use input::FileSample;
+use page::Raw;
 
 /// Evaluates the file and prints the report.
 pub fn run(args: &Args) -> Exit {
-    let done = input::read(args, &args.file).and_then(|sample| match sample {
+    let done = check_report(args).and_then(|()| match stream(args)? {
+        Some(sums) => report_scores(
+            args,
+            evaluate(&sums, &args.options()),
+            (Raw::Cells, View::Binary),
+            None,
+        ),
+        None => run_sample(args),
+    });
+    done.unwrap_or_else(|(exit, message)| {
+        eprintln!("trueline evaluate: {message}");
+        exit
+    })
+}
+
+/// The sums of plain columns, which are read batch by batch; `None` where the sample is needed as a whole.
+fn stream(args: &Args) -> Result<Option<Sums>, (Exit, String)> {
+    if !args.as_window {
+        return Ok(None);
+    }
+    input::sums(args, Sums::new(grid(args)))
+}
+
+fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
+    match input::read(args, &args.file)? {
         sample if args.test.is_some() => Ok(run_other(args, &sample)),
-        FileSample::Weighted(_) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
+        FileSample::Weighted(..) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
             if args.compare_intervals > 0 => Err((
             Exit::Usage,
             "--compare-intervals resamples single scores of equal weight: use a view such as top_label or class:0, \
@@ -44,48 +74,73 @@ pub fn run(args: &Args) -> Exit {
         )),
         FileSample::Clustered(sample) => {
             let events = sample.iter().map(|&(z, y, c)| Some((z, y, Attribute::Cluster(c))));
-            Ok(report_scores(args, as_window(args, events), &[], None))
+            let evaluation = as_window(args, events);
+            let plain: Vec<(f64, bool)> = sample.iter().map(|&(z, y, _)| (z, y)).collect();
+            report_scores(args, evaluation, (Raw::Clustered(&plain), View::Binary), None)
         }
-        FileSample::Scores(sample) => run_scores(args, sample),
-        FileSample::Weighted(_) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
+        FileSample::Scores(sample, view) => run_scores(args, sample, view),
+        FileSample::Weighted(..) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
             if args.recalibration.recalibrate.is_some() => Err((
             Exit::Usage,
             "maps recalibrate one score per event, without weights: use a view such as top_label or class:0, and \
              drop the column weight"
                 .to_owned(),
         )),
-        FileSample::Weighted(sample) => Ok(report_scores(
-            args,
-            match args.axis {
-                AxisOption::Linear => evaluate_weighted(&sample, &args.options()),
-                AxisOption::Logit => {
+        FileSample::Weighted(sample, view) => {
+            let evaluation = match args.is_by_cells() {
+                false => evaluate_weighted(&sample, &args.options()),
+                true => {
                     let weight = |w| Weight::new(w).ok().map(Attribute::Weight);
                     let event = |&(z, y, w): &WeightedEvent| Some((z, y, weight(w)?));
                     as_window(args, sample.iter().map(event))
                 }
-            },
-            &[],
-            None,
-        )),
-        FileSample::Vectors(sample, view) => Ok(run_vectors(args, &sample, view)),
-        FileSample::WeightedVectors(events) => Ok(run_cells(args, &events)),
-    });
-    done.unwrap_or_else(|(exit, message)| {
-        eprintln!("trueline evaluate: {message}");
-        exit
-    })
+            };
+            report_scores(args, evaluation, (Raw::Weighted(&sample), view), None)
+        }
+        FileSample::Vectors(sample, view) => run_vectors(args, &sample, view),
+        FileSample::WeightedVectors(events) => run_cells(args, &events, None),
+    }
 }
 
-fn run_scores(args: &Args, mut sample: Vec<(f64, bool)>) -> Result<Exit, (Exit, String)> {
+/// The grid of a window.
+fn grid(args: &Args) -> Grid {
+    let axis = match args.axis {
+        AxisOption::Linear => Axis::Linear,
+        AxisOption::Logit => Axis::Logit {
+            low: CLIP,
+            high: 1.0 - CLIP,
+        },
+    };
+    Grid::new(axis, LEVEL)
+}
+
+/// Before the file is read: a report has a place, and the view one.
+fn check_report(args: &Args) -> Result<(), (Exit, String)> {
+    let Some(path) = &args.report else {
+        return Ok(());
+    };
+    if args.view == Some(FileView::Kernel) {
+        let text = "--report draws scores, classes and cells; the kernel test has none: choose another --view";
+        return Err((Exit::Usage, text.to_owned()));
+    }
+    let inputs = [&args.file].into_iter().chain(&args.recalibration.fit);
+    report_file::check(path, inputs).map_err(|why| (Exit::Usage, why))
+}
+
+fn run_scores(
+    args: &Args,
+    mut sample: Vec<(f64, bool)>,
+    view: View,
+) -> Result<Exit, (Exit, String)> {
     let recalibrated = recalibrate_scores(args, &mut sample)?;
-    let evaluation = match args.axis {
-        AxisOption::Linear => evaluate_scores(&sample, &args.options()),
-        AxisOption::Logit => as_window(
+    let evaluation = match args.is_by_cells() {
+        false => evaluate_scores(&sample, &args.options()),
+        true => as_window(
             args,
             sample.iter().map(|&(z, y)| Some((z, y, Attribute::None))),
         ),
     };
-    Ok(report_scores(args, evaluation, &sample, recalibrated))
+    report_scores(args, evaluation, (Raw::Plain(&sample), view), recalibrated)
 }
 
 /// Evaluates events as a window does: by sums over 4096 cells of the axis. They all have the same
@@ -94,14 +149,7 @@ fn as_window(
     args: &Args,
     events: impl Iterator<Item = Option<(f64, bool, Attribute)>>,
 ) -> Option<Evaluation> {
-    let axis = match args.axis {
-        AxisOption::Linear => Axis::Linear,
-        AxisOption::Logit => Axis::Logit {
-            low: CLIP,
-            high: 1.0 - CLIP,
-        },
-    };
-    let (sampling, grid) = (args.sampling(), Grid::new(axis, LEVEL));
+    let (sampling, grid) = (args.sampling(), grid(args));
     let mut sums = None;
     for event in events {
         let (z, y, attribute) = event?;
@@ -144,14 +192,18 @@ fn adjusted(args: &Args, sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
 fn report_scores(
     args: &Args,
     evaluation: Option<Evaluation>,
-    sample: &[(f64, bool)],
+    (raw, view): (Raw<'_>, View),
     recalibrated: Option<recalibrate::Recalibrated>,
-) -> Exit {
+) -> Result<Exit, (Exit, String)> {
     // A sample has at least one event, so there is always an evaluation.
     let Some(e) = evaluation else {
-        return Exit::Data;
+        return Ok(Exit::Data);
     };
-    let compared = compared(args, &e, sample);
+    let compared = match &raw {
+        Raw::Plain(sample) => compared(args, &e, sample),
+        Raw::Weighted(_) | Raw::Clustered(_) | Raw::Cells => None,
+    };
+    page::scores(args, &e, (raw, view), recalibrated.as_ref())?;
     let text = if args.json {
         let mut all = report::evaluation::json(&e);
         if let Some(c) = &compared {
@@ -172,7 +224,7 @@ fn report_scores(
         recalibrated + &text::render(&e) + &distances + &compared
     };
     print(&text);
-    args.exit(miscalibrated(&e))
+    Ok(args.exit(miscalibrated(&e)))
 }
 
 /// Recalibrates the scores if `--recalibrate` is given.
@@ -189,7 +241,7 @@ fn recalibrate_scores(
                     --negatives-trained";
         return Err((Exit::Usage, text.to_owned()));
     }
-    let FileSample::Scores(fit) = input::read(args, path)? else {
+    let FileSample::Scores(fit, _) = input::read(args, path)? else {
         let text = "the file of --fit and FILE have different columns".to_owned();
         return Err((Exit::Usage, text));
     };
@@ -207,7 +259,7 @@ fn run_other(args: &Args, sample: &FileSample) -> Exit {
         tolerance: args.tolerance.absolute.unwrap_or(0.0),
     };
     let outcome = match sample {
-        FileSample::Scores(sample) => tests::scores(test, &adjusted(args, sample), &options),
+        FileSample::Scores(sample, _) => tests::scores(test, &adjusted(args, sample), &options),
         FileSample::Clustered(_) => {
             eprintln!(
                 "trueline evaluate: --test {} takes events as independent: drop the option or the column cluster",
@@ -215,7 +267,7 @@ fn run_other(args: &Args, sample: &FileSample) -> Exit {
             );
             return Exit::Usage;
         }
-        FileSample::Weighted(_) | FileSample::WeightedVectors(_) => {
+        FileSample::Weighted(..) | FileSample::WeightedVectors(_) => {
             eprintln!(
                 "trueline evaluate: --test {} does not support weights: drop the option or the column weight",
                 test.name()
@@ -253,37 +305,45 @@ fn run_other(args: &Args, sample: &FileSample) -> Exit {
     args.exit(outcome.reject)
 }
 
-fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Exit {
+fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Result<Exit, (Exit, String)> {
     match view {
-        FileView::Cells(view) => run_cells(args, &Events::of(sample, view)),
+        FileView::Cells(view) => run_cells(args, &Events::of(sample, view), Some(sample)),
         FileView::Classes => run_classes(args, sample),
-        FileView::Kernel | FileView::Scalar(_) => run_kernel(args, sample),
+        FileView::Kernel | FileView::Scalar(_) => Ok(run_kernel(args, sample)),
     }
 }
 
-fn run_cells(args: &Args, events: &Events) -> Exit {
+fn run_cells(
+    args: &Args,
+    events: &Events,
+    sample: Option<&Vectors>,
+) -> Result<Exit, (Exit, String)> {
     let slices = args
         .interval_cells
         .map(|m| u32::try_from(m).unwrap_or(u32::MAX));
     let e = multiclass::evaluate_events(events, args.alpha, args.confidence, slices);
     // A sample has at least one event, so there is always an evaluation.
     let Some(e) = e else {
-        return Exit::Data;
+        return Ok(Exit::Data);
     };
+    let name = args.file.display().to_string();
+    page::write(args, || classes_page::of_cells(&name, &e, sample))?;
     let text = if args.json {
         format!("{:#}\n", report::vectors::json(&e))
     } else {
         classes::render(&e)
     };
     print(&text);
-    args.exit(e.tcal.reject)
+    Ok(args.exit(e.tcal.reject))
 }
 
-fn run_classes(args: &Args, sample: &Vectors) -> Exit {
+fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, (Exit, String)> {
     // The reader has checked the views.
     let Ok(c) = multiclass::classwise(sample, &args.options().tcal) else {
-        return Exit::Data;
+        return Ok(Exit::Data);
     };
+    let (name, options) = (args.file.display().to_string(), args.options());
+    page::write(args, || classes_page::page(&name, sample, &c, &options))?;
     let text = if args.json {
         format!(
             "{:#}\n",
@@ -293,7 +353,7 @@ fn run_classes(args: &Args, sample: &Vectors) -> Exit {
         classes::classwise(&c, args.alpha)
     };
     print(&text);
-    args.exit(c.reject)
+    Ok(args.exit(c.reject))
 }
 
 fn run_kernel(args: &Args, sample: &Vectors) -> Exit {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::exit::{self, Exit};
 use crate::app::outputs::audit::{FOLDER, list};
-use crate::http::rfc3339;
+use crate::report::html::rfc3339;
 use crate::report::record::Record;
 
 const EXAMPLES: &str = "\

@@ -30,6 +30,7 @@ mod progress;
 mod range;
 mod recalibrate;
 mod replay;
+mod report_file;
 mod reproduce;
 mod run;
 mod sample;

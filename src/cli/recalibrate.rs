@@ -49,9 +49,12 @@ pub struct Args {
 
 /// How scores were recalibrated.
 pub struct Recalibrated {
-    fits: Fits,
-    judgement: Judgement,
-    applied: Option<Method>,
+    /// The maps.
+    pub fits: Fits,
+    /// What they bring.
+    pub judgement: Judgement,
+    /// The one that was applied.
+    pub applied: Option<Method>,
 }
 
 /// Fits and compares the maps, and applies the wanted one to `sample`.

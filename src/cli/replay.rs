@@ -1,16 +1,17 @@
 //! `trueline replay`: replays files of events, or ranges of topics, through the same engine in
 //! event time.
 
+mod page;
+
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::exit::{self, Exit};
 use super::progress::ProgressMeter;
-use super::range;
+use super::{range, report_file};
 use crate::app::AppError;
-use crate::app::replay::Tally;
-use crate::app::replay::{self, Input};
+use crate::app::replay::{self, Input, Listeners, Tally};
 use crate::config::Config;
 use crate::config::value::Outside;
 use crate::judge::{Change, ComparisonReport, Step, StreamReport, WindowReport};
@@ -18,6 +19,8 @@ use crate::kafka::Watermarks;
 use crate::monitor::Engine;
 use crate::report::table::{self, Cell};
 use crate::report::{comparison, evaluation};
+use crate::telemetry::history::History;
+use page::Changes;
 
 /// The configuration without `--config`. The broker is never contacted.
 const DEFAULTS: &str = r#"
@@ -34,6 +37,7 @@ Examples:
   trueline replay events.jsonl.gz
   trueline replay --config trueline.toml --json 2026-11-*.csv > report.json
   trueline replay --config trueline.toml predictions.jsonl --outcomes outcomes.jsonl
+  trueline replay --config trueline.toml --report october.html october.jsonl.gz
   trueline replay --config trueline.toml --last 7d
   trueline replay --config trueline.toml --from 2026-11-01T06:00Z --to 2026-11-02
 
@@ -62,6 +66,10 @@ pub struct Args {
     /// Print the final reports as one JSON array instead of the table
     #[arg(long)]
     pub json: bool,
+    /// Write one self-contained HTML page: each stream and window with its diagram, its past and its
+    /// alerts
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 }
 
 /// Replays the files or topics.
@@ -87,8 +95,17 @@ fn start(args: &Args) -> Result<(), Exit> {
             "a range of topics needs --config, which names them",
         ));
     }
+    if let Some(path) = &args.report {
+        let inputs = args.input.files.iter().chain(&args.input.outcomes);
+        report_file::check(path, inputs.chain(&args.config)).map_err(|why| exit::usage(&why))?;
+    }
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
-    let mut report = |change: &Change| {
+    let history = History::default();
+    let mut changes = Changes::default();
+    let mut on_change = |change: &Change| {
+        if args.report.is_some() {
+            changes.take(change);
+        }
         let repeats = matches!(change.step, Step::Detector { again: true, .. });
         if !args.json && !repeats {
             meter.suspend(|| println!("{}", line(change)));
@@ -103,7 +120,11 @@ fn start(args: &Args) -> Result<(), Exit> {
         None => Input::Files(args.input.file_input()),
     };
     let progress = |done, total| meter.set((0, 1), done, total);
-    let replayed = replay::replay(config, &mut input, &mut report, &progress);
+    let listeners = Listeners {
+        on_change: &mut on_change,
+        history: args.report.as_ref().map(|_| &history),
+    };
+    let replayed = replay::replay(config, &mut input, listeners, &progress);
     meter.finish();
     let (engine, tally) = replayed.map_err(|fault| Exit::of(&fault))?;
     if tally.observed == 0 {
@@ -117,6 +138,19 @@ fn start(args: &Args) -> Result<(), Exit> {
         ))));
     }
     print(args.json, &engine, &tally);
+    if let Some(path) = &args.report {
+        let written = page::write(
+            path,
+            (&title(args), &summary(&tally)),
+            &engine,
+            &history,
+            changes,
+        );
+        written.map_err(|why| {
+            eprintln!("error: {why}");
+            Exit::Unavailable
+        })?;
+    }
     let late = tally.others.get("late").copied().unwrap_or_default();
     if late > 0 && range.is_none() && !args.input.sort {
         eprintln!(
@@ -125,6 +159,16 @@ fn start(args: &Args) -> Result<(), Exit> {
         );
     }
     Ok(())
+}
+
+/// What was replayed.
+fn title(args: &Args) -> String {
+    let files = args.input.files.iter().chain(&args.input.outcomes);
+    let names: Vec<String> = files.take(5).map(|f| f.display().to_string()).collect();
+    match names.is_empty() {
+        true => "Replay of a range of topics".to_owned(),
+        false => format!("Replay of {}", names.join(", ")),
+    }
 }
 
 /// A change with its event time.

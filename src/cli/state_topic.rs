@@ -12,9 +12,9 @@ use super::exit::{self, Exit};
 use crate::alert::AlertState;
 use crate::app::clock;
 use crate::config::bounds::human;
-use crate::http::rfc3339;
 use crate::kafka::{self, Bound, KafkaError, KafkaOptions, RangeReader, Span, Step, Watermarks};
 use crate::monitor::Snapshot;
+use crate::report::html::rfc3339;
 use crate::store::reader::FoundCheckpoint;
 use crate::store::topic_report::{Claim, PartitionReport, TopicReport};
 

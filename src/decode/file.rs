@@ -1,4 +1,5 @@
-//! Reads files of events for `replay`: JSON lines or CSV, plain, gzip or zstd.
+//! Reads files of events for `replay`: JSON lines or CSV, plain, gzip or zstd; Parquet or Arrow
+//! ([`super::columnar`]).
 //!
 //! A line of JSON goes through the same [`Decoder`] as a Kafka record. A row of CSV goes through
 //! the same checks, with column names as field paths. A cell has no type of its own: `0.7` is a
@@ -18,6 +19,9 @@
 mod csv;
 mod json;
 
+use super::columnar::container::Container;
+#[cfg(feature = "columnar")]
+use super::columnar::{Opened, events::Columnar};
 use super::options::{DecodeOptions, DecodeOptionsError, LabelOptions, Packing};
 use super::rejection::Rejection;
 use super::scores::unpack;
@@ -40,6 +44,8 @@ pub struct FileReader {
 enum Rows {
     Json(Box<Json>),
     Csv(Box<Csv>),
+    #[cfg(feature = "columnar")]
+    Columnar(Box<Columnar>),
 }
 
 /// Content of a row.
@@ -96,8 +102,8 @@ impl From<DecodeOptionsError> for FileError {
 }
 
 impl FileReader {
-    /// Opens `path`: `.csv` is CSV with a header, anything else JSON lines; gzip and zstd are
-    /// decompressed; `-` is standard input, of either kind. It is read for events, for outcomes, or for both.
+    /// Opens `path`: Parquet and Arrow by their first bytes, `.csv` is CSV with a header, anything else
+    /// JSON lines; gzip and zstd are decompressed; `-` is standard input, of either kind. It is read for events, for outcomes, or for both.
     pub fn open(
         path: &Path,
         events: Option<&DecodeOptions>,
@@ -114,11 +120,15 @@ impl FileReader {
             ..o.clone()
         });
         let read = Arc::new(AtomicU64::new(0));
-        let (input, csv) = unpacked(path, &read)?;
-        let rows = if csv {
-            Rows::Csv(Box::new(Csv::new(input, path, events, outcomes)?))
-        } else {
-            Rows::Json(Box::new(Json::new(input, events, outcomes)?))
+        let rows = match Container::of(path) {
+            Some(container) => in_columns(path, container, events, outcomes)?,
+            None => {
+                let (input, csv) = unpacked(path, &read)?;
+                match csv {
+                    true => Rows::Csv(Box::new(Csv::new(input, path, events, outcomes)?)),
+                    false => Rows::Json(Box::new(Json::new(input, events, outcomes)?)),
+                }
+            }
         };
         Ok(FileReader {
             path: path.to_path_buf(),
@@ -133,6 +143,8 @@ impl FileReader {
         match &mut self.rows {
             Rows::Json(json) => json.advance(&self.path),
             Rows::Csv(csv) => csv.advance(&self.path),
+            #[cfg(feature = "columnar")]
+            Rows::Columnar(table) => table.advance(),
         }
     }
 
@@ -141,6 +153,8 @@ impl FileReader {
         match &mut self.rows {
             Rows::Json(json) => json.row(),
             Rows::Csv(csv) => csv.row(),
+            #[cfg(feature = "columnar")]
+            Rows::Columnar(table) => table.row(),
         }
     }
 
@@ -150,6 +164,8 @@ impl FileReader {
         match &mut self.rows {
             Rows::Json(json) => json.sort(&self.path),
             Rows::Csv(csv) => csv.sort(&self.path),
+            #[cfg(feature = "columnar")]
+            Rows::Columnar(table) => table.sort(),
         }
     }
 
@@ -160,8 +176,36 @@ impl FileReader {
 
     /// Stored bytes of the file read so far, for a progress bar.
     pub fn bytes_read(&self) -> u64 {
+        #[cfg(feature = "columnar")]
+        if let Rows::Columnar(table) = &self.rows {
+            let bytes = self.path.metadata().map_or(0, |m| m.len());
+            return (bytes as f64 * table.share()) as u64;
+        }
         self.read.load(Ordering::Relaxed)
     }
+}
+
+/// The rows of a table in columns.
+#[cfg(feature = "columnar")]
+fn in_columns(
+    path: &Path,
+    container: Container,
+    events: Option<DecodeOptions>,
+    outcomes: Option<LabelOptions>,
+) -> Result<Rows, FileError> {
+    let file = Opened::new(path, container).map_err(FileError::Io)?;
+    let table = Columnar::new(file, path, events, outcomes)?;
+    Ok(Rows::Columnar(Box::new(table)))
+}
+
+#[cfg(not(feature = "columnar"))]
+fn in_columns(
+    path: &Path,
+    _: Container,
+    _: Option<DecodeOptions>,
+    _: Option<LabelOptions>,
+) -> Result<Rows, FileError> {
+    Err(FileError::Io(super::columnar::container::refusal(path)))
 }
 
 /// The decompressed bytes of a file or of standard input, with a count of the stored bytes, and
@@ -198,7 +242,7 @@ fn failed(path: &Path, line: u64, error: &dyn std::fmt::Display) -> FileError {
 }
 
 /// A file that is read neither for events nor for outcomes, which is not possible.
-fn nothing() -> Rejection {
+pub(super) fn nothing() -> Rejection {
     Rejection::new(
         Reason::MissingField,
         "nothing is looked for in the file".to_owned(),

@@ -17,6 +17,7 @@
 
 mod avro;
 mod avro_schema;
+mod columnar;
 pub mod columns;
 mod decoder;
 mod fields;

@@ -1,9 +1,12 @@
-//! The rows of a table for `evaluate`: CSV with a header, or JSON lines.
+//! The rows of a table for `evaluate`: CSV with a header, JSON lines, Parquet or Arrow.
 //!
 //! A row gives the text of the columns that were looked up. Of JSON lines, a column is a key of the
-//! object, or a path such as `prediction.score`; `true` and numbers are their texts. An invalid line
+//! object, or a path such as `prediction.score`; `true` and numbers are their texts. Tables in columns
+//! have such paths too ([`super::columnar`]). An invalid line
 //! ends the reading, because a sample with gaps is another sample.
 
+#[cfg(feature = "columnar")]
+use super::columnar::{Batches, Column, Opened, plain as columnar};
 use super::scores::{ScoresError, broken, empty};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -33,6 +36,53 @@ enum Kind<'r> {
         line: u64,
         waits: bool,
     },
+    #[cfg(feature = "columnar")]
+    Columnar(Box<Columnar>),
+}
+
+/// Rows of a table in columns.
+#[cfg(feature = "columnar")]
+struct Columnar {
+    /// The file, until the first row is asked for.
+    file: Option<Opened>,
+    batches: Option<Batches>,
+    batch: Vec<Column>,
+    row: usize,
+    /// Columns that were looked up, and their texts in the current row.
+    columns: Vec<String>,
+    cells: Vec<String>,
+    /// Names of the columns of the file.
+    names: Vec<String>,
+}
+
+#[cfg(feature = "columnar")]
+impl Columnar {
+    fn advance(&mut self) -> Result<bool, String> {
+        if let Some(file) = self.file.take() {
+            self.batches = Some(file.read(&self.columns)?);
+            self.cells = vec![String::new(); self.columns.len()];
+        }
+        let Some(batches) = &mut self.batches else {
+            return Ok(false);
+        };
+        self.row += 1;
+        if self.row >= batches.rows() {
+            let Some(batch) = batches.advance()? else {
+                return Ok(false);
+            };
+            (self.batch, self.row) = (batch, 0);
+        }
+        for (column, cell) in self.batch.iter().zip(&mut self.cells) {
+            columnar::cell(column, self.row, cell);
+        }
+        Ok(true)
+    }
+
+    fn find(&mut self, wanted: &str) -> Option<usize> {
+        self.file.as_ref().filter(|file| file.has(wanted))?;
+        self.columns.push(wanted.to_owned());
+        Some(self.columns.len() - 1)
+    }
 }
 
 impl<'r> Rows<'r> {
@@ -62,6 +112,24 @@ impl<'r> Rows<'r> {
         })
     }
 
+    /// The rows of a table in columns.
+    #[cfg(feature = "columnar")]
+    pub fn columnar(name: &str, file: Opened) -> Rows<'r> {
+        let names = file.names().into_iter().map(str::to_owned).collect();
+        Rows {
+            name: name.to_owned(),
+            kind: Kind::Columnar(Box::new(Columnar {
+                file: Some(file),
+                batches: None,
+                batch: Vec::new(),
+                row: 0,
+                columns: Vec::new(),
+                cells: Vec::new(),
+                names,
+            })),
+        }
+    }
+
     fn json(name: &str, input: Box<dyn BufRead + 'r>) -> Result<Rows<'r>, ScoresError> {
         let mut rows = Rows {
             name: name.to_owned(),
@@ -89,6 +157,8 @@ impl<'r> Rows<'r> {
                 Some(object) => object.keys().map(String::as_str).collect(),
                 None => Vec::new(),
             },
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => table.names.iter().map(String::as_str).collect(),
         }
     }
 
@@ -103,6 +173,8 @@ impl<'r> Rows<'r> {
                 columns.push(wanted.to_owned());
                 Some(columns.len() - 1)
             }
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => table.find(wanted),
         }
     }
 
@@ -116,6 +188,27 @@ impl<'r> Rows<'r> {
                 self.names().join(", ")
             ))
         })
+    }
+
+    /// Whether a column holds lists, of the probabilities of all classes.
+    pub fn is_list(&self, column: &str) -> bool {
+        match &self.kind {
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => table.file.as_ref().is_some_and(|file| file.is_list(column)),
+            _ => false,
+        }
+    }
+
+    /// How many items the first list of a column has; `None` where it holds none.
+    pub fn items(&self, column: &str) -> Result<Option<usize>, ScoresError> {
+        match &self.kind {
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => match &table.file {
+                Some(file) => file.items(column).map_err(ScoresError),
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
     }
 
     /// Advances to the next row; `false` at the end.
@@ -140,6 +233,8 @@ impl<'r> Rows<'r> {
                 *cells = columns.iter().map(|c| text(value(object, c))).collect();
                 Ok(true)
             }
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => table.advance().map_err(ScoresError),
         }
     }
 
@@ -148,6 +243,8 @@ impl<'r> Rows<'r> {
         match &self.kind {
             Kind::Csv { row, .. } => row.get(column).unwrap_or_default(),
             Kind::Json { cells, .. } => cells.get(column).map_or("", String::as_str),
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => table.cells.get(column).map_or("", String::as_str),
         }
     }
 
@@ -156,6 +253,12 @@ impl<'r> Rows<'r> {
         let line = match &self.kind {
             Kind::Csv { row, .. } => row.position().map_or(0, csv::Position::line),
             Kind::Json { line, .. } => *line,
+            #[cfg(feature = "columnar")]
+            Kind::Columnar(table) => {
+                let batches = table.batches.as_ref();
+                let row = batches.map_or(0, |batches| batches.number(table.row));
+                return ScoresError(format!("{}: row {row}: {what}", self.name));
+            }
         };
         ScoresError(format!("{}:{line}: {what}", self.name))
     }

@@ -5,7 +5,13 @@
 //! reading with file, line and remedy. [`read`] accepts both kinds of files.
 
 use std::io::Read;
+use std::path::Path;
 
+#[cfg(feature = "columnar")]
+use super::columnar::Opened;
+use super::columnar::container::Container;
+#[cfg(feature = "columnar")]
+pub use super::columnar::plain::Plain;
 use super::columns::{Columns, Labels};
 use super::rows::Rows;
 use super::scores::{self, Sample, ScoresError, empty, parse_score, parse_weight};
@@ -32,10 +38,56 @@ pub enum Table {
 /// Reads a whole sample of either kind; `name` is the name of the file in messages. A table has
 /// vectors if the columns of classes are named, or it has `p0` and no score.
 pub fn read(name: &str, input: impl Read, columns: &Columns) -> Result<Table, ScoresError> {
-    let mut rows = Rows::open(name, input)?;
+    table(name, Rows::open(name, input)?, columns)
+}
+
+/// Reads a file of Parquet or Arrow like [`read`]; `None` if it is of another kind.
+pub fn read_columnar(path: &Path, columns: &Columns) -> Option<Result<Table, ScoresError>> {
+    let container = Container::of(path)?;
+    Some(in_columns(path, container, columns))
+}
+
+#[cfg(not(feature = "columnar"))]
+fn in_columns(path: &Path, _: Container, _: &Columns) -> Result<Table, ScoresError> {
+    Err(ScoresError(super::columnar::container::refusal(path)))
+}
+
+#[cfg(feature = "columnar")]
+fn in_columns(path: &Path, container: Container, columns: &Columns) -> Result<Table, ScoresError> {
+    let name = path.display().to_string();
+    let file = Opened::new(path, container).map_err(ScoresError)?;
+    let mut plain = match Plain::of(&name, file, columns)? {
+        Ok(plain) => plain,
+        Err(file) => return table(&name, Rows::columnar(&name, file), columns),
+    };
+    let mut sample = Vec::new();
+    while let Some((scores, labels)) = plain.advance()? {
+        sample.extend(scores.iter().copied().zip(labels.iter().copied()));
+    }
+    match sample.is_empty() {
+        true => Err(empty(&name)),
+        false => Ok(Table::Scores(sample)),
+    }
+}
+
+/// The scores and outcomes of a file of Parquet or Arrow, batch by batch, where they are plain columns of
+/// numbers; `None` of other files.
+#[cfg(feature = "columnar")]
+pub fn plain_columns(path: &Path, columns: &Columns) -> Option<Result<Plain, ScoresError>> {
+    let container = Container::of(path)?;
+    let opened = Opened::new(path, container).map_err(ScoresError);
+    let name = path.display().to_string();
+    opened
+        .and_then(|file| Plain::of(&name, file, columns))
+        .map(Result::ok)
+        .transpose()
+}
+
+fn table(name: &str, mut rows: Rows<'_>, columns: &Columns) -> Result<Table, ScoresError> {
     let names = rows.names();
     let unnamed = names.contains(&"p0") && !names.contains(&columns.score.as_str());
-    if unnamed || !columns.classes.is_empty() {
+    let listed = rows.is_list(&columns.score);
+    if unnamed || listed || !columns.classes.is_empty() {
         return read_vectors(name, &mut rows, columns);
     }
     Ok(match scores::read_rows(name, &mut rows, columns)? {
@@ -49,7 +101,10 @@ pub fn read(name: &str, input: impl Read, columns: &Columns) -> Result<Table, Sc
 const CLASSES_MAX: usize = 10_000;
 
 fn read_vectors(name: &str, rows: &mut Rows<'_>, columns: &Columns) -> Result<Table, ScoresError> {
-    let places: Vec<usize> = if columns.classes.is_empty() {
+    let places: Vec<usize> = if let Some(classes) = rows.items(&columns.score)? {
+        let elements = (0..classes).map(|k| rows.need(&format!("{}.{k}", columns.score)));
+        elements.collect::<Result<_, _>>()?
+    } else if columns.classes.is_empty() {
         (0..CLASSES_MAX)
             .map_while(|k| rows.find(&format!("p{k}")))
             .collect()

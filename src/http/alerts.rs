@@ -4,13 +4,14 @@
 //! of 200 survives a restart. A body must have `content-type: application/json`, which a page of
 //! another site cannot send without a preflight request.
 
+use crate::report::html::rfc3339;
 use hyper::{Method, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::api::{brief, rfc3339};
+use super::api::brief;
 use super::path::{Route, encode_id, page_path};
 use super::response::{Answer, error, ok};
 use crate::alert::{Ack, AlertState, Deployment, Matcher, Severity, Silence, Silences};

@@ -1,5 +1,6 @@
 //! Answers: from a method, a path and the published state to a whole response, without IO.
 
+use crate::report::html::rfc3339;
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
@@ -169,7 +170,7 @@ fn explanation(key: &str, published: &Published) -> Answer {
     ok(&json!({
         "key": key,
         "at_ms": e.at_ms,
-        "at": api::rfc3339(e.at_ms),
+        "at": rfc3339(e.at_ms),
         "sentence": e.sentence,
         "words": e.words.lines().collect::<Vec<_>>(),
         "recomputed_equal": e.equal,

@@ -5,6 +5,7 @@
 //! (for reading). An undecided window has `evaluation: null`, as its metrics are withdrawn; a field
 //! that is undefined for a sample is `null`, never a number that means nothing.
 
+use crate::report::html::rfc3339;
 use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
@@ -314,16 +315,4 @@ fn corp_json(e: &Evaluation) -> Value {
         "band": corp::band(&e.curve).iter().map(band).collect::<Value>(),
         "band_confidence": 1.0 - 2.0 * corp::TAIL,
     })
-}
-
-/// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.
-pub fn rfc3339(ms: i64) -> String {
-    const YEAR_10000_MS: i64 = 253_402_300_800_000;
-    match u64::try_from(ms) {
-        Ok(positive) if ms < YEAR_10000_MS => {
-            let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
-            humantime::format_rfc3339_seconds(moment).to_string()
-        }
-        _ => format!("{ms} ms"),
-    }
 }

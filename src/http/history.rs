@@ -1,8 +1,9 @@
 //! The history of a stream as JSON.
 
+use crate::report::html::rfc3339;
 use serde_json::{Value, json};
 
-use super::api::{identity, rfc3339};
+use super::api::identity;
 use crate::judge::{HistoryPoint, StreamReport};
 use crate::telemetry::Published;
 use crate::telemetry::verdict_words;

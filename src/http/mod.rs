@@ -40,7 +40,6 @@ pub mod answer;
 mod api;
 pub mod client;
 mod connections;
-mod diagram;
 mod door;
 mod events;
 mod history;
@@ -53,9 +52,7 @@ pub mod runbooks;
 mod server;
 mod sources;
 mod standing;
-mod text;
 
-pub use api::rfc3339;
 pub use connections::{CONNECTIONS_MAX, PEER_MAX};
 pub use door::DoorOptions;
 pub use path::page_path;

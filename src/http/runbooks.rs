@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::page::page;
-use super::text::escape;
+use crate::report::html::escape;
 
 macro_rules! page {
     ($name:literal) => {

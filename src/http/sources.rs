@@ -1,8 +1,8 @@
 //! The sources: what was read, what became of it, and what is wrong, for the page and as JSON.
 
+use crate::report::html::rfc3339;
 use serde_json::{Value, json};
 
-use super::api::rfc3339;
 use crate::collect::Reason;
 use crate::telemetry::Published;
 use crate::telemetry::facts::SourceFacts;

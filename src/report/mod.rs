@@ -12,17 +12,24 @@
 //! | [`holding`] | what keeps an alert open |
 //! | [`record`] | a change of an alert that can be recomputed |
 //! | [`table`] | reports as aligned lines |
+//! | [`html`], [`diagram`], [`legend`], [`window`] | drawings, numbers and windows as HTML |
+//! | [`page`] | one page to pass around |
 
 pub mod comparison;
 pub mod detector;
+pub mod diagram;
 pub mod distances;
 pub mod evaluation;
 pub mod holding;
+pub mod html;
 pub mod intervals;
 pub mod kernel;
+pub mod legend;
 pub mod offline;
+pub mod page;
 pub mod recalibration;
 pub mod record;
 pub mod table;
 pub mod text;
 pub mod vectors;
+pub mod window;

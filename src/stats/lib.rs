@@ -17,6 +17,7 @@
 //! | Is it calibrated, whatever the dependence within clusters? | [`clusters`] | Hoeffding (1952) |
 //! | Do records come twice? | [`repeats`] | Flajolet (1990) |
 //! | How can the scores be corrected? | [`recalibration`] | Platt (1999); Kull, Silva Filho, Flach (2017); isotonic regression |
+//! | AUC, accuracy | [`discrimination`] | Hanley, McNeil (1982); DeLong, DeLong, Clarke-Pearson (1988) |
 //! | Brier score, log loss, Spiegelhalter, Cox | [`classical`] | Murphy (1973); Spiegelhalter (1986); Cox (1958) |
 //! | What does a published test say of this sample? | [`offline`] | as T-Cal compares them |
 //!
@@ -148,6 +149,7 @@ pub mod corp;
 pub mod detectable;
 pub mod direction;
 pub mod discrete;
+pub mod discrimination;
 pub mod distance;
 pub mod distinct;
 pub mod estimator;

@@ -10,6 +10,7 @@ mod operations;
 mod pages;
 mod recalibration;
 mod replay;
+mod report;
 mod reproduce;
 mod run;
 mod sinks;

@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::session::{Progress, Tally};
+use super::session::{Listeners, Progress, Tally};
 use super::{Input, replay};
 use crate::alert::AlertState;
 use crate::app::error::AppError;
@@ -59,7 +59,11 @@ pub fn backtest(
 ) -> Result<PolicyOutcome, AppError> {
     let mut outcome = PolicyOutcome::default();
     let mut on_change = |change: &Change| outcome.take(change);
-    let (engine, tally) = replay(config, input, &mut on_change, progress)?;
+    let listeners = Listeners {
+        on_change: &mut on_change,
+        history: None,
+    };
+    let (engine, tally) = replay(config, input, listeners, progress)?;
     let mut streams = BTreeSet::new();
     for report in engine.reports() {
         let stream = report.id.to_string();

@@ -7,21 +7,20 @@
 use std::path::{Path, PathBuf};
 
 use super::FileInput;
-use super::session::{Progress, Session, Tally};
+use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::entry::{self, Taken};
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, SourceOptions};
 use crate::decode::{Content, DecodeOptions, FileError, FileReader, LabelOptions, Row};
-use crate::judge::Change;
 use crate::monitor::Engine;
 
 /// Replays files, read with the fields of a source.
 pub(super) fn replay(
     config: Config,
     input: &FileInput<'_>,
-    on_change: &mut dyn FnMut(&Change),
+    listeners: Listeners<'_>,
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
     let FileInput {
@@ -46,7 +45,7 @@ pub(super) fn replay(
     };
     let predictions = partition(number);
     let id = partition(join.map_or(number, |j| j.outcomes));
-    let mut session = Session::new(config.plan.clone(), on_change);
+    let mut session = Session::new(config.plan.clone(), listeners);
     session.engine.assign(number, 0);
     if !outcomes.is_empty() {
         session.engine.assign(id.source, id.partition);

@@ -14,10 +14,9 @@ use std::path::PathBuf;
 
 use super::error::AppError;
 use crate::config::Config;
-use crate::judge::Change;
 use crate::kafka::Watermarks;
 use crate::monitor::Engine;
-pub use session::{Progress, Tally};
+pub use session::{Listeners, Progress, Tally};
 use topics::Range;
 
 /// Files that are replayed.
@@ -47,15 +46,15 @@ pub enum Input<'a> {
     },
 }
 
-/// Replays the input under a configuration. `on_change` receives the changes as they occur.
+/// Replays the input under a configuration.
 pub fn replay(
     config: Config,
     input: &mut Input<'_>,
-    on_change: &mut dyn FnMut(&Change),
+    listeners: Listeners<'_>,
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
     match input {
-        Input::Files(files) => files::replay(config, files, on_change, progress),
-        Input::Topics { range, seen } => topics::replay(config, range, seen, on_change, progress),
+        Input::Files(files) => files::replay(config, files, listeners, progress),
+        Input::Topics { range, seen } => topics::replay(config, range, seen, listeners, progress),
     }
 }

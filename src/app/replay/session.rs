@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::app::clock;
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::Reason;
 use crate::judge::Change;
 use crate::monitor::{Engine, Plan};
+use crate::telemetry::history::History;
 
 /// Records between two ticks of the engine and of the progress.
 const STRIDE: u64 = 4096;
@@ -13,22 +15,34 @@ const STRIDE: u64 = 4096;
 /// Receives the progress of a replay: what is done, and the total.
 pub type Progress<'a> = &'a dyn Fn(u64, u64);
 
+/// What listens to a replay while it runs.
+pub struct Listeners<'a> {
+    /// Receives the changes as they occur.
+    pub on_change: &'a mut dyn FnMut(&Change),
+    /// Keeps every judgement of a window, where a history is wanted.
+    pub history: Option<&'a History>,
+}
+
 /// An engine under replay.
 pub(super) struct Session<'a> {
     /// The engine.
     pub engine: Engine,
     /// Records read so far.
     pub records: u64,
-    on_change: &'a mut dyn FnMut(&Change),
+    listeners: Listeners<'a>,
 }
 
 impl<'a> Session<'a> {
     /// A session without records.
-    pub fn new(plan: Plan, on_change: &'a mut dyn FnMut(&Change)) -> Session<'a> {
+    pub fn new(plan: Plan, listeners: Listeners<'a>) -> Session<'a> {
+        let mut engine = Engine::new(plan);
+        if listeners.history.is_some() {
+            engine.time_by(clock::stopwatch);
+        }
         Session {
-            engine: Engine::new(plan),
+            engine,
             records: 0,
-            on_change,
+            listeners,
         }
     }
 
@@ -40,7 +54,16 @@ impl<'a> Session<'a> {
     /// Ticks the engine at the newest event time.
     pub fn tick(&mut self, newest_ms: Option<i64>) {
         let changes = self.engine.tick(newest_ms.unwrap_or(i64::MIN));
-        changes.iter().for_each(&mut *self.on_change);
+        self.tell(&changes);
+    }
+
+    fn tell(&mut self, changes: &[Change]) {
+        changes.iter().for_each(&mut *self.listeners.on_change);
+        if let Some(history) = self.listeners.history {
+            for judged in self.engine.take_judgements() {
+                history.observe(&judged.stream, &judged.window, judged.point);
+            }
+        }
     }
 
     /// Judges what is left at the end of the input. With outcomes in records of their own, only mature
@@ -50,7 +73,7 @@ impl<'a> Session<'a> {
             true => self.engine.finish_mature(),
             false => self.engine.finish(),
         };
-        changes.iter().for_each(self.on_change);
+        self.tell(&changes);
         let tally = Tally::new(&self.engine, stats);
         (self.engine, tally)
     }

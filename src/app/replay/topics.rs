@@ -11,14 +11,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::session::{Progress, Session, Tally};
+use super::session::{Listeners, Progress, Session, Tally};
 use crate::app::error::AppError;
 use crate::app::ingest::record::RecordReader;
 use crate::app::ingest::schema_queue::Progress as Reading;
 use crate::app::ingest::stats::ReplayStats;
 use crate::collect::PartitionId;
 use crate::config::{Config, Input};
-use crate::judge::Change;
 use crate::kafka::{self, Bound, Gap, KafkaOptions, RangeReader, Record, Span, Step, Watermarks};
 use crate::monitor::{Engine, Plan};
 use crate::registry::Registry;
@@ -42,7 +41,7 @@ pub(super) fn replay(
     config: Config,
     range: &Range,
     seen: &mut Watermarks,
-    on_change: &mut dyn FnMut(&Change),
+    listeners: Listeners<'_>,
     progress: Progress<'_>,
 ) -> Result<(Engine, Tally), AppError> {
     let (options, to) = wanted(&config, range)?;
@@ -61,7 +60,7 @@ pub(super) fn replay(
             gaps.join("\n  ")
         )));
     }
-    let mut replay = TopicReplay::new(config, &spans, on_change)?;
+    let mut replay = TopicReplay::new(config, &spans, listeners)?;
     replay.run(&mut reader, &|done| progress(done, total))?;
     let (engine, mut tally) = replay.finish();
     tally.offsets = offsets;
@@ -140,11 +139,11 @@ impl<'a> TopicReplay<'a> {
     fn new(
         config: Config,
         spans: &[Span],
-        on_change: &'a mut dyn FnMut(&Change),
+        listeners: Listeners<'a>,
     ) -> Result<TopicReplay<'a>, AppError> {
         let registry = config.registry.map(Registry::new).transpose();
         let registry = registry.map_err(AppError::no_thread)?.map(Arc::new);
-        let mut session = Session::new(config.plan, on_change);
+        let mut session = Session::new(config.plan, listeners);
         for span in spans {
             session.engine.assign(span.topic, span.partition);
         }

@@ -24,6 +24,7 @@ Examples:
   trueline evaluate --view kernel classes.csv
   trueline evaluate --compare-intervals 500 scores.csv
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
+  trueline evaluate --report holdout.html holdout.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
 The file is CSV with a header, or JSON lines. For one class it has the columns score (a probability) and label
@@ -199,6 +200,10 @@ pub struct Args {
     /// Axis on which scores are cut into cells: linear, or logit for rare outcomes
     #[arg(long, value_enum, default_value = "linear")]
     pub axis: AxisOption,
+    /// Evaluate sums over 4096 cells of the axis, as a window does: of plain columns of Parquet or Arrow in
+    /// constant memory
+    #[arg(long, conflicts_with_all = ["test", "compare_intervals", "recalibrate", "view"])]
+    pub as_window: bool,
     /// Which test decides [default: combined, or paper with `--method paper`]
     #[arg(long, value_enum, value_name = "TEST")]
     pub decide_by: Option<Deciding>,
@@ -226,6 +231,9 @@ pub struct Args {
     /// Exit with code 1 if calibration is rejected and the error exceeds the tolerance
     #[arg(long)]
     pub fail_on_miscalibrated: bool,
+    /// Write one self-contained HTML page with diagrams, tables and the map that would recalibrate
+    #[arg(long, value_name = "FILE", conflicts_with = "test")]
+    pub report: Option<PathBuf>,
     /// Recalibration of the scores before the evaluation
     #[command(flatten)]
     pub recalibration: recalibrate::Args,
@@ -310,6 +318,11 @@ impl Args {
     /// The sampling rates; the parser has checked them.
     pub(super) fn sampling(&self) -> Sampling {
         Sampling::new(self.negatives_kept, self.negatives_trained).unwrap_or_default()
+    }
+
+    /// Whether sums over cells are evaluated rather than the scores.
+    pub(super) fn is_by_cells(&self) -> bool {
+        self.as_window || self.axis == AxisOption::Logit
     }
 
     /// The exit code after a verdict.

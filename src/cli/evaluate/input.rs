@@ -4,10 +4,15 @@ use super::args::{Args, Discrete, FileView, Method};
 use crate::cli::exit::Exit;
 use crate::decode::scores;
 use crate::decode::vectors::{self, Table};
+#[cfg(feature = "columnar")]
+use crate::stats::batch::BatchedSums;
 use crate::stats::clusters::Bucket;
+#[cfg(feature = "columnar")]
+use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::Vectors;
 use crate::stats::multiclass::Events;
 use crate::stats::sampling::Sampling;
+use crate::stats::sums::Sums;
 use crate::stats::view::View;
 use crate::stats::weighted::WeightedEvent;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -16,10 +21,10 @@ use std::path::Path;
 
 /// The events to test.
 pub enum FileSample {
-    /// Scores of one class.
-    Scores(Vec<(f64, bool)>),
-    /// Scores of one class, with weights.
-    Weighted(Vec<WeightedEvent>),
+    /// Single scores, and what they are.
+    Scores(Vec<(f64, bool)>, View),
+    /// The same with weights.
+    Weighted(Vec<WeightedEvent>, View),
     /// Scores of one class, with clusters.
     Clustered(Vec<(f64, bool, Bucket)>),
     /// Vectors of probabilities.
@@ -40,12 +45,44 @@ pub fn read(args: &Args, path: &Path) -> Result<FileSample, (Exit, String)> {
     view(args, path, table)
 }
 
+/// Adds the events of a file of plain columns to sums, batch by batch; `None` of other files.
+#[cfg(feature = "columnar")]
+pub fn sums(args: &Args, sums: Sums) -> Result<Option<Sums>, (Exit, String)> {
+    let fault = |e: &dyn std::fmt::Display| (Exit::Data, e.to_string());
+    let Some(plain) = vectors::plain_columns(&args.file, &args.columns.names()) else {
+        return Ok(None);
+    };
+    let mut plain = plain.map_err(|e| fault(&e))?;
+    let mut sums = BatchedSums::from_sums(vec![sums]).map_err(|_| fault(&FULL))?;
+    let sampling = args.sampling();
+    while let Some((scores, labels)) = plain.advance().map_err(|e| fault(&e))? {
+        for (&z, &y) in scores.iter().zip(labels) {
+            // The reader has checked that it is a score.
+            let score = Score::new(z).map_err(|_| fault(&"not a score"))?;
+            let event = Scored::new(sampling.carry(score), y);
+            sums.observe_one(event).map_err(|_| fault(&FULL))?;
+        }
+    }
+    let sums = sums.into_sums().pop().filter(|sums| sums.n() > 0);
+    let empty = || fault(&format!("{}: no events", args.file.display()));
+    sums.map(Some).ok_or_else(empty)
+}
+
+#[cfg(not(feature = "columnar"))]
+pub fn sums(_: &Args, _: Sums) -> Result<Option<Sums>, (Exit, String)> {
+    Ok(None)
+}
+
+/// Said where sums would overflow.
+#[cfg(feature = "columnar")]
+const FULL: &str = "more events than one window can count; split the file";
+
 /// Takes the requested view of a table.
 fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, String)> {
     let name = path.display();
     match (table, args.view) {
         (Table::Scores(sample), None | Some(FileView::Scalar(View::Binary))) => {
-            Ok(FileSample::Scores(sample))
+            Ok(FileSample::Scores(sample, View::Binary))
         }
         (Table::Weighted(_) | Table::WeightedVectors(..), _)
             if args.method == Method::Paper || args.discrete == Discrete::On =>
@@ -69,7 +106,7 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             Ok(FileSample::Clustered(sample))
         }
         (Table::Weighted(sample), None | Some(FileView::Scalar(View::Binary))) => {
-            Ok(FileSample::Weighted(sample))
+            Ok(FileSample::Weighted(sample, View::Binary))
         }
         (Table::Scores(_) | Table::Weighted(_) | Table::Clustered(_), Some(_)) => Err((
             Exit::Usage,
@@ -81,7 +118,10 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             sample.normalise();
             Ok(FileSample::Vectors(sample, view))
         }
-        (Table::Vectors(sample), view) => project(path, &sample, view).map(FileSample::Scores),
+        (Table::Vectors(sample), view) => {
+            let (scores, view) = project(path, &sample, view)?;
+            Ok(FileSample::Scores(scores, view))
+        }
         (Table::WeightedVectors(mut sample, weights), Some(FileView::Cells(view))) => {
             sample.normalise();
             let events = Events::weighted(&sample, view, &weights);
@@ -95,10 +135,10 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             Err((Exit::Usage, text))
         }
         (Table::WeightedVectors(sample, weights), view) => {
-            let scores = project(path, &sample, view)?.into_iter().zip(weights);
-            Ok(FileSample::Weighted(
-                scores.map(|((z, y), w)| (z, y, w)).collect(),
-            ))
+            let (scores, view) = project(path, &sample, view)?;
+            let weighted = scores.into_iter().zip(weights);
+            let weighted = weighted.map(|((z, y), w)| (z, y, w)).collect();
+            Ok(FileSample::Weighted(weighted, view))
         }
     }
 }
@@ -108,16 +148,17 @@ fn project(
     path: &Path,
     sample: &Vectors,
     view: Option<FileView>,
-) -> Result<Vec<(f64, bool)>, (Exit, String)> {
+) -> Result<(Vec<(f64, bool)>, View), (Exit, String)> {
     let view = match view {
         Some(FileView::Scalar(view)) => view,
         _ => View::TopLabel,
     };
-    sample.project(view).map_err(|_| {
+    let scores = sample.project(view).map_err(|_| {
         let (name, k) = (path.display(), sample.classes());
         let text = format!("{name} has no view {view}; its classes are 0 to {}", k - 1);
         (Exit::Usage, text)
-    })
+    })?;
+    Ok((scores, view))
 }
 
 fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
@@ -137,6 +178,9 @@ fn read_table(args: &Args, path: &Path) -> Result<Table, (Exit, String)> {
     if file.metadata().is_ok_and(|m| m.is_dir()) {
         let text = format!("{name} is a directory; name one file in it");
         return Err((Exit::NoInput, text));
+    }
+    if let Some(table) = vectors::read_columnar(path, &columns) {
+        return table.map_err(|e| (Exit::Data, e.to_string()));
     }
     let bytes = file.metadata().map_or(0, |m| m.len());
     let bar = progress(bytes);

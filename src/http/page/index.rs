@@ -6,12 +6,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::sources;
-use super::window::{badge, verdict_class};
 use crate::alert::AlertState;
 use crate::http::path::{self, encode, encode_id};
 use crate::http::standing::{Filter, Standing, counts, sort};
-use crate::http::text::{clock, escape, number, or_none, thousands};
 use crate::judge::{Numbers, StreamReport, alarm};
+use crate::report::html::{clock, escape, number, or_none, thousands};
+use crate::report::window::{badge, verdict_class};
 use crate::telemetry::facts::Role;
 use crate::telemetry::{Published, verdict_words};
 

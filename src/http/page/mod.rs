@@ -6,7 +6,6 @@
 
 mod alerts;
 mod index;
-mod legend;
 mod sources;
 mod stream;
 mod window;
@@ -15,9 +14,8 @@ pub use alerts::alerts;
 pub use index::index;
 pub use stream::stream;
 
-use super::text::escape;
+use crate::report::html::{STYLE, escape};
 
-const STYLE: &str = include_str!("style.css");
 /// The script at `/script.js`.
 pub const SCRIPT: &str = include_str!("script.js");
 /// The icon at `/icon.svg`.

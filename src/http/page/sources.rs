@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::http::sources::{Lag, rejected};
-use crate::http::text::{clock, escape, thousands};
+use crate::report::html::{clock, escape, thousands};
 use crate::telemetry::Published;
 use crate::telemetry::facts::{Role, SourceFacts};
 use crate::telemetry::intake::Concern;

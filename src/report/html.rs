@@ -1,19 +1,32 @@
-//! Numbers, times and text as the HTML pages show them.
+//! Numbers, times and text as HTML pages show them, and the style of these.
 
-use super::api::rfc3339;
+/// The style of all pages.
+pub const STYLE: &str = include_str!("style.css");
 
 /// The text, or a dash if it is empty.
-pub(super) fn or_none(text: &str) -> &str {
+pub fn or_none(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
 }
 
+/// A moment as people read it, in UTC; what lies outside the years 1970 to 9999 stays a number.
+pub fn rfc3339(ms: i64) -> String {
+    const YEAR_10000_MS: i64 = 253_402_300_800_000;
+    match u64::try_from(ms) {
+        Ok(positive) if ms < YEAR_10000_MS => {
+            let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
+            humantime::format_rfc3339_seconds(moment).to_string()
+        }
+        _ => format!("{ms} ms"),
+    }
+}
+
 /// Date and time without the zone.
-pub(super) fn clock(ms: i64) -> String {
+pub fn clock(ms: i64) -> String {
     rfc3339(ms).replace('T', " ").replace('Z', "")
 }
 
 /// A number with four significant digits, in scientific notation below 0.0001.
-pub(super) fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
         "0".to_owned()
@@ -27,7 +40,7 @@ pub(super) fn number(value: f64) -> String {
 }
 
 /// A p-value. A very small one is given as a bound, because no p-value is 0.
-pub(super) fn significance(p: f64) -> String {
+pub fn significance(p: f64) -> String {
     if p < 1e-99 {
         "&lt; 1e-99".to_owned()
     } else {
@@ -36,7 +49,7 @@ pub(super) fn significance(p: f64) -> String {
 }
 
 /// An integer with thousands separators.
-pub(super) fn thousands(n: u64) -> String {
+pub fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
     for (i, digit) in digits.chars().enumerate() {
@@ -48,8 +61,15 @@ pub(super) fn thousands(n: u64) -> String {
     out
 }
 
+/// The text with its first letter as a capital.
+pub fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
+}
+
 /// Text that is safe inside elements and quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -6,8 +6,8 @@
 
 use std::fmt::Write;
 
-use crate::http::text::{clock, number};
 use crate::judge::{HistoryError, HistoryPoint, Verdict};
+use crate::report::html::{clock, number};
 
 /// The drawing is stretched to the width of the page; labels are text beside it.
 const WIDTH: f64 = 1000.0;

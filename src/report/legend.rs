@@ -8,7 +8,7 @@ use crate::stats::kernel::window::WindowEvaluation;
 use crate::stats::multiclass;
 
 /// Below a reliability diagram.
-pub(super) fn reliability(e: &Evaluation, map: bool, body: &mut String) {
+pub fn reliability(e: &Evaluation, map: bool, body: &mut String) {
     body.push_str(
         "<figcaption><i class=corp></i>CORP curve: event rate by score \
          <i class=band></i>where it falls in 95 % if the scores are true \
@@ -35,7 +35,7 @@ pub(super) fn reliability(e: &Evaluation, map: bool, body: &mut String) {
 }
 
 /// Below a history.
-pub(super) fn history(points: usize, tolerance: bool, body: &mut String) {
+pub fn history(points: usize, tolerance: bool, body: &mut String) {
     let _ = write!(
         body,
         "<figcaption>Estimated error (line) with its interval (area){}, by the end of the window: {points} judgements, \
@@ -49,7 +49,7 @@ pub(super) fn history(points: usize, tolerance: bool, body: &mut String) {
 }
 
 /// Below the numbers of a vector view.
-pub(super) fn cells(e: &multiclass::Evaluation, body: &mut String) {
+pub fn cells(e: &multiclass::Evaluation, body: &mut String) {
     let _ = write!(
         body,
         "<p class=foot>A vector of {} probabilities is tested as one, over cells of its {} coordinates. A vector \
@@ -60,7 +60,7 @@ pub(super) fn cells(e: &multiclass::Evaluation, body: &mut String) {
 }
 
 /// Below the numbers of a kernel view.
-pub(super) fn kernel(e: &WindowEvaluation, body: &mut String) {
+pub fn kernel(e: &WindowEvaluation, body: &mut String) {
     let _ = write!(
         body,
         "<p class=foot>The kernel calibration error compares the vectors of {} probabilities with the outcomes over \

@@ -1,0 +1,185 @@
+//! A column of a batch, found by its name or by a path into structs and lists.
+
+use super::value;
+use crate::decode::found::Kind;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch, StructArray};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{DataType, FieldRef, Fields};
+
+/// Values of a batch, one for each of its rows.
+pub(in super::super) struct Column {
+    /// The values; of an element of a list all its elements.
+    pub values: ArrayRef,
+    /// Rows without a value, here or in what contains it.
+    pub nulls: Option<NullBuffer>,
+    /// Place of each row's value in `values`; `None` where rows are in order.
+    places: Option<Vec<usize>>,
+}
+
+impl Column {
+    /// The column at a path; `None` where there is none.
+    pub fn of(batch: &RecordBatch, path: &str) -> Option<Column> {
+        let schema = batch.schema();
+        let (at, rest) = step(schema.fields(), path)?;
+        let column = Column::whole(batch.column(at).clone(), None);
+        column.below(rest)
+    }
+
+    /// The type of what is at a path.
+    pub fn type_at(fields: &Fields, path: &str) -> Option<DataType> {
+        let (at, rest) = step(fields, path)?;
+        type_below(fields[at].data_type(), rest)
+    }
+
+    fn whole(array: ArrayRef, outer: Option<&NullBuffer>) -> Column {
+        let mut nulls = NullBuffer::union(outer, array.logical_nulls().as_ref());
+        if nulls.as_ref().is_some_and(|n| n.null_count() == 0) {
+            nulls = None;
+        }
+        // A dictionary without values has null keys alone.
+        let dictionary = array.as_any_dictionary_opt();
+        match dictionary.filter(|d| !d.values().is_empty()) {
+            Some(dictionary) => Column {
+                places: Some(dictionary.normalized_keys()),
+                values: dictionary.values().clone(),
+                nulls,
+            },
+            None => Column {
+                values: array,
+                nulls,
+                places: None,
+            },
+        }
+    }
+
+    fn below(self, rest: Option<&str>) -> Option<Column> {
+        let Some(path) = rest else {
+            return Some(self);
+        };
+        match self.values.data_type() {
+            DataType::Struct(fields) => {
+                let (at, rest) = step(fields, path)?;
+                let array: &StructArray = self.values.as_struct();
+                Column::whole(array.column(at).clone(), self.nulls.as_ref()).below(rest)
+            }
+            DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => {
+                self.element(path.parse().ok()?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The element at a place of the list of each row; no value where the list is shorter.
+    fn element(self, place: usize) -> Option<Column> {
+        if self.places.is_some() {
+            return None;
+        }
+        let rows = self.values.len();
+        let range = |row: usize| list(&self.values, row);
+        let (mut places, mut present) = (vec![0; rows], vec![false; rows]);
+        for row in 0..rows {
+            let here = self.nulls.as_ref().is_none_or(|n| n.is_valid(row));
+            let (start, length) = range(row)?;
+            if here && place < length {
+                (places[row], present[row]) = (start + place, true);
+            }
+        }
+        let values = match self.values.data_type() {
+            DataType::List(_) => self.values.as_list::<i32>().values().clone(),
+            DataType::LargeList(_) => self.values.as_list::<i64>().values().clone(),
+            _ => {
+                let list: &FixedSizeListArray = self.values.as_fixed_size_list();
+                list.values().clone()
+            }
+        };
+        let inner = values.logical_nulls();
+        for row in 0..rows {
+            present[row] &= inner.as_ref().is_none_or(|n| n.is_valid(places[row]));
+        }
+        Some(Column {
+            values,
+            nulls: Some(NullBuffer::from(present)),
+            places: Some(places),
+        })
+    }
+
+    /// Whether a row has a value.
+    pub fn has(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_none_or(|n| n.is_valid(row))
+    }
+
+    /// The values in the order of rows, if they are.
+    pub fn in_order(&self) -> Option<&ArrayRef> {
+        self.places.is_none().then_some(&self.values)
+    }
+
+    /// Writes the value of a row as JSON has it, text without quotes.
+    pub fn write(&self, row: usize, text: &mut String) -> Kind {
+        if !self.has(row) {
+            return Kind::Null;
+        }
+        value::write(&self.values, self.place(row), false, text)
+    }
+
+    /// Milliseconds since 1970 of a time, and whether it is a moment rather than a wall clock.
+    pub fn time_ms(&self, row: usize) -> Option<(i64, bool)> {
+        self.has(row)
+            .then(|| value::time_ms(&self.values, self.place(row)))?
+    }
+
+    /// Items of the list of a row; `None` where it is no list.
+    pub fn items(&self, row: usize) -> Option<usize> {
+        self.has(row)
+            .then(|| list(&self.values, self.place(row)))?
+            .map(|(_, length)| length)
+    }
+
+    fn place(&self, row: usize) -> usize {
+        self.places.as_ref().map_or(row, |places| places[row])
+    }
+}
+
+/// Begin and length of the list of a row.
+fn list(values: &ArrayRef, row: usize) -> Option<(usize, usize)> {
+    let range = |start: usize, end: usize| (start, end - start);
+    match values.data_type() {
+        DataType::List(_) => {
+            let o = values.as_list::<i32>().value_offsets();
+            Some(range(o[row] as usize, o[row + 1] as usize))
+        }
+        DataType::LargeList(_) => {
+            let o = values.as_list::<i64>().value_offsets();
+            Some(range(o[row] as usize, o[row + 1] as usize))
+        }
+        DataType::FixedSizeList(_, length) => {
+            let start = values.as_fixed_size_list().value_offset_at(row);
+            Some((start, usize::try_from(*length).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The field that a path begins with, and the rest of the path: the whole path is tried as a name first.
+fn step<'p>(fields: &Fields, path: &'p str) -> Option<(usize, Option<&'p str>)> {
+    let named = |name: &str| fields.iter().position(|f: &FieldRef| f.name() == name);
+    if let Some(at) = named(path) {
+        return Some((at, None));
+    }
+    let mut dots = path.match_indices('.');
+    dots.find_map(|(dot, _)| Some((named(&path[..dot])?, Some(&path[dot + 1..]))))
+}
+
+fn type_below(kind: &DataType, rest: Option<&str>) -> Option<DataType> {
+    let Some(path) = rest else {
+        return Some(kind.clone());
+    };
+    match kind {
+        DataType::Struct(fields) => Column::type_at(fields, path),
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            path.parse::<usize>().ok()?;
+            Some(item.data_type().clone())
+        }
+        _ => None,
+    }
+}

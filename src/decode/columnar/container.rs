@@ -1,0 +1,67 @@
+//! Which kind of file it is, by its first bytes.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// A kind of file that holds columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Container {
+    /// Apache Parquet.
+    Parquet,
+    /// Arrow IPC with a footer, which Feather is since its second version.
+    ArrowFile,
+    /// Arrow IPC without one.
+    ArrowStream,
+}
+
+impl Container {
+    /// The kind of a file; `None` of text, of standard input, and where it cannot be opened.
+    pub fn of(path: &Path) -> Option<Container> {
+        let mut start = [0; 6];
+        if path == Path::new("-") {
+            return None;
+        }
+        File::open(path).ok()?.read_exact(&mut start).ok()?;
+        Container::of_start(&start)
+    }
+
+    /// The kind of a file that begins with these bytes.
+    pub fn of_start(start: &[u8]) -> Option<Container> {
+        match start {
+            [b'P', b'A', b'R', b'1', ..] => Some(Container::Parquet),
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Some(Container::ArrowFile),
+            // The mark before each message of a stream; no text in UTF-8 begins so.
+            [0xff, 0xff, 0xff, 0xff, ..] => Some(Container::ArrowStream),
+            _ => None,
+        }
+    }
+}
+
+/// What to say where this binary cannot read such a file.
+#[cfg(not(feature = "columnar"))]
+pub(in super::super) fn refusal(path: &Path) -> String {
+    format!(
+        "{} is Parquet or Arrow, which this binary was built without; build it with the feature `columnar`, or write CSV",
+        path.display()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bytes_say_what_it_is() {
+        assert_eq!(Container::of_start(b"PAR1\x15"), Some(Container::Parquet));
+        assert_eq!(
+            Container::of_start(b"ARROW1\0\0"),
+            Some(Container::ArrowFile)
+        );
+        let stream = [0xff, 0xff, 0xff, 0xff, 0x10, 0];
+        assert_eq!(Container::of_start(&stream), Some(Container::ArrowStream));
+        for text in [&b"score,label"[..], b"{\"score\":1}", b"", &[0x1f, 0x8b]] {
+            assert_eq!(Container::of_start(text), None);
+        }
+    }
+}

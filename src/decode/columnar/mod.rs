@@ -1,0 +1,251 @@
+//! Tables in columns: Parquet, and Arrow IPC as a file (Feather) or a stream.
+//!
+//! A file is known by its first bytes, not by its name. It is read batch by batch, and of each batch only the wanted
+//! columns, so memory does not grow with the file: a batch of Parquet has [`BATCH_ROWS`] rows; one of Arrow is what its
+//! writer made it.
+//!
+//! A wanted column is named by its own name, or by a path into structs (`payload.score`) and lists (`probs.0`). A value
+//! becomes the text that JSON would have for it, by the same functions as Avro's and Protobuf's values ([`value`]),
+//! so the checks behind are those of every other format. Where scores and labels are plain numbers they are read as
+//! slices, without a text ([`plain`]).
+//!
+//! | file | reads |
+//! |---|---|
+//! | [`container`] | which kind of file it is |
+//! | [`column`] | a column of a batch, by its path |
+//! | [`value`] | a value as text |
+//! | [`events`] | rows for `replay` |
+//! | [`plain`] | scores and labels for `evaluate` |
+
+pub(super) mod container;
+
+#[cfg(feature = "columnar")]
+mod column;
+#[cfg(feature = "columnar")]
+pub(super) mod events;
+#[cfg(feature = "columnar")]
+pub(super) mod plain;
+#[cfg(feature = "columnar")]
+mod value;
+
+#[cfg(feature = "columnar")]
+pub(super) use column::Column;
+#[cfg(feature = "columnar")]
+pub(super) use open::{Batches, Opened};
+
+#[cfg(feature = "columnar")]
+mod open {
+    use super::column::Column;
+    use super::container::Container;
+    use arrow_array::RecordBatch;
+    use arrow_ipc::reader::{FileReader, StreamReader};
+    use arrow_schema::{ArrowError, DataType, SchemaRef};
+    use parquet::arrow::ProjectionMask;
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+    use std::fs::File;
+    use std::io::BufReader;
+    use std::path::{Path, PathBuf};
+
+    /// Rows of a batch of Parquet.
+    const BATCH_ROWS: usize = 16_384;
+
+    /// A file whose columns are known.
+    pub(in super::super) struct Opened {
+        path: PathBuf,
+        container: Container,
+        schema: SchemaRef,
+        /// Rows in all, where the file says so.
+        pub rows: Option<u64>,
+    }
+
+    /// The wanted columns of a file, batch by batch.
+    pub(in super::super) struct Batches {
+        batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+        columns: Vec<String>,
+        name: String,
+        /// Rows of the batches before the current one, and of it.
+        done: u64,
+        rows: usize,
+    }
+
+    impl Opened {
+        /// Reads what columns there are.
+        pub fn new(path: &Path, container: Container) -> Result<Opened, String> {
+            let fault = |e: &dyn std::fmt::Display| damaged(path, e);
+            let (schema, rows) = match container {
+                Container::Parquet => {
+                    let builder = parquet_of(path)?;
+                    let rows = builder.metadata().file_metadata().num_rows();
+                    (builder.schema().clone(), u64::try_from(rows).ok())
+                }
+                Container::ArrowFile => {
+                    let reader =
+                        FileReader::try_new_buffered(file(path)?, None).map_err(|e| fault(&e))?;
+                    (reader.schema(), None)
+                }
+                Container::ArrowStream => {
+                    let reader =
+                        StreamReader::try_new_buffered(file(path)?, None).map_err(|e| fault(&e))?;
+                    (reader.schema(), None)
+                }
+            };
+            Ok(Opened {
+                path: path.to_path_buf(),
+                container,
+                schema,
+                rows,
+            })
+        }
+
+        /// Names of the columns.
+        pub fn names(&self) -> Vec<&str> {
+            self.schema
+                .fields()
+                .iter()
+                .map(|f| f.name().as_str())
+                .collect()
+        }
+
+        /// Whether there is such a column, by its name or path.
+        pub fn has(&self, path: &str) -> bool {
+            Column::type_at(self.schema.fields(), path).is_some()
+        }
+
+        /// The type of a column.
+        pub fn type_of(&self, path: &str) -> Option<DataType> {
+            Column::type_at(self.schema.fields(), path)
+        }
+
+        /// Whether a column holds lists.
+        pub fn is_list(&self, path: &str) -> bool {
+            use DataType::{FixedSizeList, LargeList, List};
+            matches!(
+                self.type_of(path),
+                Some(List(_) | LargeList(_) | FixedSizeList(..))
+            )
+        }
+
+        /// Items of the first list of a column; `None` where it holds no lists, or no row has one.
+        pub fn items(&self, path: &str) -> Result<Option<usize>, String> {
+            if !self.is_list(path) {
+                return Ok(None);
+            }
+            let mut batches = self.read(&[path.to_owned()])?;
+            while let Some(columns) = batches.advance()? {
+                let first = (0..batches.rows()).find_map(|row| columns[0].items(row));
+                if first.is_some() {
+                    return Ok(first);
+                }
+            }
+            Ok(None)
+        }
+
+        /// Reads the wanted columns, which are there; their order is kept.
+        pub fn read(&self, columns: &[String]) -> Result<Batches, String> {
+            let path = &self.path;
+            let fault = |e: &dyn std::fmt::Display| damaged(path, e);
+            for column in columns {
+                if let Some(kind) = self.type_of(column).filter(|t| !super::value::is_known(t)) {
+                    return Err(format!(
+                        "{}: the column {column} is of the type {kind}, which is not read; convert it to a number or text",
+                        path.display()
+                    ));
+                }
+            }
+            let fields = self.schema.fields();
+            let root = |column: &String| {
+                let has = |name: &str| fields.iter().position(|f| f.name() == name);
+                has(column).or_else(|| {
+                    let ends = column.match_indices('.').map(|(at, _)| at);
+                    ends.filter_map(|at| has(&column[..at])).next()
+                })
+            };
+            let mut roots: Vec<usize> = columns.iter().filter_map(root).collect();
+            roots.sort_unstable();
+            roots.dedup();
+            let batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>> =
+                match self.container {
+                    Container::Parquet => {
+                        let builder = parquet_of(path)?;
+                        let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+                        let reader = builder
+                            .with_projection(mask)
+                            .with_batch_size(BATCH_ROWS)
+                            .build();
+                        Box::new(reader.map_err(|e| fault(&e))?)
+                    }
+                    Container::ArrowFile => Box::new(
+                        FileReader::try_new_buffered(file(path)?, Some(roots))
+                            .map_err(|e| fault(&e))?,
+                    ),
+                    Container::ArrowStream => Box::new(
+                        StreamReader::try_new(BufReader::new(file(path)?), Some(roots))
+                            .map_err(|e| fault(&e))?,
+                    ),
+                };
+            Ok(Batches {
+                batches,
+                columns: columns.to_vec(),
+                name: path.display().to_string(),
+                done: 0,
+                rows: 0,
+            })
+        }
+    }
+
+    impl Batches {
+        /// The wanted columns of the next batch that has rows; `None` at the end.
+        pub fn advance(&mut self) -> Result<Option<Vec<Column>>, String> {
+            self.done += self.rows as u64;
+            self.rows = 0;
+            for batch in &mut self.batches {
+                let batch = batch.map_err(|e| {
+                    format!(
+                        "{}: reading failed after row {} ({e}); check that the file is whole",
+                        self.name, self.done
+                    )
+                })?;
+                if batch.num_rows() == 0 {
+                    continue;
+                }
+                self.rows = batch.num_rows();
+                let column = |path: &String| {
+                    Column::of(&batch, path)
+                        .ok_or_else(|| format!("{}: no column named '{path}'", self.name))
+                };
+                return self
+                    .columns
+                    .iter()
+                    .map(column)
+                    .collect::<Result<_, _>>()
+                    .map(Some);
+            }
+            Ok(None)
+        }
+
+        /// Rows of the current batch.
+        pub fn rows(&self) -> usize {
+            self.rows
+        }
+
+        /// Number of a row of the current batch, from 1.
+        pub fn number(&self, row: usize) -> u64 {
+            self.done + row as u64 + 1
+        }
+    }
+
+    fn file(path: &Path) -> Result<File, String> {
+        File::open(path).map_err(|e| format!("cannot open {} ({e})", path.display()))
+    }
+
+    fn parquet_of(path: &Path) -> Result<ParquetRecordBatchReaderBuilder<File>, String> {
+        ParquetRecordBatchReaderBuilder::try_new(file(path)?).map_err(|e| damaged(path, &e))
+    }
+
+    fn damaged(path: &Path, e: &dyn std::fmt::Display) -> String {
+        format!(
+            "{}: cannot be read as its first bytes say ({e}); check that the file is whole",
+            path.display()
+        )
+    }
+}

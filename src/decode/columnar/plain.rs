@@ -1,0 +1,160 @@
+//! Scores and labels as slices, for `evaluate`: what needs no text on the way.
+//!
+//! A column of floats, and one of booleans or numbers that are 0 and 1, are read from their buffers. Everything else
+//! (text, decimals, dictionaries, weights, clusters, vectors) goes row by row, as CSV does, with the same results.
+
+use super::super::columns::{Columns, Labels};
+use super::super::scores::{ScoresError, parse_score};
+use super::column::Column;
+use super::{Batches, Opened};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, UInt8Type};
+use arrow_schema::DataType;
+
+/// Batches of scores and labels.
+pub struct Plain {
+    batches: Batches,
+    name: String,
+    columns: Columns,
+    scores: Vec<f64>,
+    labels: Vec<bool>,
+}
+
+impl Plain {
+    /// The two columns, if they alone are wanted, and both are plain.
+    pub(in super::super) fn of(
+        name: &str,
+        file: Opened,
+        columns: &Columns,
+    ) -> Result<Result<Plain, Opened>, ScoresError> {
+        let named = [
+            (columns.weight.as_deref(), "weight"),
+            (columns.cluster.as_deref(), "cluster"),
+        ];
+        let more = named
+            .iter()
+            .any(|(named, usual)| named.is_some() || file.has(usual));
+        let score = file.type_of(&columns.score);
+        let label = file.type_of(&columns.label);
+        let plain = matches!(score, Some(DataType::Float32 | DataType::Float64))
+            && matches!(
+                label,
+                Some(
+                    DataType::Boolean
+                        | DataType::Int8
+                        | DataType::Int32
+                        | DataType::Int64
+                        | DataType::UInt8
+                        | DataType::Float32
+                        | DataType::Float64
+                )
+            );
+        if more || !plain || columns.positive.is_some() || !columns.classes.is_empty() {
+            return Ok(Err(file));
+        }
+        let wanted = [columns.score.clone(), columns.label.clone()];
+        Ok(Ok(Plain {
+            batches: file.read(&wanted).map_err(ScoresError)?,
+            name: name.to_owned(),
+            columns: columns.clone(),
+            scores: Vec::new(),
+            labels: Vec::new(),
+        }))
+    }
+
+    /// The scores and labels of the next batch; `None` at the end.
+    pub fn advance(&mut self) -> Result<Option<(&[f64], &[bool])>, ScoresError> {
+        let Some(columns) = self.batches.advance().map_err(ScoresError)? else {
+            return Ok(None);
+        };
+        let [score, label] = &columns[..] else {
+            return Ok(None);
+        };
+        self.scores.clear();
+        self.labels.clear();
+        if floats(score, &mut self.scores) && truths(label, &mut self.labels) {
+            return Ok(Some((&self.scores, &self.labels)));
+        }
+        self.by_row(score, label)?;
+        Ok(Some((&self.scores, &self.labels)))
+    }
+
+    /// Reads a batch by the checks that every format passes: they find the first row at fault, and its words.
+    fn by_row(&mut self, score: &Column, label: &Column) -> Result<(), ScoresError> {
+        self.scores.clear();
+        self.labels.clear();
+        let mut labels = Labels::new(&self.columns);
+        let mut text = String::new();
+        for row in 0..self.batches.rows() {
+            let fault = |what: String| {
+                let number = self.batches.number(row);
+                ScoresError(format!("{}: row {number}: {what}", self.name))
+            };
+            cell(score, row, &mut text);
+            self.scores.push(parse_score(&text).map_err(fault)?);
+            cell(label, row, &mut text);
+            self.labels.push(labels.outcome(&text).map_err(fault)?);
+        }
+        Ok(())
+    }
+}
+
+/// The text of a row of a column; empty without a value.
+pub(in super::super) fn cell(column: &Column, row: usize, text: &mut String) {
+    text.clear();
+    if column.has(row) {
+        column.write(row, text);
+    }
+}
+
+/// Appends the scores; `false` where one is missing or none.
+fn floats(column: &Column, out: &mut Vec<f64>) -> bool {
+    let (Some(values), None) = (column.in_order(), &column.nulls) else {
+        return false;
+    };
+    match values.data_type() {
+        // The sum with 0 makes -0 a 0.
+        DataType::Float64 => {
+            out.extend(
+                values
+                    .as_primitive::<Float64Type>()
+                    .values()
+                    .iter()
+                    .map(|z| z + 0.0),
+            );
+        }
+        DataType::Float32 => {
+            let all = values.as_primitive::<Float32Type>().values().iter();
+            out.extend(all.map(|z| f64::from(*z) + 0.0));
+        }
+        _ => return false,
+    }
+    out.iter().all(|z| (0.0..=1.0).contains(z))
+}
+
+/// Appends the outcomes; `false` where one is missing, or neither 0 nor 1.
+fn truths(column: &Column, out: &mut Vec<bool>) -> bool {
+    let (Some(values), None) = (column.in_order(), &column.nulls) else {
+        return false;
+    };
+    macro_rules! numbers {
+        ($kind:ty, $zero:expr, $one:expr) => {{
+            let all = values.as_primitive::<$kind>().values();
+            out.extend(all.iter().map(|y| *y == $one));
+            all.iter().all(|y| *y == $zero || *y == $one)
+        }};
+    }
+    match values.data_type() {
+        DataType::Boolean => {
+            out.extend(values.as_boolean().values().iter());
+            true
+        }
+        DataType::Int8 => numbers!(Int8Type, 0, 1),
+        DataType::UInt8 => numbers!(UInt8Type, 0, 1),
+        DataType::Int32 => numbers!(Int32Type, 0, 1),
+        DataType::Int64 => numbers!(Int64Type, 0, 1),
+        DataType::Float32 => numbers!(Float32Type, 0.0, 1.0),
+        DataType::Float64 => numbers!(Float64Type, 0.0, 1.0),
+        _ => false,
+    }
+}

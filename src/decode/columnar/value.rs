@@ -1,0 +1,196 @@
+//! A value of a column as the text that JSON has for it.
+//!
+//! Numbers keep their bits: a float of 32 bits is the double that it equals, a decimal its digits. A value of a
+//! dictionary is what its key stands for. A time is RFC 3339 text: with `Z` where the type has a time zone, without an
+//! offset where it has none. Lists and structs are arrays and objects. Bytes are text if they are UTF-8.
+
+use crate::decode::found::Kind;
+use crate::decode::sink;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Float16Type, Float32Type,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, TimeUnit};
+
+/// Whether values of this type can be read.
+pub(super) fn is_known(kind: &DataType) -> bool {
+    match kind {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            is_known(item.data_type())
+        }
+        DataType::Struct(fields) => fields.iter().all(|f| is_known(f.data_type())),
+        DataType::Dictionary(_, values) => is_known(values),
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale) => *scale >= 0,
+        DataType::Null
+        | DataType::Boolean
+        | DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::FixedSizeBinary(_)
+        | DataType::Timestamp(..)
+        | DataType::Date32
+        | DataType::Date64 => true,
+        other => other.is_integer() || other.is_floating(),
+    }
+}
+
+/// Writes the value at a place; text has quotes inside an array or object. `Missing` of a type that is not known.
+pub(super) fn write(values: &ArrayRef, at: usize, quoted: bool, text: &mut String) -> Kind {
+    if values.is_null(at) {
+        return sink::null(text);
+    }
+    macro_rules! integer {
+        ($kind:ty) => {
+            sink::integer(values.as_primitive::<$kind>().value(at), text)
+        };
+    }
+    macro_rules! decimal {
+        ($kind:ty, $scale:expr) => {
+            sink::decimal(
+                values.as_primitive::<$kind>().value(at).into(),
+                usize::try_from(*$scale).unwrap_or_default(),
+                text,
+            )
+        };
+    }
+    match values.data_type() {
+        DataType::Boolean => sink::truth(values.as_boolean().value(at), text),
+        DataType::Int8 => integer!(Int8Type),
+        DataType::Int16 => integer!(Int16Type),
+        DataType::Int32 => integer!(Int32Type),
+        DataType::Int64 => integer!(Int64Type),
+        DataType::UInt8 => integer!(UInt8Type),
+        DataType::UInt16 => integer!(UInt16Type),
+        DataType::UInt32 => integer!(UInt32Type),
+        DataType::UInt64 => integer!(UInt64Type),
+        DataType::Float16 => {
+            let x = values.as_primitive::<Float16Type>().value(at);
+            sink::float(x.to_f64(), text)
+        }
+        DataType::Float32 => {
+            let x = values.as_primitive::<Float32Type>().value(at);
+            sink::float(f64::from(x), text)
+        }
+        DataType::Float64 => sink::float(values.as_primitive::<Float64Type>().value(at), text),
+        DataType::Decimal32(_, scale) => decimal!(Decimal32Type, scale),
+        DataType::Decimal64(_, scale) => decimal!(Decimal64Type, scale),
+        DataType::Decimal128(_, scale) => decimal!(Decimal128Type, scale),
+        DataType::Utf8 => sink::string(values.as_string::<i32>().value(at), quoted, text),
+        DataType::LargeUtf8 => sink::string(values.as_string::<i64>().value(at), quoted, text),
+        DataType::Utf8View => sink::string(values.as_string_view().value(at), quoted, text),
+        DataType::Binary => bytes(values.as_binary::<i32>().value(at), quoted, text),
+        DataType::LargeBinary => bytes(values.as_binary::<i64>().value(at), quoted, text),
+        DataType::BinaryView => bytes(values.as_binary_view().value(at), quoted, text),
+        DataType::FixedSizeBinary(_) => {
+            bytes(values.as_fixed_size_binary().value(at), quoted, text)
+        }
+        DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => {
+            let time = time_ms(values, at).map(rfc3339).unwrap_or_default();
+            sink::string(&time, quoted, text)
+        }
+        DataType::List(_) => items(&values.as_list::<i32>().value(at), text),
+        DataType::LargeList(_) => items(&values.as_list::<i64>().value(at), text),
+        DataType::FixedSizeList(..) => items(&values.as_fixed_size_list().value(at), text),
+        DataType::Struct(fields) => {
+            let all = values.as_struct();
+            text.push('{');
+            for (i, field) in fields.iter().enumerate() {
+                if i > 0 {
+                    text.push(',');
+                }
+                sink::string(field.name(), true, text);
+                text.push(':');
+                write(all.column(i), at, true, text);
+            }
+            text.push('}');
+            Kind::Object
+        }
+        DataType::Dictionary(..) => match values.as_any_dictionary_opt() {
+            Some(d) => write(d.values(), d.normalized_keys()[at], quoted, text),
+            None => Kind::Missing,
+        },
+        _ => Kind::Missing,
+    }
+}
+
+fn items(items: &ArrayRef, text: &mut String) -> Kind {
+    text.push('[');
+    for i in 0..items.len() {
+        if i > 0 {
+            text.push(',');
+        }
+        write(items, i, true, text);
+    }
+    text.push(']');
+    Kind::Array
+}
+
+/// Bytes that are not text are an array of numbers, which every check refuses with its content.
+fn bytes(bytes: &[u8], quoted: bool, text: &mut String) -> Kind {
+    match std::str::from_utf8(bytes) {
+        Ok(s) => sink::string(s, quoted, text),
+        Err(_) => {
+            text.push_str(&format!("{bytes:?}"));
+            Kind::Array
+        }
+    }
+}
+
+/// Milliseconds since 1970 of a time, and whether the type has a time zone; `None` of other types.
+pub(super) fn time_ms(values: &ArrayRef, at: usize) -> Option<(i64, bool)> {
+    let (ms, zoned) = match values.data_type() {
+        DataType::Timestamp(unit, zone) => {
+            let ms = match unit {
+                TimeUnit::Second => values
+                    .as_primitive::<TimestampSecondType>()
+                    .value(at)
+                    .saturating_mul(1000),
+                TimeUnit::Millisecond => {
+                    values.as_primitive::<TimestampMillisecondType>().value(at)
+                }
+                TimeUnit::Microsecond => values
+                    .as_primitive::<TimestampMicrosecondType>()
+                    .value(at)
+                    .div_euclid(1000),
+                TimeUnit::Nanosecond => values
+                    .as_primitive::<TimestampNanosecondType>()
+                    .value(at)
+                    .div_euclid(1_000_000),
+            };
+            (ms, zone.is_some())
+        }
+        DataType::Date32 => {
+            let days = values.as_primitive::<Date32Type>().value(at);
+            (i64::from(days) * 86_400_000, false)
+        }
+        DataType::Date64 => (values.as_primitive::<Date64Type>().value(at), false),
+        _ => return None,
+    };
+    Some((ms, zoned))
+}
+
+/// A time as text; one before 1970 stays a number, which no time check accepts as text.
+pub(super) fn rfc3339((ms, zoned): (i64, bool)) -> String {
+    let Ok(positive) = u64::try_from(ms) else {
+        return ms.to_string();
+    };
+    let moment = std::time::UNIX_EPOCH + std::time::Duration::from_millis(positive);
+    // The years after 9999 have no such text.
+    if positive >= 253_402_300_800_000 {
+        return ms.to_string();
+    }
+    let text = humantime::format_rfc3339_millis(moment).to_string();
+    match zoned {
+        true => text,
+        false => text.trim_end_matches('Z').to_owned(),
+    }
+}

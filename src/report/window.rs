@@ -1,0 +1,335 @@
+//! One window as HTML: its verdict in words, what it looks like, its numbers and its past. The page of a
+//! stream and the report of a replay show the same.
+
+use std::fmt::Write;
+
+use super::diagram::{history, reliability};
+use super::html::{capital, clock, escape, number, significance, thousands};
+use super::legend;
+use crate::alert::AlertState;
+use crate::judge::{
+    Coverage, HistoryPoint, Numbers, Recalibration, Undecided, Verdict, WindowReport, shown,
+};
+use crate::stats::evaluation::Evaluation;
+use crate::stats::kernel::window::WindowEvaluation;
+use crate::stats::multiclass;
+use crate::stats::recalibration::Map;
+
+/// One window: `head` begins its heading, `id` is its anchor, `past` what it said before, and `more` the HTML that
+/// follows its numbers.
+pub fn section(
+    (head, id): (&str, &str),
+    window: &WindowReport,
+    past: &[HistoryPoint],
+    more: &str,
+    body: &mut String,
+) {
+    let _ = write!(
+        body,
+        "<section id=\"{id}\"><h2>{head} {}</h2><p class=when>{} · n = {} · alert {}{}</p>",
+        badge(window),
+        bounds(window),
+        thousands(window.n),
+        alert(window),
+        coverage(window.coverage.as_deref())
+    );
+    match window.evaluated() {
+        Some(numbers @ Numbers::Scores(e)) => {
+            let _ = write!(
+                body,
+                "<p class=words>{}{}</p>",
+                escape(&capital(&shown(window.verdict, numbers))),
+                events_left(window, e)
+            );
+            let advised = window
+                .recalibration
+                .as_deref()
+                .and_then(Recalibration::advised);
+            drawn(e, advised.map(|(map, _)| map), body);
+        }
+        Some(numbers @ Numbers::Cells(e)) => {
+            let words = vector_sentence(&shown(window.verdict, numbers), e);
+            let _ = write!(body, "<p class=words>{words}</p>");
+            vector_figures(e, body);
+            legend::cells(e, body);
+        }
+        Some(numbers @ Numbers::Kernel(e)) => {
+            let words = kernel_sentence(&shown(window.verdict, numbers), e);
+            let _ = write!(body, "<p class=words>{words}</p>");
+            kernel_figures(e, body);
+            legend::kernel(e, body);
+        }
+        None => {
+            let _ = write!(body, "<p class=words>{}</p>", undecided_sentence(window));
+        }
+    }
+    body.push_str(more);
+    if let Some(f) = &window.family {
+        let _ = write!(
+            body,
+            "<p>Among {} classes tested together: p {} of this class, {} of all being calibrated (Holm).</p>",
+            f.classes,
+            significance(f.adjusted_p_value),
+            significance(f.p_value)
+        );
+    }
+    over_time(window, past, body);
+    body.push_str("</section>");
+}
+
+/// The reliability diagram with the map that is advised, beside the numbers.
+pub fn drawn(e: &Evaluation, map: Option<&Map>, body: &mut String) {
+    body.push_str("<div class=pair><figure>");
+    body.push_str(&reliability::svg(e, map));
+    legend::reliability(e, map.is_some(), body);
+    body.push_str("</figure>");
+    figures(e, body);
+    body.push_str("</div>");
+}
+
+/// The history of the window.
+fn over_time(window: &WindowReport, past: &[HistoryPoint], body: &mut String) {
+    let tolerance = window.scores().map(|e| e.tolerance.tolerance);
+    let Some(drawn) = history::html(past, tolerance) else {
+        return;
+    };
+    let _ = write!(body, "<figure><h3>Over time</h3>{drawn}");
+    legend::history(past.len(), tolerance.is_some_and(|t| t > 0.0), body);
+    body.push_str("</figure>");
+}
+
+/// Begin and end; a window that was never judged has none.
+fn bounds(window: &WindowReport) -> String {
+    if window.end_ms == 0 {
+        return "not judged yet".to_owned();
+    }
+    let (start, end) = (clock(window.start_ms), clock(window.end_ms));
+    format!("{start} to {end} UTC{}", data_since(window))
+}
+
+/// How many predictions have an outcome, where some have none.
+fn coverage(coverage: Option<&Coverage>) -> String {
+    coverage.map_or(String::new(), |c| {
+        format!(
+            " · outcomes of {:.1} % of {} predictions",
+            100.0 * c.share(),
+            thousands(c.predictions)
+        )
+    })
+}
+
+/// Start of the data, if it is later than the start of the window.
+fn data_since(window: &WindowReport) -> String {
+    if window.n > 0 && window.since_ms > window.start_ms {
+        format!(", data since {}", clock(window.since_ms))
+    } else {
+        String::new()
+    }
+}
+
+/// Number of events behind the figures, if a restart left fewer than were judged.
+fn events_left(window: &WindowReport, e: &Evaluation) -> String {
+    if e.n == window.n {
+        return String::new();
+    }
+    let n = thousands(e.n);
+    format!(" Restarted since: until the next slide the figures cover the {n} events that remain.")
+}
+
+/// The numbers of an evaluation as a table of two columns.
+fn figures(e: &Evaluation, body: &mut String) {
+    let percent = e.interval.confidence * 100.0;
+    let mut rows: Vec<(String, String)> = vec![
+        (
+            "ECE ℓ2, debiased".into(),
+            number(e.interval.estimate_squared.max(0.0).sqrt()),
+        ),
+        (
+            format!("its {percent:.0} % interval, {} cells", e.interval.cells),
+            format!(
+                "{} to {}",
+                number(e.interval.lower),
+                number(e.interval.upper)
+            ),
+        ),
+        (
+            "smallest detectable at this n".into(),
+            e.detectable_ece_l2.map_or("–".into(), number),
+        ),
+        ("tolerance".into(), number(e.tolerance.tolerance)),
+        ("ECE ℓ1, plug-in".into(), number(e.ece_l1)),
+        ("p-value of the decision".into(), significance(e.p_value)),
+        ("T-Cal p-value".into(), significance(e.tcal.p_value)),
+    ];
+    for part in &e.combined.parts {
+        rows.push((
+            format!("{} part p-value", part.part.as_str()),
+            significance(part.p_value),
+        ));
+    }
+    if let Some(r) = &e.tolerance.ratio {
+        rows.push((
+            "observed/expected".into(),
+            format!("{} to {}", number(r.lower), number(r.upper)),
+        ));
+    }
+    if let Some(discrete) = &e.discrete {
+        rows.push((
+            "exact discrete test p-value".into(),
+            significance(discrete.p_value),
+        ));
+    }
+    rows.extend([
+        ("event rate".into(), number(e.event_rate)),
+        ("mean score".into(), number(e.mean_score)),
+        ("mean residual".into(), number(e.in_the_large.mean_residual)),
+        ("Brier score".into(), number(e.brier.score)),
+        ("log loss".into(), number(e.log_loss)),
+    ]);
+    body.push_str("<table class=figures><tbody>");
+    for (name, value) in rows {
+        let _ = write!(body, "<tr><td>{name}<td class=num>{value}");
+    }
+    body.push_str("</table>");
+}
+
+/// The numbers of a vector view as a table.
+pub fn vector_figures(e: &multiclass::Evaluation, body: &mut String) {
+    let i = &e.interval;
+    let rows = [
+        (
+            "ECE ℓ2, debiased",
+            number(i.estimate_squared.max(0.0).sqrt()),
+        ),
+        (
+            "its interval",
+            format!("{} to {}", number(i.lower), number(i.upper)),
+        ),
+        ("ECE ℓ1 in total variation", number(e.ece_l1)),
+        ("T-Cal p-value", significance(e.tcal.p_value)),
+        (
+            "classes, coordinates",
+            format!("{}, {}", e.classes, e.dimension),
+        ),
+    ];
+    table(&rows, body);
+}
+
+/// The numbers of a kernel view as a table.
+fn kernel_figures(e: &WindowEvaluation, body: &mut String) {
+    let p = e.p_value.map_or("undefined".to_owned(), significance);
+    let rows = [
+        ("kernel calibration error", number(e.kce)),
+        (
+            "its interval",
+            format!("{} to {}", number(e.lower), number(e.upper)),
+        ),
+        ("p-value of the decision", p),
+        ("classes", thousands(e.classes as u64)),
+        ("events in the sample", thousands(e.sample.n as u64)),
+    ];
+    table(&rows, body);
+}
+
+fn table(rows: &[(&str, String)], body: &mut String) {
+    body.push_str("<table class=figures><tbody>");
+    for (name, value) in rows {
+        let _ = write!(body, "<tr><td>{name}<td class=num>{value}");
+    }
+    body.push_str("</table>");
+}
+
+/// State of the alert, highlighted if it needs attention.
+fn alert(window: &WindowReport) -> String {
+    let class = match window.alert {
+        AlertState::Firing => "bad",
+        AlertState::Pending => "wait",
+        AlertState::Inactive | AlertState::Resolved => return window.alert.as_str().to_owned(),
+    };
+    format!("<span class=\"{class}\">{}</span>", window.alert.as_str())
+}
+
+/// The verdict in colour. A significant error that is within the tolerance is not green.
+pub fn badge(window: &WindowReport) -> String {
+    let (verdict, reason) = match window.verdict {
+        Verdict::Undecided(why) => ("undecided", format!(": {}", why.as_str().replace('_', " "))),
+        decided => (decided.as_str(), String::new()),
+    };
+    let within = match is_within(window) {
+        true => ": within tolerance",
+        false => "",
+    };
+    let class = verdict_class(window);
+    format!("<span class=\"badge {class}\">{verdict}{reason}{within}</span>")
+}
+
+/// Class of the colour of a verdict.
+pub fn verdict_class(window: &WindowReport) -> &'static str {
+    match window.verdict {
+        Verdict::Calibrated if is_within(window) => "soft",
+        Verdict::Calibrated => "good",
+        Verdict::Miscalibrated => "bad",
+        Verdict::Undecided(_) => "wait",
+    }
+}
+
+/// Whether an error is shown, and shown to be tolerable.
+fn is_within(window: &WindowReport) -> bool {
+    let rejected = window.evaluated().is_some_and(Numbers::reject);
+    window.verdict == Verdict::Calibrated && rejected
+}
+
+/// Verdict of a vector view in words.
+fn vector_sentence(shown: &str, e: &multiclass::Evaluation) -> String {
+    format!(
+        "{}: ℓ2-ECE over {} coordinates, p {}.",
+        escape(&capital(shown)),
+        e.dimension,
+        significance(e.tcal.p_value)
+    )
+}
+
+/// Verdict of a kernel view in words.
+fn kernel_sentence(shown: &str, e: &WindowEvaluation) -> String {
+    let by = match &e.features {
+        Some(f) if e.by_features => format!("by {} random features of all events", f.count),
+        _ => format!(
+            "by {} of {} events",
+            thousands(e.sample.n as u64),
+            thousands(e.n)
+        ),
+    };
+    let p = e.p_value.map_or("undefined".to_owned(), significance);
+    format!(
+        "{}: kernel calibration error, p {p}, {by}.",
+        escape(&capital(shown))
+    )
+}
+
+fn undecided_sentence(window: &WindowReport) -> String {
+    let Verdict::Undecided(why) = window.verdict else {
+        return "No verdict.".to_owned();
+    };
+    let words = match why {
+        Undecided::TooFew if window.end_ms == 0 => {
+            "Events wait for their window to end: it is judged when a later event comes."
+        }
+        Undecided::TooFew => "Too few events for a verdict.",
+        Undecided::FewOutcomes => "Too few positives, or negatives, for a verdict.",
+        Undecided::FewClusters => "Too few clusters for a verdict.",
+        Undecided::Immature => {
+            "Outcomes are still expected; there is no verdict before they are due."
+        }
+        Undecided::Coverage => {
+            "Too many predictions have no outcome: those that have one may not stand for the others."
+        }
+        Undecided::Stale => "No new data; the last values were withdrawn.",
+        Undecided::Stalled => {
+            "A partition holds the watermark back; the last values were withdrawn."
+        }
+        Undecided::Late => "Too many events arrived late to judge this window.",
+        Undecided::Capacity => "A limit was reached; not all events of this window were kept.",
+        Undecided::Inconclusive => "An error above the tolerance is neither shown nor excluded.",
+    };
+    words.to_owned()
+}
