@@ -22,6 +22,7 @@
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
+use super::shard::maturity_ms;
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
@@ -120,7 +121,13 @@ pub struct Monitor {
 
 impl Monitor {
     /// A monitor that has judged nothing.
-    pub fn new(plan: Plan) -> Monitor {
+    pub fn new(mut plan: Plan) -> Monitor {
+        let maturities: Vec<i64> = plan.models.iter().map(|m| maturity_ms(m, &plan)).collect();
+        for (model, maturity_ms) in plan.models.iter_mut().zip(maturities) {
+            if let Some(detector) = &mut model.judge.detector {
+                detector.maturity_ms = maturity_ms;
+            }
+        }
         let models = plan.models.len();
         Monitor {
             ledger: Ledger::new(&plan.models),

@@ -8,13 +8,8 @@ use crate::stats::multiclass::ranked::depth;
 
 /// What the collector must know of a model.
 pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
-    let feeds = |j: &&JoinPlan| {
-        let name = j.model.as_deref();
-        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
-    };
-    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
     ModelShape {
-        maturity_ms: maturity.max().unwrap_or(0),
+        maturity_ms: maturity_ms(m, plan),
         held_ms: m.ladder.held_ms(),
         segmenting: m.segmenting,
         sampling: m.judge.evaluation.sampling,
@@ -28,6 +23,16 @@ pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape 
         lateness_ms: m.ladder.lateness_ms,
         grid: m.grid,
     }
+}
+
+/// How long predictions of a model wait for their outcomes; 0 where these come together.
+pub(in crate::monitor) fn maturity_ms(m: &ModelPlan, plan: &Plan) -> i64 {
+    let feeds = |j: &&JoinPlan| {
+        let name = j.model.as_deref();
+        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
+    };
+    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
+    maturity.max().unwrap_or(0)
 }
 
 /// How versions are paired; `None` where there is nothing to pair.
