@@ -22,7 +22,7 @@
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
-use super::shard::maturity_ms;
+use super::shard::complete;
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
@@ -122,12 +122,7 @@ pub struct Monitor {
 impl Monitor {
     /// A monitor that has judged nothing.
     pub fn new(mut plan: Plan) -> Monitor {
-        let maturities: Vec<i64> = plan.models.iter().map(|m| maturity_ms(m, &plan)).collect();
-        for (model, maturity_ms) in plan.models.iter_mut().zip(maturities) {
-            if let Some(detector) = &mut model.judge.detector {
-                detector.maturity_ms = maturity_ms;
-            }
-        }
+        complete(&mut plan);
         let models = plan.models.len();
         Monitor {
             ledger: Ledger::new(&plan.models),

@@ -33,7 +33,7 @@ mod memory;
 mod persist;
 mod shape;
 
-pub(super) use shape::{maturity_ms, model_shape};
+pub(super) use shape::{complete, model_shape};
 
 /// What one step of sealing took out of a shard.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use crate::collect::{ModelShape, PairShape};
 use crate::judge::{CompareOptions, ModelPlan, Plan};
 use crate::monitor::views::scalars;
 use crate::stats::multiclass::ranked::depth;
+use crate::stats::view::View;
 
 /// What the collector must know of a model.
 pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
@@ -25,8 +26,21 @@ pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape 
     }
 }
 
+/// Tells the judges of each model what the rest of the plan says of it: how long outcomes are waited for,
+/// and how many class views there are.
+pub(in crate::monitor) fn complete(plan: &mut Plan) {
+    let maturities: Vec<i64> = plan.models.iter().map(|m| maturity_ms(m, plan)).collect();
+    for (model, maturity_ms) in plan.models.iter_mut().zip(maturities) {
+        let classes = model.views.iter().filter(|v| matches!(v, View::Class(_)));
+        model.judge.evaluation.family = classes.count().max(1) as u32;
+        if let Some(detector) = &mut model.judge.detector {
+            detector.maturity_ms = maturity_ms;
+        }
+    }
+}
+
 /// How long predictions of a model wait for their outcomes; 0 where these come together.
-pub(in crate::monitor) fn maturity_ms(m: &ModelPlan, plan: &Plan) -> i64 {
+fn maturity_ms(m: &ModelPlan, plan: &Plan) -> i64 {
     let feeds = |j: &&JoinPlan| {
         let name = j.model.as_deref();
         name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
