@@ -28,8 +28,8 @@ fn sample(n: usize, power: i32) -> Vec<(f64, bool)> {
         .collect()
 }
 
-fn sums(sample: &[(f64, bool)]) -> Sums {
-    let mut sums = Sums::new(Grid::new(Axis::Linear, 12));
+fn sums(sample: &[(f64, bool)], axis: Axis) -> Sums {
+    let mut sums = Sums::new(Grid::new(axis, 12));
     for &(z, y) in sample {
         if let Ok(z) = Score::new(z) {
             let _ = sums.observe(z, y);
@@ -84,7 +84,7 @@ fn main() {
         ("uniform, n = 10^6", 1_000_000, 1),
         ("u^6, n = 10^5", 100_000, 6),
     ] {
-        let sums = sums(&sample(n, power));
+        let sums = sums(&sample(n, power), Axis::Linear);
         println!("{name}: {} occupied cells", sums.occupied().count());
         best("  levels from sums", 300, || {
             black_box(Levels::from_sums(black_box(&sums)));
@@ -114,9 +114,23 @@ fn main() {
         );
     }
     let data = sample(10_000, 1);
-    let sums = sums(&data);
+    let linear = sums(&data, Axis::Linear);
     let full = best("full evaluation, n = 10^4", 300, || {
-        black_box(evaluate(black_box(&sums), &options));
+        black_box(evaluate(black_box(&linear), &options));
+    });
+    // As many rare outcomes as are drawn at most: Σz(1 − z) just below 100.
+    let logit = Axis::Logit {
+        low: 1e-6,
+        high: 1.0 - 1e-6,
+    };
+    let mut rng = Rng::new(7);
+    let rare = (0..180_000).map(|_| {
+        let z = 1e-4 + 9e-4 * rng.uniform();
+        (z, rng.uniform() < z)
+    });
+    let rare = sums(&rare.collect::<Vec<_>>(), logit);
+    best("full evaluation, 99 rare outcomes, drawn", 100, || {
+        black_box(evaluate(black_box(&rare), &options));
     });
     let few = 30;
     let plain = best(

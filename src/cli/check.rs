@@ -14,6 +14,7 @@ use super::sample;
 use crate::app;
 use crate::config::bounds::{Expected, MemoryBound, human};
 use crate::config::{Config, Input, SourceOptions, Verdicts, reference};
+use crate::decode::IdField;
 use crate::http::client;
 use crate::kafka;
 use crate::kafka::StateTopic;
@@ -150,6 +151,18 @@ fn page(args: &Args) -> Option<String> {
     args.example.then(reference::sample)
 }
 
+/// What follows where the key of a record is its id, and each id counts once.
+fn key_is_id(source: &SourceOptions) -> Option<String> {
+    let within_ms = source.deduplicate_ms?;
+    (source.decode.id == Some(IdField::Key)).then(|| {
+        format!(
+            "    the key of a record is its id: of the records of one key within {}, one counts; where keys name users \
+             or devices and not predictions, name another field as `fields.id`, or write `deduplicate = false`",
+            humantime::format_duration(Duration::from_millis(within_ms.unsigned_abs()))
+        )
+    })
+}
+
 /// A summary of the configuration.
 pub fn summary(path: &Path, config: &Config) -> String {
     let mut lines = vec![format!("{}: sound", path.display())];
@@ -170,6 +183,7 @@ pub fn summary(path: &Path, config: &Config) -> String {
                 .as_deref()
                 .unwrap_or("only counted"),
         ));
+        lines.extend(key_is_id(source));
     }
     for model in &config.plan.models {
         let views: Vec<String> = model.views.iter().map(ToString::to_string).collect();

@@ -8,6 +8,9 @@ use crate::report::html::rfc3339;
 /// Above this share of outcomes that come too late, a longer maturity is proposed.
 const LATE_SHARE: f64 = 0.001;
 
+/// Above this share of predictions whose id another one has with other contents, ids name something else.
+const CONFLICT_SHARE: f64 = 0.01;
+
 /// What is said of the sample of a source: the lines to print, and the problems in it.
 #[derive(Debug, Default)]
 pub struct Words {
@@ -32,6 +35,7 @@ pub fn describe(facts: &SourceFacts) -> Words {
             .extend(fields.map(|(name, value)| format!("    {name:<14} {value}")));
     }
     describe_values(facts, &mut words);
+    describe_ids(facts, &mut words);
     if let Some(join) = &facts.join {
         describe_join(join, &facts.name, &mut words);
     }
@@ -104,6 +108,18 @@ fn describe_values(facts: &SourceFacts, words: &mut Words) {
         words.lines.push(format!(
             "  streams: {}{more} (model/version/segment)",
             shown.join(", ")
+        ));
+    }
+}
+
+fn describe_ids(facts: &SourceFacts, words: &mut Words) {
+    let predictions: u64 = facts.topics.iter().map(|t| t.events).sum();
+    let (conflicts, source) = (facts.conflicts, &facts.name);
+    if conflicts as f64 > CONFLICT_SHARE * predictions as f64 {
+        words.problems.push(format!(
+            "source {source}: {conflicts} of {predictions} predictions do not count, because another one with the same id \
+             differs (conflict); an id names one prediction: name another field as `fields.id`, or write \
+             `deduplicate = false` if the records carry their outcomes"
         ));
     }
 }
@@ -211,6 +227,24 @@ fn rounded_up(ms: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_that_name_users_are_a_problem_and_a_few_conflicts_are_none() {
+        let problems = |conflicts| {
+            let facts = SourceFacts {
+                topics: vec![TopicFacts {
+                    records: 1000,
+                    events: 1000,
+                    ..TopicFacts::default()
+                }],
+                conflicts,
+                ..SourceFacts::default()
+            };
+            describe(&facts).problems
+        };
+        assert!(problems(10).is_empty());
+        assert!(problems(11)[0].contains("an id names one prediction"));
+    }
 
     #[test]
     fn a_maturity_is_proposed_in_full_units() {

@@ -348,10 +348,11 @@ impl Collector {
         line_ms: i64,
         mut each: impl FnMut(&Stream, PaneDelta),
     ) {
-        let pane_ms = self.models[model].pane_ms;
+        let shape = &self.models[model];
+        let empty = (shape.views.len(), shape.grid);
         for (_, stream) in self.streams.iter_mut().filter(|(_, s)| s.model == model) {
             let before = stream.packed_bytes();
-            while let Some(pane) = stream.seal(line_ms, pane_ms) {
+            while let Some(pane) = stream.seal(line_ms, shape.pane_ms, empty) {
                 each(stream, pane);
             }
             self.open_bytes = self.open_bytes + stream.packed_bytes() - before;
@@ -393,6 +394,10 @@ impl Collector {
             if expires && stream.pending == 0 && stream.open_len() == 0 {
                 unused.push(slot);
             }
+        }
+        if !unused.is_empty() {
+            let gone = |slot: u32| unused.contains(&(slot as usize));
+            self.joins.retain_given_up(|_, slot| !gone(slot));
         }
         for slot in unused {
             if let Some(stream) = self.streams.remove(slot)

@@ -8,7 +8,7 @@
 
 use super::collector::Collector;
 use super::event::{Disposition, Event, Origin};
-use super::join::{JoinState, JournalDelta, JournalError};
+use super::join::{GivenUp, JoinState, JournalDelta, JournalError};
 use super::key::Names;
 use super::seen_ids::{Repeat, SeenId, SeenIds};
 use std::borrow::Cow;
@@ -141,6 +141,7 @@ impl Deduplication {
     /// How far the journals go.
     pub fn states(&self) -> impl Iterator<Item = JoinState> {
         let state = |((source, partition), seen): (&(u16, i32), &SeenIds)| JoinState {
+            given_up: GivenUp::default(),
             join: self.journal(*source),
             partition: *partition,
             predictions: *source,

@@ -80,6 +80,17 @@ impl Collector {
         Ok(true)
     }
 
+    /// After all joiners are back: forgets predictions that were given up of streams that are not, or of models that
+    /// are not the `same` as before.
+    pub fn forget_given_up_of_none(&mut self, same: impl Fn(u16) -> bool) {
+        let streams = &self.streams;
+        let is = |model: u16, slot: u32| {
+            let stream = streams.get(slot as usize);
+            same(model) && stream.is_some_and(|s| s.model == usize::from(model))
+        };
+        self.joins.retain_given_up(is);
+    }
+
     /// After all joiners are back: tells streams what they wait for, and counts as expired or orphaned
     /// what did not come back.
     pub fn recount_joins(&mut self) {

@@ -15,12 +15,13 @@ use super::open_room::OpenRoom;
 use super::pairing::Pairing;
 use super::rank::rank;
 use super::segment::Part;
-use super::shape::believes;
+use super::shape::{ModelShape, believes};
+use super::streams::Streams;
 use crate::stats::fixed::{Score, Scored};
 use crate::stats::kernel::sums::value_of;
 use crate::stats::multiclass::ranked::{ABSENT, ranked};
 use crate::stats::view::{Checked, Prediction, ViewError};
-use crate::window::RetainedVector;
+use crate::window::{LateOutcomes, RetainedVector};
 
 /// A mature prediction, for its vector views.
 #[derive(Debug, Clone, Copy)]
@@ -182,6 +183,7 @@ impl Collector {
         let key = Key::new(name, label.id);
         let (class, amendments) = (label.class(), &mut self.amendments);
         let (models, pairings) = (&self.models, &mut self.pairings);
+        let (streams, sealed) = (&mut self.streams, &self.sealed_until_ms);
         let end = self.joins.label(
             role.join,
             origin.partition,
@@ -191,8 +193,11 @@ impl Collector {
             class,
             &self.classes,
             |plan, revision| {
-                miss(pairings, plan, &revision);
-                amendments.add(plan, revision, models);
+                count_late(streams, models, sealed, plan, &revision);
+                if revision.given_up.is_none() {
+                    miss(pairings, plan, &revision);
+                    amendments.add(plan, revision, models);
+                }
             },
         );
         self.reach(origin.source, label.time_ms, label.arrival_ms);
@@ -216,8 +221,12 @@ impl Collector {
         joins.mature(model as u16, line_ms, &classes, |plan, event| match event {
             MaturityEvent::Matured(matured) => self.observe_matured(plan, &matured, show),
             MaturityEvent::Revised(revision) => {
-                miss(&mut self.pairings, plan, &revision);
-                self.amendments.add(plan, revision, &self.models);
+                let sealed = &self.sealed_until_ms;
+                count_late(&mut self.streams, &self.models, sealed, plan, &revision);
+                if revision.given_up.is_none() {
+                    miss(&mut self.pairings, plan, &revision);
+                    self.amendments.add(plan, revision, &self.models);
+                }
             }
             MaturityEvent::Ended(end) => {
                 let source = self.counters.source_mut(plan.outcomes);
@@ -422,6 +431,33 @@ fn add_ranked(
         to.push((Score::new(z).map_err(ViewError::from)?, class));
     }
     Ok(())
+}
+
+/// Counts a late outcome of its stream, in the pane that matures when event time has come to it.
+fn count_late(
+    streams: &mut Streams,
+    models: &[ModelShape],
+    sealed_until_ms: &[i64],
+    plan: &JoinPlan,
+    r: &Revision<'_>,
+) {
+    let model = usize::from(r.now.model);
+    let (Some(shape), Some(stream)) = (models.get(model), streams.get_mut(r.now.subject as usize))
+    else {
+        return;
+    };
+    let before = r.before.or(plan.missing.class());
+    let now = r.now.outcome.unwrap_or_default();
+    let both = r.now.against(now).zip(r.now.against(before.unwrap_or(now)));
+    let view = |((z, now), (_, was)): ((Score, bool), (Score, bool))| {
+        let mut one = LateOutcomes::default();
+        one.count(z, before.map(|_| was), now, r.given_up.unwrap_or(1));
+        one
+    };
+    let views: Vec<LateOutcomes> = both.take(shape.views.len()).map(view).collect();
+    let reached_ms = r.late_ms.saturating_sub(shape.maturity_ms);
+    let start_ms = reached_ms - reached_ms.rem_euclid(shape.pane_ms);
+    stream.add_late_outcomes(start_ms.max(sealed_until_ms[model]), &views);
 }
 
 /// Counts a late outcome where versions are compared: their pairs are not revised.

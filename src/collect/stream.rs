@@ -20,8 +20,9 @@ use crate::stats::axis::Grid;
 use crate::stats::batch::BatchedSums;
 use crate::stats::fixed::Scored;
 use crate::stats::sums::Sums;
-use crate::window::{PackError, Packed, Unlabelled};
+use crate::window::{LateOutcomes, PackError, Packed, Unlabelled};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Hot panes of a stream. Disorder across a pane's boundary touches two; a third absorbs a straggler.
 pub const HOT_MAX: usize = 3;
@@ -60,6 +61,8 @@ pub struct PaneDelta {
     pub views: Vec<Packed>,
     /// Predictions whose outcome never came, for each view.
     pub unlabelled: Vec<Unlabelled>,
+    /// Late outcomes of predictions in older panes, for each view; empty if none.
+    pub late_outcomes: Vec<LateOutcomes>,
 }
 
 /// See the module.
@@ -81,6 +84,8 @@ pub struct Stream {
     pub late: u64,
     /// Predictions that are not mature.
     pub pending: u64,
+    /// Late outcomes, by the begin of the pane with which they go, for each view.
+    late_outcomes: BTreeMap<i64, Vec<LateOutcomes>>,
     /// Ascending by start.
     open: Vec<OpenPane>,
     /// Bytes of the open panes that are packed.
@@ -108,6 +113,7 @@ impl Stream {
             seen_ms: None,
             late: 0,
             pending: 0,
+            late_outcomes: BTreeMap::new(),
             open: Vec::new(),
             packed_bytes: 0,
             current: 0,
@@ -155,19 +161,46 @@ impl Stream {
         }
     }
 
-    /// Seals the oldest pane if it begins before `line_ms`.
-    pub fn seal(&mut self, line_ms: i64, pane_ms: i64) -> Option<PaneDelta> {
-        if self.oldest_ms()? >= line_ms {
+    /// Seals the oldest pane if it begins before `line_ms`. A pane that has late outcomes of older
+    /// predictions only is one of so many views without events.
+    pub fn seal(
+        &mut self,
+        line_ms: i64,
+        pane_ms: i64,
+        (views, grid): (usize, Grid),
+    ) -> Option<PaneDelta> {
+        let late_ms = self.late_outcomes.first_key_value().map(|(ms, _)| *ms);
+        let start_ms = self.oldest_ms().into_iter().chain(late_ms).min()?;
+        if start_ms >= line_ms {
             return None;
         }
-        let (start_ms, views, unlabelled) = self.take_oldest()?;
+        let (views, unlabelled) = match self.oldest_ms() == Some(start_ms) {
+            true => self.take_oldest()?,
+            false => (
+                vec![Packed::new(&Sums::new(grid)); views],
+                vec![Unlabelled::default(); views],
+            ),
+        };
         Some(PaneDelta {
             start_ms,
             end_ms: start_ms + pane_ms,
             late: std::mem::take(&mut self.late),
             views,
             unlabelled,
+            late_outcomes: self.late_outcomes.remove(&start_ms).unwrap_or_default(),
         })
+    }
+
+    /// Adds late outcomes, one for each view, that go with the pane that begins at `start_ms`.
+    pub fn add_late_outcomes(&mut self, start_ms: i64, views: &[LateOutcomes]) {
+        let ours = self.late_outcomes.entry(start_ms).or_default();
+        LateOutcomes::merge_all(ours, views);
+    }
+
+    /// Late outcomes that go with panes that are not sealed, for a snapshot.
+    pub fn late_outcomes(&self) -> Vec<(i64, Vec<LateOutcomes>)> {
+        let all = self.late_outcomes.iter();
+        all.map(|(ms, views)| (*ms, views.clone())).collect()
     }
 
     /// The current pane, if the time lies in it.
@@ -281,7 +314,7 @@ impl Stream {
     }
 
     /// Takes out the oldest pane, packed, one for each view, with its predictions without outcome.
-    fn take_oldest(&mut self) -> Option<(i64, Vec<Packed>, Vec<Unlabelled>)> {
+    fn take_oldest(&mut self) -> Option<(Vec<Packed>, Vec<Unlabelled>)> {
         if self.open.is_empty() {
             return None;
         }
@@ -294,7 +327,7 @@ impl Stream {
         let views = pane.body.packed();
         let mut unlabelled = pane.unlabelled;
         unlabelled.resize(views.len(), Unlabelled::default());
-        Some((pane.start_ms, views, unlabelled))
+        Some((views, unlabelled))
     }
 
     /// All open panes, packed, for a snapshot.

@@ -8,8 +8,8 @@
 //! not on their order. Events that come after that are counted as late in the pane that seals next.
 
 use crate::window::{
-    EmptySums, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision, Unlabelled,
-    VectorEvent, ViewSums,
+    EmptySums, LateOutcomes, PackError, Pane, PaneState, PaneSums, RetainedVector, Revision,
+    Unlabelled, VectorEvent, ViewSums,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -121,6 +121,7 @@ impl VectorPanes {
             late,
             sums: PaneSums::Vector(Arc::new(pane.sums)),
             unlabelled: pane.unlabelled,
+            late_outcomes: LateOutcomes::default(),
         }
     }
 

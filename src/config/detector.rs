@@ -58,6 +58,7 @@ pub fn detectors(
             weight,
             alpha,
             tolerance: model.child("model.alert").number("log_odds_tolerance"),
+            maturity_ms: 0,
         })
     };
     models.iter().zip(&own).map(options).collect()

@@ -368,6 +368,7 @@ fn judge(
     }
     JudgeOptions {
         evaluation: Options {
+            family: 1,
             decide_by: match test.text("decide_by") {
                 Some("tcal") => DecideBy::Tcal,
                 Some("paper") => DecideBy::Paper,

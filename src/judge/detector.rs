@@ -18,8 +18,9 @@
 //! *Hold.* Where outcomes that come too late depart from their scores otherwise than those in time
 //! ([`super::timeliness`]), the maturity is too short, and any alarm would be about that. The
 //! detector then holds: what it held is dropped, an alarm ends, and panes are not bet on until late
-//! outcomes no longer differ. A hold only takes alarms away, so the
-//! guarantee stands.
+//! outcomes no longer differ. An alarm that is due before anything is known of late outcomes, and
+//! that predictions without an outcome may explain, *waits* for them, for one more maturity at most:
+//! the panes that call for it are not bet on. Both only take alarms away, so the guarantee stands.
 //!
 //! Always: its state is a function of the panes sealed under one budget and tolerance; under others
 //! the sums staked mean something else, so after a snapshot made under others it starts over, and
@@ -32,7 +33,7 @@ use crate::stats::axis::Grid;
 use crate::stats::sequential::stream::Alarm;
 use crate::stats::sequential::{Budget, Odds, Outcome, Rules, StreamDetector};
 use crate::stats::sums::Sums;
-use crate::window::Correction;
+use crate::window::{Correction, Pane};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -52,6 +53,9 @@ pub struct DetectorOptions {
     pub alpha: f64,
     /// Error in log-odds that is tolerated.
     pub tolerance: f64,
+    /// How long predictions wait for their outcomes; 0 where these come together. The monitor sets
+    /// it.
+    pub maturity_ms: i64,
 }
 
 impl DetectorOptions {
@@ -64,6 +68,7 @@ impl DetectorOptions {
             weight: 1.0,
             alpha: Rules::default().alpha,
             tolerance,
+            maturity_ms: 0,
         }
     }
 
@@ -134,6 +139,15 @@ impl Detector {
         }
     }
 
+    /// Takes what is known of outcomes that are missing or late before the pane.
+    pub fn expect(&mut self, pane: &Pane) {
+        let given_up = pane.unlabelled.dropped().into_iter();
+        let given_up = given_up.chain(pane.unlabelled.implied()).sum();
+        self.timeliness.miss(&pane.late_outcomes);
+        self.timeliness
+            .give_up(pane.end_ms, given_up, self.options.maturity_ms);
+    }
+
     /// Takes a sealed pane.
     pub fn observe(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
         self.hold(span_ms.0);
@@ -150,18 +164,28 @@ impl Detector {
         outcome
     }
 
-    /// Shows the pane to the bets; an alarm that late outcomes explain becomes a hold.
+    /// Shows the pane to the bets; an alarm that late outcomes explain becomes a hold, and one that
+    /// they may explain waits.
     fn bet(&mut self, pane: &Sums, span_ms: (i64, i64)) -> Outcome {
-        let explained = self.timeliness.explains_alarm(self.options.tolerance);
-        let before = explained.then(|| self.watch.clone());
+        let tolerance = self.options.tolerance;
+        let explained = self.timeliness.explains_alarm(tolerance);
+        let may = explained || self.timeliness.may_explain_alarm(tolerance);
+        let before = may.then(|| self.watch.clone());
         let outcome = self.watch.observe(&self.odds, &self.rules, pane, span_ms);
-        match before {
-            Some(before) if outcome == Outcome::Alarm => {
+        let Some(before) = before.filter(|_| outcome == Outcome::Alarm) else {
+            return outcome;
+        };
+        if explained {
+            self.watch = before;
+            self.begin_hold(span_ms.1);
+            return Outcome::Quiet;
+        }
+        match self.timeliness.wait(span_ms.1) {
+            true => {
                 self.watch = before;
-                self.begin_hold(span_ms.1);
                 Outcome::Quiet
             }
-            _ => outcome,
+            false => outcome,
         }
     }
 
@@ -193,7 +217,6 @@ impl Detector {
 
     /// Counts what a correction brings too late.
     pub fn miss(&mut self, c: &Correction) {
-        self.timeliness.miss(&c.plus, &c.minus);
         self.missed.revised += c.minus.n();
         self.missed.added += c.plus.n().saturating_sub(c.minus.n());
     }

@@ -91,7 +91,7 @@ impl Detector {
             alarms: parts.alarms,
             at_ms: detector.at_ms,
             missed: detector.missed,
-            timeliness: detector.timeliness,
+            timeliness: detector.timeliness.clone(),
             held_ms: detector.held_ms,
             called_ms: detector.called_ms,
             components: parts.detector.components.iter().map(component).collect(),
@@ -151,7 +151,7 @@ impl Detector {
         self.log_worth = self.watch.log_worth();
         self.at_ms = state.at_ms;
         self.missed = state.missed;
-        self.timeliness = state.timeliness;
+        self.timeliness = state.timeliness.clone();
         self.held_ms = state.held_ms;
         self.called_ms = state.called_ms;
         Ok(())

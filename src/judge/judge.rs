@@ -219,6 +219,7 @@ impl Judge {
         changes: &mut Vec<Change>,
     ) -> Option<Before<'p>> {
         let (detector, pane) = (self.detector.as_mut()?, pane?);
+        detector.expect(pane);
         // The windows that take the pane report one that does not unpack.
         let packed = pane.sums.scores()?;
         let sums = packed.unpack(self.grid).ok()?;
@@ -499,5 +500,6 @@ pub fn pane_of(delta: &PaneDelta, view: usize) -> Pane {
         late: delta.late,
         sums: PaneSums::Scores(delta.views[view].clone()),
         unlabelled: delta.unlabelled[view].clone(),
+        late_outcomes: delta.late_outcomes.get(view).copied().unwrap_or_default(),
     }
 }

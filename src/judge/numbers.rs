@@ -4,7 +4,7 @@ use super::verdict::{Undecided, Verdict};
 use crate::stats::evaluation::{Evaluation, Options, evaluate};
 use crate::stats::kernel::{self, window::WindowEvaluation};
 use crate::stats::multiclass;
-use crate::stats::tolerance::{Conclusion, Tolerance};
+use crate::stats::tolerance::{Conclusion, FEW, Tolerance};
 use crate::window::{Total, ViewSums};
 use std::sync::Arc;
 
@@ -156,6 +156,10 @@ impl Numbers {
     fn conclusion(&self, tolerance: &Tolerance) -> Conclusion {
         if let Numbers::Scores(e) = self {
             return e.tolerance.conclusion;
+        }
+        // The ends of the interval are those of the normal law.
+        if self.cells().is_some_and(|e| e.information < FEW) {
+            return Conclusion::FewOutcomes;
         }
         let tau = tolerance.resolve(0.5);
         let exceeds = self.lower() > tau || tau <= 0.0;

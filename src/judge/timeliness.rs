@@ -8,29 +8,42 @@
 //! and n late outcomes with residuals of sum S, scores of variance W = Σz(1 − z),
 //!
 //! ```text
-//!   x = |S − n·u|,   L = x²/(2(W·(1 + n/N) + x/3)),   bias = S − S₀ − (n − n₀)·u,   N events in time
+//!   x = |S − n·u|,   L = x²/(2(W·(1 + n/N) + x/3)),   bias = D − a·u,   N events in time
 //! ```
 //!
-//! where S₀ and n₀ are of the outcomes that the late ones replace. By Bernstein's inequality x has
-//! a chance of at most 2e^(−L) if late outcomes are as those in time (Bernstein 1946; Boucheron,
-//! Lugosi, Massart, *Concentration inequalities*, 2013, corollary 2.11), also where they are few
-//! and rare. The maturity is *too short* if the late outcomes would move the stream by more than
-//! what is tolerated, |bias| ≥ τ·V with τ in log-odds and at least .05, and
+//! where D is what all late outcomes would change of Σ(y − z), and a how many events they would add
+//! ([`LateOutcomes`]). By Bernstein's inequality x has a chance of at most 2e^(−L) if late outcomes
+//! are as those in time (Bernstein 1946; Boucheron, Lugosi, Massart, *Concentration inequalities*,
+//! 2013, corollary 2.11), also where they are few and rare. The maturity is *too short* if the late
+//! outcomes would move the stream by more than what is tolerated, |bias| ≥ τ·V with τ in log-odds
+//! and at least .05, and
 //!
 //! * L ≥ 12.5, a chance of 7·10⁻⁶ at one look. A look is a pane, and looks share most of their data,
 //!   so streams that meet it by chance are rare;
 //! * or L ≥ 4.5 where an alarm is due. That is looked at only then, so of true alarms at most one in
 //!   45 is held back.
 //!
-//! Sums are halved together from 20,000 events in time on, so what was mended is forgotten within
-//! some 100,000 events. Only outcomes that reach the stream can be seen: those of a join with
-//! `revise = true`.
+//! An alarm may be due before late outcomes had the time to come: that of a young stream with much
+//! traffic. Predictions without an outcome are *open* for one more maturity. With o open ones, s that
+//! were open before, and c late outcomes of both, late outcomes may explain an alarm if
 //!
-//! Always: sums are floats added pane by pane and correction by correction, in their order.
+//! ```text
+//!   o · min(1, (c + 3)/s) · min(1, (x + 3√W + 3)/n) ≥ τ·V
+//! ```
+//!
+//! which is so in the first maturities of a stream. Later, outcomes that are late without harm have
+//! shown it, and so have those that never come. Such an alarm waits, for one maturity at most.
+//!
+//! Sums are halved together from 20,000 events in time on, so what was mended is forgotten within
+//! some 100,000 events.
+//!
+//! Always: sums are floats added pane by pane, in their order.
 
 use crate::stats::fixed::{ONE, from_fixed};
 use crate::stats::sums::Sums;
+use crate::window::LateOutcomes;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// L from which on late outcomes differ.
 const DIFFERENT: f64 = 12.5;
@@ -43,6 +56,9 @@ const MATTERS: f64 = 0.05;
 
 /// Events in time at which all sums are halved.
 const HALVE_AT: f64 = 20_000.0;
+
+/// Stretches of a maturity in which predictions without an outcome are counted.
+const STRETCHES: i64 = 8;
 
 /// Sums over outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -62,8 +78,13 @@ impl Part {
             z += i128::from(cell.z);
             z2 += i128::from(cell.z2);
         });
+        Part::new(sums.n(), y, z, z2)
+    }
+
+    /// From integer sums, of scores in units of 2⁻³².
+    fn new(n: u64, y: i128, z: i128, z2: i128) -> Part {
         Part {
-            n: sums.n() as f64,
+            n: n as f64,
             residual: from_fixed(y * i128::from(ONE) - z),
             variance: from_fixed(z - z2),
         }
@@ -74,37 +95,68 @@ impl Part {
         self.residual += o.residual;
         self.variance += o.variance;
     }
-
-    fn halve(&mut self) {
-        self.n *= 0.5;
-        self.residual *= 0.5;
-        self.variance *= 0.5;
-    }
 }
 
 /// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timeliness {
     in_time: Part,
+    /// Late outcomes that were seen.
     late: Part,
-    replaced: Part,
+    /// How many they stand for, how many of these were not counted, and what they would change.
+    came: f64,
+    added: f64,
+    shift: f64,
+    /// Predictions without an outcome that are open: begin of the stretch, and number.
+    open: VecDeque<(i64, u64)>,
+    /// Those that were.
+    settled: f64,
+    maturity_ms: i64,
+    /// Since when an alarm waits, or waited last.
+    waits_ms: Option<i64>,
 }
 
 impl Timeliness {
     /// Takes the outcomes of a sealed pane.
     pub fn observe(&mut self, pane: &Sums) {
         self.in_time.add(&Part::of(pane));
-        if self.in_time.n >= HALVE_AT {
-            for part in [&mut self.in_time, &mut self.late, &mut self.replaced] {
-                part.halve();
-            }
+        if self.in_time.n < HALVE_AT {
+            return;
         }
+        for part in [&mut self.in_time, &mut self.late] {
+            let sums = [&mut part.n, &mut part.residual, &mut part.variance];
+            sums.into_iter().for_each(|sum| *sum *= 0.5);
+        }
+        let counts = [&mut self.came, &mut self.added, &mut self.settled];
+        counts.into_iter().for_each(|sum| *sum *= 0.5);
+        self.shift *= 0.5;
     }
 
-    /// Takes outcomes that came too late, and those that they replace.
-    pub fn miss(&mut self, late: &Sums, replaced: &Sums) {
-        self.late.add(&Part::of(late));
-        self.replaced.add(&Part::of(replaced));
+    /// Takes late outcomes.
+    pub fn miss(&mut self, late: &LateOutcomes) {
+        let (y, z, z2) = (late.y.into(), late.z.into(), late.z2.into());
+        self.late.add(&Part::new(late.n, y, z, z2));
+        self.came += late.came as f64;
+        self.added += late.added as f64;
+        self.shift += from_fixed(late.shift.into());
+    }
+
+    /// Takes the number of predictions of the pane up to `at_ms` that had no outcome at their
+    /// maturity.
+    pub fn give_up(&mut self, at_ms: i64, given_up: u64, maturity_ms: i64) {
+        self.maturity_ms = maturity_ms;
+        let stretch_ms = maturity_ms / STRETCHES;
+        while let Some((begin_ms, n)) = self.open.front()
+            && begin_ms + stretch_ms + maturity_ms <= at_ms
+        {
+            self.settled += *n as f64;
+            self.open.pop_front();
+        }
+        match self.open.back_mut() {
+            Some((begin_ms, n)) if at_ms - *begin_ms < stretch_ms => *n += given_up,
+            _ if given_up > 0 => self.open.push_back((at_ms, given_up)),
+            _ => {}
+        }
     }
 
     /// Whether the maturity is too short, for scores that are tolerated up to `tolerance` in
@@ -118,19 +170,45 @@ impl Timeliness {
         self.differs(tolerance, DIFFERENT_AT_ALARM)
     }
 
+    /// Whether outcomes that may still come late may explain an alarm.
+    pub fn may_explain_alarm(&self, tolerance: f64) -> bool {
+        let open: u64 = self.open.iter().map(|(_, n)| n).sum();
+        let share = |sum: f64, of: f64| if sum < of { sum / of } else { 1.0 };
+        let come = share(self.came + 3.0, self.settled);
+        let differ = self.difference() + 3.0 * self.late.variance.max(0.0).sqrt() + 3.0;
+        let most = open as f64 * come * share(differ, self.late.n);
+        open > 0 && most >= tolerance.max(MATTERS) * self.in_time.variance
+    }
+
+    /// Whether an alarm that is due at `at_ms` waits: it began to wait less than a maturity ago.
+    pub fn wait(&mut self, at_ms: i64) -> bool {
+        let past = |since_ms: i64| at_ms.saturating_sub(since_ms) > 2 * self.maturity_ms;
+        let since_ms = self.waits_ms.filter(|since_ms| !past(*since_ms));
+        let since_ms = since_ms.unwrap_or(at_ms);
+        self.waits_ms = Some(since_ms);
+        at_ms - since_ms < self.maturity_ms
+    }
+
+    fn mean(&self) -> f64 {
+        match self.in_time.n > 0.0 {
+            true => self.in_time.residual / self.in_time.n,
+            false => 0.0,
+        }
+    }
+
+    /// x of the module.
+    fn difference(&self) -> f64 {
+        (self.late.residual - self.late.n * self.mean()).abs()
+    }
+
     fn differs(&self, tolerance: f64, least: f64) -> bool {
-        let Timeliness {
-            in_time,
-            late,
-            replaced,
-        } = self;
+        let Timeliness { in_time, late, .. } = self;
         if late.n <= 0.0 || in_time.n <= 0.0 {
             return false;
         }
-        let mean = in_time.residual / in_time.n;
-        let x = (late.residual - late.n * mean).abs();
+        let x = self.difference();
         let spread = late.variance * (1.0 + late.n / in_time.n) + x / 3.0;
-        let bias = late.residual - replaced.residual - (late.n - replaced.n) * mean;
+        let bias = self.shift - self.added * self.mean();
         x * x >= least * 2.0 * spread
             && x > 0.0
             && bias.abs() >= tolerance.max(MATTERS) * in_time.variance
@@ -158,18 +236,18 @@ mod tests {
     ) -> bool {
         let (mut rng, mut timeliness) = (Rng::new(seed), Timeliness::default());
         (0..panes).any(|_| {
-            let (mut pane, mut missed) = (empty(), empty());
+            let (mut pane, mut missed) = (empty(), LateOutcomes::default());
             for _ in 0..100 {
                 let z = rng.uniform();
                 let y = rng.uniform() < truth(z);
-                let sums = match rng.uniform() < late(z, y) {
-                    true => &mut missed,
-                    false => &mut pane,
-                };
-                sums.observe(Score::new(z).unwrap(), y).unwrap();
+                let score = Score::new(z).unwrap();
+                match rng.uniform() < late(z, y) {
+                    true => missed.count(score, None, y, 1),
+                    false => pane.observe(score, y).unwrap(),
+                }
             }
             timeliness.observe(&pane);
-            timeliness.miss(&missed, &empty());
+            timeliness.miss(&missed);
             timeliness.is_too_short(0.05)
         })
     }
@@ -193,19 +271,57 @@ mod tests {
     fn what_was_mended_is_forgotten() {
         let mut rng = Rng::new(5);
         let mut timeliness = Timeliness::default();
-        let mut some = |late: bool| {
+        let mut some = || {
             let mut sums = empty();
             for _ in 0..1000 {
                 let z = rng.uniform();
-                let y = !late && rng.uniform() < z;
-                sums.observe(Score::new(z).unwrap(), y).unwrap();
+                sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
+                    .unwrap();
             }
             sums
         };
-        timeliness.observe(&some(false));
-        timeliness.miss(&some(true), &empty());
+        timeliness.observe(&some());
+        let mut late = LateOutcomes::default();
+        (0..1000).for_each(|i| {
+            let z = Score::new((f64::from(i) + 0.5) / 1000.0).unwrap();
+            late.count(z, None, false, 1);
+        });
+        timeliness.miss(&late);
         assert!(timeliness.is_too_short(0.05));
-        (0..100).for_each(|_| timeliness.observe(&some(false)));
+        (0..100).for_each(|_| timeliness.observe(&some()));
         assert!(!timeliness.is_too_short(0.05));
+    }
+
+    #[test]
+    fn an_alarm_waits_while_nothing_is_known_of_late_outcomes_and_no_longer() {
+        let hour = 3_600_000;
+        let mut rng = Rng::new(9);
+        let mut pane = || {
+            let mut sums = empty();
+            for _ in 0..1000 {
+                let z = rng.uniform();
+                sums.observe(Score::new(z).unwrap(), rng.uniform() < z)
+                    .unwrap();
+            }
+            sums
+        };
+        // A third of the outcomes never comes.
+        let mut never = Timeliness::default();
+        let waits: Vec<bool> = (1..=24)
+            .map(|i| {
+                never.give_up(i * hour / 4, 500, hour);
+                never.observe(&pane());
+                never.may_explain_alarm(0.05)
+            })
+            .collect();
+        assert!(waits[..4].iter().all(|w| *w) && !waits[8..].contains(&true));
+        // Each alarm waits for an hour at most.
+        assert!(never.wait(7 * hour) && never.wait(8 * hour - 1));
+        assert!(!never.wait(8 * hour) && never.wait(10 * hour));
+        // No outcome is missing.
+        let mut all = Timeliness::default();
+        all.give_up(hour, 0, hour);
+        all.observe(&pane());
+        assert!(!all.may_explain_alarm(0.05));
     }
 }

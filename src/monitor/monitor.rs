@@ -22,6 +22,7 @@
 use super::activity::{Activity, StreamActivity};
 use super::delta::Delta;
 use super::pending::PendingPanes;
+use super::shard::complete;
 use super::vectors::Vectors;
 use super::views::{VersionName, scalars};
 use crate::collect::{Key, Named, Names, PaneDelta, Part, ROLL_UP, Slots};
@@ -120,7 +121,8 @@ pub struct Monitor {
 
 impl Monitor {
     /// A monitor that has judged nothing.
-    pub fn new(plan: Plan) -> Monitor {
+    pub fn new(mut plan: Plan) -> Monitor {
+        complete(&mut plan);
         let models = plan.models.len();
         Monitor {
             ledger: Ledger::new(&plan.models),

@@ -8,7 +8,7 @@
 use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::sums::Sums;
-use crate::window::{Correction, PackError, Packed, Unlabelled};
+use crate::window::{Correction, LateOutcomes, PackError, Packed, Unlabelled};
 
 /// Merged panes that are kept unpacked. Shards that advance together merge into one or two.
 const UNPACKED_MAX: usize = 3;
@@ -162,6 +162,7 @@ impl PendingPane {
         for (ours, theirs) in ours.iter_mut().zip(&theirs.unlabelled) {
             ours.merge(theirs);
         }
+        LateOutcomes::merge_all(&mut self.pane.late_outcomes, &theirs.late_outcomes);
         for (sums, packed) in self.unpack(grid)?.iter_mut().zip(&theirs.views) {
             packed.merge_into(sums)?;
         }

@@ -34,7 +34,7 @@ mod persist;
 mod shape;
 mod unsealed;
 
-pub(super) use shape::model_shape;
+pub(super) use shape::{complete, model_shape};
 
 /// What one step of sealing took out of a shard.
 #[derive(Debug, Default)]

@@ -27,7 +27,7 @@ use crate::judge::{
 };
 use crate::stats::axis::{Axis, Grid};
 use crate::stats::view::View;
-use crate::window::Ladder;
+use crate::window::{Ladder, LateOutcomes};
 use serde::{Deserialize, Serialize};
 
 /// Everything that is needed to continue as if nothing had stopped.
@@ -151,6 +151,7 @@ impl StreamState {
             late: 0,
             slot: None,
             open: Vec::new(),
+            late_outcomes: Vec::new(),
             pending: Vec::new(),
             judges: Vec::new(),
         }
@@ -318,6 +319,8 @@ pub struct StreamState {
     /// Open panes: begin, and packed sums for each view.
     #[serde(with = "crate::window::hex::panes")]
     pub open: Vec<(i64, Vec<Vec<u8>>)>,
+    /// Late outcomes that go with panes that are not sealed: begin of the pane, and sums for each view.
+    pub late_outcomes: Vec<(i64, Vec<LateOutcomes>)>,
     /// Sealed panes that wait until all shards have passed them.
     pub pending: Vec<PaneDelta>,
     /// Windows and judgements, by view.

@@ -350,6 +350,8 @@ impl Record {
                 weight: 1.0,
                 alpha: watch.alpha,
                 tolerance: watch.tolerance,
+                // The state before the step has it.
+                maturity_ms: 0,
             };
             let grid = self.cells.grid()?;
             let odds = options.odds(grid);

@@ -17,6 +17,7 @@ pub fn json(e: &Evaluation) -> Value {
             "null_sd": l.null_sd,
             "p_value": l.p_value,
             "theorem": bound(l.theorem),
+            "left_out": l.left_out,
         })
     };
     let i = &e.interval;
@@ -25,6 +26,7 @@ pub fn json(e: &Evaluation) -> Value {
         "classes": e.classes,
         "view": e.view.to_string(),
         "dimension": e.dimension,
+        "information": e.information,
         "reject": e.tcal.reject,
         "ece_l1": e.ece_l1,
         "tcal": {
@@ -32,6 +34,7 @@ pub fn json(e: &Evaluation) -> Value {
             "reject": e.tcal.reject,
             "theorem_reject": bound(e.tcal.theorem_reject),
             "alpha": e.alpha,
+            "replicates": e.tcal.replicates,
             "levels": e.tcal.levels.iter().map(level).collect::<Vec<_>>(),
         },
         "interval": {

@@ -70,6 +70,9 @@ pub struct Options {
     pub decide_by: DecideBy,
     /// The adaptive test; its α and seed are those of all tests.
     pub tcal: TCalOptions,
+    /// How many tests the p-value is adjusted for afterwards: classes of one stream. Where outcomes
+    /// are drawn, more of them are then drawn for a p-value that would be too coarse.
+    pub family: u32,
     /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number
     /// is taken to the next power of two the grid has.
     pub interval_cells: Option<u64>,
@@ -105,6 +108,7 @@ impl Default for Options {
                 sharing: Sharing::Joint,
                 seed: 0,
             },
+            family: 1,
             interval_cells: None,
             confidence: 0.9,
             null_reach: NullReach::Conditional,
@@ -541,6 +545,7 @@ impl Sample<'_> {
             nests.then_some(self.interval),
             of_tcal,
             &o.tcal,
+            o.family,
         );
         if clustered.is_some() {
             null = null.independent();

@@ -224,6 +224,7 @@ pub(crate) fn zero_p_value(level: &Level, leaves: &Level, o: &TCalOptions) -> Op
         alpha: o.alpha,
         seed: o.seed,
         dispersion: 1.0,
+        family: 1,
     };
     let e = Estimate::of(level, level.occupied.iter().map(|c| c.n).sum());
     Null::of(Vec::new(), &asked).zero_p_value(&e)

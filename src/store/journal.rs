@@ -155,6 +155,7 @@ mod tests {
 
     fn state(segment: u64, bytes: &[u8]) -> JoinState {
         JoinState {
+            given_up: crate::collect::join::GivenUp::default(),
             join: 1,
             partition: 2,
             predictions: 0,

@@ -73,7 +73,7 @@ mod tests {
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
     use crate::stats::sums::Sums;
-    use crate::window::{Ladder, Packed, PaneSums, Total, Unlabelled, WindowSpec};
+    use crate::window::{Ladder, LateOutcomes, Packed, PaneSums, Total, Unlabelled, WindowSpec};
     use proptest::prelude::*;
 
     const BASE: i64 = 10;
@@ -103,6 +103,7 @@ mod tests {
             late: 0,
             sums: PaneSums::Scores(Packed::new(&sums)),
             unlabelled: Unlabelled::default(),
+            late_outcomes: LateOutcomes::default(),
         })
     }
 

@@ -7,6 +7,7 @@
 //! | [`pack`], [`bits`] | sums of scores in few bytes; of weighted events in `weighted`, by cluster in `clustered` |
 //! | [`view_sums`] | sums of vectors |
 //! | [`unlabelled`] | predictions that had no outcome |
+//! | [`late_outcomes`] | outcomes that came after maturity |
 //! | [`ring`] | the panes of all windows of one stream |
 //! | [`place`] | panes that come after their time |
 //! | [`carry_over`] | the panes of windows that were replaced by others |
@@ -15,6 +16,7 @@ pub mod bits;
 pub mod carry_over;
 mod clustered;
 pub mod hex;
+pub mod late_outcomes;
 pub mod pack;
 pub mod pane;
 pub mod place;
@@ -24,6 +26,7 @@ pub mod view_sums;
 mod weighted;
 pub mod width;
 
+pub use late_outcomes::LateOutcomes;
 pub use pack::{PackError, Packed};
 pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
 pub use ring::{Ring, RingState, Windows};

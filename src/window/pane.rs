@@ -4,6 +4,7 @@
 //! Both add up exactly and in any order, so windows treat them alike. Cloning a pane shares its
 //! sums; a pane that several windows hold is copied when one of them changes it.
 
+use super::late_outcomes::LateOutcomes;
 use super::pack::{PackError, Packed};
 use super::unlabelled::Unlabelled;
 use super::view_sums::{RetainedVector, ViewSums, ViewSumsState};
@@ -143,6 +144,8 @@ pub struct Pane {
     /// Predictions whose outcome never came: by score, those of vectors by their largest
     /// probability.
     pub unlabelled: Unlabelled,
+    /// Late outcomes of older predictions, that came while it matured; windows do not keep them.
+    pub late_outcomes: LateOutcomes,
 }
 
 /// What late outcomes change in a sealed pane of scores: the same events leave and come back with
@@ -308,6 +311,7 @@ impl PaneState {
             late: self.late,
             sums,
             unlabelled: self.unlabelled,
+            late_outcomes: LateOutcomes::default(),
         })
     }
 

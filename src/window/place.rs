@@ -125,7 +125,7 @@ mod tests {
     use crate::stats::fixed::Score;
     use crate::stats::rng::Rng;
     use crate::stats::sums::Sums;
-    use crate::window::{Ladder, Packed, PaneSums, Total, Unlabelled, WindowSpec};
+    use crate::window::{Ladder, LateOutcomes, Packed, PaneSums, Total, Unlabelled, WindowSpec};
 
     const BASE: i64 = 10;
     const END: i64 = 4_000;
@@ -160,6 +160,7 @@ mod tests {
                 late: u64::from(rng.uniform() < 0.1),
                 sums: PaneSums::Scores(Packed::new(&sums)),
                 unlabelled: Unlabelled::default(),
+                late_outcomes: LateOutcomes::default(),
             })
         };
         (0..END / BASE).map(|i| i * BASE).map(pane).collect()

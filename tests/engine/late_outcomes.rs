@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use trueline::collect::join::{JoinPlan, JournalDelta, Missing, Repeated};
 use trueline::collect::{Event, Label, Origin, Segmenting};
-use trueline::judge::{JudgeOptions, Step, Undecided, Verdict};
+use trueline::judge::{DetectorOptions, DetectorState, JudgeOptions, Step, Undecided, Verdict};
 use trueline::monitor::{Engine, ModelPlan, Plan};
 use trueline::stats::axis::{Axis, Grid};
 use trueline::stats::clusters::Bucket;
@@ -29,6 +29,7 @@ fn plan(maturity_ms: i64, missing: Missing, revise: bool) -> Plan {
             ladder: Ladder::new(windows, 10_000).expect("a valid ladder"),
             grid: Grid::new(Axis::Linear, 8),
             judge: JudgeOptions {
+                detector: Some(DetectorOptions::alone("1 per 30d".parse().unwrap(), 0.05)),
                 stale_after_ms: i64::MAX,
                 ..JudgeOptions::default()
             },
@@ -204,6 +205,13 @@ impl Feed {
     }
 }
 
+/// What the detectors know, late outcomes included.
+fn detectors(feed: &Feed) -> Vec<DetectorState> {
+    let streams = feed.engine.snapshot().streams.into_iter();
+    let judges = streams.flat_map(|s| s.judges);
+    judges.filter_map(|j| j.detector).collect()
+}
+
 /// Without printing thousands of cells where they differ.
 fn same(left: &[(String, Sums)], right: &[(String, Sums)], what: &str) {
     let ns = |all: &[(String, Sums)]| {
@@ -259,6 +267,8 @@ fn arrival_order_and_restarts_change_no_bit() {
             "{c:?}"
         );
         assert_eq!(counts(&straight)[1].1.revised > 100, revise);
+        let detectors_of_one = detectors(&straight);
+        assert_eq!(detectors_of_one.len(), 1);
         for seed in [1, 2] {
             let mut feed = Feed::new(plan());
             for (i, record) in shuffle(&all, seed).iter().enumerate() {
@@ -273,6 +283,10 @@ fn arrival_order_and_restarts_change_no_bit() {
                 &format!("{missing:?} revise {revise}"),
             );
             assert_eq!(counts(&feed), counts(&straight));
+            assert!(
+                detectors(&feed) == detectors_of_one,
+                "{missing:?} revise {revise}"
+            );
         }
     }
 }

@@ -136,6 +136,8 @@ struct Shape {
 enum Shares {
     /// Only the correlation.
     Cluster,
+    /// The correlation and the score.
+    Score,
     /// Score and outcome.
     All,
 }
@@ -161,28 +163,52 @@ const ALONE: Shape = Shape {
     rho: 0.0,
 };
 
-/// What a window with this many events in clusters finds, told of them or not. An event of score z
-/// happens with probability `truth(z)`.
+const TEN_OF_A_SCORE: Shape = Shape {
+    size: 10,
+    shares: Shares::Score,
+    rho: 0.1,
+};
+const TENS: Shape = Shape {
+    size: 10,
+    shares: Shares::Cluster,
+    rho: 0.3,
+};
+
+/// Events in clusters, one after the other: score, and whether it happens, which it does with
+/// probability `truth(z)`.
+fn events(
+    seed: u64,
+    (score, truth): (ScoreOf, fn(f64) -> f64),
+    shape: Shape,
+) -> impl Iterator<Item = (f64, bool)> {
+    let mut rng = Rng::new(seed);
+    let (mut shared, mut z, mut y) = (0.0, 0.0, false);
+    (0..).map(move |i: usize| {
+        let first = i.is_multiple_of(shape.size);
+        if first {
+            shared = rng.normal();
+        }
+        if first || shape.shares != Shares::All {
+            if first || shape.shares == Shares::Cluster {
+                z = score(rng.uniform());
+            }
+            let own = shape.rho.sqrt() * shared + (1.0 - shape.rho).sqrt() * rng.normal();
+            y = normal_survival(own) < truth(z);
+        }
+        (z, y)
+    })
+}
+
+/// What a window with this many events in clusters finds, told of them or not.
 fn evaluated(
     seed: u64,
     (n, score, truth): (usize, ScoreOf, fn(f64) -> f64),
     shape: Shape,
     told: bool,
 ) -> Evaluation {
-    let mut rng = Rng::new(seed);
     let grid = Grid::new(Axis::Linear, 12);
     let mut sums = Sums::new(if told { grid.clustered() } else { grid });
-    let (mut shared, mut z, mut y) = (0.0, 0.0, false);
-    for i in 0..n {
-        let first = i % shape.size == 0;
-        if first {
-            shared = rng.normal();
-        }
-        if first || shape.shares == Shares::Cluster {
-            z = score(rng.uniform());
-            let own = shape.rho.sqrt() * shared + (1.0 - shape.rho).sqrt() * rng.normal();
-            y = normal_survival(own) < truth(z);
-        }
+    for (i, (z, y)) in events(seed, (score, truth), shape).take(n).enumerate() {
         let name = format!("{seed}-{}", i / shape.size);
         let attribute = match told {
             true => Attribute::Cluster(Bucket::of(name.as_bytes())),
@@ -231,6 +257,58 @@ fn a_model_whose_clusters_are_named_is_rejected_as_often_as_asked() {
         !bar.passes().contains(&blind),
         "{blind} of {n} without clusters"
     );
+}
+
+/// Whether a calibrated window of 5000 events is rejected where nothing names the clusters: as the stream
+/// has measured the dispersion over it and 20,000 events before it, and without that.
+fn unnamed(seed: u64, shape: Shape) -> [bool; 2] {
+    let (mut series, mut window) = (
+        Dispersion::default(),
+        Sums::new(Grid::new(Axis::Linear, 12)),
+    );
+    let mut events = events(seed, (uniform, calibrated), shape);
+    for pane in 0..250 {
+        let mut sums = Sums::new(Grid::new(Axis::Linear, 3));
+        for (z, y) in events.by_ref().take(100) {
+            let z = Score::new(z).expect("a score");
+            sums.observe(z, y).expect("few events");
+            if pane >= 200 {
+                window.observe(z, y).expect("few events");
+            }
+        }
+        series.observe(pane, &PaneTotals::of(&sums));
+    }
+    [series.measure(), None].map(|overdispersion| {
+        let options = Options {
+            overdispersion,
+            ..Options::default()
+        };
+        evaluate(&window, &options).expect("events").reject
+    })
+}
+
+/// The promise where nothing names the clusters: at most .10. Ten events of one score are beyond it: their
+/// pairs share a cell at every level, and φ says of T-Cal's spread there too little.
+#[test]
+fn a_model_whose_clusters_are_not_named_is_rejected_in_one_of_ten_windows_at_most() {
+    let n = data_sets(DATA_SETS);
+    for (name, shape, most, wrong) in [
+        ("every event ten times", TEN_TIMES, 0.1, 0.2),
+        ("bursts of 50", BURSTS, 0.1, 0.2),
+        ("days of 500", DAYS, 0.1, 0.2),
+        ("clusters of ten", TENS, 0.1, 0.2),
+        ("independent", ALONE, 0.1, 0.2),
+        ("ten of one score", TEN_OF_A_SCORE, 0.25, 0.4),
+    ] {
+        let bar = Bar::new(n, 0.0..=most, &[wrong]);
+        let all = crate::support::streams::each(n, |seed| unnamed(seed, shape));
+        let [corrected, blind] = [0, 1].map(|i| all.iter().filter(|r| r[i]).count() as u64);
+        println!("{name}: {corrected} of {n}, and {blind} without");
+        assert!(
+            bar.passes().contains(&corrected),
+            "{name}: {corrected} of {n}"
+        );
+    }
 }
 
 #[test]

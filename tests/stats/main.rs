@@ -11,4 +11,5 @@ mod sampling;
 mod sequential;
 #[path = "../support/mod.rs"]
 mod support;
+mod vectors;
 mod weights;

@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_taker_continues_the_journal_where_the_checkpoint_ends() {
-        use crate::collect::join::{JoinState, JournalMark};
+        use crate::collect::join::{GivenUp, JoinState, JournalMark};
         let mut cursor = CheckpointCursor {
             epoch: 20,
             ..CheckpointCursor::default()
@@ -230,6 +230,7 @@ mod tests {
             until_ms: 0,
         };
         found.checkpoint.snapshot.joins = vec![JoinState {
+            given_up: GivenUp::default(),
             join: 0,
             partition: 3,
             predictions: 0,

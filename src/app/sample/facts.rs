@@ -68,6 +68,8 @@ pub struct SourceFacts {
     pub times_ms: Option<(i64, i64)>,
     /// By how much event times precede arrival, in ms, for each prediction.
     pub delays_ms: Vec<i64>,
+    /// Predictions that do not count because another one of their id differs.
+    pub conflicts: u64,
     /// Model, version and segment.
     pub streams: BTreeSet<(String, String, String)>,
     /// What was seen of outcomes in records of their own, if there are predictions that wait for them.
@@ -186,6 +188,7 @@ impl RecordSink for Observer<'_> {
         if matches!(disposition, Disposition::Rejected(_)) {
             return disposition;
         }
+        self.facts.conflicts += u64::from(disposition == Disposition::Conflict);
         let topic = &mut self.facts.topics[self.topic];
         topic.events += 1;
         let place = Observer::place(topic, origin);

@@ -91,13 +91,17 @@ pub enum Labelled {
     Refused,
 }
 
-/// A correction of a mature prediction.
+/// A late outcome of a mature prediction.
 #[derive(Debug, Clone, Copy)]
 pub struct Revision<'a> {
     /// The prediction with its new outcome.
     pub now: Matured<'a>,
-    /// The class that it was counted with, if it was counted.
+    /// The class of the outcome that came before, if one did.
     pub before: Option<u32>,
+    /// Event time of the new outcome.
+    pub late_ms: i64,
+    /// Of a prediction that was given up: how many it stands for. Nothing is corrected then.
+    pub given_up: Option<u64>,
 }
 
 /// What happens when a pane matures.
@@ -105,7 +109,7 @@ pub struct Revision<'a> {
 pub enum MaturityEvent<'a> {
     /// A prediction is mature.
     Matured(Matured<'a>),
-    /// A late outcome that was already there revises it.
+    /// A late outcome that was already there revises it, or meets it though it was given up.
     Revised(Revision<'a>),
     /// What became of that late outcome.
     Ended(Labelled),

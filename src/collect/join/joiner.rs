@@ -20,6 +20,7 @@ use super::cohort::stored_ms;
 use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
 };
+use super::given_up::GivenUp;
 use super::index::Location;
 use super::journal::{Journal, JournalDelta, JournalMark};
 use super::key::Key;
@@ -39,6 +40,7 @@ pub struct Joiner {
     predictions: Predictions,
     waiting: WaitingOutcomes,
     journal: Journal,
+    given_up: GivenUp,
     /// Buffer for the siblings of one id.
     siblings: Vec<Location>,
 }
@@ -78,7 +80,11 @@ impl Joiner {
 
     /// Heap bytes.
     pub fn bytes(&self) -> usize {
-        self.predictions.bytes() + self.waiting.bytes() + self.journal.bytes() + size_of::<Joiner>()
+        self.predictions.bytes()
+            + self.waiting.bytes()
+            + self.journal.bytes()
+            + self.given_up.bytes()
+            + size_of::<Joiner>()
     }
 
     /// Calls `each` with the slot of each subject and the number of its pending predictions, pane
@@ -225,8 +231,16 @@ impl Joiner {
         if end.is_none() && self.fault().is_some() {
             return Labelled::Refused;
         }
+        let outcome = (time_ms, class);
         let model = model.unwrap_or(ANY_MODEL);
-        end.unwrap_or_else(|| self.wait(plan, key.any_version(), model, (time_ms, class), waiting))
+        let end =
+            end.unwrap_or_else(|| self.wait(plan, key.any_version(), model, outcome, waiting));
+        // An outcome that one version got in time may be late for another.
+        if !matches!(end, Labelled::UnknownClass | Labelled::Refused) {
+            let within_ms = given_up_for_ms(plan);
+            self.given_up.meet(key, outcome, within_ms, revised);
+        }
+        end
     }
 
     /// Attaches an outcome that is on time to one prediction, of a model with so many classes, or
@@ -267,6 +281,8 @@ impl Joiner {
                 revised(Revision {
                     now: cohort.matured(at.row),
                     before: before.map(|(_, class)| class),
+                    late_ms: time_ms,
+                    given_up: None,
                 });
                 Labelled::Revised
             }
@@ -324,15 +340,27 @@ impl Joiner {
         budget: Option<SpillBudget<'_>>,
         mut each: impl FnMut(MaturityEvent<'_>),
     ) {
+        let floor_ms = sealed_until_ms.saturating_sub(given_up_for_ms(plan));
+        self.given_up.evict(model, floor_ms);
         for start_ms in self.predictions.pending_panes(model, sealed_until_ms) {
+            let (given_up, waiting) = (&mut self.given_up, &self.waiting);
+            let level = given_up.level();
             let late = self.predictions.mature(
                 (model, start_ms),
                 plan.revise,
-                |key| self.waiting.contains(key),
-                |matured| each(MaturityEvent::Matured(matured)),
+                |key| (plan.revise || key.is_sampled(level)) && waiting.contains(key),
+                |matured| {
+                    if !plan.revise && matured.outcome.is_none() {
+                        given_up.add(&matured);
+                    }
+                    each(MaturityEvent::Matured(matured));
+                },
             );
             for key in late {
-                self.revise(plan, key, classes, &mut each);
+                match plan.revise {
+                    true => self.revise(plan, key, classes, &mut each),
+                    false => self.meet_given_up(plan, key, &mut each),
+                }
                 if let Some(budget) = budget
                     && self.memory() > budget.bytes
                 {
@@ -340,6 +368,28 @@ impl Joiner {
                     self.spill(budget.backend, over + (budget.bytes / 8).min(SPILL_BYTES));
                 }
             }
+        }
+    }
+
+    /// Shows late outcomes that were already there to a prediction that was given up.
+    fn meet_given_up(
+        &mut self,
+        plan: &JoinPlan,
+        key: Key,
+        each: &mut impl FnMut(MaturityEvent<'_>),
+    ) {
+        if !self.given_up.lacks_outcome(key) {
+            return;
+        }
+        self.predictions.reload(key);
+        let waits = self.waiting.get(key.any_version());
+        let waits = waits.map(|w| (w.time_ms, w.class));
+        let passed_on = self.predictions.sibling_outcomes(key);
+        for outcome in waits.into_iter().chain(passed_on) {
+            self.given_up
+                .meet(key, outcome, given_up_for_ms(plan), |r| {
+                    each(MaturityEvent::Revised(r));
+                });
         }
     }
 
@@ -363,6 +413,16 @@ impl Joiner {
             each(MaturityEvent::Revised(r));
         });
         each(MaturityEvent::Ended(end));
+    }
+
+    /// The predictions that were given up, for a snapshot.
+    pub fn given_up(&self) -> &GivenUp {
+        &self.given_up
+    }
+
+    /// The same, to put them back or forget some.
+    pub fn given_up_mut(&mut self) -> &mut GivenUp {
+        &mut self.given_up
     }
 
     /// Removes mature predictions of `model` in panes that start before `floor_ms`: no window holds
@@ -414,6 +474,11 @@ impl Joiner {
         self.journal.write(&Op::DropModel { model }, i64::MIN);
         self.waiting.forget_model(model);
     }
+}
+
+/// How long a prediction that was given up is remembered after its event time.
+fn given_up_for_ms(plan: &JoinPlan) -> i64 {
+    plan.maturity_ms.saturating_mul(2)
 }
 
 /// What becomes of an outcome, as time and class, that does not replace another one of the same

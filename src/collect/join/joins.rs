@@ -9,6 +9,7 @@
 use super::events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
 };
+use super::given_up::GivenUp;
 use super::joiner::{Joiner, SPILL_BYTES};
 use super::journal::{self, JournalDelta, JournalMark};
 use super::key::Key;
@@ -34,7 +35,7 @@ pub struct Role {
 
 /// The journal of one joiner in a snapshot, or of the ids of one partition. Its topics identify the
 /// join, because the index of a join may differ under another configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JoinState {
     /// Number of the join's journals, which it keeps.
     pub join: u16,
@@ -48,6 +49,8 @@ pub struct JoinState {
     pub ids: bool,
     /// Its segments.
     pub marks: Vec<JournalMark>,
+    /// Predictions that matured without an outcome, as far as they are remembered.
+    pub given_up: GivenUp,
 }
 
 /// What predictions and outcomes take up, in one joiner or in all joiners of a join.
@@ -410,6 +413,7 @@ impl Joins {
             outcomes: self.plan(join).outcomes,
             ids: false,
             marks: j.marks(),
+            given_up: j.given_up().clone(),
         };
         self.joiners.iter().map(state).collect()
     }
@@ -457,8 +461,19 @@ impl Joins {
         }
         self.update(join, state.partition, |joiner, _, _| {
             joiner.finish_restore(&state.marks, sealed_until);
+            *joiner.given_up_mut() = state.given_up.clone();
         });
         Ok(())
+    }
+
+    /// Forgets predictions that were given up, but for those for whose model and subject `keep` says
+    /// so.
+    pub fn retain_given_up(&mut self, keep: impl Fn(u16, u32) -> bool) {
+        for joiner in self.joiners.values_mut() {
+            joiner
+                .given_up_mut()
+                .retain(|model, subject, _| keep(model, subject));
+        }
     }
 
     /// See [`Joiner::drop_model`].

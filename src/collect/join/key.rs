@@ -70,6 +70,11 @@ impl Key {
         Key([self.0[0], self.0[1] & ID | hasher.finish128().h1 & !ID])
     }
 
+    /// Whether it is among one in 2^level, the same for all siblings.
+    pub fn is_sampled(self, level: u8) -> bool {
+        self.0[0].trailing_zeros() >= u32::from(level)
+    }
+
     /// The key without version, which all siblings share.
     #[inline]
     pub fn any_version(self) -> Key {

@@ -21,6 +21,7 @@
 //! * [`predictions`] retains predictions, in [`cohort`]s of a pane that an [`index`] finds by
 //!   [`key`], or [`spilled`] to a [table](spill_backend) when memory is full. [`waiting`] holds
 //!   outcomes without prediction.
+//! * [`given_up`] remembers some predictions that matured without an outcome.
 //! * [`journal`] logs each [`operation`], so that a snapshot costs what happened since the last
 //!   one.
 //! * [`plan`] says how to join, [`row_layout`] what to keep of a prediction; [`events`] go in and
@@ -35,6 +36,7 @@
 mod cohort;
 mod events;
 pub mod full_vector;
+mod given_up;
 mod index;
 mod joiner;
 mod joins;
@@ -55,6 +57,7 @@ mod waiting;
 pub use events::{
     Labelled, MaturityEvent, NewPrediction, Predicted, Retained, Revision, SpillBudget,
 };
+pub use given_up::GivenUp;
 pub use joiner::Joiner;
 pub use joins::{JoinState, Joins, Role};
 pub(super) use journal::{Journal, replay};

@@ -253,7 +253,7 @@ impl Predictions {
 
     /// Shows the predictions of a pane, which are mature now, and removes them unless `retain`
     /// keeps them for revisions. Returns the keys that a late outcome may be there for: a sibling
-    /// has one, or one `waits`.
+    /// has one, or one `waits`; of predictions that are not retained, those without an outcome.
     pub fn mature(
         &mut self,
         pane: PaneId,
@@ -265,8 +265,9 @@ impl Predictions {
         let mut show = |cohort: &Cohort| {
             for row in cohort.rows() {
                 each(cohort.matured(row));
+                let lacks = cohort.outcome(row).is_none();
                 let row = cohort.row(row);
-                if retain && (row.has_late_outcome() || waits(row.key.any_version())) {
+                if (retain || lacks) && (row.has_late_outcome() || waits(row.key.any_version())) {
                     late.push(row.key);
                 }
             }

@@ -94,6 +94,9 @@ impl Shard {
         let plan = &self.plan.models[model];
         let mut stream = Stream::new(model, Key::new(&s.name, &s.version, &s.segment));
         stream.restore_marks(s.newest_ms, s.late);
+        for (start_ms, views) in &s.late_outcomes {
+            stream.add_late_outcomes(*start_ms, views);
+        }
         let open: Result<Vec<_>, PackError> = s.open.iter().map(unpacked).collect();
         let views = scalars(plan).count();
         stream
@@ -150,6 +153,7 @@ impl Shard {
             }
         }
         self.collector.recount_joins();
+        self.collector.forget_given_up_of_none(same);
         match self.fault() {
             Some(error) => Err(RestoreError::Spill(error.clone())),
             None => Ok(()),
@@ -175,6 +179,7 @@ fn stream_state(slot: usize, s: &Stream) -> StreamState {
         late: s.late,
         slot: u32::try_from(slot).ok(),
         open: s.packed().into_iter().map(pane).collect(),
+        late_outcomes: s.late_outcomes(),
         ..StreamState::new(&s.key)
     }
 }

@@ -5,16 +5,12 @@ use crate::collect::{ModelShape, PairShape};
 use crate::judge::{CompareOptions, ModelPlan, Plan};
 use crate::monitor::views::scalars;
 use crate::stats::multiclass::ranked::depth;
+use crate::stats::view::View;
 
 /// What the collector must know of a model.
 pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape {
-    let feeds = |j: &&JoinPlan| {
-        let name = j.model.as_deref();
-        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
-    };
-    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
     ModelShape {
-        maturity_ms: maturity.max().unwrap_or(0),
+        maturity_ms: maturity_ms(m, plan),
         held_ms: m.ladder.held_ms(),
         segmenting: m.segmenting,
         sampling: m.judge.evaluation.sampling,
@@ -28,6 +24,29 @@ pub(in crate::monitor) fn model_shape(m: &ModelPlan, plan: &Plan) -> ModelShape 
         lateness_ms: m.ladder.lateness_ms,
         grid: m.grid,
     }
+}
+
+/// Tells the judges of each model what the rest of the plan says of it: how long outcomes are waited for,
+/// and how many class views there are.
+pub(in crate::monitor) fn complete(plan: &mut Plan) {
+    let maturities: Vec<i64> = plan.models.iter().map(|m| maturity_ms(m, plan)).collect();
+    for (model, maturity_ms) in plan.models.iter_mut().zip(maturities) {
+        let classes = model.views.iter().filter(|v| matches!(v, View::Class(_)));
+        model.judge.evaluation.family = classes.count().max(1) as u32;
+        if let Some(detector) = &mut model.judge.detector {
+            detector.maturity_ms = maturity_ms;
+        }
+    }
+}
+
+/// How long predictions of a model wait for their outcomes; 0 where these come together.
+fn maturity_ms(m: &ModelPlan, plan: &Plan) -> i64 {
+    let feeds = |j: &&JoinPlan| {
+        let name = j.model.as_deref();
+        name.is_none_or(|name| plan.serving(name).is_some_and(|p| p.name == m.name))
+    };
+    let maturity = plan.joins.iter().filter(feeds).map(|j| j.maturity_ms);
+    maturity.max().unwrap_or(0)
 }
 
 /// How versions are paired; `None` where there is nothing to pair.

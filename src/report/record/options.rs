@@ -80,6 +80,7 @@ pub(super) struct OptionsDef {
     decide_by: DecideBy,
     #[serde(with = "TCalOptionsDef")]
     tcal: TCalOptions,
+    family: u32,
     interval_cells: Option<u64>,
     confidence: f64,
     #[serde(with = "NullReachDef")]

@@ -20,9 +20,9 @@
 //! observed statistics are worked out by the same steps, so ties with the drawn ones are exact.
 
 use super::super::levels::Level;
-use super::super::ln::ln;
 use super::super::rng::Rng;
 use super::super::smooth::{DIRECTIONS, Quadratic, direction};
+use super::hits::Group;
 use super::rank;
 
 /// A statistic that has one value a replicate.
@@ -69,7 +69,8 @@ impl Drawn {
         let mut sample = Sample::of(leaves, levels, interval);
         let observed = sample.statistics(&observed_hits(leaves));
         let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
-        let (mut rng, groups) = (Rng::new(seed), Group::all(leaves));
+        let rare = (leaves.occupied.iter()).map(|c| (base_of(c.z, c.n).1, c.n));
+        let (mut rng, groups) = (Rng::new(seed), Group::all(rare, 0.5));
         let mut hits = Vec::new();
         for _ in 0..replicates {
             hits.clear();
@@ -83,6 +84,13 @@ impl Drawn {
             observed,
             columns,
         }
+    }
+
+    /// Whether some statistic is beyond all replicates.
+    pub fn is_at_floor(&self) -> bool {
+        let floor = 1.0 / (self.replicates() + 1) as f64;
+        let mut both = self.columns.iter().zip(&self.observed);
+        both.any(|(column, &observed)| rank::p_value(column, observed) <= floor)
     }
 
     /// R, the number of replicates.
@@ -176,7 +184,12 @@ struct Tier {
 /// A sample, ready to be drawn.
 struct Sample {
     leaves: Vec<Leaf>,
-    tiers: Vec<Tier>,
+    /// Cells of all tiers: those of the levels, then those of the interval's.
+    cells: Vec<Cell>,
+    /// For each leaf its cell in each tier.
+    of_leaf: Vec<u32>,
+    /// Σ(D² − Q)·weight of each tier without a hit.
+    bases: Vec<f64>,
     /// Whether the last tier is the interval's.
     with_interval: bool,
     /// ΣU up to each leaf without a hit. It falls over cells below ½ and rises over the others.
@@ -197,7 +210,9 @@ impl Sample {
     fn of(leaves: &Level, levels: &[Level], interval: Option<&Level>) -> Sample {
         let mut sample = Sample {
             leaves: Vec::new(),
-            tiers: Vec::new(),
+            cells: Vec::new(),
+            of_leaf: Vec::new(),
+            bases: Vec::new(),
             with_interval: interval.is_some(),
             path: Vec::new(),
             vertex: 0,
@@ -229,23 +244,43 @@ impl Sample {
             sample.square += base * (1.0 - 2.0 * mean);
             sample.leaves.push(leaf);
         }
-        for level in levels {
-            let tier = Tier::of(leaves, level, |n| 1.0 / n);
-            sample.tiers.push(tier);
-        }
-        if let Some(level) = interval {
-            let tier = Tier::of(leaves, level, |n| 1.0 / (n - 1.0));
-            sample.tiers.push(tier);
+        let mut tiers: Vec<Tier> = (levels.iter())
+            .map(|level| Tier::of(leaves, level, |n| 1.0 / n))
+            .collect();
+        tiers.extend(interval.map(|level| Tier::of(leaves, level, |n| 1.0 / (n - 1.0))));
+        sample.of_leaf = vec![0; leaves.occupied.len() * tiers.len()];
+        for (i, tier) in tiers.iter().enumerate() {
+            let first = sample.cells.len() as u32;
+            for (leaf, at) in tier.of_leaf.iter().enumerate() {
+                sample.of_leaf[leaf * tiers.len() + i] = first + at;
+            }
+            sample.cells.extend_from_slice(&tier.cells);
+            sample.bases.push(tier.base);
         }
         sample
     }
 
     /// All statistics of a set of hits, in the order of [`Statistic`].
     fn statistics(&mut self, hits: &[u32]) -> Vec<f64> {
-        let mut out = Vec::with_capacity(self.tiers.len() + FURTHER);
+        let mut out = Vec::with_capacity(self.bases.len() + FURTHER);
         let leaves = &self.leaves;
-        for tier in &mut self.tiers {
-            out.push(tier.statistic(leaves, hits));
+        out.extend_from_slice(&self.bases);
+        let tiers = self.bases.len();
+        // Tier by tier within a hit: steps of one cell depend on each other, those of tiers do not.
+        for &hit in hits {
+            let (leaf, first) = (&leaves[hit as usize], hit as usize * tiers);
+            let cells = &self.of_leaf[first..first + tiers];
+            for (t, &at) in out.iter_mut().zip(cells) {
+                let cell = &mut self.cells[at as usize];
+                *t += cell.weight * (leaf.step * (cell.base + cell.steps) + leaf.rare);
+                cell.steps += leaf.step;
+            }
+        }
+        for &hit in hits {
+            let first = hit as usize * tiers;
+            for &at in &self.of_leaf[first..first + tiers] {
+                self.cells[at as usize].steps = 0.0;
+            }
         }
         if !self.with_interval {
             out.push(0.0);
@@ -344,95 +379,4 @@ impl Tier {
         }
         tier
     }
-
-    fn statistic(&mut self, leaves: &[Leaf], hits: &[u32]) -> f64 {
-        let mut t = self.base;
-        for &hit in hits {
-            let leaf = &leaves[hit as usize];
-            let cell = &mut self.cells[self.of_leaf[hit as usize] as usize];
-            t += cell.weight * (leaf.step * (cell.base + cell.steps) + leaf.rare);
-            cell.steps += leaf.step;
-        }
-        for &hit in hits {
-            self.cells[self.of_leaf[hit as usize] as usize].steps = 0.0;
-        }
-        t
-    }
-}
-
-/// Leaves whose rarer outcome has a probability in (bound/2, bound].
-#[derive(Debug)]
-struct Group {
-    bound: f64,
-    /// 1/ln(1 − bound).
-    jump: f64,
-    leaves: Vec<u32>,
-    /// rare/bound of each.
-    keep: Vec<f64>,
-    /// Events up to and with each.
-    ends: Vec<u64>,
-}
-
-impl Group {
-    /// All groups of the leaves; certain ones are in none.
-    fn all(leaves: &Level) -> Vec<Group> {
-        let mut groups: Vec<Group> = Vec::new();
-        for (i, c) in leaves.occupied.iter().enumerate() {
-            let rare = base_of(c.z, c.n).1;
-            if rare <= 0.0 {
-                continue;
-            }
-            let bound = rare.log2().ceil().exp2().min(0.5);
-            let at = groups.iter().position(|g| g.bound == bound);
-            let at = at.unwrap_or_else(|| {
-                groups.push(Group {
-                    bound,
-                    jump: 1.0 / (-bound).ln_1p(),
-                    leaves: Vec::new(),
-                    keep: Vec::new(),
-                    ends: Vec::new(),
-                });
-                groups.len() - 1
-            });
-            let group = &mut groups[at];
-            let before = group.ends.last().copied().unwrap_or(0);
-            group.leaves.push(i as u32);
-            group.keep.push(rare / bound);
-            group.ends.push(before + c.n as u64);
-        }
-        groups
-    }
-
-    /// Adds the hits of one replicate.
-    fn draw(&self, rng: &mut Rng, hits: &mut Vec<u32>) {
-        let total = self.ends.last().copied().unwrap_or(0);
-        let (mut event, mut leaf) = (0u64, 0);
-        loop {
-            // 1 − uniform is above 0. A jump beyond any count ends the walk.
-            let jump = ln(1.0 - rng.uniform()) * self.jump;
-            if jump >= (total - event) as f64 {
-                return;
-            }
-            event += jump as u64;
-            leaf += gallop(&self.ends[leaf..], event);
-            if rng.uniform() < self.keep[leaf] {
-                hits.push(self.leaves[leaf]);
-            }
-            event += 1;
-            if event >= total {
-                return;
-            }
-        }
-    }
-}
-
-/// The number of ends that are at most `event`: a search that is short where the answer is near.
-fn gallop(ends: &[u64], event: u64) -> usize {
-    let mut reach = 1;
-    while reach < ends.len() && ends[reach] <= event {
-        reach *= 2;
-    }
-    let from = reach / 2;
-    let to = ends.len().min(reach + 1);
-    from + ends[from..to].partition_point(|&end| end <= event)
 }

@@ -32,7 +32,8 @@
 //! tested.
 
 mod draw;
-mod rank;
+pub(crate) mod hits;
+pub(crate) mod rank;
 
 pub use draw::Statistic;
 
@@ -100,6 +101,8 @@ pub struct Asked<'a> {
     pub seed: u64,
     /// φ ≥ 1: outcomes vary so many times as independent ones would.
     pub dispersion: f64,
+    /// How many tests the p-values are adjusted for afterwards.
+    pub family: u32,
 }
 
 impl Null {
@@ -124,14 +127,15 @@ impl Null {
         let draws = !leaves.is_weighted()
             && information > 0.0
             && (information < INFORMATION_MIN || (!sound && information <= INFORMATION_DRAWN));
-        let drawn = draws.then(|| {
-            Drawn::of(
-                leaves,
-                asked.levels,
-                asked.interval,
-                replicates(asked.alpha),
-                asked.seed,
-            )
+        let draw =
+            |count: usize| Drawn::of(leaves, asked.levels, asked.interval, count, asked.seed);
+        let (first, all) = (
+            replicates(asked.alpha),
+            in_family(asked.alpha, asked.family),
+        );
+        let drawn = draws.then(|| match draw(first) {
+            drawn if all > first && drawn.is_at_floor() => draw(all),
+            drawn => drawn,
         });
         Null {
             parts,
@@ -243,12 +247,23 @@ impl Null {
 }
 
 /// Whether the Pearson law of these moments has a shape of at least [`SHAPE_MIN`].
-fn trusts(m: &Moments) -> bool {
+pub(crate) fn trusts(m: &Moments) -> bool {
     let variance = m.variance;
     variance > 0.0 && 4.0 * variance * variance * variance >= SHAPE_MIN * m.third * m.third
 }
 
+/// Most replicates.
+const REPLICATES_MAX: f64 = 9_999.0;
+
 /// Replicates: 1000 at α = 0.05, more for smaller α.
-fn replicates(alpha: f64) -> usize {
-    (50.0 / alpha).ceil().clamp(999.0, 9_999.0) as usize
+pub(crate) fn replicates(alpha: f64) -> usize {
+    (50.0 / alpha).ceil().clamp(999.0, REPLICATES_MAX) as usize
+}
+
+/// Replicates where a statistic is beyond all of [`replicates`] and the smallest p-value of so many
+/// tests counts that many times. Drawing on only then is valid: a p-value below 1/(R + 1) is a rank
+/// among all replicates (Besag, Clifford, *Sequential Monte Carlo p-values*, 1991).
+fn in_family(alpha: f64, family: u32) -> usize {
+    let wanted = 4.0 * f64::from(family) / alpha;
+    (wanted.ceil().min(REPLICATES_MAX) as usize).max(replicates(alpha))
 }

@@ -7,7 +7,7 @@
 
 use crate::kernel::Vectors;
 use crate::levels::Levels;
-use crate::tcal::{TCalOptions, tcal};
+use crate::tcal::{TCalOptions, tcal_in_family};
 use crate::view::{View, ViewError};
 
 /// One class.
@@ -47,7 +47,8 @@ pub fn classwise(sample: &Vectors, o: &TCalOptions) -> Result<Classwise, ViewErr
     for class in 0..sample.classes() as u32 {
         let one = sample.project(View::Class(class))?;
         let residual: f64 = one.iter().map(|&(z, y)| f64::from(u8::from(y)) - z).sum();
-        let test = tcal(&Levels::from_scores(&one, LEVEL), o);
+        let levels = Levels::from_scores(&one, LEVEL);
+        let test = tcal_in_family(&levels, o, sample.classes() as u32);
         classes.push(ClassResult {
             class,
             p_value: test.p_value,
@@ -89,6 +90,25 @@ pub fn adjust(p: &[f64]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluation::Options;
+
+    /// Of a hundred rare classes one happens a hundred times as often as its scores say.
+    #[test]
+    fn one_of_a_hundred_rare_classes_can_be_rejected() {
+        let classes = 100;
+        let mut sample = Vectors::new(classes);
+        for i in 0..400 {
+            let mut p = vec![1e-4; classes];
+            p[0] = 1.0 - 1e-4 * (classes - 1) as f64;
+            sample.push(&p, if i % 100 == 0 { 7 } else { 0 }).unwrap();
+        }
+        let found = classwise(&sample, &Options::default().tcal).unwrap();
+        let rejected: Vec<u32> = (found.classes.iter())
+            .filter(|c| c.reject)
+            .map(|c| c.class)
+            .collect();
+        assert_eq!(rejected, [7], "{:?}", found.classes[7]);
+    }
 
     #[test]
     fn holm_multiplies_by_what_is_left_and_never_descends() {

@@ -17,6 +17,7 @@ use super::estimate;
 use super::events::Events;
 use super::level::{VectorCell, VectorLevel};
 use crate::interval::{Estimate, squared_ends};
+use crate::null::Moments;
 
 /// The interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -55,8 +56,18 @@ pub fn interval(events: &Events, slices: u32, confidence: f64) -> Option<VectorI
     Some(of_level(&VectorLevel::of(events, slices), confidence))
 }
 
-/// The interval of one level with events.
+/// The interval of one level with events, by the Pearson law of its moments.
 pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
+    with_null(level, confidence, |m, t| Some(m.survival(t)))
+}
+
+/// The same, where `zero` is the p-value of the unbiased estimate with these moments; without one 0
+/// stays in the interval.
+pub(super) fn with_null(
+    level: &VectorLevel,
+    confidence: f64,
+    zero: impl FnOnce(&Moments, f64) -> Option<f64>,
+) -> VectorInterval {
     let slices = level.slices;
     let (n, alpha) = (level.n, 1.0 - confidence);
     let (mut second, mut fourth, mut mixed) = (0.0, 0.0, 0.0);
@@ -77,7 +88,7 @@ pub fn of_level(level: &VectorLevel, confidence: f64) -> VectorInterval {
         null: m,
         excess: 0.0,
     };
-    let within = m.survival(e.t) > alpha;
+    let within = zero(&m, e.t).is_none_or(|p| p > alpha);
     let ends = squared_ends(&e, level.count, alpha, within);
     let mut counts: Vec<f64> = level.cells.iter().map(|c| c.count).collect();
     counts.sort_by(f64::total_cmp);

@@ -6,6 +6,7 @@
 //! | [`cell`] | cubes over the truncated chamber; equal-volume simplices; how they nest |
 //! | [`level`], [`estimate`] | occupied cells; estimators and exact null moments |
 //! | [`tcal`](mod@tcal), [`interval`](mod@interval) | the adaptive test; the interval with covariances |
+//! | `conditional` | p-values where outcomes are few |
 //! | [`classwise`](mod@classwise) | every class against the rest with one error |
 //! | [`weighted`] | the same of events with weights |
 //! | [`sums`], [`ranked`] | the integer sums that a window keeps of a vector view, and what it needs of a prediction |
@@ -18,6 +19,7 @@
 
 pub mod cell;
 pub mod classwise;
+mod conditional;
 pub mod estimate;
 pub mod events;
 pub mod interval;
@@ -60,6 +62,9 @@ pub struct Evaluation {
     pub interval: VectorInterval,
     /// ℓ1-ECE in total variation at the interval's level.
     pub ece_l1: f64,
+    /// ΣV, about how many of the rarer outcomes the predictions let expect; under ten the interval's
+    /// ends do not hold.
+    pub information: f64,
     /// What is said of the weights, where events have some.
     pub weights: Option<Weights>,
 }
@@ -87,15 +92,23 @@ pub fn evaluate_events(
     let n = effective.map_or(events.len(), |n| n as usize);
     let slices = slices.unwrap_or(interval::default_slices(n, d));
     let slices = slices.clamp(1, cell::SLICES_MAX);
+    if events.is_empty() {
+        return None;
+    }
+    let levels = tcal::levels(events);
+    let at = VectorLevel::of(events, slices);
+    let shown = levels.iter().position(|l| l.slices == slices);
+    let (tcal, null) = tcal::test(&levels, &tcal::Shape::of(events), alpha, shown);
     Some(Evaluation {
         view: events.view,
         n: events.len(),
         classes: events.classes,
         dimension: events.dimension,
-        interval: interval::interval(events, slices, confidence)?,
-        tcal: tcal::tcal(events, alpha),
+        information: conditional::information(levels.last().unwrap_or(&at)),
+        interval: interval::with_null(&at, confidence, |m, t| null.zero_p_value(m, t)),
+        tcal,
         alpha,
-        ece_l1: estimate::ece_l1(&VectorLevel::of(events, slices)),
+        ece_l1: estimate::ece_l1(&at),
         weights: effective.map(|effective| Weights {
             sum: events.total(),
             effective,
@@ -120,20 +133,23 @@ pub fn evaluate_sums(sums: &VectorSums, alpha: f64, confidence: f64) -> Option<E
     let speak = weights.map_or(n as f64, |w| w.effective);
     let levels = sums.levels(tcal::scales(speak, free_dimension).max(1));
     let wanted = interval::default_slices(speak as usize, free_dimension);
-    let at = levels.iter().rfind(|l| l.slices <= wanted);
-    let at = at.or(levels.first()).filter(|_| n > 0)?;
+    let shown = levels.iter().rposition(|l| l.slices <= wanted).unwrap_or(0);
+    let at = levels.get(shown).filter(|_| n > 0)?;
     let about = tcal::Shape {
         classes: shape.classes,
         free_dimension,
     };
+    let tested = if n >= 2 { &levels[..] } else { &[] };
+    let (tcal, null) = tcal::test(tested, &about, alpha, Some(shown));
     Some(Evaluation {
         view: shape.view,
         n,
         classes: shape.classes,
         dimension,
-        interval: interval::of_level(at, confidence),
+        information: levels.last().map_or(0.0, conditional::information),
+        interval: interval::with_null(at, confidence, |m, t| null.zero_p_value(m, t)),
         ece_l1: estimate::ece_l1(at),
-        tcal: tcal::of_levels(if n >= 2 { &levels } else { &[] }, &about, alpha),
+        tcal,
         alpha,
         weights,
     })

@@ -9,9 +9,13 @@
 //! Beside it the bound of Theorem 3.1, valid always: T_d ≥ √(2K²/α′)·min(m^(d/2)/n, m^(−d/2)), α′ =
 //! α/B.
 //!
+//! Where outcomes are few they are drawn, or levels whose law is not known are left out ([module
+//! `conditional`](super)).
+//!
 //! A level on which no cell holds two events has p-value 1. In many dimensions that is nearly every
 //! level, and the test says nothing: kernels do better there.
 
+use super::conditional::Null;
 use super::estimate;
 use super::events::Events;
 use super::level::VectorLevel;
@@ -39,6 +43,8 @@ pub struct VectorLevelResult {
     pub p_value: f64,
     /// It exceeds the bound of Theorem 3.1 at α/B; of weighted events the bound is not said.
     pub theorem: bool,
+    /// The level takes no part: no law of its estimate can be trusted at so few outcomes.
+    pub left_out: bool,
 }
 
 /// The adaptive test.
@@ -53,6 +59,9 @@ pub struct VectorTCal {
     pub theorem_reject: bool,
     /// Levels, coarse to fine.
     pub levels: Vec<VectorLevelResult>,
+    /// Outcomes were drawn this often, because formulas do not hold for so few; `None` where formulas
+    /// served.
+    pub replicates: Option<u32>,
 }
 
 /// Finest level: 2¹⁵ slices.
@@ -69,15 +78,18 @@ pub fn scales(n: f64, d: usize) -> u32 {
 
 /// The test of a sample; with fewer than two events p-value 1 and no levels.
 pub fn tcal(events: &Events, alpha: f64) -> VectorTCal {
-    let n = events.effective().unwrap_or(events.len() as f64);
-    let mut levels: Vec<VectorLevel> = Vec::new();
-    if events.len() >= 2 {
-        let count = scales(n, events.free_dimension());
-        levels = (1..=count)
-            .map(|b| VectorLevel::of(events, 1 << b))
-            .collect();
+    of_levels(&levels(events), &Shape::of(events), alpha)
+}
+
+/// The levels of a sample, coarse to fine; none with fewer than two events.
+pub(super) fn levels(events: &Events) -> Vec<VectorLevel> {
+    if events.len() < 2 {
+        return Vec::new();
     }
-    of_levels(&levels, &Shape::of(events), alpha)
+    let n = events.effective().unwrap_or(events.len() as f64);
+    let count = scales(n, events.free_dimension());
+    let level = |b: u32| VectorLevel::of(events, 1 << b);
+    (1..=count).map(level).collect()
 }
 
 /// Non-adaptive T-Cal: one level of `slices` slices an axis, ⌊n^{2/(4s+K−1)}⌋ for a known
@@ -112,25 +124,58 @@ impl Shape {
 
 /// The test of nested levels, coarse to fine, of one sample of at least two events.
 pub fn of_levels(levels: &[VectorLevel], shape: &Shape, alpha: f64) -> VectorTCal {
+    test(levels, shape, alpha, None).0
+}
+
+/// The same, with the null that it rests on; `interval` says which level an interval has.
+pub(super) fn test(
+    levels: &[VectorLevel],
+    shape: &Shape,
+    alpha: f64,
+    interval: Option<usize>,
+) -> (VectorTCal, Null) {
     let moments: Vec<Moments> = levels.iter().map(estimate::moments_of_debiased).collect();
     let share = alpha / levels.len().max(1) as f64;
-    let results: Vec<VectorLevelResult> = (levels.iter().zip(&moments))
-        .map(|(level, m)| result(shape, level, m, share))
+    let null = Null::of(levels, &moments, interval, alpha);
+    let results: Vec<VectorLevelResult> = (levels.iter().zip(&moments).enumerate())
+        .map(|(b, (level, m))| {
+            let p_value = |t: f64| match null.speaks(b) {
+                true => null.level_p_value(b, || m.survival(t)),
+                false => 1.0,
+            };
+            VectorLevelResult {
+                left_out: m.variance > 0.0 && !null.speaks(b),
+                ..result(shape, level, m, share, p_value)
+            }
+        })
+        .collect();
+    let kept: Vec<usize> = (0..levels.len())
+        .filter(|&b| moments[b].variance > 0.0 && null.speaks(b))
         .collect();
     let smallest = results.iter().map(|r| r.p_value).fold(1.0, f64::min);
-    let p_value = match chain(levels, &moments) {
-        _ if results.is_empty() => 1.0,
-        correlations => min_p_value(smallest, &correlations),
+    let p_value = match null.drawn_joint_p_value(&kept) {
+        // What cannot happen under the null.
+        _ if results.is_empty() || smallest <= 0.0 => smallest,
+        Some(drawn) => drawn,
+        None => min_p_value(smallest, &chain(levels, &moments, &kept)),
     };
-    VectorTCal {
+    let tcal = VectorTCal {
         p_value,
         reject: p_value <= alpha,
         theorem_reject: results.iter().any(|r| r.theorem),
         levels: results,
-    }
+        replicates: null.replicates(),
+    };
+    (tcal, null)
 }
 
-fn result(shape: &Shape, level: &VectorLevel, m: &Moments, share: f64) -> VectorLevelResult {
+fn result(
+    shape: &Shape,
+    level: &VectorLevel,
+    m: &Moments,
+    share: f64,
+    p_value: impl FnOnce(f64) -> f64,
+) -> VectorLevelResult {
     let debiased = estimate::debiased(level);
     let k = shape.classes as f64;
     // m^d may be beyond any float; its logarithm is not.
@@ -146,19 +191,31 @@ fn result(shape: &Shape, level: &VectorLevel, m: &Moments, share: f64) -> Vector
         null_sd: m.sd(),
         p_value: if shared == 0 {
             1.0
-        } else {
+        } else if m.variance <= 0.0 {
             m.survival(debiased)
+        } else {
+            p_value(debiased)
         },
         theorem: level.effective.is_none() && shared > 0 && debiased >= bound,
+        left_out: false,
     }
 }
 
-/// Correlations of neighbouring levels that have variance; a level without says nothing and is left
-/// out.
-fn chain(levels: &[VectorLevel], moments: &[Moments]) -> Vec<f64> {
+/// Correlations of the levels that are kept, each with the one before; over a gap the product of those
+/// in it.
+fn chain(levels: &[VectorLevel], moments: &[Moments], kept: &[usize]) -> Vec<f64> {
+    let all = neighbours(levels, moments);
+    let gaps = kept.windows(2).map(|pair| &all[pair[0]..pair[1]]);
+    gaps.map(|gap| gap.iter().product()).collect()
+}
+
+/// The correlation of each level but the first with the one before; 1 where one of both has no
+/// variance.
+fn neighbours(levels: &[VectorLevel], moments: &[Moments]) -> Vec<f64> {
     let mut correlations = Vec::new();
     for (pair, m) in levels.windows(2).zip(moments.windows(2)) {
         if !(m[0].variance > 0.0 && m[1].variance > 0.0) {
+            correlations.push(1.0);
             continue;
         }
         let counts: BTreeMap<_, f64> = pair[0].cells.iter().map(|c| (&c.name, c.n)).collect();

@@ -1,0 +1,208 @@
+//! A sample of the predictions that matured without an outcome, to see whether outcomes come after
+//! all.
+//!
+//! Without `revise` a mature prediction is let go. So that a maturity that is too short shows, a
+//! joiner remembers some of those that had no outcome, for twice the maturity. Whether one is
+//! remembered depends on the hash of its id: of 2^level predictions one is, and the level rises
+//! until at most [`ROWS_MAX`] are there. So the sample does not depend on the order of arrival.
+//!
+//! Always: at most [`ROWS_MAX`] rows of at most [`ENTRIES_MAX`] views; each is met by one outcome at
+//! most.
+
+use super::events::Revision;
+use super::key::Key;
+use super::matured::Matured;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Most rows of a joiner.
+const ROWS_MAX: usize = 1024;
+
+/// Most views of a row; further ones have no late outcomes.
+const ENTRIES_MAX: usize = 16;
+
+/// Rows below which the level falls.
+const ROWS_FEW: usize = ROWS_MAX / 4;
+
+/// A prediction that was given up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Row {
+    model: u16,
+    subject: u32,
+    start_ms: i64,
+    time_ms: i64,
+    /// It stands for 2^level predictions.
+    level: u8,
+    /// Whether its outcome has come.
+    met: bool,
+    scores: Vec<f64>,
+    classes: Vec<u32>,
+}
+
+/// See the module. It is saved with the snapshot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GivenUp {
+    rows: BTreeMap<[u64; 2], Row>,
+    level: u8,
+}
+
+impl GivenUp {
+    /// Forgets predictions of `model` in panes that start before `floor_ms`.
+    pub fn evict(&mut self, model: u16, floor_ms: i64) {
+        let before = self.rows.len();
+        self.retain(|m, _, start_ms| m != model || start_ms >= floor_ms);
+        if self.rows.len() < before.min(ROWS_FEW) {
+            self.level = self.level.saturating_sub(1);
+        }
+    }
+
+    /// Keeps those for whose model, subject and pane `keep` says so.
+    pub fn retain(&mut self, keep: impl Fn(u16, u32, i64) -> bool) {
+        let kept = |r: &Row| keep(r.model, r.subject, r.start_ms);
+        self.rows.retain(|_, row| kept(row));
+    }
+
+    /// Takes a prediction that matured without an outcome.
+    #[inline]
+    pub fn add(&mut self, m: &Matured<'_>) {
+        if m.key.is_sampled(self.level) {
+            self.insert(m);
+        }
+    }
+
+    fn insert(&mut self, m: &Matured<'_>) {
+        let entries = m.scores.len().min(ENTRIES_MAX);
+        let row = Row {
+            model: m.model,
+            subject: m.subject,
+            start_ms: m.start_ms,
+            time_ms: m.time_ms,
+            level: self.level,
+            met: false,
+            scores: m.scores[..entries].to_vec(),
+            classes: m.classes[..entries].to_vec(),
+        };
+        self.rows.insert(m.key.0, row);
+        while self.rows.len() > ROWS_MAX {
+            self.level += 1;
+            let level = self.level;
+            self.rows.retain(|key, _| Key(*key).is_sampled(level));
+            for row in self.rows.values_mut() {
+                row.level = row.level.max(level);
+            }
+        }
+    }
+
+    /// Whether it remembers this prediction, and no outcome has met it.
+    pub fn lacks_outcome(&self, key: Key) -> bool {
+        self.rows.get(&key.0).is_some_and(|row| !row.met)
+    }
+
+    /// Of 2^level predictions one is remembered.
+    pub fn level(&self) -> u8 {
+        self.level
+    }
+
+    /// Shows the predictions of an id that its outcome, of this time, meets first; those that are
+    /// older than `within_ms` are not met.
+    pub fn meet(
+        &mut self,
+        id: Key,
+        (time_ms, class): (i64, u32),
+        within_ms: i64,
+        mut each: impl FnMut(Revision<'_>),
+    ) {
+        let id = id.any_version();
+        let same = [id.0[0], 0]..=[id.0[0], u64::MAX];
+        for (key, row) in self.rows.range_mut(same) {
+            let key = Key(*key);
+            let reached = time_ms.saturating_sub(row.time_ms) <= within_ms;
+            if key.any_version() != id || row.met || !reached {
+                continue;
+            }
+            row.met = true;
+            each(Revision {
+                now: Matured {
+                    key,
+                    model: row.model,
+                    subject: row.subject,
+                    start_ms: row.start_ms,
+                    time_ms: row.time_ms,
+                    outcome: Some(class),
+                    scores: &row.scores,
+                    classes: &row.classes,
+                },
+                before: None,
+                late_ms: time_ms,
+                given_up: Some(1 << row.level.min(62)),
+            });
+        }
+    }
+
+    /// Heap bytes, approximately.
+    pub fn bytes(&self) -> usize {
+        let row = |r: &Row| size_of::<(Key, Row)>() + 12 * r.scores.len();
+        self.rows.values().map(row).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matured(id: u64, start_ms: i64) -> Matured<'static> {
+        Matured {
+            key: Key::new(None, &id.to_le_bytes()).of_version("1"),
+            model: 0,
+            subject: 3,
+            start_ms,
+            time_ms: start_ms,
+            outcome: None,
+            scores: &[0.25],
+            classes: &[1],
+        }
+    }
+
+    #[test]
+    fn a_sample_is_bounded_stands_for_all_and_does_not_depend_on_the_order() {
+        let n = 40_000;
+        let (mut ours, mut theirs) = (GivenUp::default(), GivenUp::default());
+        (0..n).for_each(|id| ours.add(&matured(id, 0)));
+        (0..n).rev().for_each(|id| theirs.add(&matured(id, 0)));
+        assert_eq!(ours, theirs);
+        assert!((ROWS_FEW..=ROWS_MAX).contains(&ours.rows.len()));
+        let mut stands_for = 0;
+        for _ in 0..2 {
+            for id in 0..n {
+                let key = Key::new(None, &id.to_le_bytes());
+                ours.meet(key, (5, 1), 10, |r| stands_for += r.given_up.unwrap());
+            }
+        }
+        let share = stands_for as f64 / n as f64;
+        assert!((0.85..1.15).contains(&share), "{share}");
+        ours.evict(0, 1);
+        assert!(ours.rows.is_empty() && ours.level < theirs.level);
+    }
+
+    #[test]
+    fn an_outcome_meets_each_version_of_its_id_once_and_within_its_time() {
+        let mut sample = GivenUp::default();
+        for version in ["1", "2"] {
+            let mut m = matured(7, 100);
+            m.key = Key::new(None, &7u64.to_le_bytes()).of_version(version);
+            sample.add(&m);
+        }
+        sample.add(&matured(8, 100));
+        let key = Key::new(None, &7u64.to_le_bytes());
+        let mut met = Vec::new();
+        sample.meet(key, (111, 1), 10, |r| met.push(r.late_ms));
+        assert!(met.is_empty());
+        for time_ms in [110, 105] {
+            sample.meet(key, (time_ms, 1), 10, |r| met.push(r.late_ms));
+        }
+        assert_eq!(met, [110, 110]);
+        let lacks =
+            |id: u64| sample.lacks_outcome(Key::new(None, &id.to_le_bytes()).of_version("1"));
+        assert!(lacks(8) && !lacks(7) && !lacks(9));
+    }
+}

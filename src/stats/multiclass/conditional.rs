@@ -1,0 +1,334 @@
+//! The law of vector statistics given the predictions, where outcomes are few.
+//!
+//! As for scalars ([`crate::conditional`]): the Pearson law of a level is trusted from a shape 4κ₂³/κ₃²
+//! of ¼ on, and where the information is at least ten,
+//!
+//! ```text
+//!   ΣV = Σ_events ½·Σ_c p_c(1 − p_c)   over all outcomes c, that of no label of the view included
+//! ```
+//!
+//! which is z(1 − z) for two classes. Else, up to ΣV = 100, outcomes are drawn; beyond, levels that
+//! are not trusted are left out. Of events whose weights differ nothing is drawn, and below ten no
+//! level takes part.
+//!
+//! The cells of the finest level stand for their events by their mean vector. In each the likeliest
+//! outcome t is taken to happen, and the others are hits, which are drawn by geometric jumps. A hit of
+//! class c in a cell with D = ΣU changes, with p the mean vector of its leaf,
+//!
+//! ```text
+//!   ‖D‖² by 2(D_c − D_t) + 2,   Σ‖U‖² by 2(p_t − p_c)
+//! ```
+//!
+//! without the terms of an outcome that is no label. The observed statistics are worked out by the
+//! same steps, so ties are exact.
+//!
+//! Always: the same levels give the same p-values. Cost: a replicate takes about 2ΣV steps a level.
+
+use super::cell::Name;
+use super::level::{VectorCell, VectorLevel};
+use crate::conditional::{
+    INFORMATION_DRAWN, INFORMATION_MIN, hits::Group, rank, replicates, trusts,
+};
+use crate::null::Moments;
+use crate::rng::Rng;
+use std::collections::BTreeMap;
+
+/// Seed of the draws.
+const SEED: u64 = 0;
+
+/// The null of nested levels. See the module.
+#[derive(Debug)]
+pub(super) struct Null {
+    trusted: Vec<bool>,
+    information: f64,
+    drawn: Option<Drawn>,
+}
+
+/// Statistics of replicates.
+#[derive(Debug)]
+struct Drawn {
+    observed: Vec<f64>,
+    /// One column for each level; then that of the interval, if it has one.
+    columns: Vec<Vec<f64>>,
+}
+
+/// ΣV of a level; of weighted events in units of an average one.
+pub(super) fn information(level: &VectorLevel) -> f64 {
+    let of = |c: &VectorCell| {
+        let p = means(c);
+        let rest = (1.0 - p.iter().sum::<f64>()).clamp(0.0, 1.0);
+        let all = p.iter().map(|p| p * (1.0 - p)).sum::<f64>() + rest * (1.0 - rest);
+        c.n * 0.5 * all
+    };
+    let v: f64 = level.cells.iter().map(of).sum();
+    v * level.effective.map_or(1.0, |n| n / level.n)
+}
+
+impl Null {
+    /// The null of levels, coarse to fine, with these moments; `interval` says which of them the
+    /// interval has.
+    pub fn of(
+        levels: &[VectorLevel],
+        moments: &[Moments],
+        interval: Option<usize>,
+        alpha: f64,
+    ) -> Null {
+        let trusted: Vec<bool> = moments.iter().map(trusts).collect();
+        let leaves = levels.last();
+        let information = leaves.map_or(0.0, information);
+        let silent = |m: &Moments| m.variance <= 0.0;
+        let sound = moments.iter().zip(&trusted).all(|(m, &t)| t || silent(m));
+        let draws = leaves.is_some_and(is_plain)
+            && information > 0.0
+            && (information < INFORMATION_MIN || (!sound && information <= INFORMATION_DRAWN));
+        Null {
+            trusted,
+            information,
+            drawn: draws.then(|| Drawn::of(levels, interval, replicates(alpha))),
+        }
+    }
+
+    /// Number of replicates; `None` where formulas serve.
+    pub fn replicates(&self) -> Option<u32> {
+        self.drawn.as_ref().map(|d| d.columns[0].len() as u32)
+    }
+
+    /// Whether a level takes part: its law is drawn or trusted.
+    pub fn speaks(&self, level: usize) -> bool {
+        self.drawn.is_some() || (self.trusted[level] && self.information >= INFORMATION_MIN)
+    }
+
+    /// p-value of a level that takes part, and has variance.
+    pub fn level_p_value(&self, level: usize, formula: impl FnOnce() -> f64) -> f64 {
+        match &self.drawn {
+            Some(d) => rank::p_value(&d.columns[level], d.observed[level]),
+            None => formula(),
+        }
+    }
+
+    /// Joint p-value of these levels by the draws; `None` where formulas serve.
+    pub fn drawn_joint_p_value(&self, levels: &[usize]) -> Option<f64> {
+        let d = self.drawn.as_ref()?;
+        let columns: Vec<&[f64]> = levels.iter().map(|&b| &d.columns[b][..]).collect();
+        let observed: Vec<f64> = levels.iter().map(|&b| d.observed[b]).collect();
+        Some(rank::joint_p_value(&columns, &observed))
+    }
+
+    /// p-value of the unbiased estimate at the interval's level, of these moments; `None` where no law
+    /// is known for it.
+    pub fn zero_p_value(&self, m: &Moments, t: f64) -> Option<f64> {
+        if m.variance <= 0.0 {
+            return Some(m.survival(t));
+        }
+        match &self.drawn {
+            Some(d) => {
+                let at = self.trusted.len();
+                Some(rank::p_value(d.columns.get(at)?, d.observed[at]))
+            }
+            None => (trusts(m) && self.information >= INFORMATION_MIN).then(|| m.survival(t)),
+        }
+    }
+}
+
+/// Whether all weights are equal.
+fn is_plain(level: &VectorLevel) -> bool {
+    let effective = level.effective.unwrap_or(level.count);
+    (effective - level.count).abs() <= 1e-9 * level.count
+}
+
+/// The mean vector of a cell.
+fn means(c: &VectorCell) -> Vec<f64> {
+    c.z.iter().map(|z| (z / c.n).clamp(0.0, 1.0)).collect()
+}
+
+/// A cell of the finest level: its likeliest outcome and its mean vector.
+struct Leaf {
+    top: Option<usize>,
+    p: Vec<f64>,
+    /// Probability of all other outcomes.
+    rare: f64,
+}
+
+impl Leaf {
+    fn of(c: &VectorCell) -> Leaf {
+        let p = means(c);
+        let none = 1.0 - p.iter().sum::<f64>();
+        let top = (0..p.len()).max_by(|&a, &b| p[a].total_cmp(&p[b]).then(b.cmp(&a)));
+        let top = top.filter(|&t| p[t] >= none);
+        let likely = top.map_or(none, |t| p[t]);
+        Leaf {
+            top,
+            p,
+            rare: (1.0 - likely).clamp(0.0, 1.0),
+        }
+    }
+
+    /// The outcome of a hit, by a uniform number; `None`: no label of the view.
+    fn outcome(&self, uniform: f64) -> Option<usize> {
+        let mut left = uniform * self.rare;
+        for (c, p) in self.p.iter().enumerate() {
+            if Some(c) == self.top {
+                continue;
+            }
+            if left < *p {
+                return Some(c);
+            }
+            left -= p;
+        }
+        match self.top {
+            // What rounding leaves.
+            None => (0..self.p.len()).rfind(|&c| self.p[c] > 0.0),
+            Some(_) => None,
+        }
+    }
+
+    fn p(&self, outcome: Option<usize>) -> f64 {
+        outcome.map_or(0.0, |c| self.p[c])
+    }
+
+    /// 1 for a label of the view, 0 for none.
+    fn square(outcome: Option<usize>) -> f64 {
+        f64::from(u8::from(outcome.is_some()))
+    }
+}
+
+/// One level: ΣU of its cells without a hit, and the cell of each leaf.
+struct Tier {
+    u: Vec<Vec<f64>>,
+    weights: Vec<f64>,
+    of_leaf: Vec<usize>,
+    base: f64,
+}
+
+impl Tier {
+    fn of(
+        level: &VectorLevel,
+        leaves: &[Leaf],
+        finest: &VectorLevel,
+        weight: impl Fn(f64) -> f64,
+    ) -> Tier {
+        let index: BTreeMap<&Name, usize> = level
+            .cells
+            .iter()
+            .zip(0..)
+            .map(|(c, i)| (&c.name, i))
+            .collect();
+        let k = finest.cells.first().map_or(0, |c| c.z.len());
+        let mut tier = Tier {
+            u: vec![vec![0.0; k]; level.cells.len()],
+            weights: (level.cells.iter())
+                .map(|c| if c.count >= 2.0 { weight(c.count) } else { 0.0 })
+                .collect(),
+            of_leaf: Vec::with_capacity(leaves.len()),
+            base: 0.0,
+        };
+        let steps = (finest.slices / level.slices.max(1)).max(1).ilog2();
+        let mut squares = vec![0.0; level.cells.len()];
+        for (leaf, c) in leaves.iter().zip(&finest.cells) {
+            let name = (0..steps).fold(c.name.clone(), |name, _| name.parent());
+            // Levels nest, so the ancestor is occupied.
+            let at = index.get(&name).copied().unwrap_or(0);
+            for (u, p) in tier.u[at].iter_mut().zip(&leaf.p) {
+                *u -= c.count * p;
+            }
+            if let Some(t) = leaf.top {
+                tier.u[at][t] += c.count;
+            }
+            let norm: f64 = leaf.p.iter().map(|p| p * p).sum();
+            squares[at] += c.count * (norm + Leaf::square(leaf.top) - 2.0 * leaf.p(leaf.top));
+            tier.of_leaf.push(at);
+        }
+        let cells = tier.u.iter().zip(&squares).zip(&tier.weights);
+        let cell =
+            |((u, q), w): ((&Vec<f64>, &f64), &f64)| (u.iter().map(|u| u * u).sum::<f64>() - q) * w;
+        tier.base = cells.map(cell).sum();
+        tier
+    }
+
+    fn statistic(&mut self, leaves: &[Leaf], hits: &[(usize, Option<usize>)]) -> f64 {
+        let mut t = self.base;
+        for &(leaf, outcome) in hits {
+            let (at, leaf) = (self.of_leaf[leaf], &leaves[leaf]);
+            let change = self.step(at, outcome, 1.0) + self.step(at, leaf.top, -1.0);
+            let squares = Leaf::square(outcome)
+                - Leaf::square(leaf.top)
+                - 2.0 * (leaf.p(outcome) - leaf.p(leaf.top));
+            t += self.weights[at] * (change - squares);
+        }
+        for &(leaf, outcome) in hits {
+            let at = self.of_leaf[leaf];
+            self.step(at, outcome, -1.0);
+            self.step(at, leaves[leaf].top, 1.0);
+        }
+        t
+    }
+
+    /// Moves ΣU of a cell along an outcome; returns how much its square grows.
+    fn step(&mut self, cell: usize, outcome: Option<usize>, by: f64) -> f64 {
+        let Some(c) = outcome else { return 0.0 };
+        let u = &mut self.u[cell][c];
+        let before = *u;
+        *u += by;
+        2.0 * by * before + 1.0
+    }
+}
+
+impl Drawn {
+    fn of(levels: &[VectorLevel], interval: Option<usize>, replicates: usize) -> Drawn {
+        let Some(finest) = levels.last() else {
+            return Drawn {
+                observed: Vec::new(),
+                columns: Vec::new(),
+            };
+        };
+        let leaves: Vec<Leaf> = finest.cells.iter().map(Leaf::of).collect();
+        let tier = |l: &VectorLevel, w: fn(f64) -> f64| Tier::of(l, &leaves, finest, w);
+        let mut tiers: Vec<Tier> = levels.iter().map(|l| tier(l, |n| 1.0 / n)).collect();
+        tiers.extend(interval.map(|at| tier(&levels[at], |n| 1.0 / (n - 1.0))));
+        let mut all = |hits: &[(usize, Option<usize>)]| -> Vec<f64> {
+            let tiers = tiers.iter_mut();
+            tiers.map(|tier| tier.statistic(&leaves, hits)).collect()
+        };
+        let observed = all(&observed_hits(&leaves, finest));
+        let mut columns = vec![Vec::with_capacity(replicates); observed.len()];
+        let rare = leaves
+            .iter()
+            .zip(&finest.cells)
+            .map(|(l, c)| (l.rare, c.count));
+        let (mut rng, groups) = (Rng::new(SEED), Group::all(rare, 1.0));
+        let (mut places, mut hits) = (Vec::new(), Vec::new());
+        for _ in 0..replicates {
+            places.clear();
+            groups.iter().for_each(|g| g.draw(&mut rng, &mut places));
+            hits.clear();
+            for &at in &places {
+                let at = at as usize;
+                hits.push((at, leaves[at].outcome(rng.uniform())));
+            }
+            for (column, value) in columns.iter_mut().zip(all(&hits)) {
+                column.push(value);
+            }
+        }
+        Drawn { observed, columns }
+    }
+}
+
+/// The outcomes that were not the likeliest of their cell, with its position.
+fn observed_hits(leaves: &[Leaf], finest: &VectorLevel) -> Vec<(usize, Option<usize>)> {
+    let mut hits = Vec::new();
+    for (at, (leaf, c)) in leaves.iter().zip(&finest.cells).enumerate() {
+        let mut labelled = 0;
+        for (class, (u, z)) in c.u.iter().zip(&c.z).enumerate() {
+            let count = ((u + z) * c.count / c.n).round().max(0.0) as usize;
+            labelled += count;
+            if Some(class) != leaf.top {
+                hits.extend(std::iter::repeat_n((at, Some(class)), count));
+            }
+        }
+        if leaf.top.is_some() {
+            let none = (c.count as usize).saturating_sub(labelled);
+            hits.extend(std::iter::repeat_n((at, None), none));
+        }
+    }
+    hits
+}

@@ -1,0 +1,98 @@
+//! Sums over outcomes that came after their predictions were mature.
+//!
+//! They say whether late outcomes depart from their scores otherwise than those in time. An outcome
+//! is counted in the pane that matures when event time has come to it, so these sums do not depend
+//! on the order of arrival. They are integers and add up like all others. A prediction that was
+//! given up may be one of a sample; then it stands for several.
+
+use crate::stats::fixed::{ONE, Score};
+use serde::{Deserialize, Serialize};
+
+/// Late outcomes of one view. See the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LateOutcomes {
+    /// Number seen.
+    pub n: u64,
+    /// Of these, happened.
+    pub y: u64,
+    /// Σz of these, in units of 2⁻³².
+    pub z: u64,
+    /// Σz² of these, in units of 2⁻³².
+    pub z2: u64,
+    /// How many outcomes they stand for.
+    pub came: u64,
+    /// How many of those are of predictions that were not counted.
+    pub added: u64,
+    /// What those would change of Σ(y − z), in units of 2⁻³².
+    pub shift: i64,
+}
+
+impl LateOutcomes {
+    /// Counts an outcome of a prediction with this score that stands for so many; `before` is what
+    /// it was counted with.
+    pub fn count(&mut self, score: Score, before: Option<bool>, now: bool, stands_for: u64) {
+        let z = score.fixed();
+        self.n += 1;
+        self.y += u64::from(now);
+        self.z += z;
+        self.z2 += ((u128::from(z) * u128::from(z)) >> 32) as u64;
+        self.came += stands_for;
+        let one = |happened: bool| if happened { ONE as i64 } else { 0 };
+        let change = match before {
+            None => {
+                self.added += stands_for;
+                one(now) - z as i64
+            }
+            Some(before) => one(now) - one(before),
+        };
+        let change = change.saturating_mul(i64::try_from(stands_for).unwrap_or(i64::MAX));
+        self.shift = self.shift.saturating_add(change);
+    }
+
+    /// Adds all of `other`.
+    pub fn merge(&mut self, other: &LateOutcomes) {
+        self.n += other.n;
+        self.y += other.y;
+        self.z += other.z;
+        self.z2 += other.z2;
+        self.came += other.came;
+        self.added += other.added;
+        self.shift = self.shift.saturating_add(other.shift);
+    }
+
+    /// Adds those of each view; views that `ours` does not have yet are begun.
+    pub fn merge_all(ours: &mut Vec<LateOutcomes>, theirs: &[LateOutcomes]) {
+        if ours.len() < theirs.len() {
+            ours.resize(theirs.len(), LateOutcomes::default());
+        }
+        ours.iter_mut().zip(theirs).for_each(|(a, b)| a.merge(b));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_add_up_whoever_counted_them() {
+        let seen = [
+            (0.25, None, true, 1),
+            (0.5, Some(false), true, 4),
+            (0.75, None, false, 2),
+        ];
+        let count = |of: &[(f64, Option<bool>, bool, u64)]| {
+            let mut sums = LateOutcomes::default();
+            for &(z, before, now, stands_for) in of {
+                sums.count(Score::new(z).unwrap(), before, now, stands_for);
+            }
+            sums
+        };
+        let whole = count(&seen);
+        let mut parts = vec![count(&seen[1..])];
+        LateOutcomes::merge_all(&mut parts, &[count(&seen[..1])]);
+        assert_eq!(parts, [whole]);
+        assert_eq!((whole.n, whole.y, whole.came, whole.added), (3, 2, 7, 3));
+        // ¾ + 4·1 − 2·¾.
+        assert_eq!(whole.shift, (3.25 * ONE as f64) as i64);
+    }
+}

@@ -1,0 +1,102 @@
+//! Vector views at any number of rare outcomes: how often calibrated vectors are rejected, by T-Cal and by the
+//! interval's zero, as a window has them.
+
+use crate::support::bars::{Bar, data_sets};
+use crate::support::streams::{beta, each};
+use trueline::stats::kernel::Vectors;
+use trueline::stats::multiclass::{VectorView, evaluate};
+use trueline::stats::rng::Rng;
+
+/// A vector of `classes` entries that gives its first class 1 − r and shares r out at random.
+fn vector(rng: &mut Rng, classes: usize, rare: f64) -> Vec<f64> {
+    let mut rest: Vec<f64> = (1..classes).map(|_| rng.uniform()).collect();
+    let sum: f64 = rest.iter().sum();
+    rest.iter_mut().for_each(|p| *p *= rare / sum);
+    let mut all = vec![1.0 - rare];
+    all.append(&mut rest);
+    all
+}
+
+/// How much is left to the other classes.
+type Rest = fn(&mut Rng) -> f64;
+
+const LAWS: [(&str, usize, Rest); 4] = [
+    ("three classes, 1 in 1000", 3, |r| 2e-3 * r.uniform()),
+    ("ten classes, 1 in 200", 10, |r| beta(r, 0.5, 100.0)),
+    ("three classes, 1 in 20", 3, |r| beta(r, 1.0, 19.0)),
+    ("three classes, any", 3, |r| r.uniform()),
+];
+
+fn sample(seed: u64, n: usize, classes: usize, rest: Rest, odds: f64) -> Vectors {
+    let (mut rng, mut sample) = (Rng::new(seed), Vectors::new(classes));
+    for _ in 0..n {
+        let rare = rest(&mut rng).clamp(1e-9, 1.0);
+        let p = vector(&mut rng, classes, rare);
+        // Other classes than the first, at `odds` times the odds.
+        let happens = odds * rare / (odds * rare + 1.0 - rare);
+        let mut left = rng.uniform() * rare;
+        let other = (1..classes).find(|&c| {
+            left -= p[c];
+            left < 0.0
+        });
+        let class = match rng.uniform() < happens {
+            true => other.unwrap_or(classes - 1),
+            false => 0,
+        };
+        sample.push(&p, class as u32).expect("a vector");
+    }
+    sample
+}
+
+#[test]
+fn calibrated_vectors_are_rejected_at_most_as_often_as_alpha_says_at_any_number_of_outcomes() {
+    let sets = data_sets(400);
+    let reject = Bar::new(sets, 0.0..=0.065, &[0.15]);
+    // Nominal 10 %.
+    let zero = Bar::new(sets, 0.0..=0.13, &[0.25]);
+    let long = std::env::var_os("TRUELINE_DATA_SETS").is_some();
+    let sizes = if long {
+        &[200, 1000, 5000][..]
+    } else {
+        &[200, 1000]
+    };
+    let mut failures = Vec::new();
+    for (law, classes, rest) in LAWS {
+        for view in [VectorView::Full, VectorView::TopK(1), VectorView::TopK(2)] {
+            if view == VectorView::Full && classes > 3 {
+                continue;
+            }
+            for &n in sizes {
+                let all = each(sets, |seed| {
+                    let sample = sample(seed, n, classes, rest, 1.0);
+                    let e = evaluate(&sample, view, 0.05, 0.9, None).unwrap();
+                    (e.tcal.reject, !e.interval.contains_zero)
+                });
+                let place = format!("{law}, {view}, n = {n}");
+                let rejected = all.iter().filter(|e| e.0).count() as u64;
+                reject.check(&place, rejected, &mut failures);
+                let without = all.iter().filter(|e| e.1).count() as u64;
+                zero.check(&format!("{place}, zero"), without, &mut failures);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Drawing costs no power: other classes than the first happen three times as often as said, some five expected.
+#[test]
+fn rare_classes_that_happen_three_times_as_often_are_found() {
+    let sets = data_sets(200);
+    let bar = Bar::new(sets, 0.6..=1.0, &[0.4]);
+    let (_, classes, rest) = LAWS[1];
+    let found = each(sets, |seed| {
+        let sample = sample(seed, 1000, classes, rest, 3.0);
+        let e = evaluate(&sample, VectorView::TopK(1), 0.05, 0.9, None).unwrap();
+        assert!(e.tcal.replicates.is_some());
+        e.tcal.reject
+    });
+    let found = found.into_iter().filter(|f| *f).count() as u64;
+    let mut failures = Vec::new();
+    bar.check("ten classes, 1 in 200, odds × 3", found, &mut failures);
+    assert!(failures.is_empty(), "{failures:#?}");
+}
