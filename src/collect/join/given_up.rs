@@ -44,6 +44,8 @@ struct Row {
 pub struct GivenUp {
     rows: BTreeMap<[u64; 2], Row>,
     level: u8,
+    /// No row has a lower level: most outcomes need no look-up.
+    least: u8,
 }
 
 impl GivenUp {
@@ -83,6 +85,7 @@ impl GivenUp {
             classes: m.classes[..entries].to_vec(),
         };
         self.rows.insert(m.key.0, row);
+        self.least = self.least.min(self.level);
         while self.rows.len() > ROWS_MAX {
             self.level += 1;
             let level = self.level;
@@ -90,6 +93,7 @@ impl GivenUp {
             for row in self.rows.values_mut() {
                 row.level = row.level.max(level);
             }
+            self.least = level;
         }
     }
 
@@ -112,6 +116,9 @@ impl GivenUp {
         within_ms: i64,
         mut each: impl FnMut(Revision<'_>),
     ) {
+        if !id.is_sampled(self.least) {
+            return;
+        }
         let id = id.any_version();
         let same = [id.0[0], 0]..=[id.0[0], u64::MAX];
         for (key, row) in self.rows.range_mut(same) {
