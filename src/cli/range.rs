@@ -14,8 +14,8 @@ use crate::kafka::Bound;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Files in JSON lines or CSV, read in this order; may be compressed (gzip, zstd); `-` for standard
-    /// input
+    /// Files in JSON lines or CSV, which may be compressed (gzip, zstd), Parquet or Arrow, read in this order;
+    /// `-` for standard input, of text
     #[arg(
         value_name = "FILE",
         required_unless_present_any = ["outcomes", "from", "last"],

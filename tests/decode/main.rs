@@ -1,6 +1,8 @@
 //! Records in, events out: every format, every fault, and bytes that nobody made on purpose.
 
 mod bad_input;
+#[cfg(feature = "columnar")]
+mod columns;
 mod formats;
 mod fuzz;
 mod json;

@@ -19,6 +19,7 @@ Examples:
   trueline evaluate --score y_prob --label y_true --positive spam predictions.jsonl
   zcat big.csv.gz | trueline evaluate -
   trueline evaluate --classes cat=p_cat,dog=p_dog --label truth pets.csv
+  trueline evaluate --score payload.score --label clicked --as-window clicks.parquet
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
@@ -27,7 +28,7 @@ Examples:
   trueline evaluate --report holdout.html holdout.csv
   trueline evaluate --recalibrate advised --fit january.csv --map mend.csv february.csv
 
-The file is CSV with a header, or JSON lines. For one class it has the columns score (a probability) and label
+The file is CSV with a header, JSON lines, Parquet or Arrow. For one class it has the columns score (a probability) and label
 (0 or 1, true or false). For several classes it has p0, p1, … (one probability per class) and label (the index of
 the class that happened). Options say what the columns are called otherwise. Both may have the column weight (an importance weight above 0). A file of one class may instead have
 the column cluster (the user, session or household of the event): tests and interval then hold whatever the
@@ -147,8 +148,8 @@ fn file_view(text: &str) -> Result<FileView, String> {
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
-    /// CSV or JSON lines with the columns score and label; may be compressed (gzip, zstd); `-` for
-    /// standard input
+    /// CSV or JSON lines with the columns score and label, which may be compressed (gzip, zstd), or `-` for
+    /// standard input; Parquet or Arrow (Feather, stream)
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What the columns are called
@@ -242,7 +243,8 @@ pub struct Args {
 /// What the columns are called.
 #[derive(Debug, clap::Args)]
 pub struct ColumnArgs {
-    /// Column of the score; of JSON lines a key, or a path such as prediction.score
+    /// Column of the score; of JSON lines and of columns with structs also a path such as prediction.score; a
+    /// column of lists has the probabilities of all classes
     #[arg(long, value_name = "COLUMN", default_value = "score")]
     score: String,
     /// Column of the outcome

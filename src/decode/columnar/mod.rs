@@ -9,6 +9,9 @@
 //! so the checks behind are those of every other format. Where scores and labels are plain numbers they are read as
 //! slices, without a text ([`plain`]).
 //!
+//! The crates that read these formats panic on some damaged files. Such a panic ends the reading with an error like any
+//! other damage. A damaged size may still ask for more memory than there is, which ends the process.
+//!
 //! | file | reads |
 //! |---|---|
 //! | [`container`] | which kind of file it is |
@@ -71,6 +74,10 @@ mod open {
     impl Opened {
         /// Reads what columns there are.
         pub fn new(path: &Path, container: Container) -> Result<Opened, String> {
+            guarded(path, || Opened::open(path, container))
+        }
+
+        fn open(path: &Path, container: Container) -> Result<Opened, String> {
             let fault = |e: &dyn std::fmt::Display| damaged(path, e);
             let (schema, rows) = match container {
                 Container::Parquet => {
@@ -198,13 +205,15 @@ mod open {
         pub fn advance(&mut self) -> Result<Option<Vec<Column>>, String> {
             self.done += self.rows as u64;
             self.rows = 0;
-            for batch in &mut self.batches {
-                let batch = batch.map_err(|e| {
-                    format!(
-                        "{}: reading failed after row {} ({e}); check that the file is whole",
-                        self.name, self.done
-                    )
-                })?;
+            let failed = |e: &dyn std::fmt::Display| {
+                let (name, done) = (&self.name, self.done);
+                format!(
+                    "{name}: reading failed after row {done} ({e}); check that the file is whole"
+                )
+            };
+            while let Some(batch) = guarded(Path::new(&self.name), || {
+                self.batches.next().transpose().map_err(|e| failed(&e))
+            })? {
                 if batch.num_rows() == 0 {
                     continue;
                 }
@@ -232,6 +241,12 @@ mod open {
         pub fn number(&self, row: usize) -> u64 {
             self.done + row as u64 + 1
         }
+    }
+
+    /// A panic of a reader on a damaged file is an error.
+    fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let read = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+        read.unwrap_or_else(|_| Err(damaged(path, &"its parts contradict each other")))
     }
 
     fn file(path: &Path) -> Result<File, String> {

@@ -1,0 +1,187 @@
+//! Parquet and Arrow: the rows of a file have the values of the same rows as text, to the bit.
+//!
+//! The files in `columnar/` were written by pandas, pyarrow and polars (`columnar/make.py`), beside the same rows as CSV
+//! or JSON lines.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use trueline::decode::columns::Columns;
+use trueline::decode::vectors::{self, Table, plain_columns};
+use trueline::decode::{
+    Content, DecodeOptions, FieldOrConst, FileReader, IdField, PredictionField, TimeField, TimeUnit,
+};
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/decode/columnar")
+        .join(name)
+}
+
+fn columnar(name: &str, columns: &Columns) -> Result<Table, String> {
+    let read = vectors::read_columnar(&path(name), columns).expect("a file of columns");
+    read.map_err(|e| e.to_string())
+}
+
+fn text(name: &str, columns: &Columns) -> Table {
+    let bytes = fs::read(path(name)).expect("a file");
+    vectors::read(name, &bytes[..], columns).expect("a sample")
+}
+
+const PLAIN: [&str; 5] = [
+    "plain.parquet",
+    "plain.zstd.parquet",
+    "plain.feather",
+    "plain.arrows",
+    "plain.polars.arrow",
+];
+
+#[test]
+fn every_writer_and_container_gives_the_sample_of_the_csv() {
+    let columns = Columns::default();
+    let wanted = text("plain.csv", &columns);
+    assert!(matches!(&wanted, Table::Scores(sample) if sample.len() == 60));
+    for name in PLAIN {
+        assert_eq!(columnar(name, &columns), Ok(wanted.clone()), "{name}");
+        // The same by columns of numbers, in batches.
+        let mut plain = plain_columns(&path(name), &columns)
+            .expect("plain columns")
+            .expect("it opens");
+        let mut sample = Vec::new();
+        while let Some((scores, labels)) = plain.advance().expect("sound") {
+            sample.extend(scores.iter().copied().zip(labels.iter().copied()));
+        }
+        assert_eq!(Table::Scores(sample), wanted, "{name}");
+    }
+    assert!(vectors::read_columnar(&path("plain.csv"), &columns).is_none());
+}
+
+#[test]
+fn categories_decimals_weights_and_lists_are_what_their_text_says() {
+    let columns = Columns {
+        positive: Some("spam".to_owned()),
+        ..Columns::default()
+    };
+    let wanted = text("words.csv", &columns);
+    assert!(matches!(&wanted, Table::Weighted(_)));
+    assert_eq!(columnar("words.parquet", &columns), Ok(wanted));
+    let listed = Columns {
+        score: "probs".to_owned(),
+        ..Columns::default()
+    };
+    let wanted = text("vectors.csv", &Columns::default());
+    assert!(matches!(&wanted, Table::Vectors(_)));
+    assert_eq!(columnar("vectors.parquet", &listed), Ok(wanted));
+    // An element of a list is a column too.
+    let first = Columns {
+        score: "probs.0".to_owned(),
+        ..Columns::default()
+    };
+    let said = columnar("vectors.parquet", &first).expect_err("three labels");
+    assert!(said.contains("vectors.parquet: row 3: label '2'"), "{said}");
+}
+
+#[test]
+fn a_column_that_is_not_there_and_a_value_that_is_none_name_their_place() {
+    let named = |score: &str, label: &str| Columns {
+        score: score.to_owned(),
+        label: label.to_owned(),
+        ..Columns::default()
+    };
+    let said = columnar("plain.parquet", &named("y_prob", "label")).expect_err("no such column");
+    assert!(
+        said.contains("no column named 'y_prob' among [score, label]"),
+        "{said}"
+    );
+    let said = columnar("events.parquet", &named("payload.score", "happened")).expect_err("a null");
+    assert!(said.contains("events.parquet: row 4: score ''"), "{said}");
+    let said = columnar("plain.parquet", &named("label", "score")).expect_err("swapped");
+    assert!(said.contains("plain.parquet: row 1: label '0."), "{said}");
+}
+
+fn options() -> DecodeOptions {
+    DecodeOptions {
+        model: FieldOrConst::Field("model".to_owned()),
+        id: Some(IdField::Path("payload.user".to_owned())),
+        time: Some(TimeField {
+            path: "at".to_owned(),
+            unit: TimeUnit::Rfc3339,
+            zone_s: None,
+        }),
+        prediction: PredictionField::Score("payload.score".to_owned()),
+        outcome: "happened".to_owned(),
+        ..DecodeOptions::default()
+    }
+}
+
+/// All rows: what they hold, or why they are rejected.
+fn rows(name: &str, sort: bool) -> Vec<String> {
+    let mut reader = FileReader::open(&path(name), Some(&options()), None).expect("it opens");
+    if sort {
+        reader.sort().expect("sorted");
+    }
+    let mut all = Vec::new();
+    while reader.advance().expect("a row") {
+        let row = reader.row();
+        all.push(match row.content {
+            Ok(Content::Event(event)) => format!("{}: {event:?}", row.line),
+            Ok(Content::Outcome(label)) => format!("{}: {label:?}", row.line),
+            Err(rejection) => format!("{}: {rejection:?}", row.line),
+        });
+    }
+    all
+}
+
+#[test]
+fn events_with_nested_fields_dictionaries_and_times_are_those_of_json_lines() {
+    let wanted = rows("events.jsonl", false);
+    assert_eq!(wanted.len(), 60);
+    assert!(
+        wanted[3].starts_with("4: ") && wanted[3].contains("MissingField"),
+        "{}",
+        wanted[3]
+    );
+    assert_eq!(rows("events.parquet", false), wanted);
+    assert_eq!(rows("events.parquet", true), wanted);
+    let options = DecodeOptions {
+        outcome: "happened".to_owned(),
+        prediction: PredictionField::Score("payload.p".to_owned()),
+        ..options()
+    };
+    let opened = FileReader::open(&path("events.parquet"), Some(&options), None);
+    let said = opened.err().expect("no such field").to_string();
+    assert!(
+        said.contains("no column `payload.p`; the file has model, payload, at, happened"),
+        "{said}"
+    );
+}
+
+/// A file that ends early is an error with a remedy wherever it ends, or it is whole.
+#[test]
+fn a_file_that_is_cut_off_is_an_error() {
+    let whole = text("plain.csv", &Columns::default());
+    let cut = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cut");
+    for name in PLAIN {
+        let bytes = fs::read(path(name)).expect("a file");
+        for end in (8..bytes.len()).step_by(37) {
+            fs::write(&cut, &bytes[..end]).expect("a file");
+            let read = vectors::read_columnar(&cut, &Columns::default()).expect("its start");
+            match read {
+                Err(e) => assert!(
+                    e.to_string().contains("check that the file is whole")
+                        || e.to_string().contains("no column"),
+                    "{name}:{end}: {e}"
+                ),
+                // A stream may end between two batches.
+                Ok(Table::Scores(part)) => {
+                    let Table::Scores(all) = &whole else { panic!() };
+                    assert!(
+                        name == "plain.arrows" && all.starts_with(&part),
+                        "{name}:{end}"
+                    );
+                }
+                Ok(other) => panic!("{name}:{end}: {other:?}"),
+            }
+        }
+    }
+}
