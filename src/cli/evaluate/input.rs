@@ -143,12 +143,15 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
     }
 }
 
+/// Scores with whether what they are of happened.
+type Scores = Vec<(f64, bool)>;
+
 /// The scores of a view of single scores; of the top label if no view was requested.
 fn project(
     path: &Path,
     sample: &Vectors,
     view: Option<FileView>,
-) -> Result<(Vec<(f64, bool)>, View), (Exit, String)> {
+) -> Result<(Scores, View), (Exit, String)> {
     let view = match view {
         Some(FileView::Scalar(view)) => view,
         _ => View::TopLabel,

@@ -11,6 +11,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, Int8Type, Int32Type, Int64Type, UInt8Type};
 use arrow_schema::DataType;
 
+/// Scores and labels of some rows.
+pub type Batch<'a> = (&'a [f64], &'a [bool]);
+
 /// Batches of scores and labels.
 pub struct Plain {
     batches: Batches,
@@ -63,7 +66,7 @@ impl Plain {
     }
 
     /// The scores and labels of the next batch; `None` at the end.
-    pub fn advance(&mut self) -> Result<Option<(&[f64], &[bool])>, ScoresError> {
+    pub fn advance(&mut self) -> Result<Option<Batch<'_>>, ScoresError> {
         let Some(columns) = self.batches.advance().map_err(ScoresError)? else {
             return Ok(None);
         };
