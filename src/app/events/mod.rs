@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A source whose `input` is `http` has a log for each of its topics. [`Intake`] checks what is posted with
-//! the fields of the source, so that a sender learns at once what is wrong, and appends it. [`LogClient`]
-//! is the client of a broker that exists on this disk only: everything above it, from the start of a
+//! the fields of the source, so that a sender learns at once what is wrong, and appends it. [`LogBrokers`]
+//! makes the client of a broker that exists on this disk only: everything above it, from the start of a
 //! partition to the commit of its offsets, is what reads Kafka.
 
 mod client;

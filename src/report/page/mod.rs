@@ -2,7 +2,7 @@
 //!
 //! A page is one file. It asks for nothing from any network, and its policy forbids it; it has no script, follows
 //! the light or dark mode of its reader, prints, and fits a phone. Drawings and numbers are those of the service's
-//! pages. Every value from outside passes through [`escape`](super::html::escape).
+//! pages. Every value from outside passes through [`escape`].
 //!
 //! | file | shows |
 //! |---|---|
