@@ -22,6 +22,7 @@ use super::avro::{self, Program as Avro};
 use super::avro_schema::Schema;
 use super::found::{Found, Kind};
 use super::frame::{FRAME, SchemaText, json_start, schema_id, unframed};
+use super::layout::Layouts;
 use super::options::{DecodeOptionsError, Envelope, Format, Packing};
 use super::path::Paths;
 use super::protobuf::Program as Protobuf;
@@ -70,6 +71,8 @@ pub(super) struct Fields {
     rows: Option<Rows>,
     /// Slot of the prediction.
     lenient: usize,
+    /// Of plain records that are one event.
+    layouts: Layouts,
     pub found: Vec<Found>,
     /// One per slot; filled only if the string had escapes.
     unescaped: Vec<String>,
@@ -164,6 +167,7 @@ impl Fields {
             wrapped,
             rows,
             lenient: prediction,
+            layouts: Layouts::new(),
             scratch: String::new(),
             programs: HashMap::new(),
             start: Some(0),
@@ -215,8 +219,12 @@ impl Fields {
         let text =
             std::str::from_utf8(payload).map_err(|e| Rejection::not_utf8(e.valid_up_to()))?;
         self.found.fill(Found::MISSING);
-        Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
-            .map_err(|f| Rejection::fault(f, payload))?;
+        if !self.layouts.find(payload, self.lenient, &mut self.found) {
+            self.found.fill(Found::MISSING);
+            Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
+                .map_err(|f| Rejection::fault(f, payload))?;
+            self.layouts.learn(payload, &self.found);
+        }
         self.undo_escapes(payload);
         Ok(values(&self.found, &self.unescaped, move |start, end| {
             &text[start..end]

@@ -3,8 +3,8 @@
 //! A record becomes an [`Event`](crate::collect::Event), or a [`Rejection`] that names the problem
 //! and its remedy. The shape of a record is configuration ([`DecodeOptions`]). The decoder compiles
 //! it at startup into a tree of wanted keys, and scans the bytes once. A generic parser would build
-//! a value for each field and then look up the few wanted ones, at five times the cost: 108 ns per
-//! event here, 540 ns with `serde_json::Value`, 238 ns with a struct fixed at compile time.
+//! a value for each field and then look up the few wanted ones. Of records whose producer writes the
+//! same bytes between the values, only the values are scanned: the decoder remembers such layouts.
 //!
 //! Other formats, frames, envelopes and arrays of events are unpacked before the same checks. An
 //! Avro or Protobuf record yields the same event as the equivalent JSON, to the bit. `cargo bench
@@ -24,6 +24,7 @@ mod fields;
 mod file;
 mod found;
 mod frame;
+mod layout;
 mod number;
 mod options;
 mod path;
