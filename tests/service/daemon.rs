@@ -298,7 +298,7 @@ fn every_metric_of_the_table_has_data_in_a_running_service() {
             .collect();
         let evaluated = sum(text, "trueline_evaluation_seconds_count", "").unwrap_or(0.0);
         let idle = sum(text, "trueline_partition_idle", "").unwrap_or(0.0);
-        if missing.is_empty() && evaluated > 0.0 && idle == 5.0 {
+        if missing.is_empty() && evaluated > 0.0 && idle == 6.0 {
             Ok(text.to_owned())
         } else {
             Err(format!(
