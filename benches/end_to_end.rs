@@ -1,6 +1,6 @@
 //! From Kafka to verdicts, beside the rate at which bare librdkafka drains the same topic.
 //!
-//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- [joined] [EVENTS [TURNS [RATE]]]]`; without a
+//! `KAFKA_BOOTSTRAP=127.0.0.1:19092 cargo bench --bench end_to_end [-- [joined] [threads=N] [EVENTS [TURNS [RATE]]]]`; without a
 //! bootstrap server it runs on the mock broker, in this process, with fewer events, and says so: the mock
 //! shares the processor with the consumer and its figure is not the one to quote.
 //!
@@ -11,7 +11,8 @@
 //! three windows, its turns taken one after the other, with decoder, engine, verdicts, publication and
 //! snapshots. Both clients have the same fetch settings and the same allocator. The time of each begins
 //! with its first record, so that joining a group is not counted, and each turn says how much processor
-//! time the whole process took for an event, librdkafka's threads included.
+//! time the whole process took for an event, librdkafka's threads included, and how much of it the thread
+//! of the engine. With `threads=N` so many threads decode, that of the engine among them.
 //!
 //! With `joined` half of the records are predictions and half their outcomes, a second of event time
 //! later and on a topic of their own, with a maturity of a minute.
@@ -45,6 +46,8 @@ fn main() {
     let usual = if real.is_some() { 1_000_000 } else { 100_000 };
     let n: usize = wanted.next().unwrap_or(usual);
     let joined = std::env::args().any(|a| a == "joined");
+    let threads = std::env::args().find_map(|a| a.strip_prefix("threads=")?.parse().ok());
+    let threads: usize = threads.unwrap_or(0);
     let turns: usize = wanted.next().unwrap_or(TURNS);
     let rate: usize = wanted.next().unwrap_or(RATE).max(1);
     let mock = real.is_none().then(|| MockCluster::new(1).ok()).flatten();
@@ -79,19 +82,20 @@ fn main() {
         // Whoever comes second finds a broker that has just read the topic.
         let (bare, ours) = if turn % 2 == 0 {
             let bare = drain_bare(&brokers, &topics, n);
-            (bare, drain_ours(&brokers, &topics, n, turn))
+            (bare, drain_ours(&brokers, &topics, n, turn, threads))
         } else {
-            let ours = drain_ours(&brokers, &topics, n, turn);
+            let ours = drain_ours(&brokers, &topics, n, turn, threads);
             (drain_bare(&brokers, &topics, n), ours)
         };
         let speed = |cost: &Cost| n as f64 / cost.seconds;
         ratios.push(speed(&ours) / speed(&bare));
         println!(
-            "turn {turn}: bare {:.0} k/s ({:.0} ns of processor an event), trueline {:.0} k/s ({:.0} ns), ratio {:.2}",
+            "turn {turn}: bare {:.0} k/s ({:.0} ns of processor an event), trueline {:.0} k/s ({:.0} ns, {:.0} of the engine), ratio {:.2}",
             speed(&bare) / 1e3,
             bare.cpu / n as f64 * 1e9,
             speed(&ours) / 1e3,
             ours.cpu / n as f64 * 1e9,
+            ours.thread / n as f64 * 1e9,
             ratios[turn]
         );
     }
@@ -110,31 +114,36 @@ struct Cost {
     seconds: f64,
     /// Processor time of the process, all threads, in seconds.
     cpu: f64,
+    /// That of the calling thread.
+    thread: f64,
 }
 
 /// Begins at the first record.
 #[derive(Default)]
-struct Clock(Option<(Instant, f64)>);
+struct Clock(Option<(Instant, f64, f64)>);
 
 impl Clock {
     fn saw(&mut self, records: usize) {
         if records > 0 {
-            self.0.get_or_insert_with(|| (Instant::now(), cpu()));
+            self.0
+                .get_or_insert_with(|| (Instant::now(), cpu("self"), cpu("thread-self")));
         }
     }
 
     fn cost(self) -> Cost {
-        let (start, before) = self.0.expect("a record came");
+        let (start, before, thread) = self.0.expect("a record came");
         Cost {
             seconds: start.elapsed().as_secs_f64(),
-            cpu: cpu() - before,
+            cpu: cpu("self") - before,
+            thread: cpu("thread-self") - thread,
         }
     }
 }
 
-/// Processor time of this process so far, in seconds; 0 where /proc does not tell.
-fn cpu() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+/// Processor time so far of this process (`self`) or thread (`thread-self`), in seconds; 0 where /proc does
+/// not tell.
+fn cpu(of: &str) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{of}/stat")).unwrap_or_default();
     let after_name = stat.rsplit(") ").next().unwrap_or_default();
     let fields = after_name.split(' ').skip(11).take(2);
     // Hundredths of a second: the unit of /proc on every Linux of today.
@@ -261,7 +270,7 @@ fn drain_bare(brokers: &str, topics: &[String], n: usize) -> Cost {
 }
 
 /// The same by what `run` does, each record decoded, counted and judged.
-fn drain_ours(brokers: &str, topics: &[String], n: usize, turn: usize) -> Cost {
+fn drain_ours(brokers: &str, topics: &[String], n: usize, turn: usize, threads: usize) -> Cost {
     let topic = &topics[0];
     let outcomes = topics.get(1).map_or(String::new(), |outcomes| {
         format!(
@@ -285,6 +294,8 @@ time = "time_ms"
 {outcomes}
 [[model]]
 name = "*"
+[limits]
+decode_threads = {threads}
 [http]
 listen = "127.0.0.1:0"
 [state]

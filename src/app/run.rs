@@ -19,6 +19,7 @@ use super::engine_loop::{EngineLoop, Timers};
 use super::error::AppError;
 use super::events::{self, EventLogs, Intake, LogBrokers};
 use super::ingest::consumer::SourceConsumer;
+use super::ingest::decode_threads;
 use super::outputs::alerts::AlertDispatcher;
 use super::outputs::audit::{AuditLog, explanation};
 use super::outputs::history::HistoryLog;
@@ -244,7 +245,13 @@ fn load(
         history,
         alerts: Some(alerts),
         engines,
-        consumers: consumers(sources, registry.as_ref(), &setup.brokers, &logs)?,
+        consumers: consumers(
+            sources,
+            registry.as_ref(),
+            &setup.brokers,
+            &logs,
+            config.decode_threads,
+        )?,
         logs,
         registry,
         topics,
@@ -287,7 +294,9 @@ fn consumers(
     registry: Option<&Arc<Registry>>,
     brokers: &Arc<dyn Brokers>,
     logs: &EventLogs,
+    decode_threads: usize,
 ) -> Result<Vec<SourceConsumer>, AppError> {
+    let pool = decode_threads::start(decode_threads)?;
     let posted: Arc<dyn Brokers> = Arc::new(LogBrokers::new(logs.clone()));
     let mut base = 0;
     let mut consumers = Vec::new();
@@ -302,6 +311,7 @@ fn consumers(
             base,
             registry,
             Arc::clone(brokers),
+            pool.as_ref(),
         )?);
         base += topics;
     }

@@ -17,6 +17,7 @@ use crate::app::replay::topics::Range;
 use crate::config::Config;
 use crate::kafka::Watermarks;
 use crate::report::table::{self, Cell, Paint};
+use crate::report::{comparison, ledger};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -43,7 +44,8 @@ pub struct Args {
     /// A configuration; repeat the option to compare several
     #[arg(short, long = "config", required = true, value_name = "FILE")]
     pub configs: Vec<PathBuf>,
-    /// Print one JSON object with all times of firing instead of the table
+    /// Print one JSON object instead of the table: all times of firing of alerts, windows and detectors,
+    /// the budgets of false alarms and the comparisons of versions
     #[arg(long)]
     pub json: bool,
 }
@@ -238,6 +240,8 @@ fn json(p: &Policy) -> Value {
         "streams": o.streams, "fired": o.fired(), "fired_per_day": o.fired_per_day(),
         "firing_ms": o.firing_ms(), "first_fired_ms": o.first_ms(),
         "signals": o.signals.iter().map(signal).collect::<Vec<_>>(),
+        "ledger": o.ledger.iter().map(ledger::json).collect::<Vec<_>>(),
+        "comparisons": o.comparisons.iter().map(comparison::json).collect::<Vec<_>>(),
     })
 }
 

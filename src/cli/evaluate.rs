@@ -2,13 +2,14 @@
 
 mod args;
 mod input;
+mod other;
 mod page;
 
 pub use args::Args;
 
 use super::exit::{Exit, print};
 use super::{
-    classes, distances, intervals as intervals_text, kernel, offline, recalibrate, report_file,
+    classes, distances, estimators, intervals as intervals_text, kernel, recalibrate, report_file,
 };
 use crate::report::page::classes as classes_page;
 use crate::report::{self, text};
@@ -19,15 +20,14 @@ use crate::stats::evaluation::{
     Evaluation, Sampling, evaluate, evaluate_scores, evaluate_weighted,
 };
 use crate::stats::fixed::Score;
-use crate::stats::kernel::{Options as KernelOptions, Vectors};
-use crate::stats::multiclass::{self, Events, VectorView};
-use crate::stats::offline as tests;
+use crate::stats::kernel::{self as kernel_tests, Options as KernelOptions, Vectors};
+use crate::stats::multiclass::{self, Events};
 use crate::stats::sums::Sums;
 use crate::stats::tolerance::Conclusion;
 use crate::stats::view::View;
 use crate::stats::weight::Weight;
 use crate::stats::weighted::WeightedEvent;
-use args::{AxisOption, FileView, OtherTest};
+use args::{AxisOption, FileView};
 use input::FileSample;
 use page::Raw;
 
@@ -58,8 +58,11 @@ fn stream(args: &Args) -> Result<Option<Sums>, (Exit, String)> {
 
 fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
     match input::read(args, &args.file)? {
-        sample if args.test.is_some() => Ok(run_other(args, &sample)),
-        FileSample::Weighted(..) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
+        sample if args.test.is_some() => Ok(other::run(args, &sample)),
+        FileSample::Weighted(..)
+        | FileSample::Vectors(..)
+        | FileSample::WeightedVectors(..)
+        | FileSample::WeightedKernel(..)
             if args.compare_intervals > 0 => Err((
             Exit::Usage,
             "--compare-intervals resamples single scores of equal weight: use a view such as top_label or class:0, \
@@ -79,7 +82,10 @@ fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
             report_scores(args, evaluation, (Raw::Clustered(&plain), View::Binary), None)
         }
         FileSample::Scores(sample, view) => run_scores(args, sample, view),
-        FileSample::Weighted(..) | FileSample::Vectors(..) | FileSample::WeightedVectors(..)
+        FileSample::Weighted(..)
+        | FileSample::Vectors(..)
+        | FileSample::WeightedVectors(..)
+        | FileSample::WeightedKernel(..)
             if args.recalibration.recalibrate.is_some() => Err((
             Exit::Usage,
             "maps recalibrate one score per event, without weights: use a view such as top_label or class:0, and \
@@ -99,6 +105,9 @@ fn run_sample(args: &Args) -> Result<Exit, (Exit, String)> {
         }
         FileSample::Vectors(sample, view) => run_vectors(args, &sample, view),
         FileSample::WeightedVectors(events) => run_cells(args, &events, None),
+        FileSample::WeightedKernel(sample, weights) => {
+            Ok(other::weighted_kernel(args, &sample, &weights, &kernel_options(args)))
+        }
     }
 }
 
@@ -176,16 +185,8 @@ fn compared(args: &Args, e: &Evaluation, sample: &[(f64, bool)]) -> Option<Compa
     }
     let cells = u32::try_from(e.interval.cells).unwrap_or(u32::MAX);
     let replicates = args.compare_intervals;
-    let adjusted = adjusted(args, sample);
+    let adjusted = other::adjusted(args, sample);
     intervals::compare(&adjusted, cells, replicates, args.confidence, args.seed)
-}
-
-/// The scores, adjusted to the sampling of the file's events.
-fn adjusted(args: &Args, sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
-    let sampling = args.sampling();
-    // The reader has checked that these are scores.
-    let carry = |z: f64| Score::new(z).map_or(z, |score| sampling.carry(score).value());
-    sample.iter().map(|&(z, y)| (carry(z), y)).collect()
 }
 
 /// Prints the evaluation of single scores.
@@ -203,9 +204,18 @@ fn report_scores(
         Raw::Plain(sample) => compared(args, &e, sample),
         Raw::Weighted(_) | Raw::Clustered(_) | Raw::Cells => None,
     };
+    let others = match &raw {
+        Raw::Plain(sample) if args.estimators => {
+            other::estimators(args, &other::adjusted(args, sample))
+        }
+        _ => None,
+    };
     page::scores(args, &e, (raw, view), recalibrated.as_ref())?;
     let text = if args.json {
         let mut all = report::evaluation::json(&e);
+        if let Some(others) = &others {
+            all["estimators"] = report::estimators::of_scores(others);
+        }
         if let Some(c) = &compared {
             all["intervals"] = report::intervals::json(c);
         }
@@ -221,7 +231,8 @@ fn report_scores(
         let compared = compared
             .as_ref()
             .map_or(String::new(), intervals_text::render);
-        recalibrated + &text::render(&e) + &distances + &compared
+        let others = others.map_or(String::new(), |e| estimators::of_scores(&e));
+        recalibrated + &text::render(&e) + &distances + &compared + &others
     };
     print(&text);
     Ok(args.exit(miscalibrated(&e)))
@@ -248,63 +259,6 @@ fn recalibrate_scores(
     recalibrate::apply(&args.recalibration, wanted, &fit, sample, &args.options()).map(Some)
 }
 
-/// Runs the test of `--test` and prints its outcome.
-fn run_other(args: &Args, sample: &FileSample) -> Exit {
-    let Some(test) = args.test.map(OtherTest::test) else {
-        return Exit::Usage;
-    };
-    let options = tests::Options {
-        tcal: args.options().tcal,
-        smoothness: args.smoothness,
-        tolerance: args.tolerance.absolute.unwrap_or(0.0),
-    };
-    let outcome = match sample {
-        FileSample::Scores(sample, _) => tests::scores(test, &adjusted(args, sample), &options),
-        FileSample::Clustered(_) => {
-            eprintln!(
-                "trueline evaluate: --test {} takes events as independent: drop the option or the column cluster",
-                test.name()
-            );
-            return Exit::Usage;
-        }
-        FileSample::Weighted(..) | FileSample::WeightedVectors(_) => {
-            eprintln!(
-                "trueline evaluate: --test {} does not support weights: drop the option or the column weight",
-                test.name()
-            );
-            return Exit::Usage;
-        }
-        FileSample::Vectors(sample, FileView::Cells(VectorView::Full))
-            if test != tests::Test::Consistency =>
-        {
-            tests::vectors(test, sample, &options)
-        }
-        FileSample::Vectors(..) => {
-            eprintln!(
-                "trueline evaluate: --test {} needs single scores{}: choose another --view",
-                test.name(),
-                if test == tests::Test::Consistency {
-                    ""
-                } else {
-                    ", or of all classes (--view full)"
-                }
-            );
-            return Exit::Usage;
-        }
-    };
-    let Some(outcome) = outcome else {
-        eprintln!("trueline evaluate: a test needs at least two events");
-        return Exit::Data;
-    };
-    let text = if args.json {
-        format!("{:#}\n", report::offline::json(&outcome))
-    } else {
-        offline::render(&outcome)
-    };
-    print(&text);
-    args.exit(outcome.reject)
-}
-
 fn run_vectors(args: &Args, sample: &Vectors, view: FileView) -> Result<Exit, (Exit, String)> {
     match view {
         FileView::Cells(view) => run_cells(args, &Events::of(sample, view), Some(sample)),
@@ -328,10 +282,16 @@ fn run_cells(
     };
     let name = args.file.display().to_string();
     page::write(args, || classes_page::of_cells(&name, &e, sample))?;
+    let binned = sample.and_then(|sample| other::binned(args, sample));
     let text = if args.json {
-        format!("{:#}\n", report::vectors::json(&e))
+        let mut all = report::vectors::json(&e);
+        if let Some(binned) = &binned {
+            all["estimators"] = report::estimators::of_vectors(binned);
+        }
+        format!("{all:#}\n")
     } else {
-        classes::render(&e)
+        let binned = binned.map_or(String::new(), |b| estimators::of_vectors(&b));
+        classes::render(&e) + &binned
     };
     print(&text);
     Ok(args.exit(e.tcal.reject))
@@ -356,24 +316,30 @@ fn run_classes(args: &Args, sample: &Vectors) -> Result<Exit, (Exit, String)> {
     Ok(args.exit(c.reject))
 }
 
-fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
-    let options = KernelOptions {
+fn kernel_options(args: &Args) -> KernelOptions {
+    KernelOptions {
         alpha: args.alpha,
         nu: args.kernel_width,
         quadratic_max: args.kernel_events as usize,
         replicates: args.kernel_bootstrap,
         seed: args.seed,
+    }
+}
+
+fn run_kernel(args: &Args, sample: &Vectors) -> Exit {
+    let Some(e) = kernel_tests::evaluate(sample, &kernel_options(args)) else {
+        return other::too_few();
     };
-    let Some(e) = crate::stats::kernel::evaluate(sample, &options) else {
-        eprintln!(
-            "trueline evaluate: the kernel test compares pairs and needs at least two events"
-        );
-        return Exit::Data;
-    };
+    let binned = other::binned(args, sample);
     let text = if args.json {
-        format!("{:#}\n", report::kernel::json(&e))
+        let mut all = report::kernel::json(&e);
+        if let Some(binned) = &binned {
+            all["estimators"] = report::estimators::of_vectors(binned);
+        }
+        format!("{all:#}\n")
     } else {
-        kernel::render(&e)
+        let binned = binned.map_or(String::new(), |b| estimators::of_vectors(&b));
+        kernel::render(&e) + &binned
     };
     print(&text);
     args.exit(e.reject)

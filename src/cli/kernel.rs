@@ -1,6 +1,7 @@
 //! The kernel test of vectors as text.
 
 use crate::report::text::p;
+use crate::stats::kernel::weighted::WeightedEvaluation;
 use crate::stats::kernel::{Evaluation, PValues};
 
 /// The verdict in one line, then an estimator a line.
@@ -55,5 +56,39 @@ pub fn render(e: &Evaluation) -> String {
         estimate(e.block),
         e.block_size,
         values(&e.block_p),
+    )
+}
+
+/// The same of weighted events.
+pub fn weighted(e: &WeightedEvaluation) -> String {
+    let verdict = if e.reject { "rejected" } else { "not rejected" };
+    let value = |x: Option<f64>| x.map_or("undefined".to_owned(), p);
+    let unbiased = e
+        .unbiased
+        .map_or("undefined".to_owned(), |x| format!("{x:.4e}"));
+    format!(
+        "calibration {verdict} at α = {} by the kernel test of weighted events\n\n\
+         {:<22}{} of {} classes; quadratic forms on {}, effectively {:.1}\n\
+         {:<22}exp(−TV/ν), ν = {:.5}\n\
+         {:<22}{:.5}\n\
+         {:<22}{:.4e}, under the null {:.4e}; p = {} given the predictions, {} for any n\n\
+         {:<22}{unbiased}, null sd {:.2e}\n",
+        e.alpha,
+        "events",
+        e.n,
+        e.classes,
+        e.quadratic_n,
+        e.effective,
+        "kernel",
+        e.nu,
+        "KCE",
+        e.biased.max(0.0).sqrt(),
+        "SKCE biased",
+        e.biased,
+        e.null_mean,
+        value(e.p_value),
+        p(e.bound),
+        "SKCE unbiased",
+        e.unbiased_null_sd,
     )
 }

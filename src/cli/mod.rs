@@ -19,6 +19,7 @@ mod classes;
 mod completions;
 mod demo;
 mod distances;
+mod estimators;
 mod evaluate;
 mod exit;
 mod explain;

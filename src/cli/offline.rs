@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::estimators;
 use crate::report::text::p;
 use crate::stats::offline::{Detail, Outcome, Splitting};
 
@@ -47,16 +48,31 @@ pub fn render(o: &Outcome) -> String {
             );
             line("cells of an axis", c.slices.to_string());
         }
+        Detail::CrossFitting(c) => {
+            line(
+                "statistic",
+                format!(
+                    "{:.4e}, halves {:.4e} and {:.4e}",
+                    c.statistic, c.halves[0], c.halves[1]
+                ),
+            );
+            line("redrawn samples", c.replicates.to_string());
+            line("cells of an axis", c.slices.to_string());
+        }
         Detail::Consistency {
             ece_l1,
             debiased_l2,
+            debiased_l2_distinct,
         } => {
             line("ℓ1-ECE, 15 cells", format!("{ece_l1:.5}"));
             line(
                 "debiased ℓ2²",
-                format!("{debiased_l2:.4e} (Kumar, Liang, Ma)"),
+                format!(
+                    "{debiased_l2:.4e}, over distinct scores {debiased_l2_distinct:.4e} (Kumar, Liang, Ma)"
+                ),
             );
         }
+        Detail::BinnedVectors(b) => out += &estimators::of_vectors(b),
         Detail::Splitting(s) => out += &splitting(s),
     }
     out

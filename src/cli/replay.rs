@@ -14,11 +14,11 @@ use crate::app::AppError;
 use crate::app::replay::{self, Input, Listeners, Tally};
 use crate::config::Config;
 use crate::config::value::Outside;
-use crate::judge::{Change, ComparisonReport, Step, StreamReport, WindowReport};
+use crate::judge::{Change, ComparisonReport, Step, StreamId, StreamReport, WindowReport};
 use crate::kafka::Watermarks;
 use crate::monitor::Engine;
 use crate::report::table::{self, Cell};
-use crate::report::{comparison, evaluation};
+use crate::report::{comparison, detector, evaluation, ledger};
 use crate::telemetry::history::History;
 use page::Changes;
 
@@ -63,7 +63,9 @@ pub struct Args {
     /// range, and its models the windows and options
     #[arg(short, long, env = "TRUELINE_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the final reports as one JSON array instead of the table
+    /// Print the final reports as one JSON array instead of the table: an entry for each stream, with
+    /// its detector and every alarm of it, for each comparison of versions, and for each budget of
+    /// false alarms
     #[arg(long)]
     pub json: bool,
     /// Write one self-contained HTML page: each stream and window with its diagram, its past and its
@@ -102,7 +104,14 @@ fn start(args: &Args) -> Result<(), Exit> {
     let meter = ProgressMeter::new(if range.is_some() { "records" } else { "bytes" });
     let history = History::default();
     let mut changes = Changes::default();
+    let mut alarms = Alarms::new();
     let mut on_change = |change: &Change| {
+        if matches!(change.step, Step::Detector { alarm: true, .. }) {
+            alarms
+                .entry(change.stream.clone())
+                .or_default()
+                .push(alarm_json(change));
+        }
         if args.report.is_some() {
             changes.take(change);
         }
@@ -137,7 +146,7 @@ fn start(args: &Args) -> Result<(), Exit> {
                 .unwrap_or("they have no outcome, or are late")
         ))));
     }
-    print(args.json, &engine, &tally);
+    print(args.json, &engine, &tally, &alarms);
     if let Some(path) = &args.report {
         let written = page::write(
             path,
@@ -183,13 +192,19 @@ fn line(change: &Change) -> String {
     )
 }
 
-fn print(json: bool, engine: &Engine, tally: &Tally) {
+fn print(json: bool, engine: &Engine, tally: &Tally, alarms: &Alarms) {
     let mut reports: Vec<&StreamReport> = engine.reports().collect();
     reports.sort_by(|a, b| a.id.cmp(&b.id));
     if json {
-        let compared = engine.comparisons();
-        let mut all: Vec<serde_json::Value> = reports.iter().map(|r| report_json(r)).collect();
+        let (compared, accounts) = (engine.comparisons(), engine.ledger());
+        let report = |r: &&StreamReport| report_json(r, alarms.get(&r.id));
+        let mut all: Vec<serde_json::Value> = reports.iter().map(report).collect();
         all.extend(compared.iter().map(comparison_json));
+        all.extend(
+            accounts
+                .iter()
+                .map(|a| serde_json::json!({ "ledger": ledger::json(a) })),
+        );
         println!("{}", serde_json::Value::Array(all));
     } else {
         let rows: Vec<Vec<Cell>> = reports.iter().flat_map(|r| rows(r)).collect();
@@ -214,7 +229,10 @@ fn rows(report: &StreamReport) -> Vec<Vec<Cell>> {
     report.windows.iter().map(row).collect()
 }
 
-fn report_json(report: &StreamReport) -> serde_json::Value {
+fn report_json(
+    report: &StreamReport,
+    alarms: Option<&Vec<serde_json::Value>>,
+) -> serde_json::Value {
     let window = |w: &WindowReport| {
         serde_json::json!({
             "window": w.window, "start_ms": w.start_ms, "end_ms": w.end_ms, "n": w.n,
@@ -225,7 +243,22 @@ fn report_json(report: &StreamReport) -> serde_json::Value {
     serde_json::json!({
         "stream": report.id.to_string(),
         "last_event_ms": report.last_event_ms,
+        "alert": report.alert.state.as_str(),
+        "detector": report.detector.as_deref().map(detector::json),
+        "alarms": alarms.cloned().unwrap_or_default(),
         "windows": report.windows.iter().map(window).collect::<Vec<_>>(),
+    })
+}
+
+/// The alarms of each stream's detector, in order.
+type Alarms = std::collections::BTreeMap<StreamId, Vec<serde_json::Value>>;
+
+/// An alarm that a detector raised, or confirmed.
+fn alarm_json(change: &Change) -> serde_json::Value {
+    serde_json::json!({
+        "at_ms": change.at_ms,
+        "again": matches!(change.step, Step::Detector { again: true, .. }),
+        "sentence": change.sentence,
     })
 }
 

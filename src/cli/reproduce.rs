@@ -1,14 +1,21 @@
 //! `trueline reproduce`: runs the papers' experiments through the product's own code.
 
-use std::path::PathBuf;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 
 use super::exit::{self, Exit, print};
-use crate::reproduce::{Effort, Paper, Table, picture};
+use super::progress::ProgressMeter;
+use crate::reproduce::{Effort, Job, Paper, Table, grid, picture};
 
 const EXAMPLES: &str = "\
 Examples:
   trueline reproduce all --quick
-  trueline reproduce kernel --data published --svg kernel.svg
+  trueline reproduce all --data published --pages figures
+  trueline reproduce kernel --classes 10 --setup sharp-first --estimator skce-uq-median
+  trueline reproduce kernel --long --pages figures
+  trueline reproduce tests
   trueline reproduce tcal --json > tcal.json";
 
 /// Which paper.
@@ -22,22 +29,25 @@ pub enum Which {
     Kernel,
     /// Błasiok, Gopalan, Hu, Nakkiran 2023: a unifying theory of distance from calibration
     Distance,
-    /// All four
+    /// Level and power of the product's tests beside those that people use elsewhere
+    Tests,
+    /// All of them
     All,
 }
 
 /// Run the papers' experiments and compare with the published numbers.
 ///
 /// Draws the data sets of each paper's experiment, passes them through the functions that a window
-/// uses, and prints every number with its Monte Carlo error and the published number in brackets. !
-/// marks numbers that differ by more than three errors. Seeds are fixed.
+/// uses, and prints every number with its Monte Carlo error, and in brackets the number that the
+/// paper prints or draws; in square brackets that of theory or of another program. ! marks numbers that
+/// differ by more than three errors. Seeds are fixed. Figures are drawn on all cores.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{EXAMPLES}\n\n{}", exit::HELP))]
 pub struct Args {
     /// Which paper
     #[arg(value_enum, value_name = "PAPER")]
     pub paper: Which,
-    /// Use few data sets: under two minutes for all papers
+    /// Use few data sets
     #[arg(long)]
     pub quick: bool,
     /// Folder of the published model outputs (tcal, cifar10_multiclass), for the papers' tables of
@@ -47,12 +57,31 @@ pub struct Args {
     /// Data sets per point [default: about as many as the papers]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub data_sets: Option<u32>,
+    /// Of the kernel paper's Figures 3 to 82, draw those with this many classes only
+    #[arg(long, value_name = "K", value_parser = classes)]
+    pub classes: Option<u32>,
+    /// Of the same, draw those of this set-up only: predictions flat (α = 1) or sharp (α = 0.1), wrong
+    /// outcomes uniform or all of the first class
+    #[arg(long, value_name = "SETUP", value_parser = clap::builder::PossibleValuesParser::new(grid::SETUPS))]
+    pub setup: Option<String>,
+    /// Of the same, draw the distribution of this estimator only
+    #[arg(long, value_name = "ESTIMATOR", value_parser = clap::builder::PossibleValuesParser::new(grid::ESTIMATORS))]
+    pub estimator: Option<String>,
+    /// Draw the kernel paper's Figures 3 to 82 with as many data sets and resamples as the paper: hours
+    #[arg(long, conflicts_with = "quick")]
+    pub long: bool,
     /// Print one JSON array instead of the tables
     #[arg(long)]
     pub json: bool,
     /// Also write a picture of all tables
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Also write each figure as a picture and as text into this folder
+    #[arg(long, value_name = "FOLDER")]
+    pub pages: Option<PathBuf>,
+    /// Threads that draw [default: the cores of this machine]
+    #[arg(long, value_name = "THREADS", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
     /// Seed of all draws
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -61,54 +90,78 @@ pub struct Args {
     pub fail_on_difference: bool,
 }
 
-/// Runs the experiments and prints their tables.
-pub fn run(args: &Args) -> Exit {
-    let mut effort = if args.quick {
-        Effort::quick(args.seed)
-    } else {
-        Effort::full(args.seed)
-    };
-    effort.data.clone_from(&args.data);
-    effort.data_sets = args.data_sets.unwrap_or(effort.data_sets);
-    let one = match args.paper {
-        Which::Tcal => Some(Paper::TCal),
-        Which::Interval => Some(Paper::Interval),
-        Which::Kernel => Some(Paper::Kernel),
-        Which::Distance => Some(Paper::Distance),
-        Which::All => None,
-    };
-    let mut tables: Vec<Table> = Vec::new();
-    for paper in Paper::ALL
-        .into_iter()
-        .filter(|p| one.is_none_or(|one| one == *p))
-    {
-        match paper.run(&effort) {
-            Ok(more) => {
-                if !args.json {
-                    more.iter().for_each(|t| print(&format!("{}\n", t.text())));
-                }
-                tables.extend(more);
-            }
-            Err(message) => {
-                eprintln!("trueline reproduce: {message}");
-                return Exit::NoInput;
-            }
+fn classes(text: &str) -> Result<u32, String> {
+    let known = text.parse().ok().filter(|k| grid::CLASSES.contains(k));
+    known.ok_or_else(|| format!("give one of {:?}", grid::CLASSES))
+}
+
+/// Data sets of the kernel paper.
+const LONG: u32 = 10_000;
+
+impl Args {
+    fn effort(&self) -> Effort {
+        let effort = if self.quick {
+            Effort::quick(self.seed)
+        } else {
+            Effort::full(self.seed)
+        };
+        let usual = if self.long { LONG } else { effort.data_sets };
+        Effort {
+            data: self.data.clone(),
+            data_sets: self.data_sets.unwrap_or(usual),
+            grid: grid::Choice {
+                classes: self.classes,
+                setup: self.setup.clone(),
+                estimator: self.estimator.clone(),
+                long: self.long,
+            },
+            ..effort
         }
     }
+
+    fn papers(&self) -> &[Paper] {
+        match self.paper {
+            Which::Tcal => &[Paper::TCal],
+            Which::Interval => &[Paper::Interval],
+            Which::Kernel => &[Paper::Kernel],
+            Which::Distance => &[Paper::Distance],
+            Which::Tests => &[Paper::Tests],
+            Which::All => &Paper::ALL,
+        }
+    }
+}
+
+/// Runs the experiments and prints their tables.
+pub fn run(args: &Args) -> Exit {
+    let effort = args.effort();
+    let jobs: Vec<Job> = (args.papers().iter())
+        .flat_map(|p| p.jobs(&effort))
+        .collect();
+    let mut show = |table: &Table| {
+        if !args.json {
+            print(&format!("{}\n", table.text()));
+        }
+    };
+    let drawn = draw(&jobs, &effort, threads(args), &mut show);
+    let tables = match drawn {
+        Ok(tables) => tables,
+        Err(message) => {
+            eprintln!("trueline reproduce: {message}");
+            return Exit::NoInput;
+        }
+    };
     if args.json {
         let all: Vec<_> = tables.iter().map(Table::json).collect();
         print(&format!("{:#}\n", serde_json::Value::from(all)));
     }
-    if let Some(path) = &args.svg
-        && let Err(e) = std::fs::write(path, picture::svg(&tables))
-    {
-        eprintln!("trueline reproduce: cannot write {} ({e})", path.display());
+    if let Err(message) = write(args, &tables) {
+        eprintln!("trueline reproduce: {message}");
         return Exit::Unavailable;
     }
     let differing: usize = tables.iter().map(Table::far).sum();
     if !args.json {
         print(&format!(
-            "{differing} numbers differ from the published ones by more than three errors\n"
+            "{differing} numbers differ from those beside them by more than three errors\n"
         ));
     }
     if args.fail_on_difference && differing > 0 {
@@ -116,4 +169,81 @@ pub fn run(args: &Args) -> Exit {
     } else {
         Exit::Ok
     }
+}
+
+fn threads(args: &Args) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    args.threads.map_or_else(cores, usize::from)
+}
+
+/// Draws all jobs on several threads and shows their tables in order, as soon as those before are
+/// there.
+fn draw(
+    jobs: &[Job],
+    effort: &Effort,
+    threads: usize,
+    show: &mut dyn FnMut(&Table),
+) -> Result<Vec<Table>, String> {
+    let meter = ProgressMeter::new("figures");
+    let next = AtomicUsize::new(0);
+    let (send, receive) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let (send, next) = (send.clone(), &next);
+            scope.spawn(move || {
+                while let Some((at, job)) = take(jobs, next) {
+                    // The receiver is gone only after an error.
+                    if send.send((at, job.run(effort))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(send);
+        let mut waiting: Vec<Option<Vec<Table>>> = jobs.iter().map(|_| None).collect();
+        let (mut shown, mut all) = (0, Vec::new());
+        for (done, (at, result)) in (1..).zip(receive) {
+            if result.is_err() {
+                next.store(jobs.len(), Ordering::Relaxed);
+            }
+            waiting[at] = Some(result.map_err(|e| format!("{}: {e}", jobs[at].name))?);
+            meter.set((0, 1), done, jobs.len() as u64);
+            while let Some(tables) = waiting.get_mut(shown).and_then(Option::take) {
+                meter.suspend(|| tables.iter().for_each(&mut *show));
+                all.extend(tables);
+                shown += 1;
+            }
+        }
+        meter.finish();
+        Ok(all)
+    })
+}
+
+fn take<'a>(jobs: &'a [Job], next: &AtomicUsize) -> Option<(usize, &'a Job)> {
+    let at = next.fetch_add(1, Ordering::Relaxed);
+    Some((at, jobs.get(at)?))
+}
+
+/// Writes the pictures and pages that are requested.
+fn write(args: &Args, tables: &[Table]) -> Result<(), String> {
+    let put = |path: &Path, text: &str| {
+        std::fs::write(path, text).map_err(|e| format!("cannot write {} ({e})", path.display()))
+    };
+    if let Some(path) = &args.svg {
+        put(path, &picture::svg(tables))?;
+    }
+    let Some(folder) = &args.pages else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(folder)
+        .map_err(|e| format!("cannot make {} ({e})", folder.display()))?;
+    for table in tables {
+        let name = table.file_name();
+        put(&folder.join(format!("{name}.txt")), &table.text())?;
+        put(
+            &folder.join(format!("{name}.svg")),
+            &picture::svg(std::slice::from_ref(table)),
+        )?;
+    }
+    Ok(())
 }

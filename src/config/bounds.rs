@@ -30,6 +30,9 @@
 //! memory of spilling itself, and two bytes for each spilled prediction. On disk these take the
 //! measured worst case during a merge of tables.
 //!
+//! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4 MB with one view. The
+//! bound holds for 32 partitions of each join.
+//!
 //! With comparisons of versions, each of `rows_max` retained observations takes [`ROW_BYTES`], and
 //! each of 1000 comparisons 5 kB.
 //!
@@ -51,9 +54,10 @@
 //! Beside the engine there are: an allocator that holds a quarter more than it was asked for; the copy of
 //! all panes that a snapshot is written from; for each source the queue of fetched records, with
 //! [`FETCH_BYTES`] for responses on their way and for what each record takes beside its bytes; and
-//! [`PROCESS_BYTES`] for the process itself. A test measures the peak of real processes against the sum.
+//! [`PROCESS_BYTES`] for the process itself, and [`RUNNING_BYTES_MAX`] for the sums that windows keep from
+//! slide to slide. A test measures the peak of real processes against the sum.
 
-use crate::collect::join::{JoinPlan, full_vector};
+use crate::collect::join::{GivenUp, JoinPlan, full_vector};
 use crate::collect::open_room::IN_STEP_PANES;
 use crate::collect::seen_ids::ID_BYTES;
 use crate::collect::stream::OpenPane;
@@ -69,8 +73,8 @@ use crate::stats::sequential::Odds;
 use crate::stats::view::View;
 use crate::store::event_log::{FRAME_BYTES, KEYS_MAX};
 use crate::telemetry::history;
-use crate::window::Width;
 use crate::window::ring::COUNT_PANES_MAX;
+use crate::window::{RUNNING_BYTES_MAX, Width};
 
 use super::{Config, Input};
 
@@ -103,6 +107,8 @@ pub const PENDING_BYTES: u64 = 80;
 /// One of the largest probabilities of a retained prediction, with its class, or three halves of
 /// one: 12 bytes, with room for growth, twice while the columns are copied.
 pub const COORDINATE_BYTES: u64 = 32;
+/// Partitions of a join whose samples of given-up predictions are counted in the bound.
+const GIVEN_UP_PARTITIONS: u64 = 32;
 /// A waiting outcome: in a hash table that may be half empty, and in a queue by time.
 pub const WAITING_BYTES: u64 = 160;
 /// An observation retained for other versions: 40 bytes in a list that may be half empty, and half
@@ -131,6 +137,13 @@ const SPILLED_BYTES: u64 = 400;
 const SPILLED_VIEW_BYTES: u64 = 72;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
+/// Bytes that a thread keeps of what it decodes of a batch, before it leaves the rest to the engine's.
+pub const DECODED_BYTES_MAX: usize = 2 << 20;
+/// Longest record that is not left to the engine's thread. It may have a row, of 200 bytes when decoded, in as
+/// little as 14 bytes.
+pub const SHARED_RECORD_BYTES_MAX: usize = 64 << 10;
+/// Most threads that decode where their number is left to the machine.
+pub const DECODE_THREADS_USUAL: usize = 4;
 /// A detector with its report.
 const DETECTOR_BYTES: u64 = 36 * 1024;
 
@@ -168,7 +181,8 @@ pub struct MemoryBound {
     pub ahead_bytes: u64,
     /// The copy of the panes that a snapshot is written from, bytes.
     pub copy_bytes: u64,
-    /// The process without state: code, threads, buffers of connections, answers of HTTP, the history, bytes.
+    /// The process without state: code, threads, buffers of connections, answers of HTTP, the history, and
+    /// the sums that windows keep from slide to slide, bytes.
     pub process_bytes: u64,
 }
 
@@ -182,7 +196,7 @@ impl MemoryBound {
                 Format::Json => 0,
                 _ => PARKED_BYTES_MAX as u64,
             };
-            fetched_bytes(s).saturating_add(parked)
+            fetched_bytes(s) + decoded_bytes(config) + parked
         });
         let streams_max = config.plan.caps.streams_max as u64;
         let held = config
@@ -208,6 +222,7 @@ impl MemoryBound {
             ahead_bytes: ahead_bytes(config),
             copy_bytes: held.saturating_mul(streams_max),
             process_bytes: PROCESS_BYTES
+                .saturating_add(RUNNING_BYTES_MAX as u64)
                 .saturating_add(history)
                 .saturating_add(posted_bytes(config)),
         }
@@ -277,6 +292,16 @@ fn fetched_bytes(source: &SourceOptions) -> u64 {
     let queue = u64::from(source.kafka.queue_kbytes_max) * 1024;
     let record = source.kafka.record_bytes_max as u64;
     queue.saturating_add(FETCH_BYTES).saturating_add(2 * record)
+}
+
+/// What threads hold of a batch that they have decoded for one source.
+fn decoded_bytes(config: &Config) -> u64 {
+    let threads = match config.decode_threads {
+        0 => DECODE_THREADS_USUAL,
+        1 => 0,
+        threads => threads,
+    };
+    (threads * (DECODED_BYTES_MAX + 16 * SHARED_RECORD_BYTES_MAX)) as u64
 }
 
 /// Open panes ahead of the watermark, as far as there may be so many.
@@ -412,9 +437,11 @@ fn pending_bytes(config: &Config) -> u64 {
         }
     };
     let joins = config.plan.joins.iter();
+    let sampled = GIVEN_UP_PARTITIONS * GivenUp::bytes_max(views(config));
     let all = joins.map(|j| {
         let waiting = (j.pending_max as u64).saturating_mul(WAITING_BYTES);
-        held(j).saturating_add(waiting)
+        let sampled = if j.revise { 0 } else { sampled };
+        held(j).saturating_add(waiting).saturating_add(sampled)
     });
     all.fold(0, u64::saturating_add)
 }

@@ -1453,6 +1453,13 @@ const LIMITS: &[Key] = &[
         Value("\"1MiB\""),
         "Longest record to decode. The default is that of the brokers.",
     ),
+    key(
+        "decode_threads",
+        Kind::Integer { low: 0, high: 64 },
+        Value("0"),
+        "Threads that decode the records of Kafka, that of the engine among them. What is counted is the \
+         same with any number. 0: one less than there are cores, and at most 4.",
+    ),
 ];
 
 const LOG: &[Key] = &[

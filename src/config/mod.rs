@@ -83,6 +83,8 @@ pub struct Config {
     pub state: StateOptions,
     /// Logging.
     pub log: LogOptions,
+    /// Threads that decode; 0 leaves it to the machine.
+    pub decode_threads: usize,
     /// The file with its defaults, for [`Config::effective`].
     document: document::Record,
 }
@@ -183,6 +185,7 @@ impl fmt::Debug for Config {
             .field("events", &self.events)
             .field("state", &self.state)
             .field("log", &self.log)
+            .field("decode_threads", &self.decode_threads)
             .finish_non_exhaustive()
     }
 }
@@ -236,6 +239,7 @@ impl Config {
                 events,
                 state,
                 log,
+                decode_threads: document.child("limits").count("decode_threads"),
                 document,
             }),
             false => Err(problems.into_sorted()),

@@ -218,7 +218,6 @@ impl Fields {
         self.check_size(payload)?;
         let text =
             std::str::from_utf8(payload).map_err(|e| Rejection::not_utf8(e.valid_up_to()))?;
-        self.found.fill(Found::MISSING);
         if !self.layouts.find(payload, self.lenient, &mut self.found) {
             self.found.fill(Found::MISSING);
             Scanner::record(payload, &mut self.data, self.lenient, &mut self.found)
@@ -450,14 +449,14 @@ fn text_of<'a>(payload: &'a [u8], start: Option<usize>, scratch: &'a str) -> &'a
 }
 
 /// The values of the slots, in the text that `span` selects.
-#[inline]
+#[inline(always)]
 fn values<'a>(
     found: &'a [Found],
     unescaped: &'a [String],
     span: impl Fn(usize, usize) -> &'a str,
 ) -> impl Fn(usize) -> Value<'a> {
     move |slot: usize| {
-        let f = found[slot];
+        let f = &found[slot];
         let span = span(f.start, f.end);
         match f.kind {
             Kind::Missing => Value::Missing,

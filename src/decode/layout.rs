@@ -17,6 +17,7 @@
 
 use super::found::{Found, Kind};
 use super::scan::Scanner;
+use super::words;
 
 /// Most layouts to keep: records of a topic come from a few producers, some with fields that are optional.
 const LAYOUTS_MAX: usize = 6;
@@ -35,16 +36,30 @@ const REST: u32 = 2048;
 /// In place of a slot: the value is not wanted.
 const UNWANTED: usize = usize::MAX;
 
+const TRUE: u32 = u32::from_le_bytes(*b"true");
+const NULL: u32 = u32::from_le_bytes(*b"null");
+const FALS: u32 = u32::from_le_bytes(*b"fals");
+
 /// A scalar value and the bytes in front of it.
 struct Part {
-    before: Box<[u8]>,
+    /// The first sixteen of these bytes, in two words.
+    words: [u64; 2],
+    /// The bits of the words that count.
+    masks: [u64; 2],
+    /// Those that follow.
+    more: Box<[u8]>,
+    /// Number of all.
+    length: usize,
     slot: usize,
 }
 
 /// The bytes that records have in common. See the module.
 struct Layout {
     parts: Vec<Part>,
+    /// The bytes after the last value.
     tail: Box<[u8]>,
+    /// Wanted values that these records do not have.
+    missing: Vec<usize>,
     /// When it last matched, in lookups.
     used: u64,
 }
@@ -55,11 +70,16 @@ impl Layout {
         if record.len() > BYTES_MAX {
             return None;
         }
-        let mut parts = Vec::new();
+        let mut layout = Layout {
+            parts: Vec::new(),
+            tail: [].into(),
+            missing: Vec::new(),
+            used: 0,
+        };
         let mut slots: Vec<(usize, usize)> = Vec::new();
         for (slot, found) in found.iter().enumerate() {
             match found.kind {
-                Kind::Missing => {}
+                Kind::Missing => layout.missing.push(slot),
                 Kind::Array | Kind::Object => return None,
                 // Positions of texts exclude their quotes.
                 Kind::Text | Kind::EscapedText => slots.push((found.start - 1, slot)),
@@ -88,47 +108,159 @@ impl Layout {
                 // A key.
                 continue;
             }
-            if parts.len() == VALUES_MAX {
+            if layout.parts.len() == VALUES_MAX {
                 return None;
             }
             let slot = slots.iter().find(|(at, _)| *at == start);
-            parts.push(Part {
-                before: record[from..start].into(),
-                slot: slot.map_or(UNWANTED, |(_, slot)| *slot),
-            });
+            let slot = slot.map_or(UNWANTED, |(_, slot)| *slot);
+            layout.parts.push(Part::new(&record[from..start], slot));
             from = end;
         }
-        Some(Layout {
-            parts,
-            tail: record[from..].into(),
-            used: 0,
-        })
+        layout.tail = record[from..].into();
+        Some(layout)
     }
 
-    /// Finds the values of a record that has this layout.
-    #[inline]
+    /// Finds the values of a record that has this layout, and sets the slots of all.
+    #[inline(always)]
     fn find(&self, record: &[u8], lenient: usize, found: &mut [Found]) -> bool {
-        let mut s = Scanner {
-            bytes: record,
-            at: 0,
-        };
+        let mut at = 0;
         for part in &self.parts {
-            if !record[s.at..].starts_with(&part.before) {
+            if !part.begins(&record[at..]) {
                 return false;
             }
-            s.at += part.before.len();
-            if matches!(s.peek(), Some(b'{' | b'[')) {
-                return false;
-            }
-            let Ok(value) = s.value(part.slot == lenient, 0) else {
-                return false;
+            at += part.length;
+            let slot = found.get_mut(part.slot);
+            at = match usual_value(record, at) {
+                Some((value, next)) => {
+                    if let Some(slot) = slot {
+                        *slot = value;
+                    }
+                    next
+                }
+                None => match other_value(record, at, part.slot == lenient, slot) {
+                    Some(next) => next,
+                    None => return false,
+                },
             };
-            if let Some(slot) = found.get_mut(part.slot) {
-                *slot = value;
-            }
         }
-        record[s.at..] == *self.tail
+        let rest = &record[at..];
+        if rest.len() != self.tail.len() || rest.iter().ne(&self.tail) {
+            return false;
+        }
+        for &slot in &self.missing {
+            found[slot] = Found::MISSING;
+        }
+        true
     }
+}
+
+impl Part {
+    fn new(before: &[u8], slot: usize) -> Part {
+        let mut bytes = [[0; 8]; 2];
+        let mut masks = [[0; 8]; 2];
+        for (i, &byte) in before.iter().take(16).enumerate() {
+            bytes[i / 8][i % 8] = byte;
+            masks[i / 8][i % 8] = u8::MAX;
+        }
+        Part {
+            words: bytes.map(u64::from_le_bytes),
+            masks: masks.map(u64::from_le_bytes),
+            more: before.get(16..).unwrap_or_default().into(),
+            length: before.len(),
+            slot,
+        }
+    }
+
+    /// Whether the bytes in front of the value are those that come next.
+    #[inline(always)]
+    fn begins(&self, next: &[u8]) -> bool {
+        let Some((first, more)) = next.split_first_chunk::<16>() else {
+            return self.ends(next);
+        };
+        let (a, b) = (
+            u128::from_le_bytes(*first) as u64,
+            (u128::from_le_bytes(*first) >> 64) as u64,
+        );
+        let differ = ((a ^ self.words[0]) & self.masks[0]) | ((b ^ self.words[1]) & self.masks[1]);
+        differ == 0 && (self.more.is_empty() || more.starts_with(&self.more))
+    }
+
+    /// The same where fewer than sixteen bytes are left.
+    #[inline(never)]
+    fn ends(&self, next: &[u8]) -> bool {
+        let bytes = self.words.iter().flat_map(|word| word.to_le_bytes());
+        self.length <= next.len() && bytes.zip(next).take(self.length).all(|(a, b)| a == *b)
+    }
+}
+
+/// A value as most are, a text without escapes, a number without sign and exponent, or a literal, and where it ends in
+/// the record; `None` leaves it to the scanner.
+#[inline(always)]
+fn usual_value(record: &[u8], at: usize) -> Option<(Found, usize)> {
+    let first = *record.get(at)?;
+    if first == b'"' {
+        let mut end = at + 1;
+        loop {
+            let marks = words::special(words::word_or_quotes(record, end));
+            if marks == 0 {
+                end += 8;
+                continue;
+            }
+            end += words::before(marks);
+            break;
+        }
+        let text = Found {
+            kind: Kind::Text,
+            start: at + 1,
+            end,
+        };
+        return (record.get(end) == Some(&b'"')).then_some((text, end + 1));
+    }
+    if let Some(word) = words::word_at(record, at) {
+        let literal = match word as u32 {
+            TRUE => Some((Kind::True, 4)),
+            NULL => Some((Kind::Null, 4)),
+            FALS if (word >> 32) as u8 == b'e' => Some((Kind::False, 5)),
+            _ => None,
+        };
+        if let Some((kind, length)) = literal {
+            let (start, end) = (at, at + length);
+            return Some((Found { kind, start, end }, end));
+        }
+    }
+    let digits = words::digits_at(record, at);
+    if digits == 0 || (first == b'0' && digits > 1) {
+        return None;
+    }
+    let mut end = at + digits;
+    if record.get(end) == Some(&b'.') {
+        let decimals = words::digits_at(record, end + 1);
+        if decimals == 0 {
+            return None;
+        }
+        end += 1 + decimals;
+    }
+    let number = Found {
+        kind: Kind::Number,
+        start: at,
+        end,
+    };
+    let ends = !matches!(record.get(end), Some(b'e' | b'E'));
+    ends.then_some((number, end))
+}
+
+/// Any other scalar value, put into its slot. Answers where it ends; `None` if there is none.
+#[inline(never)]
+fn other_value(record: &[u8], at: usize, lenient: bool, slot: Option<&mut Found>) -> Option<usize> {
+    let mut s = Scanner { bytes: record, at };
+    if matches!(s.peek(), Some(b'{' | b'[')) {
+        return None;
+    }
+    let value = s.value(lenient, 0).ok()?;
+    if let Some(slot) = slot {
+        *slot = value;
+    }
+    Some(s.at)
 }
 
 /// The layouts of a source.
@@ -154,8 +286,8 @@ impl Layouts {
         }
     }
 
-    /// Finds the values of a record that has a known layout. `found` has no values before, and may have
-    /// some after an answer of `false`.
+    /// Finds the values of a record that has a known layout, and sets the slots of all. `found` may hold
+    /// anything after an answer of `false`.
     #[inline]
     pub fn find(&mut self, record: &[u8], lenient: usize, found: &mut [Found]) -> bool {
         self.lookups += 1;
@@ -177,7 +309,6 @@ impl Layouts {
             if i == self.last {
                 continue;
             }
-            found.fill(Found::MISSING);
             if layout.find(record, lenient, found) {
                 layout.used = self.lookups;
                 self.last = i;

@@ -37,6 +37,7 @@ mod shape;
 mod sink;
 mod time;
 pub mod vectors;
+mod words;
 
 pub use decoder::{Compiled, Decoder, LabelDecoder};
 pub use fields::{HeaderMap, Raw};

@@ -5,10 +5,23 @@
 //! accurately). Scores of up to fifteen digits are of this kind. All others go to the standard
 //! library, which is exact too, so both ways yield the same bits.
 
+use super::words;
+
 const POWERS: [f64; 23] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
+
+/// Powers of ten that multiply digits: nineteen digits in all cannot overflow.
+const TENS: [u64; 19] = {
+    let mut tens = [1; 19];
+    let mut k = 1;
+    while k < 19 {
+        tens[k] = 10 * tens[k - 1];
+        k += 1;
+    }
+    tens
+};
 
 /// The double nearest to a JSON number; infinity if it is out of range.
 #[inline]
@@ -22,26 +35,30 @@ pub(super) fn parse(text: &str) -> f64 {
 /// The fast path; `None` for a sign, an exponent or too many digits.
 #[inline]
 fn short(text: &[u8]) -> Option<f64> {
-    // 18 digits cannot overflow a u64.
-    if text.len() > 19 {
-        return None;
-    }
-    let mut m: u64 = 0;
-    let mut point = None;
-    for (i, &b) in text.iter().enumerate() {
-        if b.is_ascii_digit() {
-            m = m * 10 + u64::from(b - b'0');
-        } else if b == b'.' && point.is_none() {
-            point = Some(i);
-        } else {
-            return None;
+    let whole = words::digits_at(text, 0);
+    let (whole, rest) = text.split_at(whole);
+    let m = words::number(whole)?;
+    let (m, k) = match rest {
+        [] => (m, 0),
+        [b'.', decimals @ ..] if whole.len() + decimals.len() <= 19 => {
+            let shift = TENS.get(decimals.len())?;
+            (m * shift + words::number(decimals)?, decimals.len())
         }
-    }
-    let k = point.map_or(0, |p| text.len() - 1 - p);
-    if m > 1 << 53 || text.is_empty() || (point.is_none() && text.len() > 18) {
+        _ => return None,
+    };
+    if m > 1 << 53 {
         return None;
     }
     POWERS.get(k).map(|p| m as f64 / p)
+}
+
+/// A whole number of milliseconds or the like; `None` if it is none or out of range.
+#[inline]
+pub(super) fn whole(text: &str) -> Option<i64> {
+    match words::number(text.as_bytes()) {
+        Some(n) => i64::try_from(n).ok(),
+        None => text.parse().ok(),
+    }
 }
 
 #[cfg(test)]

@@ -10,13 +10,10 @@
 //! The scanner rejects a wanted key that appears twice (readers differ in which one they use) and
 //! half of a surrogate pair. It accepts `NaN`, `Infinity` and `-Infinity`, which Python writes,
 //! within the prediction, so that the record is counted as a score that is not finite.
-//!
-//! Strings are scanned eight bytes at a time. A byte is special if it is a quote, a backslash or
-//! below 0x20. The usual borrow trick marks the first special byte of a word exactly; marks above
-//! the first may be false and are ignored.
 
 use super::found::{Fault, Found, Kind, What};
 use super::path::{Child, Paths, Target};
+use super::words;
 
 /// Deepest nesting of arrays and objects.
 pub(super) const DEPTH_MAX: u32 = 127;
@@ -239,10 +236,10 @@ impl<'b> Scanner<'b> {
         let start = self.at;
         let mut kind = Kind::Text;
         loop {
-            while let Some(word) = self.bytes[self.at..].first_chunk::<8>() {
-                let marks = special(u64::from_le_bytes(*word));
+            while let Some(word) = words::word_at(self.bytes, self.at) {
+                let marks = words::special(word);
                 if marks != 0 {
-                    self.at += (marks.trailing_zeros() / 8) as usize;
+                    self.at += words::before(marks);
                     break;
                 }
                 self.at += 8;
@@ -337,15 +334,7 @@ impl<'b> Scanner<'b> {
 
     #[inline]
     fn digits(&mut self) {
-        while let Some(word) = self.bytes[self.at..].first_chunk::<8>() {
-            if !all_digits(u64::from_le_bytes(*word)) {
-                break;
-            }
-            self.at += 8;
-        }
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
+        self.at += words::digits_at(self.bytes, self.at);
     }
 
     #[inline]
@@ -417,26 +406,6 @@ fn match_child(children: &mut [Child], next: usize, rest: &[u8]) -> Option<(Targ
     Some(answer)
 }
 
-/// Whether each byte is a digit: between 0x30 and 0x3f, and still so with six more added.
-#[inline]
-fn all_digits(word: u64) -> bool {
-    const HIGH: u64 = 0xf0f0_f0f0_f0f0_f0f0;
-    const ZEROS: u64 = 0x3030_3030_3030_3030;
-    word & HIGH == ZEROS && word.wrapping_add(0x0606_0606_0606_0606) & HIGH == ZEROS
-}
-
-/// Marks, in its top bit, each byte that ends or breaks a string. Exact up to the first mark.
-#[inline]
-fn special(word: u64) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    let quote = word ^ (ONES * b'"' as u64);
-    let slash = word ^ (ONES * b'\\' as u64);
-    let zero = |v: u64| v.wrapping_sub(ONES) & !v;
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (zero(quote) | zero(slash) | control) & TOPS
-}
-
 /// Undoes the escapes of the inside of a string that [`Scanner`] has checked.
 pub(super) fn unescape(inside: &[u8]) -> String {
     let mut quoted = Vec::with_capacity(inside.len() + 2);
@@ -444,36 +413,4 @@ pub(super) fn unescape(inside: &[u8]) -> String {
     quoted.extend_from_slice(inside);
     quoted.push(b'"');
     serde_json::from_slice(&quoted).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn eight_digits_are_distinguished_from_anything_else() {
-        for byte in 0..=255u8 {
-            for place in 0..8 {
-                let mut w = *b"90123459";
-                w[place] = byte;
-                assert_eq!(all_digits(u64::from_le_bytes(w)), byte.is_ascii_digit());
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_special_byte_of_a_word_is_marked_exactly() {
-        for byte in 0..=255u8 {
-            for place in 0..8 {
-                let mut w = [b'a'; 8];
-                w[place] = byte;
-                let is = byte < 0x20 || byte == b'"' || byte == b'\\';
-                let marks = special(u64::from_le_bytes(w));
-                assert_eq!(marks != 0, is, "{byte}");
-                if is {
-                    assert_eq!(marks.trailing_zeros() / 8, place as u32);
-                }
-            }
-        }
-    }
 }

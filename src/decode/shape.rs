@@ -70,7 +70,7 @@ struct TimeSlot {
 pub(super) struct Shape {
     model: Source,
     version: Source,
-    /// Key and slot.
+    /// Key with its equals sign, escaped, and slot.
     segments: Vec<(String, usize)>,
     id: Id,
     time: Option<TimeSlot>,
@@ -242,8 +242,7 @@ impl Shape {
             if !joined.is_empty() {
                 joined.push(',');
             }
-            push_escaped(joined, key);
-            joined.push('=');
+            joined.push_str(key);
             match value(*slot) {
                 Value::Missing | Value::Null => {}
                 value => push_escaped(joined, self.text(*slot, value)?),
@@ -285,7 +284,7 @@ impl Shape {
 }
 
 fn push_escaped(joined: &mut String, text: &str) {
-    if !text.contains(['%', ',', '=']) {
+    if !text.bytes().any(|b| matches!(b, b'%' | b',' | b'=')) {
         joined.push_str(text);
         return;
     }

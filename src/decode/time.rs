@@ -1,11 +1,13 @@
 //! Converts event times to milliseconds since 1970.
 
+use super::number;
 use super::options::TimeUnit;
 
 /// Milliseconds of a number in `unit`; `None` if it is not a number or out of range. Fractions of a
 /// millisecond are rounded down.
+#[inline]
 pub(super) fn from_number(text: &str, unit: TimeUnit) -> Option<i64> {
-    if let Ok(n) = text.parse::<i64>() {
+    if let Some(n) = number::whole(text) {
         return match unit {
             TimeUnit::Milliseconds => Some(n),
             TimeUnit::Seconds => n.checked_mul(1000),

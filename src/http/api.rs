@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 
 use super::path::{encode, encode_id, page_path};
 use super::standing::{Filter, Standing, counts};
-use crate::judge::{
-    AccountReport, ComparisonReport, Coverage, StreamId, StreamReport, WindowReport,
-};
-use crate::report::{comparison, detector, evaluation, kernel, vectors};
+use crate::judge::{ComparisonReport, Coverage, StreamReport, WindowReport};
+use crate::report::{comparison, detector, evaluation, kernel, ledger, vectors};
 use crate::stats::axis::Axis;
 use crate::stats::corp;
 use crate::stats::evaluation::Evaluation;
@@ -51,24 +49,7 @@ pub fn streams(published: &Published, filter: &Filter, (offset, limit): (usize, 
 
 /// The budgets of false alarms.
 pub fn ledger(published: &Published) -> Value {
-    let account = |a: &AccountReport| {
-        let names = |ids: &[StreamId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-        json!({
-            "account": a.account,
-            "budget": a.budget.to_string(),
-            "promise": format!("all {} streams together: {}", a.streams, a.budget.words()),
-            "log_threshold": a.budget.log_threshold(),
-            "streams": a.streams,
-            "share": a.share,
-            "staked": a.staked,
-            "expected_false_alarms_max": a.expected_false_alarms(),
-            "false_discoveries_max": a.expected_false_alarms().min(1.0),
-            "alarms": a.alarms,
-            "alarmed": names(&a.alarmed),
-            "called": names(&a.called),
-        })
-    };
-    let accounts: Vec<Value> = published.facts().ledger.iter().map(account).collect();
+    let accounts: Vec<Value> = published.facts().ledger.iter().map(ledger::json).collect();
     json!({ "accounts": accounts })
 }
 

@@ -114,6 +114,8 @@ pub struct Detector {
     pub(super) timeliness: Timeliness,
     /// Since when it holds, its maturity being too short.
     pub(super) held_ms: Option<i64>,
+    /// Since when an alarm that is due waits for late outcomes.
+    pub(super) waits_ms: Option<i64>,
     /// Since when it is called among its fleet.
     pub(super) called_ms: Option<i64>,
 }
@@ -135,6 +137,7 @@ impl Detector {
             missed: Missed::default(),
             timeliness: Timeliness::default(),
             held_ms: None,
+            waits_ms: None,
             called_ms: None,
         }
     }
@@ -172,6 +175,9 @@ impl Detector {
         let may = explained || self.timeliness.may_explain_alarm(tolerance);
         let before = may.then(|| self.watch.clone());
         let outcome = self.watch.observe(&self.odds, &self.rules, pane, span_ms);
+        // What waits stays so where one pane among those that call for the alarm does not.
+        let over = |since_ms: i64| span_ms.1 - since_ms >= self.options.maturity_ms;
+        self.waits_ms = (self.waits_ms).filter(|ms| outcome != Outcome::Alarm && !over(*ms));
         let Some(before) = before.filter(|_| outcome == Outcome::Alarm) else {
             return outcome;
         };
@@ -180,13 +186,12 @@ impl Detector {
             self.begin_hold(span_ms.1);
             return Outcome::Quiet;
         }
-        match self.timeliness.wait(span_ms.1) {
-            true => {
-                self.watch = before;
-                Outcome::Quiet
-            }
-            false => outcome,
+        self.waits_ms = self.timeliness.wait(span_ms.1);
+        if self.waits_ms.is_none() {
+            return outcome;
         }
+        self.watch = before;
+        Outcome::Quiet
     }
 
     /// Begins or ends a hold, by what came before the pane that begins at `at_ms`.
@@ -204,7 +209,7 @@ impl Detector {
     }
 
     fn begin_hold(&mut self, at_ms: i64) {
-        self.held_ms = Some(at_ms);
+        (self.held_ms, self.waits_ms) = (Some(at_ms), None);
         self.watch.forget();
     }
 
@@ -212,7 +217,7 @@ impl Detector {
     pub fn forget(&mut self) {
         self.watch.forget();
         self.log_worth = f64::NEG_INFINITY;
-        self.called_ms = None;
+        (self.waits_ms, self.called_ms) = (None, None);
     }
 
     /// Counts what a correction brings too late.
@@ -269,6 +274,11 @@ impl Detector {
     /// Since when it holds, its maturity being too short.
     pub fn held_ms(&self) -> Option<i64> {
         self.held_ms
+    }
+
+    /// Since when an alarm that is due waits for late outcomes.
+    pub fn waits_ms(&self) -> Option<i64> {
+        self.waits_ms
     }
 
     /// Since when its fleet calls it.

@@ -23,6 +23,8 @@ pub struct DetectorReport {
     pub evidence: Option<Evidence>,
     /// Since when it holds: the maturity is too short.
     pub held_ms: Option<i64>,
+    /// An alarm that is due and waits for late outcomes.
+    pub waiting: Option<WaitingAlarm>,
     /// The alarm, while the stream is not clear.
     pub alarm: Option<Alarm>,
     /// Since when e-BH calls it among the streams of its account.
@@ -41,6 +43,15 @@ pub struct DetectorReport {
     pub at_ms: i64,
 }
 
+/// An alarm that is due and waits for late outcomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WaitingAlarm {
+    /// End of the first pane that called for it.
+    pub since_ms: i64,
+    /// Event time until which it waits at most.
+    pub until_ms: i64,
+}
+
 impl Detector {
     /// What it says; `None` before its first pane.
     pub fn report(&self) -> Option<DetectorReport> {
@@ -57,6 +68,10 @@ impl Detector {
             log_threshold: rules.budget.log_threshold(),
             evidence,
             held_ms: detector.held_ms,
+            waiting: detector.waits_ms.map(|since_ms| WaitingAlarm {
+                since_ms,
+                until_ms: since_ms.saturating_add(detector.options.maturity_ms),
+            }),
             alarm,
             called_ms: detector.called_ms,
             alarms: watch.alarms(),
@@ -72,6 +87,11 @@ impl Detector {
 /// Why a detector holds.
 pub const HELD: &str = "the maturity is too short: outcomes that came too late depart from their \
                         scores otherwise than those in time, so an alarm could be about that alone";
+
+/// Why an alarm waits.
+pub const WAITS: &str = "an alarm is due, but predictions still lack their outcomes, and these could \
+                         explain it if they differ from those in time; it waits for them, for one \
+                         maturity at most";
 
 /// An alarm, its end or a hold, in words.
 pub fn sentence(stream: &str, report: &DetectorReport) -> String {

@@ -39,6 +39,7 @@ pub struct DetectorState {
     missed: Missed,
     timeliness: Timeliness,
     held_ms: Option<i64>,
+    waits_ms: Option<i64>,
     called_ms: Option<i64>,
     /// Log worth (none before a stake: JSON has no −∞), onset by event and by time.
     components: Vec<(Option<f64>, f64, f64)>,
@@ -93,6 +94,7 @@ impl Detector {
             missed: detector.missed,
             timeliness: detector.timeliness.clone(),
             held_ms: detector.held_ms,
+            waits_ms: detector.waits_ms,
             called_ms: detector.called_ms,
             components: parts.detector.components.iter().map(component).collect(),
             signs: signs.collect(),
@@ -153,6 +155,7 @@ impl Detector {
         self.missed = state.missed;
         self.timeliness = state.timeliness.clone();
         self.held_ms = state.held_ms;
+        self.waits_ms = state.waits_ms;
         self.called_ms = state.called_ms;
         Ok(())
     }

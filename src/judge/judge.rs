@@ -20,10 +20,10 @@
 //! A window in which an event found no room is `undecided(capacity)`: what is left would be a
 //! biased sample.
 //!
-//! Cost: a merge of the window's panes at each slide, and the evaluation of the total.
+//! Cost: at each slide the panes that changed are added to the window's sums or taken out of them, or all
+//! are merged where there is no room for these sums, and the total is evaluated.
 
 use super::alarm;
-use super::coverage::Coverage;
 use super::detector::Detector;
 use super::detector_report::sentence;
 use super::judgement::{HistoryPoint, WindowJudgement};
@@ -37,15 +37,17 @@ use crate::collect::PaneDelta;
 use crate::stats::axis::Grid;
 use crate::stats::sequential::Outcome;
 use crate::window::{
-    Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Unlabelled, Windows,
+    Correction, EmptySums, Ladder, PackError, Pane, PaneSums, Revision, Total, Windows,
 };
 use std::sync::Arc;
 
 mod alerts;
+mod evaluate;
 mod seed;
 mod state;
 
 use alerts::Before;
+use evaluate::Judged;
 pub use seed::seed;
 
 pub use state::{JudgeState, WindowVerdict};
@@ -162,6 +164,11 @@ impl Judge {
     /// Changes how many cells of vectors panes that begin from now on have.
     pub fn cap(&mut self, cells_max: usize) {
         self.windows.cap(cells_max);
+    }
+
+    /// Lets the sums that windows keep from slide to slide take so many bytes from now on.
+    pub fn keep(&mut self, bytes: usize) {
+        self.windows.keep(bytes);
     }
 
     /// Takes a base pane from before `line_ms`; the windows that hold it show it at their next slide.
@@ -359,73 +366,6 @@ impl Judge {
         self.report.windows[index].recalibration = next;
     }
 
-    /// Evaluates a window as it stands. Its total is taken once, and only where it is needed.
-    fn evaluate(
-        &self,
-        index: usize,
-        end_ms: i64,
-        options: &JudgeOptions,
-    ) -> Result<Judged, PackError> {
-        let unlabelled = self.windows.unlabelled(index, end_ms);
-        let undecided = self.undecided(index, end_ms, &unlabelled, options);
-        let covered = !unlabelled.is_empty();
-        if let Some(why) = undecided {
-            let total = covered.then(|| self.windows.total(index, end_ms).ok());
-            let coverage = total.flatten().and_then(|t| Coverage::of(&t, &unlabelled));
-            return Ok(Judged {
-                coverage: coverage.map(Box::new),
-                ..Judged::undecided(why)
-            });
-        }
-        let total = self.windows.total(index, end_ms)?;
-        let coverage = Coverage::of(&total, &unlabelled).map(Box::new);
-        if total.refused() > 0 {
-            return Ok(Judged {
-                coverage,
-                ..Judged::undecided(Undecided::Capacity)
-            });
-        }
-        let mut wanted = options.evaluation.clone();
-        wanted.overdispersion = self.report.overdispersion;
-        let window = &self.report.windows[index].window;
-        wanted.tcal.seed = seed(&self.report.id, window, end_ms, wanted.tcal.seed);
-        // Weights say less than their number.
-        let enough = |e: &Numbers| {
-            e.effective_n()
-                .is_none_or(|n| n >= options.min_events as f64)
-        };
-        let numbers = Numbers::of(&total, &wanted).filter(enough);
-        let too_few = Verdict::Undecided(Undecided::TooFew);
-        Ok(Judged {
-            verdict: (numbers.as_ref())
-                .map_or(too_few, |n| n.verdict(&options.evaluation.tolerance)),
-            numbers,
-            coverage,
-        })
-    }
-
-    /// Why nothing can be said of a window, without a look at its sums.
-    fn undecided(
-        &self,
-        index: usize,
-        end_ms: i64,
-        unlabelled: &Unlabelled,
-        options: &JudgeOptions,
-    ) -> Option<Undecided> {
-        if self.windows.refused(index, end_ms) > 0 {
-            return Some(Undecided::Capacity);
-        }
-        let n = self.windows.n(index, end_ms);
-        let due = n + unlabelled.dropped().iter().sum::<u64>();
-        if due >= options.min_events && (n as f64) < options.coverage_min * due as f64 {
-            return Some(Undecided::Coverage);
-        }
-        if n < options.min_events.max(1) {
-            return Some(Undecided::TooFew);
-        }
-        (self.windows.late(index, end_ms) > n).then_some(Undecided::Late)
-    }
-
     /// The sums of the panes that window `index` holds, with its report; less than the report's
     /// where a pane was dropped after the judgement.
     pub fn total(&self, index: usize) -> Result<(&WindowReport, Total), PackError> {
@@ -471,24 +411,6 @@ impl Judge {
             + self.detector.as_ref().map_or(0, |d| d.bytes())
             + self.alerts.len() * size_of::<Alert>()
             + self.report.windows.iter().map(evaluation).sum::<usize>()
-    }
-}
-
-/// What came of the evaluation of a window.
-struct Judged {
-    verdict: Verdict,
-    /// `None` while undecided.
-    numbers: Option<Numbers>,
-    coverage: Option<Box<Coverage>>,
-}
-
-impl Judged {
-    fn undecided(why: Undecided) -> Judged {
-        Judged {
-            verdict: Verdict::Undecided(why),
-            numbers: None,
-            coverage: None,
-        }
     }
 }
 

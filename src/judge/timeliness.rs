@@ -180,13 +180,13 @@ impl Timeliness {
         open > 0 && most >= tolerance.max(MATTERS) * self.in_time.variance
     }
 
-    /// Whether an alarm that is due at `at_ms` waits: it began to wait less than a maturity ago.
-    pub fn wait(&mut self, at_ms: i64) -> bool {
+    /// Since when an alarm that is due at `at_ms` waits; `None` where it began to a maturity ago.
+    pub fn wait(&mut self, at_ms: i64) -> Option<i64> {
         let past = |since_ms: i64| at_ms.saturating_sub(since_ms) > 2 * self.maturity_ms;
         let since_ms = self.waits_ms.filter(|since_ms| !past(*since_ms));
         let since_ms = since_ms.unwrap_or(at_ms);
         self.waits_ms = Some(since_ms);
-        at_ms - since_ms < self.maturity_ms
+        (at_ms - since_ms < self.maturity_ms).then_some(since_ms)
     }
 
     fn mean(&self) -> f64 {
@@ -316,8 +316,10 @@ mod tests {
             .collect();
         assert!(waits[..4].iter().all(|w| *w) && !waits[8..].contains(&true));
         // Each alarm waits for an hour at most.
-        assert!(never.wait(7 * hour) && never.wait(8 * hour - 1));
-        assert!(!never.wait(8 * hour) && never.wait(10 * hour));
+        assert_eq!(never.wait(7 * hour), Some(7 * hour));
+        assert_eq!(never.wait(8 * hour - 1), Some(7 * hour));
+        assert_eq!(never.wait(8 * hour), None);
+        assert_eq!(never.wait(10 * hour), Some(10 * hour));
         // No outcome is missing.
         let mut all = Timeliness::default();
         all.give_up(hour, 0, hour);

@@ -85,9 +85,9 @@ pub trait GroupClient: Send {
     /// Address and client id of each member of a group.
     fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>>;
 
-    /// Hands over at most `max` messages of forwarded partitions, and waits for `max` of them until the
-    /// timeout.
-    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>));
+    /// Hands over at most `max` messages of forwarded partitions, in one batch or several, and waits for
+    /// `max` of them until the timeout.
+    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>]));
 
     /// Lets [`take`](GroupClient::take) hand over the messages of a partition.
     fn forward(&self, topic: &str, partition: i32);

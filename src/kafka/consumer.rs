@@ -158,29 +158,33 @@ impl Consumer {
         let (restarted, starts) = (&self.restarted, &self.starts);
         let mut failed: Vec<(i32, String)> = Vec::new();
         let mut n = 0;
-        self.client.take(max, timeout, &mut |m| {
-            let partition = Partition {
-                topic: m.topic as u16,
-                partition: m.partition,
-            };
-            if m.error == 0 {
-                if next.claim(m.topic, m.partition, m.offset) {
-                    n += 1;
-                    handler.record(record(m));
+        self.client.take(max, timeout, &mut |batch| {
+            let mut records = Vec::with_capacity(batch.len());
+            for &m in batch {
+                if m.error == 0 {
+                    if next.claim(m.topic, m.partition, m.offset) {
+                        records.push(record(m));
+                    }
+                    continue;
                 }
-                return;
-            }
-            // A suspended partition is not read anyway.
-            let ours = next.readable(partition);
-            let position = ours.and_then(|next| position_of(m.error, next, m.offset));
-            match position.map(|position| position.since_restart(restarted.get(&partition))) {
-                Some(position) => recovery.add(partition, position),
-                None if starts.awaits(partition) => {}
-                None => {
-                    let text = String::from_utf8_lossy(m.payload).into_owned();
-                    failed.push((m.error, text));
+                let partition = Partition {
+                    topic: m.topic as u16,
+                    partition: m.partition,
+                };
+                // A suspended partition is not read anyway.
+                let ours = next.readable(partition);
+                let position = ours.and_then(|next| position_of(m.error, next, m.offset));
+                match position.map(|p| p.since_restart(restarted.get(&partition))) {
+                    Some(position) => recovery.add(partition, position),
+                    None if starts.awaits(partition) => {}
+                    None => {
+                        let text = String::from_utf8_lossy(m.payload).into_owned();
+                        failed.push((m.error, text));
+                    }
                 }
             }
+            n += records.len();
+            handler.records(&records);
         });
         if n > 0 {
             self.watch_ends();

@@ -38,6 +38,13 @@ pub trait Handler {
     /// A record of an assigned partition. Offsets of a partition only increase.
     fn record(&mut self, record: Record<'_>);
 
+    /// Records that were fetched together, in order.
+    fn records(&mut self, batch: &[Record<'_>]) {
+        for record in batch {
+            self.record(*record);
+        }
+    }
+
     /// A partition was assigned. Returns the offset to read first, usually that of the snapshot.
     /// `None`: no position is known. [`Handler::begins`] follows once the start is found, or
     /// [`Handler::suspended`].

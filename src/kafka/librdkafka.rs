@@ -92,11 +92,12 @@ impl GroupClient for Member {
         Ok(members.collect())
     }
 
-    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>)) {
-        let batch = self.queue.take(max, timeout);
+    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
+        let taken = self.queue.take(max, timeout);
+        let mut messages = Vec::with_capacity(taken.len());
         // Within a batch the handle of a topic identifies it.
         let mut last: Option<(usize, Option<usize>)> = None;
-        for m in batch.iter() {
+        for m in taken.iter() {
             let topic = match last {
                 Some((id, topic)) if id == m.topic_id() => topic,
                 _ => {
@@ -106,7 +107,7 @@ impl GroupClient for Member {
                 }
             };
             let Some(topic) = topic else { continue };
-            each(Fetched {
+            messages.push(Fetched {
                 topic,
                 partition: m.partition(),
                 offset: m.offset(),
@@ -117,6 +118,7 @@ impl GroupClient for Member {
                 error: m.error(),
             });
         }
+        batch(&messages);
     }
 
     fn forward(&self, topic: &str, partition: i32) {

@@ -157,6 +157,10 @@ pub(super) struct Batch<'q> {
 }
 
 impl Batch<'_> {
+    pub fn len(&self) -> usize {
+        self.messages.len()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = Message<'_>> {
         self.messages.iter().map(|&m| {
             // SAFETY: librdkafka returned `n` valid pointers, which live until our drop (point 2).

@@ -34,7 +34,7 @@ use crate::judge::{
 };
 use crate::stats::sequential::Odds;
 use crate::stats::view::View;
-use crate::window::{Correction, PackError};
+use crate::window::{Correction, PackError, RUNNING_BYTES_MAX};
 use std::sync::Arc;
 
 mod expiry;
@@ -272,7 +272,7 @@ impl Monitor {
     /// Walks the panes of a stream from `from_ms` to the line. A stretch without panes is walked too while
     /// windows empty themselves in it, and skipped once they are empty.
     fn seal(&mut self, slot: usize, from_ms: i64, line_ms: i64) {
-        let rollup = self.rollup_of(slot);
+        let (rollup, streams) = (self.rollup_of(slot), self.streams.len());
         let mut at_ms = from_ms;
         while at_ms < line_ms {
             let Some(stream) = self.streams.get_mut(slot) else {
@@ -287,7 +287,9 @@ impl Monitor {
             let plan = &self.plan.models[stream.model];
             let end_ms = at_ms + plan.ladder.pane_ms;
             let sealed = stream.pending.take(end_ms);
+            let kept = RUNNING_BYTES_MAX / (streams * stream.judges.len()).max(1);
             for (view, judge) in stream.judges.iter_mut().enumerate() {
+                judge.keep(kept);
                 let pane = sealed.as_ref().map(|d| pane_of(d, view));
                 judge.seal(pane.as_ref(), end_ms, &plan.judge, &mut self.changes);
             }

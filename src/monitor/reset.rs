@@ -67,10 +67,10 @@ impl Snapshot {
 fn reset_judge(judge: &mut JudgeState, line_ms: i64, reset: &mut Reset) {
     let stays = |pane: &PaneState| pane.end_ms <= line_ms;
     for ring in &mut judge.rings {
-        let before = ring.panes.len() + usize::from(ring.gathering.is_some());
+        let before = ring.panes.len() + ring.gathering.len();
         ring.panes.retain(stays);
-        ring.gathering = ring.gathering.take().filter(stays);
-        reset.panes += before - ring.panes.len() - usize::from(ring.gathering.is_some());
+        ring.gathering.retain(stays);
+        reset.panes += before - ring.panes.len() - ring.gathering.len();
     }
     for window in judge.verdicts.iter_mut().filter(|w| w.end_ms > line_ms) {
         window.verdict = Verdict::Undecided(Undecided::TooFew);

@@ -1,7 +1,7 @@
 //! What a detector says as JSON: evidence, alarm and confidence sequences.
 
 use crate::judge::DetectorReport;
-use crate::judge::detector_report::{HELD, bet_words, kind};
+use crate::judge::detector_report::{HELD, WAITS, bet_words, kind};
 use crate::stats::sequential::evidence::Evidence;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -23,6 +23,9 @@ pub fn json(r: &DetectorReport) -> Value {
         "log_threshold": r.log_threshold,
         "evidence": r.evidence.as_ref().map(evidence_json),
         "held": r.held_ms.map(|since_ms| json!({ "since_ms": since_ms, "why": HELD })),
+        "waiting": r.waiting.map(|w| json!({
+            "since_ms": w.since_ms, "until_ms_at_most": w.until_ms, "why": WAITS,
+        })),
         "alarm": r.alarm.as_ref().map(|a| json!({
             "at_ms": a.at_ms,
             "since_ms": a.since_ms,
@@ -60,4 +63,63 @@ fn evidence_json(e: &Evidence) -> Value {
         "best_bet": e.best.bet().map(|bet| json!({ "words": bet_words(bet), "share": e.best.share })),
         "cells": cells.collect::<Vec<_>>(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::{Detector, DetectorOptions};
+    use crate::stats::axis::{Axis, Grid};
+    use crate::stats::fixed::Score;
+    use crate::stats::rng::Rng;
+    use crate::stats::sequential::{Budget, Outcome};
+    use crate::stats::sums::Sums;
+    use crate::window::{LateOutcomes, Packed, Pane, PaneSums, Unlabelled};
+
+    #[test]
+    fn an_alarm_that_waits_for_late_outcomes_says_since_when_until_when_and_why() {
+        const HOUR_MS: i64 = 3_600_000;
+        let grid = Grid::new(Axis::Linear, 8);
+        let options = DetectorOptions {
+            maturity_ms: HOUR_MS,
+            ..DetectorOptions::alone(Budget::Ever { probability: 0.05 }, 0.05)
+        };
+        let mut detector = Detector::new(options.odds(grid), options, 1.0);
+        let mut rng = Rng::new(3);
+        let mut said = Vec::new();
+        for minute in 0..90 {
+            let (mut sums, mut unlabelled) = (Sums::new(grid), Unlabelled::default());
+            for _ in 0..200 {
+                let z = rng.uniform();
+                let happened = rng.uniform() < (z + 0.1).min(1.0);
+                sums.observe(Score::new(z).unwrap(), happened).unwrap();
+                unlabelled.count(z, false);
+            }
+            let pane = Pane {
+                start_ms: minute * 60_000,
+                end_ms: (minute + 1) * 60_000,
+                late: 0,
+                sums: PaneSums::Scores(Packed::new(&sums)),
+                unlabelled,
+                late_outcomes: LateOutcomes::default(),
+            };
+            detector.expect(&pane);
+            let outcome = detector.observe(&sums, (pane.start_ms, pane.end_ms));
+            let report = detector.report().unwrap();
+            said.push((pane.end_ms, outcome, json(&report)["waiting"].clone()));
+            if outcome == Outcome::Alarm {
+                break;
+            }
+        }
+        let (alarm, quiet) = said.split_last().unwrap();
+        assert_eq!((alarm.1, &alarm.2), (Outcome::Alarm, &Value::Null));
+        let waiting = quiet.iter().filter(|(.., w)| !w.is_null());
+        let (first_ms, _, words) = waiting.clone().next().unwrap();
+        assert_eq!(words["since_ms"], *first_ms);
+        assert_eq!(words["until_ms_at_most"], first_ms + HOUR_MS);
+        assert_eq!(words["why"], WAITS);
+        // At every pane from then on, until the maturity is over.
+        assert_eq!(waiting.count() as i64, (alarm.0 - first_ms) / 60_000);
+        assert_eq!(alarm.0 - first_ms, HOUR_MS);
+    }
 }

@@ -4,6 +4,7 @@
 //! Estimates are squared (SKCE) but for `kce`. Each has its p-values by method; the one given the
 //! predictions of the biased estimator decides. What is undefined or was not asked for is null.
 
+use crate::stats::kernel::weighted::WeightedEvaluation;
 use crate::stats::kernel::window::{BlockTest, FeatureTest, WindowEvaluation};
 use crate::stats::kernel::{Evaluation, PValues};
 use serde_json::{Value, json};
@@ -34,6 +35,25 @@ pub fn json(e: &Evaluation) -> Value {
         },
         "linear": {"skce": e.linear, "p_values": p_values(&e.linear_p)},
         "block": {"size": e.block_size, "skce": e.block, "p_values": p_values(&e.block_p)},
+    })
+}
+
+/// The test of weighted events.
+pub fn weighted_json(e: &WeightedEvaluation) -> Value {
+    json!({
+        "n": e.n,
+        "effective_n": e.effective,
+        "classes": e.classes,
+        "view": "kernel",
+        "kernel": "exp(-total variation/nu)",
+        "nu": e.nu,
+        "reject": e.reject,
+        "alpha": e.alpha,
+        "p_value": e.p_value,
+        "kce": e.biased.max(0.0).sqrt(),
+        "quadratic_n": e.quadratic_n,
+        "biased": {"skce": e.biased, "null_mean": e.null_mean, "p_value_bound": e.bound},
+        "unbiased": {"skce": e.unbiased, "null_sd": e.unbiased_null_sd},
     })
 }
 

@@ -1,5 +1,6 @@
 //! The outcome of `trueline evaluate --test` as JSON.
 
+use super::estimators;
 use crate::stats::offline::{Detail, Outcome, Splitting};
 use serde_json::{Value, json};
 
@@ -32,14 +33,23 @@ fn detail(d: &Detail) -> Value {
             "paper_reject": c.paper_reject,
         }),
         Detail::Splitting(s) => splitting(s),
+        Detail::CrossFitting(c) => json!({
+            "slices": c.slices,
+            "statistic": c.statistic,
+            "halves": c.halves,
+            "replicates": c.replicates,
+        }),
         Detail::Consistency {
             ece_l1,
             debiased_l2,
+            debiased_l2_distinct,
         } => json!({
             "cells": 15,
             "ece_l1": ece_l1,
             "debiased_l2_squared": debiased_l2,
+            "debiased_l2_squared_distinct": debiased_l2_distinct,
         }),
+        Detail::BinnedVectors(b) => estimators::of_vectors(b),
     }
 }
 

@@ -163,6 +163,7 @@ pub fn debiasing(effort: &Effort) -> Table {
             row("plug-in", &null.0, &bumps.0, published::DEBIASING[0]),
             row("debiased", &null.1, &bumps.1, published::DEBIASING[1]),
         ],
+        ..Table::default()
     }
 }
 
@@ -187,7 +188,7 @@ pub fn compared(effort: &Effort, at: usize) -> Table {
     let (s, rho) = (0.6, 100.0);
     let n = published::SIZES[at];
     let m_star = slices(n, s, 2);
-    let sets = effort.data_sets as usize;
+    let sets = effort.costly_sets() as usize;
     let replicates = if effort.quick { 400 } else { 3000 };
     let mut rng = Rng::new(effort.seed ^ 0x3400 ^ n as u64);
     let null = Curve::new(0.0, s, rho);
@@ -245,6 +246,7 @@ pub fn compared(effort: &Effort, at: usize) -> Table {
         x: "m (ℓ2-ECE)",
         columns: columns.to_vec(),
         rows,
+        ..Table::default()
     }
 }
 
@@ -270,11 +272,7 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
     let (s, rho) = [(0.6, 100.0), (0.8, 200.0)][at];
     let n = 20_000;
     let m_star = slices(n, s, 2);
-    let sets = if effort.quick {
-        effort.data_sets
-    } else {
-        effort.data_sets / 2
-    } as usize;
+    let sets = effort.costly_sets() as usize;
     let replicates = if effort.quick { 300 } else { 2000 };
     let mut rng = Rng::new(effort.seed ^ 0x7000 ^ at as u64);
     let both = |data: &[(f64, bool)], rng: &mut Rng| {
@@ -330,6 +328,7 @@ pub fn splitting(effort: &Effort, at: usize) -> Table {
         x: "m (ℓ2-ECE)",
         columns: vec!["default", "plug-in", "splitting"],
         rows,
+        ..Table::default()
     }
 }
 
@@ -356,7 +355,7 @@ pub fn detection(effort: &Effort) -> Table {
                 error,
                 ..Cell::plain(slope)
             }
-            .beside(theory, 0.05),
+            .against(theory, 0.05),
         );
         columns.push(cells);
     }
@@ -377,6 +376,7 @@ pub fn detection(effort: &Effort) -> Table {
         x: "",
         columns: vec!["s = 0.3, ρ = 25", "s = 0.5, ρ = 50"],
         rows: labels.enumerate().map(row).collect(),
+        ..Table::default()
     }
 }
 

@@ -1,5 +1,5 @@
 //! Sun, Chaudhari, Barnett, Dobriban (2024): coverage and power of the 90 % interval (Figures 3 and
-//! 5), and the coverage of other intervals, whose lengths are the paper's Figure 4.
+//! 5). [`super::lengths`] has its length beside that of other intervals.
 //!
 //! The settings are those of the authors' program, n = 1000.
 //!
@@ -15,8 +15,7 @@
 //! interval covers it if it contains 0.
 
 use super::draw;
-use super::{Cell, Effort, Row, Table};
-use crate::stats::comparison::intervals::Cut;
+use super::{Cell, Effort, Job, Row, Table};
 use crate::stats::evaluation::Options;
 use crate::stats::interval::{self, NullReach};
 use crate::stats::kernel::Vectors;
@@ -26,34 +25,48 @@ use crate::stats::multiclass::{self, Events, VectorView};
 use crate::stats::rng::Rng;
 use crate::stats::tcal::{TCalOptions, tcal};
 
-const N: usize = 1000;
-const CONFIDENCE: f64 = 0.9;
+pub(super) const N: usize = 1000;
+pub(super) const CONFIDENCE: f64 = 0.9;
 
 /// The tables of coverages.
-pub fn run(effort: &Effort) -> Vec<Table> {
-    let steps: u32 = if effort.quick { 5 } else { 20 };
-    let sets = effort.data_sets * if effort.quick { 5 } else { 1 };
-    let mut tables = Vec::new();
-    for setting in 1..=2 {
-        let mut rows = Vec::new();
-        for step in 0..=steps {
-            let beta = f64::from(step) / f64::from(steps);
-            rows.push(scalar(effort.seed, setting, beta, sets));
-        }
-        let columns = ["coverage", "0 left out", "T-Cal rejects"];
-        tables.push(table(setting, &columns, rows, sets));
-    }
-    tables.push(compared(effort));
-    let mut rows = Vec::new();
-    for step in 0..steps {
-        rows.push(two_of_ten(
-            effort.seed,
-            0.1 * f64::from(step) / f64::from(steps),
-            sets,
+pub fn jobs() -> Vec<Job> {
+    let mut jobs = Vec::new();
+    for setting in 1..=3 {
+        jobs.push(Job::of(
+            format!("interval paper, Figures 3 and 5, setting {setting}"),
+            move |effort| vec![coverages(effort, setting)],
         ));
     }
-    tables.push(table(3, &["coverage"], rows, sets));
-    tables
+    jobs
+}
+
+/// Steps of β.
+pub(super) fn steps(effort: &Effort) -> u32 {
+    if effort.quick { 5 } else { 20 }
+}
+
+/// β at a step of a setting: from 0 to 1, in setting 3 to 0.1.
+pub(super) fn beta_at(setting: u32, step: u32, steps: u32) -> f64 {
+    let share = f64::from(step) / f64::from(steps);
+    if setting == 3 { 0.1 * share } else { share }
+}
+
+fn coverages(effort: &Effort, setting: u32) -> Table {
+    let steps = steps(effort);
+    let sets = effort.data_sets * if effort.quick { 5 } else { 1 };
+    let row = |step| {
+        let beta = beta_at(setting, step, steps);
+        match setting {
+            3 => two_of_ten(effort.seed, beta, sets),
+            _ => scalar(effort.seed, setting, beta, sets),
+        }
+    };
+    let rows = (0..=steps).map(row).collect();
+    let columns: &[_] = match setting {
+        3 => &["coverage", "0 left out"],
+        _ => &["coverage", "0 left out", "T-Cal rejects"],
+    };
+    table(setting, columns, rows, sets)
 }
 
 fn table(setting: u32, columns: &[&'static str], rows: Vec<Row>, sets: u32) -> Table {
@@ -65,13 +78,14 @@ fn table(setting: u32, columns: &[&'static str], rows: Vec<Row>, sets: u32) -> T
         x: "β (true ℓ2-ECE)",
         columns: columns.to_vec(),
         rows,
+        ..Table::default()
     }
 }
 
 /// A coverage beside the nominal one; only a lower coverage counts as a difference.
 fn coverage(hits: usize, sets: u32) -> Cell {
     let cell = Cell::share(hits, sets as usize);
-    cell.beside(CONFIDENCE, (cell.ours - CONFIDENCE).max(0.0))
+    cell.against(CONFIDENCE, (cell.ours - CONFIDENCE).max(0.0))
 }
 
 fn truth(beta: f64, p: f64) -> f64 {
@@ -90,7 +104,7 @@ fn first_class(rng: &mut Rng, setting: u32) -> f64 {
 
 /// The ℓ2-ECE, by quadrature over p, or over t = √(1−x) for x ~ Beta(5, ½), whose density is smooth
 /// in t.
-fn true_error(setting: u32, beta: f64) -> f64 {
+pub(super) fn true_error(setting: u32, beta: f64) -> f64 {
     let off = |c: f64| (truth(beta, c) - c).powi(2);
     let (steps, mut sum, mut mass) = (20_000, 0.0, 0.0);
     for i in 0..steps {
@@ -107,7 +121,7 @@ fn true_error(setting: u32, beta: f64) -> f64 {
 }
 
 /// Whether an interval covers the true error; for an error of 0 its own flag decides.
-fn covers(ends: std::ops::RangeInclusive<f64>, contains_zero: bool, error: f64) -> bool {
+pub(super) fn covers(ends: std::ops::RangeInclusive<f64>, contains_zero: bool, error: f64) -> bool {
     if error < 1e-9 {
         contains_zero
     } else {
@@ -144,57 +158,7 @@ fn scalar(seed: u64, setting: u32, beta: f64, sets: u32) -> Row {
     }
 }
 
-/// Coverage of the intervals of the paper's Figure 4, which compares their lengths, in setting 1.
-fn compared(effort: &Effort) -> Table {
-    let sets = if effort.quick { effort.data_sets } else { 300 };
-    let (bootstraps, subsets) = if effort.quick { (100, 200) } else { (200, 500) };
-    let mut rows = Vec::new();
-    for step in 0..=4 {
-        let beta = f64::from(step) / 4.0;
-        let mut rng = Rng::new(effort.seed ^ (4 << 32) ^ step as u64);
-        let error = true_error(1, beta);
-        let mut hits = [0; 4];
-        for _ in 0..sets {
-            let sample = scalar_sample(&mut rng, 1, beta);
-            let level = Level::from_scores(&sample, 50);
-            let own = interval::interval(&level, N as f64, CONFIDENCE, NullReach::Conditional);
-            let Some(cut) = Cut::new(&sample, 50) else {
-                continue;
-            };
-            let seen = [
-                covers(own.lower..=own.upper, own.contains_zero, error),
-                cut.bootstrap(bootstraps, CONFIDENCE, &mut rng)
-                    .contains(error),
-                cut.subsampling(subsets, CONFIDENCE, &mut rng)
-                    .contains(error),
-                cut.hulc(subsets, CONFIDENCE, &mut rng).contains(error),
-            ];
-            hits.iter_mut()
-                .zip(seen)
-                .for_each(|(hit, s)| *hit += usize::from(s));
-        }
-        let others = hits[1..].iter().map(|&h| Cell::share(h, sets as usize));
-        let cells = [coverage(hits[0], sets)]
-            .into_iter()
-            .chain(others)
-            .collect();
-        rows.push(Row {
-            label: format!("{beta:.2} ({error:.4})"),
-            cells,
-        });
-    }
-    let columns = ["ours", "bootstrap", "subsampling", "HulC"];
-    Table {
-        title: "Interval paper, setting 1: coverage of the 90 % interval and of others".to_owned(),
-        note: format!(
-            "n = {N}, {sets} data sets a point; beside: the nominal level. The paper's Figure 4 compares the same \
-             intervals\nby length and by ratio of lengths, in three settings; this is their coverage in one"
-        ),
-        ..table(1, &columns, rows, sets)
-    }
-}
-
-fn scalar_sample(rng: &mut Rng, setting: u32, beta: f64) -> Vec<(f64, bool)> {
+pub(super) fn scalar_sample(rng: &mut Rng, setting: u32, beta: f64) -> Vec<(f64, bool)> {
     let mut one = || {
         let p = first_class(rng, setting);
         let first = rng.uniform() < truth(beta, p);
@@ -206,28 +170,35 @@ fn scalar_sample(rng: &mut Rng, setting: u32, beta: f64) -> Vec<(f64, bool)> {
 fn two_of_ten(seed: u64, beta: f64, sets: u32) -> Row {
     let mut rng = Rng::new(seed ^ (3 << 32) ^ (beta * 10_000.0) as u64);
     let error = beta * std::f64::consts::SQRT_2;
-    let mut hits = 0;
+    let mut hits = [0; 2];
     for _ in 0..sets {
-        let mut sample = Vectors::new(10);
-        let mut row = [0.0; 10];
-        while sample.len() < N {
-            draw::dirichlet(&mut rng, 1.0, &mut row);
-            let mut order: Vec<usize> = (0..10).collect();
-            order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
-            let mut truth = row;
-            truth[order[0]] -= beta;
-            truth[order[1]] += beta;
-            let y = draw_class(&truth, rng.uniform());
-            // Dirichlet rows sum to 1 within rounding, so none is refused.
-            let _ = sample.push(&row, y);
-        }
-        let events = Events::of(&sample, VectorView::TopK(2));
-        let covers = multiclass::interval(&events, 20, CONFIDENCE)
-            .is_some_and(|i| covers(i.lower..=i.upper, i.contains_zero, error));
-        hits += usize::from(covers);
+        let events = vector_events(&mut rng, beta);
+        let Some(i) = multiclass::interval(&events, 20, CONFIDENCE) else {
+            continue;
+        };
+        hits[0] += usize::from(covers(i.lower..=i.upper, i.contains_zero, error));
+        hits[1] += usize::from(!i.contains_zero);
     }
     Row {
         label: format!("{beta:.3} ({error:.4})"),
-        cells: vec![coverage(hits, sets)],
+        cells: vec![coverage(hits[0], sets), Cell::share(hits[1], sets as usize)],
     }
+}
+
+/// A data set of setting 3, as the top two see it.
+pub(super) fn vector_events(rng: &mut Rng, beta: f64) -> Events {
+    let mut sample = Vectors::new(10);
+    let mut row = [0.0; 10];
+    while sample.len() < N {
+        draw::dirichlet(rng, 1.0, &mut row);
+        let mut order: Vec<usize> = (0..10).collect();
+        order.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+        let mut truth = row;
+        truth[order[0]] -= beta;
+        truth[order[1]] += beta;
+        let y = draw_class(&truth, rng.uniform());
+        // Dirichlet rows sum to 1 within rounding, so none is refused.
+        let _ = sample.push(&row, y);
+    }
+    Events::of(&sample, VectorView::TopK(2))
 }

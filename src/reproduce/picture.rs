@@ -1,5 +1,5 @@
-//! Draws tables as one SVG: a panel for each table, a line for each column. Our numbers are dots,
-//! published ones rings.
+//! Draws tables as SVG: a panel for each table, a line for each column. Our numbers are dots with
+//! bars of one standard error, those beside them rings. Below stands what the table says in words.
 
 use super::report::Table;
 use std::fmt::Write;
@@ -18,34 +18,123 @@ const COLOURS: [&str; 8] = [
 
 /// Draws all tables, one below the other.
 pub fn svg(tables: &[Table]) -> String {
-    let height = HEIGHT * tables.len() as f64;
+    let words: Vec<Vec<String>> = tables.iter().map(words).collect();
+    let tall = |words: &Vec<String>| HEIGHT + LINE * (words.len() + 1) as f64;
+    let height: f64 = words.iter().map(tall).sum();
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" font-family=\"sans-serif\" \
          font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    for (i, table) in tables.iter().enumerate() {
-        let _ = writeln!(out, "<g transform=\"translate(0,{})\">", HEIGHT * i as f64);
+    let mut top = 0.0;
+    for (table, words) in tables.iter().zip(&words) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "<g transform=\"translate(0,{top})\">");
         panel(&mut out, table);
+        for (i, line) in words.iter().enumerate() {
+            let at = HEIGHT + LINE * i as f64;
+            let _ = writeln!(
+                out,
+                "<text x=\"10\" y=\"{at}\" font-size=\"9\">{}</text>",
+                escape(line)
+            );
+        }
         out.push_str("</g>\n");
+        top += tall(words);
     }
     out.push_str("</svg>\n");
     out
 }
 
+/// Height of a line of words.
+const LINE: f64 = 12.0;
+
+/// The note and the footing, in lines that fit.
+fn words(table: &Table) -> Vec<String> {
+    let text = format!("{} {}", table.note, table.footing()).replace('\n', " ");
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if lines[last].chars().count() + word.chars().count() > 150 {
+            lines.push(word.to_owned());
+        } else {
+            lines[last] += &format!(" {word}");
+        }
+    }
+    lines
+}
+
+/// Where values lie on a panel.
+struct Axes {
+    low: f64,
+    high: f64,
+    logarithmic: bool,
+}
+
+impl Axes {
+    fn of(table: &Table) -> Axes {
+        let cells = table.rows.iter().flat_map(|r| &r.cells);
+        let values = cells.flat_map(|c| {
+            [
+                c.ours - c.error,
+                c.ours + c.error,
+                c.beside.unwrap_or(c.ours),
+            ]
+        });
+        let (low, high) = if table.logarithmic {
+            let positive = values.filter(|v| *v > 0.0);
+            positive.fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)))
+        } else {
+            values.fold((0f64, f64::MIN), |(a, b), v| (a.min(v), b.max(v)))
+        };
+        Axes {
+            low,
+            high: if high > low { high } else { low + 1.0 },
+            logarithmic: table.logarithmic,
+        }
+    }
+
+    fn share(&self, v: f64) -> f64 {
+        match self.logarithmic {
+            true => (v.max(self.low) / self.low).ln() / (self.high / self.low).ln(),
+            false => (v - self.low) / (self.high - self.low),
+        }
+    }
+
+    fn value(&self, share: f64) -> f64 {
+        match self.logarithmic {
+            true => self.low * (self.high / self.low).powf(share),
+            false => self.low + (self.high - self.low) * share,
+        }
+    }
+}
+
+/// Positions of the rows from left to right, as shares: by their labels on a logarithmic axis.
+fn places(table: &Table) -> Vec<f64> {
+    let logs: Option<Vec<f64>> = (table.rows.iter())
+        .map(|r| {
+            r.label
+                .parse::<f64>()
+                .ok()
+                .filter(|v| *v > 0.0)
+                .map(f64::ln)
+        })
+        .collect();
+    match logs {
+        Some(logs) if table.logarithmic && logs.len() > 1 => {
+            let (first, last) = (logs[0], logs[logs.len() - 1]);
+            logs.iter().map(|l| (l - first) / (last - first)).collect()
+        }
+        _ => {
+            let count = table.rows.len().max(2) as f64 - 1.0;
+            (0..table.rows.len()).map(|i| i as f64 / count).collect()
+        }
+    }
+}
+
 fn panel(out: &mut String, table: &Table) {
-    let cells = || table.rows.iter().flat_map(|r| &r.cells);
-    let values = cells().flat_map(|c| {
-        [
-            c.ours - c.error,
-            c.ours + c.error,
-            c.published.unwrap_or(c.ours),
-        ]
-    });
-    let (low, high) = values.fold((0f64, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
-    let high = if high > low { high } else { low + 1.0 };
-    let count = table.rows.len().max(2) as f64 - 1.0;
-    let x = |i: usize| LEFT + (WIDTH - LEFT - RIGHT) * i as f64 / count;
-    let y = |v: f64| TOP + (HEIGHT - TOP - BOTTOM) * (high - v) / (high - low);
+    let (axes, places) = (Axes::of(table), places(table));
+    let x = |i: usize| LEFT + (WIDTH - LEFT - RIGHT) * places[i];
+    let y = |v: f64| TOP + (HEIGHT - TOP - BOTTOM) * (1.0 - axes.share(v));
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
@@ -53,7 +142,7 @@ fn panel(out: &mut String, table: &Table) {
         escape(&table.title)
     );
     for step in 0..=4 {
-        let v = low + (high - low) * f64::from(step) / 4.0;
+        let v = axes.value(f64::from(step) / 4.0);
         let _ = writeln!(
             out,
             "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{1:.1}\" y2=\"{1:.1}\" stroke=\"#dddddd\"/>\
@@ -110,7 +199,7 @@ fn series(
             y(cell.ours + cell.error),
             y(cell.ours)
         );
-        if let Some(p) = cell.published {
+        if let Some(p) = cell.beside {
             let _ = writeln!(
                 out,
                 "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\" fill=\"none\" stroke=\"{colour}\"/>",

@@ -10,9 +10,11 @@ pub struct Cell {
     pub ours: f64,
     /// Monte Carlo standard error; 0 where nothing was drawn.
     pub error: f64,
-    /// The published number.
-    pub published: Option<f64>,
-    /// Uncertainty of the published number, from its rounding and its own draws.
+    /// The number beside it.
+    pub beside: Option<f64>,
+    /// Whether that is printed or drawn in the paper, and not of theory or of another program.
+    pub published: bool,
+    /// Uncertainty of the number beside, from its rounding and its own draws.
     pub slack: f64,
 }
 
@@ -25,7 +27,8 @@ impl Cell {
         Cell {
             ours,
             error: 0.0,
-            published: None,
+            beside: None,
+            published: false,
             slack: 0.0,
         }
     }
@@ -54,18 +57,27 @@ impl Cell {
         }
     }
 
-    /// Adds the published number, which is known to `slack`.
+    /// Adds the number of the paper, which is known to `slack`.
     pub fn beside(self, published: f64, slack: f64) -> Cell {
         Cell {
-            published: Some(published),
+            published: true,
+            ..self.against(published, slack)
+        }
+    }
+
+    /// Adds the number of theory or of another program, which is known to `slack`.
+    pub fn against(self, other: f64, slack: f64) -> Cell {
+        Cell {
+            beside: Some(other),
+            published: false,
             slack,
             ..self
         }
     }
 
-    /// Whether it is more than three errors off the published number.
+    /// Whether it is more than three errors off the number beside.
     pub fn far(&self) -> bool {
-        self.published
+        self.beside
             .is_some_and(|p| (self.ours - p).abs() > FAR * self.error + self.slack)
     }
 }
@@ -80,7 +92,7 @@ pub struct Row {
 }
 
 /// One experiment.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Table {
     /// Paper and figure.
     pub title: String,
@@ -92,20 +104,54 @@ pub struct Table {
     pub columns: Vec<&'static str>,
     /// The lines.
     pub rows: Vec<Row>,
+    /// Both axes of the picture are logarithmic; labels are then numbers.
+    pub logarithmic: bool,
+    /// Seed of the draws.
+    pub seed: u64,
 }
 
 impl Table {
-    /// How many numbers are more than three errors off.
-    pub fn far(&self) -> usize {
-        self.rows
-            .iter()
-            .flat_map(|r| &r.cells)
-            .filter(|c| c.far())
-            .count()
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().flat_map(|r| &r.cells)
     }
 
-    /// The table as text: each number ± its error, the published one in brackets, and ! where they
-    /// differ.
+    /// How many numbers are more than three errors off the one beside.
+    pub fn far(&self) -> usize {
+        self.cells().filter(|c| c.far()).count()
+    }
+
+    /// Name of its files: the title in lower case, other characters as one underscore.
+    pub fn file_name(&self) -> String {
+        let lower = self.title.to_lowercase();
+        let words = lower.split(|c: char| !c.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|w| !w.is_empty()).collect();
+        words.join("_")
+    }
+
+    /// The seed, what the errors are, and how many numbers differ.
+    pub fn footing(&self) -> String {
+        let of = |published: bool| {
+            let all = self
+                .cells()
+                .filter(|c| c.beside.is_some() && c.published == published);
+            let (mut count, mut far) = (0, 0);
+            all.for_each(|c| {
+                count += 1;
+                far += usize::from(c.far());
+            });
+            (count, far)
+        };
+        let ((printed, differ), (others, off)) = (of(true), of(false));
+        format!(
+            "seed {}; ± is one Monte Carlo standard error; {differ} of {printed} numbers differ from the paper's (in \
+             brackets) by more than\nthree, and {off} of {others} from those of theory or another program (in square \
+             brackets)",
+            self.seed
+        )
+    }
+
+    /// The table as text: each number ± its error, that of the paper in brackets or another in square
+    /// brackets, and ! where they differ.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n{}\n\n{:<28}", self.title, self.note, self.x);
         // Writing to a string cannot fail.
@@ -120,6 +166,7 @@ impl Table {
             }
             out.push('\n');
         }
+        out += &format!("\n{}\n", self.footing());
         out
     }
 
@@ -129,7 +176,8 @@ impl Table {
             json!({
                 "ours": c.ours,
                 "standard_error": c.error,
-                "published": c.published,
+                "published": c.beside.filter(|_| c.published),
+                "other": c.beside.filter(|_| !c.published),
                 "differs": c.far(),
             })
         };
@@ -140,6 +188,7 @@ impl Table {
             "x": self.x,
             "columns": self.columns,
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
+            "seed": self.seed,
             "differing": self.far(),
         })
     }
@@ -158,8 +207,11 @@ fn cell_text(c: &Cell) -> String {
     if c.error > 0.0 {
         text += &format!("±{}", number(c.error));
     }
-    if let Some(p) = c.published {
-        text += &format!(" ({})", number(p));
+    if let Some(beside) = c.beside.map(number) {
+        text += &match c.published {
+            true => format!(" ({beside})"),
+            false => format!(" [{beside}]"),
+        };
     }
     if c.far() {
         text += "!";
@@ -185,11 +237,23 @@ mod tests {
             columns: vec!["a"],
             rows: vec![Row {
                 label: "1".into(),
-                cells: vec![c.beside(0.7, 0.0)],
+                cells: vec![c.beside(0.7, 0.0), c.against(0.5, 0.0)],
             }],
+            ..Table::default()
         };
         assert_eq!(table.far(), 1);
-        assert!(table.text().contains("(0.7000)!"));
+        assert!(table.text().contains("(0.7000)!") && table.text().contains("[0.5000]"));
+        assert!(
+            table.text().contains("1 of 1 numbers differ") && table.text().contains("0 of 1 from")
+        );
+        assert_eq!(
+            Table {
+                title: "A, b 3: x".into(),
+                ..table.clone()
+            }
+            .file_name(),
+            "a_b_3_x"
+        );
         assert_eq!(table.json()["rows"][0]["cells"][0]["differs"], true);
     }
 }

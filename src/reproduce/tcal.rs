@@ -1,6 +1,5 @@
-//! Lee, Huang, Hassani, Dobriban (2022): the effect of debiasing (Figure 2), type II errors against
-//! bumps (Figures 3 and 4), the rate (after Figure 5), sample splitting (Figure 7), and Tables 1 to
-//! 3. [`super::alternatives`] has the bumps.
+//! Lee, Huang, Hassani, Dobriban (2022): the list of its figures and tables, and the power and the
+//! rate of adaptive tests. [`super::alternatives`] has the bumps.
 //!
 //! Our default procedure stands beside the paper's adaptive one, run through our estimators: all B
 //! scales, critical values from redrawn samples, Bonferroni. At n = 5000 a second table compares
@@ -12,15 +11,8 @@
 //! 10 repetitions.
 
 use super::alternatives::{self, Curve, critical_values, line, rejects, statistics};
-use super::published::{NETWORKS, PRINTED};
-use super::{Cell, Effort, Row, Table};
-use crate::stats::estimator::ece_l1;
-use crate::stats::evaluation::{
-    Critical, DecideBy, DiscreteMode, Options, Sharing, evaluate_scores,
-};
-use crate::stats::levels::Level;
+use super::{Cell, Effort, Job, Row, Table, convergence, critical, cross_fit, diagram, networks};
 use crate::stats::rng::Rng;
-use std::path::Path;
 
 const S: f64 = 0.6;
 const RHO: f64 = 100.0;
@@ -36,21 +28,39 @@ const REFERENCE: [(f64, f64, f64); 7] = [
     (200.0, 0.056, 0.076),
 ];
 
-/// The tables; Tables 1 to 3 only where the folder of data is given.
-pub fn run(effort: &Effort) -> Result<Vec<Table>, String> {
-    let mut tables = vec![alternatives::debiasing(effort)];
-    tables.extend((0..3).map(|at| alternatives::compared(effort, at)));
-    tables.extend([power(effort), rate(effort), alternatives::detection(effort)]);
-    tables.extend((0..2).map(|at| alternatives::splitting(effort, at)));
-    if let Some(data) = &effort.data {
-        tables.push(networks(&data.join("tcal"))?);
+/// The figures and tables, those of networks only where the folder of data is given.
+pub fn jobs() -> Vec<Job> {
+    let mut jobs = vec![Job::of("T-Cal, Figure 2", |e| {
+        vec![alternatives::debiasing(e)]
+    })];
+    for at in 0..3 {
+        jobs.push(Job::of("T-Cal, Figures 3 and 4", move |e| {
+            vec![alternatives::compared(e, at)]
+        }));
     }
-    Ok(tables)
+    jobs.push(Job::of("T-Cal, power", |e| vec![power(e)]));
+    jobs.push(Job::of("T-Cal, rate", |e| vec![rate(e)]));
+    jobs.push(Job::of("T-Cal, detection", |e| {
+        vec![alternatives::detection(e)]
+    }));
+    jobs.push(Job::reading("T-Cal, Figure 6", diagram::run));
+    for at in 0..2 {
+        jobs.push(Job::of("T-Cal, Figure 7", move |e| {
+            vec![alternatives::splitting(e, at)]
+        }));
+    }
+    jobs.push(Job::of("T-Cal, Figure 8", convergence::run));
+    jobs.push(Job::of("T-Cal, Figure 9", critical::run));
+    for at in 0..2 {
+        jobs.push(Job::of("T-Cal, Figure 10", move |e| cross_fit::run(e, at)));
+    }
+    jobs.push(Job::reading("T-Cal, Tables 1 to 6", networks::run));
+    jobs
 }
 
 fn power(effort: &Effort) -> Table {
     let n = 5000;
-    let sets = effort.data_sets as usize;
+    let sets = effort.costly_sets() as usize;
     let replicates = if effort.quick { 1000 } else { 3000 };
     let mut rng = Rng::new(effort.seed);
     let critical = critical_values(&mut rng, n, replicates);
@@ -69,8 +79,8 @@ fn power(effort: &Effort) -> Table {
         rows.push(Row {
             label: format!("{m}"),
             cells: vec![
-                Cell::share(hits[0], sets).beside(joint, noise(joint)),
-                Cell::share(hits[1], sets).beside(reference, noise(reference)),
+                Cell::share(hits[0], sets).against(joint, noise(joint)),
+                Cell::share(hits[1], sets).against(reference, noise(reference)),
             ],
         });
     }
@@ -82,6 +92,7 @@ fn power(effort: &Effort) -> Table {
         x: "m",
         columns: vec!["default", "paper's procedure"],
         rows,
+        ..Table::default()
     }
 }
 
@@ -124,7 +135,7 @@ fn rate(effort: &Effort) -> Table {
                 error,
                 ..Cell::plain(slope)
             }
-            .beside(theory, 0.05),
+            .against(theory, 0.05),
         ],
     });
     Table {
@@ -136,78 +147,6 @@ fn rate(effort: &Effort) -> Table {
         x: "",
         columns: vec!["m^(−s)"],
         rows,
+        ..Table::default()
     }
-}
-
-/// Tables 1 to 3. The paper's program gives scores of exactly 1 a cell of their own, ours closes
-/// the last cell; both errors are shown.
-fn networks(folder: &Path) -> Result<Table, String> {
-    let mut rows = Vec::new();
-    for (name, ece, reject) in NETWORKS {
-        let path = folder.join(format!("{name}.csv"));
-        let place = |e: String| format!("cannot read {} ({e})", path.display());
-        let file = std::fs::File::open(&path).map_err(|e| place(e.to_string()))?;
-        let sample = crate::decode::scores::read(name, file).map_err(|e| place(e.to_string()))?;
-        let sample = sample
-            .plain()
-            .ok_or_else(|| place("it has weights".to_owned()))?;
-        let binned = name.ends_with(".histogram") || name.ends_with(".scalebin");
-        let mut options = Options {
-            decide_by: DecideBy::Paper,
-            discrete: if binned {
-                DiscreteMode::On
-            } else {
-                DiscreteMode::Off
-            },
-            ..Options::default()
-        };
-        let default = evaluate_scores(&sample, &options);
-        options.tcal.critical = Critical::MonteCarlo { replicates: 3000 };
-        options.tcal.sharing = Sharing::Bonferroni;
-        let paper = evaluate_scores(&sample, &options);
-        let (Some(default), Some(paper)) = (default, paper) else {
-            return Err(place("no events".to_owned()));
-        };
-        let indicator = |reject: bool| f64::from(u8::from(reject));
-        let p = default
-            .discrete
-            .as_ref()
-            .map_or(default.tcal.p_value, |d| d.p_value);
-        let apart = Cell::plain(100.0 * ece_ones_apart(&sample));
-        let printed = PRINTED.iter().find(|(of, _)| *of == name);
-        rows.push(Row {
-            label: name.trim_start_matches("cifar").to_owned(),
-            cells: vec![
-                Cell::plain(indicator(paper.reject)).beside(indicator(reject), 0.0),
-                Cell::plain(p),
-                Cell::plain(100.0 * default.ece_l1).beside(ece, 1e-5),
-                printed.map_or(apart, |(_, printed)| apart.beside(*printed, 0.005)),
-            ],
-        });
-    }
-    let columns = [
-        "rejects (paper's)",
-        "p of the default",
-        "ECE %, last cell closed",
-        "ECE %, scores of 1 apart",
-    ];
-    Ok(Table {
-        title: "T-Cal, Tables 1 to 3: networks on CIFAR".to_owned(),
-        note: "beside: decisions of the authors' program at 0.05; its ECE over 15 cells with our edge rule, a closed last \
-               cell;\nand the ECE that the paper prints, where it is known to differ from that one. The program gives \
-               scores of exactly 1\na cell of their own, which is the last column. Where ! remains, the published files \
-               do not give the printed\nnumber by either rule"
-            .to_owned(),
-        x: "CIFAR network.method",
-        columns: columns.to_vec(),
-        rows,
-    })
-}
-
-/// ℓ1-ECE over 15 cells and a cell of its own for scores of exactly 1.
-fn ece_ones_apart(sample: &[(f64, bool)]) -> f64 {
-    let (ones, rest): (Vec<_>, Vec<_>) = sample.iter().copied().partition(|s| s.0 >= 1.0);
-    let missed = ones.iter().filter(|s| !s.1).count() as f64;
-    let cells = ece_l1(&Level::from_scores(&rest, 15)) * rest.len() as f64;
-    (cells + missed) / sample.len() as f64
 }

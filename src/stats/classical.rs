@@ -55,7 +55,7 @@ pub struct Brier {
 pub fn brier(t: &Totals, level: &Level) -> Brier {
     let rate = t.y / t.n;
     let (mut reliability, mut resolution) = (0.0, 0.0);
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         let off = c.y / c.n - rate;
         reliability += c.u * c.u / c.n;
         resolution += c.n * off * off;

@@ -75,7 +75,7 @@ pub fn cells(levels: &Levels) -> Vec<CurveCell> {
     let finest = levels.as_slice().iter().rev().find(fits);
     let level = finest.unwrap_or(&levels.as_slice()[0]);
     let counted = !level.is_weighted();
-    let one = |c: &LevelCell| {
+    let one = |c: LevelCell| {
         let z = (c.z / c.n).clamp(0.0, 1.0);
         CurveCell {
             n: c.n,

@@ -106,7 +106,7 @@ pub fn direction(t: &Totals, cox: Option<&Cox>, level: &Level, estimate_squared:
 /// By how much, over all events, the fit lies above the scores and below them.
 fn sides(fit: &Recalibration, level: &Level) -> (f64, f64) {
     let (mut low, mut high) = (0.0, 0.0);
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         let z = c.z / c.n;
         if z > 0.0 && z < 1.0 {
             let off = c.n * (fit.rate(z) - z);
@@ -121,7 +121,7 @@ fn sides(fit: &Recalibration, level: &Level) -> (f64, f64) {
 /// cells' mean scores.
 fn explained(fit: &Recalibration, level: &Level, n: f64) -> f64 {
     let mut sum = 0.0;
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         let z = c.z / c.n;
         if z > 0.0 && z < 1.0 {
             let off = fit.rate(z) - z;

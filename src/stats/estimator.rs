@@ -27,12 +27,18 @@ pub(super) fn off_diagonal(sum: f64, squares: f64, n: f64) -> f64 {
 /// division costs as much as the rest of what is done with a cell.
 #[inline]
 pub(super) fn raised(squares: f64, square: f64, n: f64) -> f64 {
-    const CLEARLY: f64 = 1.0 + 8.0 * f64::EPSILON;
-    if squares * n > square * CLEARLY {
+    if clearly_above(squares, square, n) {
         squares
     } else {
         squares.max(square / n)
     }
+}
+
+/// Whether Σx² is above (Σx)²/N whatever the rounding.
+#[inline]
+pub(super) fn clearly_above(squares: f64, square: f64, n: f64) -> bool {
+    const CLEARLY: f64 = 1.0 + 8.0 * f64::EPSILON;
+    squares * n > square * CLEARLY
 }
 
 /// Σ_{a≠b} U_a U_b of a cell.
@@ -51,7 +57,7 @@ pub(super) fn pairs_u(cell: &LevelCell) -> f64 {
 pub fn plug_in(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         n += c.n;
         sum += c.u * c.u / c.n;
     }
@@ -68,9 +74,9 @@ pub fn plug_in(level: &Level) -> f64 {
 pub fn debiased(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         n += c.n;
-        sum += pairs_u(c) / c.n;
+        sum += pairs_u(&c) / c.n;
     }
     if n > 0.0 { sum / n } else { 0.0 }
 }
@@ -88,7 +94,7 @@ pub fn unbiased(level: &Level) -> f64 {
     for (c, moments) in level.squares() {
         n += c.n;
         if c.count >= 2.0 {
-            sum += pairs_u(c) / (c.n - moments.w2 / c.n);
+            sum += pairs_u(&c) / (c.n - moments.w2 / c.n);
         }
     }
     if n > 0.0 { sum / n } else { 0.0 }
@@ -99,7 +105,7 @@ pub fn unbiased(level: &Level) -> f64 {
 pub fn ece_l1(level: &Level) -> f64 {
     let mut n = 0.0;
     let mut sum = 0.0;
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         n += c.n;
         sum += c.u.abs();
     }

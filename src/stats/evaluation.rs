@@ -29,215 +29,27 @@ pub use super::tolerance::{Comparison, Conclusion, Ratio, Tolerance};
 
 use super::axis::Axis;
 use super::classical::{self, Totals};
-use super::clusters::{self, ClusterSums, Clusters};
-use super::conditional::Statistic;
-use super::corp::{self, CurveCell};
+use super::clusters::{self, ClusterSums};
+use super::corp;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
 use super::levels::{Level, Levels};
-use super::null::{normal_survival, normal_upper_quantile};
-use super::overdispersion::Overdispersion;
 use super::repeats::{RepeatedScores, Repeats};
 use super::smooth::Quadratic;
 use super::sums::Sums;
 use super::tolerance::Compared;
 use super::weighted::WeightedEvent;
-use super::{combined, detectable, direction, distance, interval, ks, reliability, tcal};
-use clustered::{Clustered, Tested};
-use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+use super::{detectable, direction, distance, interval, reliability};
+use all_tests::Tests;
 use std::borrow::Cow;
 
+mod all_tests;
 mod clustered;
+mod options;
+mod result;
 
-/// Which test decides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum DecideBy {
-    /// The combination of several tests ([`super::combined`]).
-    Combined,
-    /// T-Cal alone, as the options have it.
-    Tcal,
-    /// As the T-Cal paper decides: T-Cal, and the exact binomial tests where scores are discrete.
-    Paper,
-}
-
-/// What to compute and how.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Options {
-    /// Which test decides.
-    pub decide_by: DecideBy,
-    /// The adaptive test; its α and seed are those of all tests.
-    pub tcal: TCalOptions,
-    /// How many tests the p-value is adjusted for afterwards: classes of one stream. Where outcomes
-    /// are drawn, more of them are then drawn for a p-value that would be too coarse.
-    pub family: u32,
-    /// Cells of the interval; `None`: the power of two next above 2n^(2/5). Live, any other number
-    /// is taken to the next power of two the grid has.
-    pub interval_cells: Option<u64>,
-    /// Confidence of the interval, in (0, 1).
-    pub confidence: f64,
-    /// When 0 joins the interval.
-    pub null_reach: NullReach,
-    /// What is tolerated.
-    pub tolerance: Tolerance,
-    /// When the exact test for discrete scores runs.
-    pub discrete: DiscreteMode,
-    /// The reliability diagram has 2^this cells; at most 5.
-    pub reliability_level: u32,
-    /// Which distances from calibration are computed.
-    pub distances: Extent,
-    /// How negatives were sampled. Raw scores are carried accordingly; those of a window have been.
-    pub sampling: Sampling,
-    /// How much more outcomes vary than independent ones, where the stream has measured it.
-    pub overdispersion: Option<Overdispersion>,
-    /// Whether p-values, interval and ratio are corrected for it, or it is only reported.
-    pub correct_overdispersion: bool,
-}
-
-impl Default for Options {
-    /// The product's defaults: α = 0.05 by moments and joint sharing, a 90 % interval with the
-    /// conditional null, the default tolerance, 16 cells in the diagram.
-    fn default() -> Options {
-        Options {
-            decide_by: DecideBy::Combined,
-            tcal: TCalOptions {
-                alpha: 0.05,
-                critical: Critical::Moments,
-                sharing: Sharing::Joint,
-                seed: 0,
-            },
-            family: 1,
-            interval_cells: None,
-            confidence: 0.9,
-            null_reach: NullReach::Conditional,
-            tolerance: Tolerance::default(),
-            discrete: DiscreteMode::Auto,
-            reliability_level: 4,
-            distances: Extent::Off,
-            sampling: Sampling::default(),
-            overdispersion: None,
-            correct_overdispersion: true,
-        }
-    }
-}
-
-/// All that is said about one sample.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Evaluation {
-    /// Number of events, at least 1.
-    pub n: u64,
-    /// Number of positive outcomes.
-    pub positives: u64,
-    /// Mean score.
-    pub mean_score: f64,
-    /// Share of positive outcomes.
-    pub event_rate: f64,
-    /// The adaptive test.
-    pub tcal: TCal,
-    /// The options it ran with.
-    pub tcal_options: TCalOptions,
-    /// Interval for the ℓ2-ECE.
-    pub interval: Interval,
-    /// The tests over discrete scores, where they ran.
-    pub discrete: Option<DiscreteTest>,
-    /// The combination of several tests.
-    pub combined: Combined,
-    /// Which test decided.
-    pub decided_by: DecideBy,
-    /// The decision: calibration is rejected.
-    pub reject: bool,
-    /// p-value of the test that decided.
-    pub p_value: f64,
-    /// Score test against shift, slope and noise; `None` without variance.
-    pub smooth: Option<ScoreTest>,
-    /// The comparison with the tolerance.
-    pub tolerance: Comparison,
-    /// ℓ1-ECE: over 15 equal cells offline, over the nearest dyadic level (16) live.
-    pub ece_l1: f64,
-    /// Largest |mean residual| of a cell, over the cells of `ece_l1` with enough events.
-    pub mce: Option<Mce>,
-    /// Brier score and its decomposition.
-    pub brier: Brier,
-    /// Mean log loss in nats, scores clipped at 2⁻³².
-    pub log_loss: f64,
-    /// Calibration in the large.
-    pub in_the_large: InTheLarge,
-    /// Spiegelhalter's test; `None` without variance.
-    pub spiegelhalter: Option<Spiegelhalter>,
-    /// Cox recalibration score test; `None` where the scores do not vary.
-    pub cox: Option<Cox>,
-    /// Kolmogorov–Smirnov calibration statistic of the cumulative residuals.
-    pub ks: Path,
-    /// Kuiper calibration statistic of the cumulative residuals.
-    pub kuiper: Path,
-    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n and these scores.
-    pub detectable_ece_l2: Option<f64>,
-    /// Which way the scores err.
-    pub direction: Direction,
-    /// Cells of the reliability diagram.
-    pub reliability: Vec<ReliabilityCell>,
-    /// The axis on which its cells are equal.
-    pub axis: Axis,
-    /// Fine cells for the CORP curve ([`super::corp`]).
-    pub curve: Vec<CurveCell>,
-    /// Distances from calibration, where wanted.
-    pub distances: Option<Distances>,
-    /// How negatives were sampled, where they were, with the event rate of the whole population.
-    pub sampled: Option<Sampled>,
-    /// What is said of weights, where events have them.
-    pub weights: Option<Weights>,
-    /// How often scores repeat exactly, where the sample is known.
-    pub repeated: Option<RepeatedScores>,
-    /// How much more outcomes vary than independent ones, where that is known; p-values, interval
-    /// and ratio are corrected for it where it is surely above 1.
-    pub overdispersion: Option<Overdispersion>,
-    /// What is said of clusters, where events have them: tests, interval and ratio then hold
-    /// whatever the dependence within clusters, and `overdispersion` is not used.
-    pub clusters: Option<Clusters>,
-}
-
-/// What is said of the weights of a sample.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Weights {
-    /// Σw.
-    pub sum: f64,
-    /// Effective number of events, (Σw)²/Σw².
-    pub effective: f64,
-}
-
-/// What is not said of weighted events, and why.
-pub const WITHHELD: [(&str, &str); 4] = [
-    (
-        "discrete",
-        "weighted positives are no binomial count, so the exact test does not hold; T-Cal decides",
-    ),
-    (
-        "reliability.rate_low, rate_high",
-        "Clopper–Pearson bars need a binomial count; the consistency bars hold",
-    ),
-    (
-        "tolerance.theorem_exceeded",
-        "the bound of the theorem is proven for equal weights",
-    ),
-    (
-        "distances",
-        "their sampling errors are known for equal weights only",
-    ),
-];
-
-/// What is said of a population whose negatives were sampled.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Sampled {
-    /// The rates.
-    pub sampling: Sampling,
-    /// Event rate carried back to the population before the negatives of the stream were sampled.
-    pub whole_event_rate: f64,
-}
+pub use options::{DecideBy, Options};
+pub use result::{Evaluation, Sampled, WITHHELD, Weights};
 
 /// Level of the ℓ1-ECE live: 16 cells, the dyadic number nearest to the customary 15.
 const ECE_LEVEL: u32 = 4;
@@ -530,109 +342,6 @@ impl Sample<'_> {
         }
     }
 
-    /// All tests of the sample, each under the null that holds for it.
-    fn tests(&self, o: &Options) -> Tests<'_> {
-        let (t, finest) = (&self.totals, self.levels.finest());
-        let clustered =
-            (self.clusters).map(|(sums, kept)| Clustered::of(sums, kept, self.levels, o));
-        let dispersed = dispersion(o).filter(|_| clustered.is_none());
-        let factor = dispersed.map_or(1.0, |(factor, _)| factor);
-        let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
-        let nests = finest.cells.is_multiple_of(self.interval.cells);
-        let of_tcal = clustered.as_ref().map_or(factor, |c| c.said.dispersion().0);
-        let (tcal, mut null) = tcal::tcal_and_null(
-            self.levels,
-            nests.then_some(self.interval),
-            of_tcal,
-            &o.tcal,
-            o.family,
-        );
-        if clustered.is_some() {
-            null = null.independent();
-        }
-        let quadratic = |s, statistic: f64, degrees: u32, formula: f64| {
-            let formula = match dispersed {
-                None => formula,
-                Some((factor, nu)) => fisher(statistic / factor, f64::from(degrees), nu),
-            };
-            null.p_value(s, 1.0 / factor, Some(formula)).unwrap_or(1.0)
-        };
-        let normal = |s, z: f64| {
-            let formula = two_sided(z / factor.sqrt());
-            null.p_value(s, 1.0 / factor.sqrt(), Some(linear(formula)))
-        };
-        let path = |s, p: Option<f64>| null.p_value(s, 1.0 / factor.sqrt(), p.map(linear));
-        let form = Quadratic::of(finest);
-        let mut smooth = form.as_ref().map(Quadratic::test);
-        if let Some(t) = &mut smooth {
-            t.p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
-        }
-        let mut cox = classical::cox(t, self.interval);
-        if let Some(test) = &mut cox {
-            test.p_value = quadratic(Statistic::Cox, test.score, 2, test.p_value);
-        }
-        let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n, factor);
-        ks.p_value = path(Statistic::Cumulative, ks.p_value);
-        kuiper.p_value = path(Statistic::Kuiper, kuiper.p_value);
-        let mut in_the_large = classical::in_the_large(t);
-        in_the_large.p_value = (in_the_large.z).and_then(|z| normal(Statistic::InTheLarge, z));
-        let mut spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
-            p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
-            ..s
-        });
-        if let Some(clustered) = &clustered {
-            clustered.raise(Tested {
-                smooth: &mut smooth,
-                cox: &mut cox,
-                ks: &mut ks,
-                kuiper: &mut kuiper,
-                in_the_large: &mut in_the_large,
-                spiegelhalter: &mut spiegelhalter,
-            });
-        }
-        let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
-        let silent = null.is_silent();
-        let others = [
-            part(Part::Smooth, smooth.filter(|_| !silent).map(|s| s.p_value)),
-            part(Part::Cumulative, ks.p_value),
-            part(
-                Part::Values,
-                // Of dependent outcomes the law of the sum is not known.
-                (self.discrete.as_ref())
-                    .filter(|_| dispersed.is_none())
-                    .map(|d| d.sum_p_value),
-            ),
-        ];
-        let others: Vec<PartResult> = others.into_iter().flatten().collect();
-        let combined = {
-            let fine = !self.repeated.is_some_and(|r| r.is_suspicious());
-            let flips = clustered.as_ref().map(|c| &c.tests);
-            combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha, flips)
-        };
-        let mut zero_p_value = if nests {
-            null.zero_p_value(&interval::Estimate::of(self.interval, self.levels.n()))
-        } else {
-            self.interval_leaves
-                .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal))
-        };
-        if let Some(clustered) = &clustered {
-            zero_p_value = clustered.zero_p_value(self.interval, zero_p_value);
-        }
-        Tests {
-            tcal,
-            combined,
-            smooth,
-            form,
-            cox,
-            ks,
-            kuiper,
-            in_the_large,
-            spiegelhalter,
-            zero_p_value,
-            clustered,
-        }
-    }
-
     /// The interval with normal ends.
     fn interval(&self, o: &Options, tests: &Tests<'_>, dispersion: f64) -> Interval {
         let (n, zero) = (self.levels.n(), tests.zero_p_value);
@@ -688,52 +397,6 @@ fn dispersion(o: &Options) -> Option<(f64, f64)> {
     o.overdispersion
         .filter(|_| o.correct_overdispersion)?
         .gated()
-}
-
-/// P(|N| ≥ z).
-fn two_sided(z: f64) -> f64 {
-    2.0 * normal_survival(z.abs())
-}
-
-/// The two-sided p-value of Student's t with ν degrees of freedom where the normal law has `p`: the
-/// variance was estimated.
-fn student(p: f64, nu: f64) -> f64 {
-    let z = normal_upper_quantile(0.5 * p);
-    match StudentsT::new(0.0, 1.0, nu) {
-        Ok(t) if z.is_finite() => (2.0 * t.sf(z.max(0.0))).clamp(0.0, 1.0),
-        _ => p,
-    }
-}
-
-/// Upper tail of Q/d on F(d, ν), Q a quadratic statistic of d degrees.
-fn fisher(statistic: f64, degrees: f64, nu: f64) -> f64 {
-    match FisherSnedecor::new(degrees, nu) {
-        Ok(f) => f.sf((statistic / degrees).max(0.0)).clamp(0.0, 1.0),
-        Err(_) => 1.0,
-    }
-}
-
-/// All tests of one sample.
-struct Tests<'a> {
-    tcal: TCal,
-    combined: Combined,
-    smooth: Option<ScoreTest>,
-    form: Option<Quadratic>,
-    cox: Option<Cox>,
-    ks: Path,
-    kuiper: Path,
-    in_the_large: InTheLarge,
-    spiegelhalter: Option<Spiegelhalter>,
-    /// That the squared error is 0, at the interval's level; `None` where no law is known.
-    zero_p_value: Option<f64>,
-    clustered: Option<Clustered<'a>>,
-}
-
-impl Tests<'_> {
-    /// Whether events are clustered and there are too few clusters to say anything.
-    fn few_clusters(&self) -> bool {
-        self.clustered.as_ref().is_some_and(|c| c.said.are_few())
-    }
 }
 
 fn sampled(sampling: &Sampling, rate: f64) -> Option<Sampled> {

@@ -119,7 +119,7 @@ impl Estimate {
         }
         let (mut t, mut fourth, mut second, mut mixed) = (0.0, 0.0, 0.0, 0.0);
         let mut excess = 0.0;
-        for c in &level.occupied {
+        for c in level.occupied.iter() {
             let e = c.u / c.n;
             let e2 = e * e;
             second += c.n * e2;
@@ -286,7 +286,7 @@ pub(crate) fn normal(
 /// Whether normal ends do not serve at a level of unweighted events.
 pub(crate) fn needs_exact_ends(level: &Level) -> bool {
     let (mut v, mut squares) = (0.0, 0.0);
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         v += c.v;
         squares += c.v * c.v;
     }
@@ -299,7 +299,7 @@ pub(crate) fn exact(level: &Level, n: f64, confidence: f64, dispersion: f64) -> 
     let e = Estimate::of(level, n);
     let tail = 0.5 * (1.0 - confidence) / level.occupied.len().max(1) as f64;
     let (mut least, mut most) = (0.0, 0.0);
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         let mean = c.z / c.n;
         let (low, high) = clopper_pearson(c.y / dispersion, c.n / dispersion, tail);
         let near = (low - mean).max(mean - high).max(0.0);

@@ -141,6 +141,7 @@ mod binomial;
 pub mod cell;
 pub mod classical;
 pub mod clusters;
+pub mod columns;
 pub mod combined;
 mod compact;
 pub mod comparison;

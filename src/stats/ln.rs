@@ -35,12 +35,36 @@ static ROWS: [Row; 1 << ROW_BITS] = rows();
 /// −708 and 709; it is an error to call this with others.
 #[inline]
 pub fn ln(x: f64) -> f64 {
+    by_row(x, row_of(x))
+}
+
+/// Replaces each number by its logarithm, to the bits of [`ln`]: rows are looked up first, so that the
+/// rest becomes vector code.
+pub fn ln_each<const N: usize>(numbers: &mut [f64; N]) {
+    let mut rows = [Row {
+        inverse: 0.0,
+        ln: 0.0,
+    }; N];
+    for (row, x) in rows.iter_mut().zip(&*numbers) {
+        *row = row_of(*x);
+    }
+    for (x, row) in numbers.iter_mut().zip(rows) {
+        *x = by_row(*x, row);
+    }
+}
+
+#[inline]
+fn row_of(x: f64) -> Row {
+    ROWS[(x.to_bits() >> (52 - ROW_BITS)) as usize % ROWS.len()]
+}
+
+#[inline]
+fn by_row(x: f64, row: Row) -> f64 {
     const MANTISSA: u64 = (1 << 52) - 1;
     const ONE: u64 = 1023 << 52;
     let bits = x.to_bits();
     let e = (bits >> 52) as i32 - 1023;
     let m = f64::from_bits(bits & MANTISSA | ONE);
-    let row = ROWS[(bits >> (52 - ROW_BITS)) as usize % ROWS.len()];
     let r = m * row.inverse - 1.0;
     let series = r - r * r * (0.5 - r * (1.0 / 3.0 - r * 0.25));
     f64::from(e) * LN_2 + (row.ln + series)

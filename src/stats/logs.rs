@@ -20,7 +20,8 @@ pub struct LogSums {
 }
 
 impl LogSums {
-    pub(crate) fn zip(
+    /// The sums that `f` makes of each two of them.
+    pub fn zip(
         &self,
         o: &LogSums,
         f: impl Fn(i128, i128) -> Option<i128>,

@@ -230,7 +230,7 @@ impl<'a> Draws<'a> {
         let (levels, leaves) = (self.levels, self.leaves);
         self.statistics.iter_mut().for_each(|t| t.fill(0.0));
         let mut n = 0.0;
-        for cell in &leaves.occupied {
+        for cell in leaves.occupied.iter() {
             n += cell.n;
             // Open cells that do not hold this leaf are complete; close them, the finest first.
             for b in (0..depth).rev() {
@@ -241,7 +241,7 @@ impl<'a> Draws<'a> {
                     None => {}
                 }
             }
-            self.draw(cell);
+            self.draw(&cell);
             self.open[depth - 1].take(&mut self.drawn);
         }
         (0..depth).rev().for_each(|b| self.close(b));

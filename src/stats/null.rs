@@ -45,9 +45,9 @@ impl Moments {
         for (c, moments) in level.squares() {
             n += c.n;
             if c.count >= 2.0 {
-                let w = weight(c, moments);
-                variance += variance_of(c) * w * w;
-                third += third_of(c) * w * w * w;
+                let w = weight(&c, moments);
+                variance += variance_of(&c) * w * w;
+                third += third_of(&c) * w * w * w;
             }
         }
         let scale = if n > 0.0 { 1.0 / n } else { 0.0 };
@@ -186,11 +186,11 @@ pub fn covariance(coarser: &Level, finer: &Level) -> f64 {
     let ratio = finer.cells / coarser.cells;
     let mut parents = coarser.occupied.iter().peekable();
     let (mut n, mut sum) = (0.0, 0.0);
-    for c in &finer.occupied {
+    for c in finer.occupied.iter() {
         n += c.n;
         while parents.next_if(|p| p.index < c.index / ratio).is_some() {}
         if let Some(parent) = parents.peek() {
-            sum += variance_of(c) / (c.n * parent.n);
+            sum += variance_of(&c) / (c.n * parent.n);
         }
     }
     if n > 0.0 { sum / (n * n) } else { 0.0 }

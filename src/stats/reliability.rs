@@ -60,7 +60,7 @@ pub fn reliability(level: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Vec<Reli
         cell
     };
     let cells = level.occupied.iter();
-    cells.map(|c| of(c, edges(c.index))).collect()
+    cells.map(|c| of(&c, edges(c.index))).collect()
 }
 
 /// The bars of weighted events. Under the null the rate Σwy/Σw has the mean Σwz/Σw, the variance

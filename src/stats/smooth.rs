@@ -25,7 +25,7 @@
 //! 4096 cells.
 
 use super::levels::{Level, LevelCell};
-use super::ln::ln;
+use super::ln::{ln, ln_each};
 use statrs::function::gamma::checked_gamma_ur;
 
 /// Directions that the test looks in.
@@ -50,9 +50,14 @@ pub fn smooth(finest: &Level) -> Option<ScoreTest> {
 
 /// b at the mean score of a cell; scores come no nearer to 0 and 1 than 2⁻³².
 pub(super) fn direction(c: &LevelCell) -> [f64; DIRECTIONS] {
-    const CLIP: f64 = super::totals::CLIP;
-    let z = (c.z / c.n).clamp(CLIP, 1.0 - CLIP);
+    let z = clipped(c.z / c.n);
     [1.0, ln(z), -ln(1.0 - z)]
+}
+
+#[inline]
+fn clipped(z: f64) -> f64 {
+    const CLIP: f64 = super::totals::CLIP;
+    z.clamp(CLIP, 1.0 - CLIP)
 }
 
 /// P(χ² ≥ x) with `degrees` degrees of freedom.
@@ -60,6 +65,54 @@ pub(super) fn chi_squared_tail(x: f64, degrees: u32) -> f64 {
     let half = 0.5 * x.max(0.0);
     let tail = checked_gamma_ur(0.5 * f64::from(degrees), half);
     tail.unwrap_or(1.0).clamp(0.0, 1.0)
+}
+
+/// Cells whose directions are worked out before they are summed up.
+const BLOCK: usize = 64;
+
+/// The sums of the quadratic form. They are added up in two loops, each with as many sums as there
+/// are registers: one that goes through memory waits for it at every cell.
+#[derive(Default)]
+struct FormSums {
+    information: [[f64; DIRECTIONS]; DIRECTIONS],
+    g: [f64; DIRECTIONS],
+    h: [f64; DIRECTIONS],
+}
+
+impl FormSums {
+    /// `high` is ln(1−z), that is b with the other sign.
+    #[inline(never)]
+    fn add_scores(&mut self, u: &[f64], n: &[f64], (low, high): (&[f64], &[f64])) {
+        let ([mut g0, mut g1, mut g2], [mut h0, mut h1, mut h2]) = (self.g, self.h);
+        for (((u, n), low), high) in u.iter().zip(n).zip(low).zip(high) {
+            g0 += u;
+            g1 += u * low;
+            g2 += u * -high;
+            h0 += n;
+            h1 += n * low;
+            h2 += n * -high;
+        }
+        (self.g, self.h) = ([g0, g1, g2], [h0, h1, h2]);
+    }
+
+    #[inline(never)]
+    fn add_information(&mut self, v: &[f64], (low, high): (&[f64], &[f64])) {
+        let [
+            [mut i00, ..],
+            [mut i10, mut i11, _],
+            [mut i20, mut i21, mut i22],
+        ] = self.information;
+        for ((v, low), high) in v.iter().zip(low).zip(high) {
+            let (v_low, v_high) = (v * low, v * -high);
+            i00 += v;
+            i10 += v_low;
+            i11 += v_low * low;
+            i20 += v_high;
+            i21 += v_high * low;
+            i22 += v_high * -high;
+        }
+        self.information = [[i00, 0.0, 0.0], [i10, i11, 0.0], [i20, i21, i22]];
+    }
 }
 
 /// The quadratic form gᵀ I⁺ g, by pivoted Cholesky factors of the scaled information.
@@ -81,18 +134,22 @@ const PIVOT_MIN: f64 = 1e-9;
 impl Quadratic {
     /// The form for the scores of these cells; `None` without variance.
     pub fn of(finest: &Level) -> Option<Quadratic> {
-        let mut information = [[0.0; DIRECTIONS]; DIRECTIONS];
-        let (mut g, mut h) = ([0.0; DIRECTIONS], [0.0; DIRECTIONS]);
-        for c in &finest.occupied {
-            let b = direction(c);
-            for i in 0..DIRECTIONS {
-                g[i] += c.u * b[i];
-                h[i] += c.n * b[i];
-                for j in 0..=i {
-                    information[i][j] += c.v * b[i] * b[j];
-                }
+        let (mut sums, cells) = (FormSums::default(), &finest.occupied);
+        let (mut low, mut high) = ([0.5; BLOCK], [0.5; BLOCK]);
+        for start in (0..cells.len()).step_by(BLOCK) {
+            let block = start..cells.len().min(start + BLOCK);
+            let (n, z) = (&cells.n[block.clone()], &cells.z[block.clone()]);
+            for i in 0..n.len() {
+                let mean = clipped(z[i] / n[i]);
+                (low[i], high[i]) = (mean, 1.0 - mean);
             }
+            ln_each(&mut low);
+            ln_each(&mut high);
+            let directions = (&low[..n.len()], &high[..n.len()]);
+            sums.add_scores(&cells.u[block.clone()], n, directions);
+            sums.add_information(&cells.v[block], directions);
         }
+        let FormSums { information, g, h } = sums;
         let form = Quadratic::invert(information)?;
         Some(Quadratic { g, h, ..form })
     }
@@ -110,8 +167,8 @@ impl Quadratic {
     /// The same of Cox's two directions, 1 and ln z − ln(1−z); a score has them in this order.
     pub fn of_cox(finest: &Level) -> Option<Quadratic> {
         let mut information = [[0.0; DIRECTIONS]; DIRECTIONS];
-        for c in &finest.occupied {
-            let [one, low, high] = direction(c);
+        for c in finest.occupied.iter() {
+            let [one, low, high] = direction(&c);
             let logit = low + high;
             information[0][0] += c.v * one;
             information[1][0] += c.v * logit;

@@ -73,38 +73,6 @@ impl Sums {
         }
     }
 
-    /// Restores sums from their parts, as a snapshot or a packed pane holds them. Cell indices must
-    /// be below the grid's number of cells.
-    pub fn from_parts(
-        grid: Grid,
-        cells: impl IntoIterator<Item = (u32, Cell)>,
-        logs: LogSums,
-        distinct: Distinct,
-        repeats: Repeats,
-    ) -> Result<Sums, Overflow> {
-        let mut sums = Sums::new(grid);
-        sums.merge_parts(cells, &logs, &distinct, &repeats)?;
-        Ok(sums)
-    }
-
-    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must
-    /// be below the grid's number of cells. On overflow the sums are unusable.
-    pub fn merge_parts(
-        &mut self,
-        cells: impl IntoIterator<Item = (u32, Cell)>,
-        logs: &LogSums,
-        distinct: &Distinct,
-        repeats: &Repeats,
-    ) -> Result<(), Overflow> {
-        self.expand();
-        for (index, cell) in cells {
-            self.merge_cell(index, &cell)?;
-        }
-        self.logs = self.logs.zip(logs, i128::checked_add)?;
-        self.repeats.merge(repeats);
-        self.distinct.merge(distinct)
-    }
-
     /// The grid of the cells.
     pub fn grid(&self) -> Grid {
         self.grid
@@ -193,6 +161,14 @@ impl Sums {
         let all = compact.into_iter().flatten();
         all.chain(full.into_iter().flatten())
             .filter(|(_, c)| c.n > 0)
+    }
+
+    /// All cells, occupied or not, where they lie in one array and are full, as those of a window do.
+    pub(super) fn dense(&self) -> Option<&[Cell]> {
+        match (&self.compact, &self.cells) {
+            (None, Cells::Dense(all)) => Some(all),
+            _ => None,
+        }
     }
 
     /// Hands over the occupied cells in ascending order of index: faster than [`Sums::occupied`]
@@ -477,5 +453,6 @@ impl PartialEq for Sums {
     }
 }
 
+mod parts;
 #[cfg(test)]
 mod tests;

@@ -12,12 +12,13 @@
 //! occupied cells, about 60 µs at 12 levels of up to 4096 cells, and some 30 µs for the joint law.
 //! Source: \[T-Cal\] Lee, Huang, Hassani, Dobriban (2022), §§3–4.
 
-use super::conditional::{self, Asked, Null};
-use super::estimator::pairs_u;
+use super::conditional::{Asked, Null};
 use super::joint;
 use super::levels::{Level, Levels};
 use super::monte_carlo::{self, Plan};
-use super::null::{Moments, third_of, variance_of};
+use summary::Summary;
+
+mod summary;
 
 /// Where the critical values of a level come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -294,156 +295,10 @@ fn chain(summaries: &[Summary]) -> Vec<f64> {
     moving.skip(1).map(|s| s.correlation_with_parent).collect()
 }
 
-/// What one pass over a level yields.
-struct Summary {
-    cells: u64,
-    n: f64,
-    plug_in: f64,
-    debiased: f64,
-    moments: Moments,
-    correlation_with_parent: f64,
-    worst_cell: u64,
-}
-
-impl Summary {
-    /// Two passes, the estimators and their law under the null. The functions of `estimator` and
-    /// `null` say what each sum is.
-    fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
-        let estimates = Estimates::of(level);
-        let law = Law::of(level, parent.map(|(level, _)| level));
-        let n = estimates.n;
-        let scale = if n > 0.0 { 1.0 / n } else { 0.0 };
-        let moments = Moments {
-            variance: law.variance * scale * scale,
-            third: law.third * scale * scale * scale,
-        };
-        let spread = parent.map_or(0.0, |(_, s)| (s.moments.variance * moments.variance).sqrt());
-        Summary {
-            cells: level.cells,
-            n,
-            plug_in: estimates.plug_in * scale,
-            debiased: estimates.debiased * scale,
-            moments,
-            correlation_with_parent: if spread > 0.0 {
-                (law.covariance * scale * scale / spread).clamp(0.0, 1.0)
-            } else {
-                1.0
-            },
-            worst_cell: estimates.worst_cell,
-        }
-    }
-
-    fn part(&self) -> conditional::Part {
-        conditional::Part {
-            debiased: self.debiased,
-            plug_in: self.plug_in,
-            moments: self.moments,
-            correlation: self.correlation_with_parent,
-        }
-    }
-
-    fn moments_p_value(&self) -> f64 {
-        self.moments.survival(self.debiased)
-    }
-
-    /// The α' at which T_d = √(2K²/α')·min(√m/n, 1/√m), K = 2: T-Cal Theorem 3.1.
-    fn theorem_p_value(&self) -> f64 {
-        if self.debiased <= 0.0 {
-            return 1.0;
-        }
-        let m = self.cells as f64;
-        let edge = (m.sqrt() / self.n).min(1.0 / m.sqrt());
-        (8.0 * edge * edge / (self.debiased * self.debiased)).min(1.0)
-    }
-
-    fn result(&self, p_value: f64, reject: bool) -> LevelResult {
-        LevelResult {
-            cells: self.cells,
-            plug_in: self.plug_in,
-            debiased: self.debiased,
-            null_sd: self.moments.sd(),
-            p_value,
-            reject,
-            worst_cell: self.worst_cell,
-            left_out: false,
-        }
-    }
-}
-
-/// The sums of the estimators over the cells of a level, not yet divided by n.
-struct Estimates {
-    n: f64,
-    plug_in: f64,
-    debiased: f64,
-    worst_cell: u64,
-}
-
-impl Estimates {
-    // Not inlined, nor is `Law::of`: within a larger function the sums do not stay in registers, and
-    // each addition waits for memory.
-    #[inline(never)]
-    fn of(level: &Level) -> Estimates {
-        let (mut n, mut plug_in, mut debiased) = (0.0, 0.0, 0.0);
-        let (mut worst, mut worst_cell) = (f64::NEG_INFINITY, 0);
-        for c in &level.occupied {
-            let w = 1.0 / c.n;
-            let part = pairs_u(c) * w;
-            n += c.n;
-            plug_in += c.u * c.u * w;
-            debiased += part;
-            if part > worst {
-                (worst, worst_cell) = (part, c.index);
-            }
-        }
-        Estimates {
-            n,
-            plug_in,
-            debiased,
-            worst_cell,
-        }
-    }
-}
-
-/// The sums of the null moments of n·T_d, and of its covariance with the coarser level's.
-struct Law {
-    variance: f64,
-    third: f64,
-    covariance: f64,
-}
-
-impl Law {
-    #[inline(never)]
-    fn of(level: &Level, parent: Option<&Level>) -> Law {
-        let ratio = parent.map_or(1, |p| level.cells / p.cells);
-        let mut parents = parent.map_or(&[][..], |p| &p.occupied).iter();
-        let mut above = parents.next();
-        let mut above_w = above.map_or(0.0, |p| 1.0 / p.n);
-        let (mut variance, mut third, mut covariance) = (0.0, 0.0, 0.0);
-        for c in &level.occupied {
-            while let Some(p) = above
-                && (p.index + 1) * ratio <= c.index
-            {
-                above = parents.next();
-                above_w = above.map_or(0.0, |p| 1.0 / p.n);
-            }
-            let w = 1.0 / c.n;
-            let v = variance_of(c) * w;
-            variance += v * w;
-            third += third_of(c) * w * w * w;
-            covariance += v * above_w;
-        }
-        Law {
-            variance,
-            third,
-            covariance,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::estimator;
-    use super::super::null;
+    use super::super::null::{self, Moments};
     use super::super::rng::Rng;
     use super::*;
 

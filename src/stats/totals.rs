@@ -160,7 +160,7 @@ impl Totals {
 
     fn of_cells(level: &Level) -> Totals {
         let mut t = Totals::default();
-        for c in &level.occupied {
+        for c in level.occupied.iter() {
             t.n += c.n;
             t.y += c.y;
             t.z += c.z;

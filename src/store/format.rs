@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Version of the snapshot format. Older versions are not read: none was ever released.
-pub const VERSION: u32 = 20;
+pub const VERSION: u32 = 21;
 
 /// What is wrong with a stored file or checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]

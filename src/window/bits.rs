@@ -148,6 +148,8 @@ impl<'a> Reader<'a> {
 
 /// The best parameter for values whose bit lengths are counted in `lengths`.
 pub fn best_parameter(lengths: &[u32; 65]) -> u32 {
+    // Beyond the longest value each further bit costs a bit.
+    let longest = lengths.iter().rposition(|&count| count > 0).unwrap_or(0) as u32;
     let cost = |k: u32| -> u64 {
         let each = |(length, &count): (u32, &u32)| {
             // A value of `length` bits is on average 3/4 of 2^length.
@@ -162,9 +164,9 @@ pub fn best_parameter(lengths: &[u32; 65]) -> u32 {
             };
             bits * u64::from(count)
         };
-        (0..).zip(lengths).map(each).sum()
+        (0..=longest).zip(lengths).map(each).sum()
     };
-    (0..=48).min_by_key(|&k| cost(k)).unwrap_or(0)
+    (0..=longest.min(48)).min_by_key(|&k| cost(k)).unwrap_or(0)
 }
 
 /// Appends `value` in groups of seven bits, lowest first, the high bit saying that more follow.

@@ -61,7 +61,7 @@ impl Windows {
     /// windows that feed it still gather.
     fn pieces(&self, index: usize) -> impl Iterator<Item = &Pane> {
         let feeds = std::iter::successors(self.feed_of(index), |&from| self.feed_of(from));
-        let gathered = feeds.filter_map(|from| self.rings()[from].gathering.as_ref());
+        let gathered = feeds.flat_map(|from| &self.rings()[from].gathering);
         self.rings()[index].all().chain(gathered)
     }
 }

@@ -9,6 +9,7 @@
 //! | [`unlabelled`] | predictions that had no outcome |
 //! | [`late_outcomes`] | outcomes that came after maturity |
 //! | [`ring`] | the panes of all windows of one stream |
+//! | `running`, `totals` | the sums of a window, kept from slide to slide |
 //! | [`place`] | panes that come after their time |
 //! | [`carry_over`] | the panes of windows that were replaced by others |
 
@@ -21,6 +22,8 @@ pub mod pack;
 pub mod pane;
 pub mod place;
 pub mod ring;
+mod running;
+mod totals;
 pub mod unlabelled;
 pub mod view_sums;
 mod weighted;
@@ -30,6 +33,7 @@ pub use late_outcomes::LateOutcomes;
 pub use pack::{PackError, Packed};
 pub use pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, SumsState, Total};
 pub use ring::{Ring, RingState, Windows};
+pub use running::RUNNING_BYTES_MAX;
 pub use unlabelled::{COVERAGE_CELLS, Unlabelled};
 pub use view_sums::{FullVector, RetainedVector, VectorEvent, ViewShape, ViewSums, ViewSumsState};
 pub use width::{Ladder, LadderError, Width, WindowSpec};

@@ -36,6 +36,7 @@ use super::bits::{
 use super::{clustered, weighted};
 use crate::stats::algebra::Overflow;
 use crate::stats::axis::Grid;
+use crate::stats::clusters::ClusterSums;
 use crate::stats::overdispersion::PaneTotals;
 use crate::stats::repeats::{Repeats, SAMPLED_MAX};
 use crate::stats::sums::{DISTINCT_MAX, Distinct, LogSums, ScoreCount, Sums};
@@ -189,13 +190,31 @@ impl Packed {
             return Ok(sums.merge_weighted(&weighted)?);
         }
         let before = sums.n();
-        let mut rest = &self.bytes[self.head..];
-        if sums.grid().is_clustered() {
-            let clusters = clustered::read(&mut rest, sums.grid())?;
-            sums.merge_clusters(&clusters)?;
+        let mut parts = self.parts(sums.grid())?;
+        if let Some(clusters) = &parts.clusters {
+            sums.merge_clusters(clusters)?;
         }
+        sums.merge_parts(
+            &mut parts.cells,
+            &parts.logs,
+            &parts.distinct,
+            &parts.repeats,
+        )?;
+        if parts.cells.corrupt || sums.n() - before != self.totals.n {
+            return Err(PackError::Corrupt);
+        }
+        Ok(())
+    }
+
+    /// What lies before the cells, and the cells, of a grid without weights.
+    pub(super) fn parts(&self, grid: Grid) -> Result<Parts<'_>, PackError> {
+        let mut rest = &self.bytes[self.head..];
+        let clusters = match grid.is_clustered() {
+            true => Some(clustered::read(&mut rest, grid)?),
+            false => None,
+        };
         let count = read_varint(&mut rest)?;
-        if count > u128::from(sums.grid().cells()) {
+        if count > u128::from(grid.cells()) {
             return Err(PackError::Corrupt);
         }
         let logs = read_logs(&mut rest)?;
@@ -205,19 +224,35 @@ impl Packed {
         if ks.iter().any(|&k| u32::from(k) > ALL_ZERO) {
             return Err(PackError::Corrupt);
         }
-        let mut cells = Cells {
+        let cells = Cells {
             reader: Reader::new(rest),
-            model: Model::new(sums.grid()),
+            model: Model::new(grid),
             ks: ks.map(u32::from),
             left: count as usize,
             corrupt: false,
         };
-        sums.merge_parts(&mut cells, &logs, &distinct, &repeats)?;
-        if cells.corrupt || sums.n() - before != self.totals.n {
-            return Err(PackError::Corrupt);
-        }
-        Ok(())
+        Ok(Parts {
+            clusters,
+            logs,
+            distinct,
+            repeats,
+            cells,
+        })
     }
+
+    /// Whether it shares its bytes with another, and so is the same.
+    pub(super) fn is(&self, other: &Packed) -> bool {
+        Arc::ptr_eq(&self.bytes, &other.bytes)
+    }
+}
+
+/// Packed sums, as far as they are read before the cells are.
+pub(super) struct Parts<'a> {
+    clusters: Option<ClusterSums>,
+    pub(super) logs: LogSums,
+    pub(super) distinct: Distinct,
+    pub(super) repeats: Repeats,
+    pub(super) cells: Cells<'a>,
 }
 
 fn write_totals(bytes: &mut Vec<u8>, totals: &PaneTotals) {

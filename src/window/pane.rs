@@ -61,20 +61,35 @@ impl PaneSums {
         }
     }
 
-    /// Adds the sums of other events. Vectors of cells beyond the cap are refused.
-    fn merge(&mut self, other: &PaneSums, empty: &EmptySums) -> Result<(), PackError> {
-        match (self, other, empty) {
-            (PaneSums::Scores(ours), PaneSums::Scores(theirs), PaneSums::Scores(grid)) => {
+    /// Adds the sums of other events, and packs once. Vectors of cells beyond the cap are refused.
+    fn merge_all<'a>(
+        &mut self,
+        others: impl ExactSizeIterator<Item = &'a PaneSums>,
+        empty: &EmptySums,
+    ) -> Result<(), PackError> {
+        if others.len() == 0 {
+            return Ok(());
+        }
+        match (self, empty) {
+            (PaneSums::Scores(ours), PaneSums::Scores(grid)) => {
                 let mut sums = ours.unpack(*grid)?;
-                theirs.merge_into(&mut sums)?;
+                for theirs in others {
+                    theirs
+                        .scores()
+                        .ok_or(PackError::Corrupt)?
+                        .merge_into(&mut sums)?;
+                }
                 *ours = Packed::new(&sums);
                 Ok(())
             }
-            (PaneSums::Vector(ours), PaneSums::Vector(theirs), _) => {
-                Arc::make_mut(ours).merge_capped(theirs);
+            (PaneSums::Vector(ours), _) => {
+                for theirs in others {
+                    // The panes of one stream are of one kind.
+                    let theirs = theirs.vector().ok_or(PackError::Corrupt)?;
+                    Arc::make_mut(ours).merge_capped(theirs);
+                }
                 Ok(())
             }
-            // The panes of one stream are of one kind.
             _ => Err(PackError::Corrupt),
         }
     }
@@ -124,7 +139,7 @@ impl EmptySums {
         let mut admitted = pane.clone();
         if let PaneSums::Vector(blank) = self {
             admitted.sums = PaneSums::Vector(blank.clone());
-            admitted.sums.merge(&pane.sums, self)?;
+            admitted.sums.merge_all(std::iter::once(&pane.sums), self)?;
         }
         Ok(admitted)
     }
@@ -185,11 +200,22 @@ impl Pane {
 
     /// Adds another pane; the stretch then holds both.
     pub(super) fn merge(&mut self, other: &Pane, empty: &EmptySums) -> Result<(), PackError> {
-        self.sums.merge(&other.sums, empty)?;
-        self.unlabelled.merge(&other.unlabelled);
-        self.start_ms = self.start_ms.min(other.start_ms);
-        self.end_ms = self.end_ms.max(other.end_ms);
-        self.late = self.late.saturating_add(other.late);
+        self.merge_all(std::slice::from_ref(other), empty)
+    }
+
+    /// Adds other panes; the stretch then holds all.
+    pub(super) fn merge_all(
+        &mut self,
+        others: &[Pane],
+        empty: &EmptySums,
+    ) -> Result<(), PackError> {
+        self.sums.merge_all(others.iter().map(|o| &o.sums), empty)?;
+        for other in others {
+            self.unlabelled.merge(&other.unlabelled);
+            self.start_ms = self.start_ms.min(other.start_ms);
+            self.end_ms = self.end_ms.max(other.end_ms);
+            self.late = self.late.saturating_add(other.late);
+        }
         Ok(())
     }
 

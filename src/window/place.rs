@@ -53,8 +53,11 @@ impl Windows {
             // further.
             let (mut below, mut narrower) = (index, self.feed_of(index));
             while let Some(from) = narrower {
-                let gathering = theirs[from].gathering.as_ref();
-                if let Some(pane) = gathering.filter(|p| self.reached(below, p.start_ms, line_ms)) {
+                let gathering = theirs[from].gathering.iter();
+                for pane in gathering {
+                    if !self.reached(below, pane.start_ms, line_ms) {
+                        continue;
+                    }
                     let pane = self.empty().admit(pane)?;
                     self.put(index, &pane, line_ms)?;
                 }

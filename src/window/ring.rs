@@ -25,6 +25,7 @@
 
 use super::pack::PackError;
 use super::pane::{Correction, EmptySums, Pane, PaneState, PaneSums, Revision, Total};
+use super::running::Running;
 use super::unlabelled::Unlabelled;
 use super::width::{Ladder, Width};
 use crate::stats::overdispersion::Dispersion;
@@ -41,13 +42,20 @@ pub const COUNT_PANES_MAX: usize = 64;
 /// window is evaluated over the panes that it still holds.
 pub const RETAIN_SLIDE_MS: i64 = 3_600_000;
 
+/// Most parts of a slide that is being gathered.
+const PARTS_MAX: usize = 16;
+
+/// Most bytes of them, for each cell: those of one pane all of whose cells are occupied.
+const PARTS_CELL_BYTES: usize = 16;
+
 /// Panes of one window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ring {
     /// Whole panes, oldest first.
     pub panes: VecDeque<Pane>,
-    /// The pane of one slide that is being gathered.
-    pub gathering: Option<Pane>,
+    /// The slide that is being gathered, in disjoint parts in order of time. Packed sums are merged once
+    /// it is over, or the parts are many; sums of vectors are one part.
+    pub gathering: Vec<Pane>,
 }
 
 /// The panes of one window in a snapshot.
@@ -55,8 +63,8 @@ pub struct Ring {
 pub struct RingState {
     /// Whole panes, oldest first.
     pub panes: Vec<PaneState>,
-    /// The pane that is being gathered.
-    pub gathering: Option<PaneState>,
+    /// The parts of the slide that is being gathered.
+    pub gathering: Vec<PaneState>,
 }
 
 /// All windows of one stream, in the order of the ladder.
@@ -72,6 +80,9 @@ pub struct Windows {
     pane_ms: i64,
     /// How much the outcomes of base panes of scores vary.
     dispersion: Dispersion,
+    /// The sums of windows that are kept, and how many bytes they may take.
+    pub(super) running: Vec<Option<Running>>,
+    pub(super) running_max: usize,
 }
 
 impl Windows {
@@ -81,6 +92,8 @@ impl Windows {
         Windows {
             empty,
             feeds: (0..widths.len()).map(|i| feed(&widths, i)).collect(),
+            running: vec![None; widths.len()],
+            running_max: 0,
             rings: vec![Ring::default(); widths.len()],
             widths,
             pane_ms: ladder.pane_ms,
@@ -92,7 +105,7 @@ impl Windows {
     pub fn state(&self) -> Vec<RingState> {
         let ring = |r: &Ring| RingState {
             panes: r.panes.iter().map(PaneState::from).collect(),
-            gathering: r.gathering.as_ref().map(PaneState::from),
+            gathering: r.gathering.iter().map(PaneState::from).collect(),
         };
         self.rings.iter().map(ring).collect()
     }
@@ -105,8 +118,8 @@ impl Windows {
         for (ring, state) in self.rings.iter_mut().zip(states) {
             let panes = state.panes.into_iter().map(|p| p.restore(&self.empty));
             ring.panes = panes.collect::<Result<_, _>>()?;
-            let gathering = state.gathering.map(|p| p.restore(&self.empty));
-            ring.gathering = gathering.transpose()?;
+            let gathering = state.gathering.into_iter().map(|p| p.restore(&self.empty));
+            ring.gathering = gathering.collect::<Result<_, _>>()?;
         }
         Ok(())
     }
@@ -176,9 +189,8 @@ impl Windows {
 
     /// Whether time alone can change any window: a window by time holds something.
     pub fn moves(&self) -> bool {
-        let moves = |(r, w): (&Ring, &Width)| {
-            matches!(w, Width::Time { .. }) && !(r.panes.is_empty() && r.gathering.is_none())
-        };
+        let moves =
+            |(r, w): (&Ring, &Width)| matches!(w, Width::Time { .. }) && r.all().next().is_some();
         self.rings.iter().zip(&self.widths).any(moves)
     }
 
@@ -230,7 +242,7 @@ impl Windows {
                         ring.gather(pane, &self.empty)?;
                     }
                     if all || end_ms.rem_euclid(slide_ms) == 0 {
-                        whole[i] = ring.complete(begin(end_ms, width_ms, slide_ms));
+                        whole[i] = ring.complete(begin(end_ms, width_ms, slide_ms), &self.empty)?;
                     }
                 }
             }
@@ -270,7 +282,7 @@ impl Windows {
 
     /// Whether window `index` holds no whole slide, and something of its first.
     pub fn young(&self, index: usize) -> bool {
-        self.rings[index].panes.is_empty() && self.rings[index].gathering.is_some()
+        self.rings[index].panes.is_empty() && !self.rings[index].gathering.is_empty()
     }
 
     /// Corrects the panes that hold the base pane of `c`, in every window.
@@ -309,12 +321,11 @@ impl Windows {
 
     /// Number of events in the slide under way, as far as it has been gathered.
     pub fn gathered(&self, index: usize) -> u64 {
-        let gathering = self.rings[index].gathering.as_ref();
-        gathering.map_or(0, |p| p.sums.n())
+        self.rings[index].gathering.iter().map(|p| p.sums.n()).sum()
     }
 
     /// The panes of the window that ends at `end_ms`.
-    fn held(&self, index: usize, end_ms: i64) -> impl Iterator<Item = &Pane> {
+    pub(super) fn held(&self, index: usize, end_ms: i64) -> impl Iterator<Item = &Pane> {
         let ring = &self.rings[index];
         let first = (!self.whole(index, end_ms)).then_some(&ring.gathering);
         ring.panes.iter().chain(first.into_iter().flatten())
@@ -371,12 +382,13 @@ impl Windows {
         let ring = |r: &Ring| r.all().map(Pane::bytes).sum::<usize>();
         self.rings.iter().map(ring).sum::<usize>()
             + self.dispersion.bytes()
+            + self.running_bytes()
             + self.rings.len() * (size_of::<Ring>() + size_of::<Width>() + 16)
     }
 }
 
 impl Ring {
-    /// All panes, that which is being gathered last.
+    /// All panes, those that are being gathered last.
     pub fn all(&self) -> impl Iterator<Item = &Pane> {
         self.panes.iter().chain(&self.gathering)
     }
@@ -389,11 +401,45 @@ impl Ring {
 
     /// Adds a pane to the slide under way.
     pub(super) fn gather(&mut self, pane: Pane, empty: &EmptySums) -> Result<(), PackError> {
-        match &mut self.gathering {
-            Some(gathered) => gathered.merge(&pane, empty)?,
-            None => self.gathering = Some(pane),
+        let parts = &mut self.gathering;
+        let bytes_max = match empty {
+            PaneSums::Scores(grid) => PARTS_CELL_BYTES * grid.cells() as usize,
+            PaneSums::Vector(_) => 0,
+        };
+        // Parts that it overlaps it joins, and sums of vectors always.
+        let (begin, end) = match bytes_max {
+            0 => (0, parts.len()),
+            _ => (
+                parts.partition_point(|p| p.end_ms <= pane.start_ms),
+                parts.partition_point(|p| p.start_ms < pane.end_ms),
+            ),
+        };
+        match parts
+            .get_mut(begin..end)
+            .and_then(<[Pane]>::split_first_mut)
+        {
+            Some((first, others)) => {
+                first.merge_all(others, empty)?;
+                first.merge(&pane, empty)?;
+                parts.drain(begin + 1..end);
+            }
+            None => parts.insert(begin, pane),
+        }
+        let bytes: usize = parts.iter().map(|p| p.sums.bytes()).sum();
+        if parts.len() > PARTS_MAX || (parts.len() > 1 && bytes > bytes_max) {
+            self.gathering = self.gathered(empty)?.into_iter().collect();
         }
         Ok(())
+    }
+
+    /// Takes out the parts of the slide under way, as one pane.
+    fn gathered(&mut self, empty: &EmptySums) -> Result<Option<Pane>, PackError> {
+        let mut parts = std::mem::take(&mut self.gathering).into_iter();
+        let Some(mut whole) = parts.next() else {
+            return Ok(None);
+        };
+        whole.merge_all(parts.as_slice(), empty)?;
+        Ok(Some(whole))
     }
 
     /// Lets go of what a window by count no longer needs, and folds what is too many panes.
@@ -418,11 +464,11 @@ impl Ring {
 
     /// Ends the slide; returns its pane, if any event fell into it. Panes from before `begin_ms`
     /// go.
-    fn complete(&mut self, begin_ms: i64) -> Option<Pane> {
-        let whole = self.gathering.take();
+    fn complete(&mut self, begin_ms: i64, empty: &EmptySums) -> Result<Option<Pane>, PackError> {
+        let whole = self.gathered(empty)?;
         self.panes.extend(whole.clone());
         self.evict(begin_ms);
-        whole
+        Ok(whole)
     }
 
     fn evict(&mut self, begin_ms: i64) {

@@ -185,7 +185,6 @@ fn check_companions(cases: &[Case]) {
 fn check_classical(name: &str, t: &Totals, wanted: &Value, tolerance: f64) {
     let level = Level {
         cells: 1,
-        occupied: Vec::new(),
         ..Level::default()
     };
     let at = |what: &str| format!("{name} {what} to {tolerance}");

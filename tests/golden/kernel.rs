@@ -9,6 +9,7 @@ use crate::support::golden::{json, numbers, published};
 use serde_json::Value;
 use std::path::Path;
 use trueline::stats::kernel::asymptotic::{Matrix, block_test};
+use trueline::stats::kernel::binned_tests::{Partition, consistency_p, resampled};
 use trueline::stats::kernel::features::Features;
 use trueline::stats::kernel::locations::Locations;
 use trueline::stats::kernel::{
@@ -224,6 +225,15 @@ fn check_classes(c: &mut Checks, name: &str, v: &Vectors, case: &Value) {
             1e-3,
         );
     }
+    let wanted = &out["consistency_resampling_ece10_tv"]["T"];
+    let draws = case["cr_idx"].as_array().unwrap().iter();
+    let draws = draws.zip(case["cr_u"].as_array().unwrap());
+    for (at, (drawn, uniforms)) in draws.enumerate() {
+        let drawn: Vec<usize> = numbers(drawn).into_iter().map(|i| i as usize).collect();
+        let got = resampled(v, Partition::Uniform(10), &drawn, &numbers(uniforms));
+        let place = format!("{name} consistency resampling {at}");
+        c.near(&place, Some(got), &wanted[at], 1e-12, 1e-3);
+    }
     let classes = numbers(&case["test_y"]);
     let places = case["test_p"].as_array().unwrap().iter().map(numbers);
     let places = places.zip(classes.into_iter().map(|c| c as u32)).collect();
@@ -307,6 +317,11 @@ fn kernel_estimates_and_p_values_of_published_networks_are_met() {
         let tests = p_values.iter().find(|(name, _)| *name == model).unwrap();
         for (key, want) in estimates.iter().chain(&tests.1) {
             let got = match key.as_str() {
+                // p-values of the consistency tests, 0 of 1000 resamples; 20 say as much.
+                "ECE_uniform" if *want == 0.0 => consistency_p(&v, Partition::Uniform(10), 20, 1),
+                "ECE_dynamic" if *want == 0.0 => {
+                    consistency_p(&v, Partition::MedianVariance(100), 20, 1)
+                }
                 "ECE_uniform" if *want > 0.0 => binned::ece(&v, &binned::uniform(&v, 10)),
                 "ECE_dynamic" if *want > 0.0 => binned::ece(&v, &binned::median_variance(&v, 100)),
                 "SKCEb_median" => q.biased(),
@@ -318,7 +333,7 @@ fn kernel_estimates_and_p_values_of_published_networks_are_met() {
                 "SKCEuq_median_distribution_free" => distribution_free::tail(unbiased, half),
                 "SKCEul_median_distribution_free" => distribution_free::tail(linear, half),
                 "SKCEul_median_asymptotic" => block_test(&pairs, 0.0).unwrap().1,
-                // p-values of 0 out of 1000 resamples, of the consistency test and the bootstrap.
+                // p-values of 0 out of 1000 resamples of the bootstrap.
                 _ => continue,
             };
             let want = Value::from(*want);

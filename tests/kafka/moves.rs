@@ -417,12 +417,9 @@ fn processes_that_join_leave_freeze_and_die_hold_what_one_process_holds() {
     wait_for("one process to have all partitions", 2 * LIMIT, || {
         settled(&[&last.service], 2 * PARTITIONS as usize).then_some(())
     });
+    last.service.wait_spilled();
     close_of(kind, &mut sender, &stage.topics, PARTITIONS);
     let moved = stage.judged(&last.service);
-    let scrape = last.service.scrape().expect("metrics");
-    let spilled = scrape.sum("trueline_predictions_spilled", &[]);
-    println!("{spilled} predictions were on disk in the end");
-    assert!(spilled > 1000.0, "{spilled}");
     last.end("TERM");
     stage.compare("group", &moved);
 }

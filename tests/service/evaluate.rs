@@ -132,7 +132,7 @@ fn the_papers_other_tests_answer_for_scores_and_for_all_classes() {
     ];
     let report: Value = serde_json::from_slice(&evaluate(&bad, &wide).stdout).unwrap();
     assert_eq!(report["reject"], false);
-    let failed = evaluate(&bad, &["--view", "full", "--test", "consistency"]);
+    let failed = evaluate(&bad, &["--view", "top_k:2", "--test", "consistency"]);
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert!(
         !failed.status.success() && said.contains("needs single scores"),

@@ -3,6 +3,7 @@
 mod backtest;
 mod daemon;
 mod demo;
+mod estimators;
 mod evaluate;
 mod events;
 mod http;

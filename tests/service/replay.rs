@@ -335,3 +335,91 @@ fn outcomes_without_a_join_and_ranges_without_a_configuration_are_refused() {
         "{said}"
     );
 }
+
+/// Twelve hours of a model whose outcomes turn rare after six: the detector alarms.
+#[test]
+fn json_has_the_alarms_of_detectors_the_budgets_and_comparisons() {
+    let mut draws = Draws::new(8);
+    let mut text = String::new();
+    for i in 0..8640_i64 {
+        let at = 1_700_000_000_000 + i * 5000;
+        let score = draws.uniform();
+        let rate = if i < 4320 { score } else { score * score };
+        let outcome = u8::from(draws.coin(rate));
+        for (version, score) in [("1", score), ("2", 0.5 * score + 0.25)] {
+            let _ = writeln!(
+                text,
+                r#"{{"model":"m","version":"{version}","id":"{i}","time":{at},"score":{score},"outcome":{outcome}}}"#
+            );
+        }
+    }
+    let events = file("alarms.jsonl", &text).display().to_string();
+    let config = file(
+        "alarms.toml",
+        r#"
+version = 1
+[kafka]
+brokers = "none:0"
+[[source]]
+topics = ["events"]
+fields = { time = "time", score = "score", model = "model", version = "version", id = "id", outcome = "outcome" }
+[[model]]
+name = "*"
+windows = ["1h"]
+[model.compare]
+enabled = true
+"#,
+    )
+    .display()
+    .to_string();
+    let out = replay(&["--json", "--config", &config, &events]);
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{said}");
+    let all: serde_json::Value = serde_json::from_slice(&out.stdout).expect("json");
+    let all = all.as_array().expect("an array");
+    let alarms: Vec<_> = (all.iter())
+        .filter_map(|entry| entry["alarms"].as_array())
+        .flatten()
+        .collect();
+    assert!(!alarms.is_empty(), "{all:#?}");
+    assert!(
+        alarms
+            .iter()
+            .all(|a| a["at_ms"].is_i64() && a["sentence"].is_string())
+    );
+    let streams = all.iter().filter(|entry| entry["stream"].is_string());
+    assert!(streams.clone().count() >= 2);
+    assert!(
+        streams
+            .clone()
+            .all(|s| s["detector"]["log_threshold"].is_f64())
+    );
+    let ledger = all
+        .iter()
+        .find(|entry| entry["ledger"].is_object())
+        .expect("a budget");
+    assert!(
+        ledger["ledger"]["alarms"].as_u64().is_some_and(|n| n > 0),
+        "{ledger:#}"
+    );
+    assert!(
+        all.iter()
+            .any(|entry| entry["comparison"]["pairs"].as_u64().is_some_and(|n| n > 0))
+    );
+
+    let out = Command::new(env!("CARGO_BIN_EXE_trueline"))
+        .args(["backtest", "--json", "--config", &config, &events])
+        .output()
+        .expect("it starts");
+    let tested: serde_json::Value = serde_json::from_slice(&out.stdout).expect("json");
+    let policy = &tested["policies"][0];
+    assert_eq!(policy["ledger"][0], ledger["ledger"], "{policy:#}");
+    assert!(
+        policy["comparisons"][0]["pairs"]
+            .as_u64()
+            .is_some_and(|n| n > 0)
+    );
+    let signals = policy["signals"].as_array().expect("signals");
+    let detector = |s: &&serde_json::Value| s["window"] == "detector" && s["fired"] != 0;
+    assert!(signals.iter().any(|s| detector(&s)), "{policy:#}");
+}

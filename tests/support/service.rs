@@ -220,6 +220,14 @@ impl Service {
         });
     }
 
+    /// Waits until predictions are on disk. Once their windows close, what is past its lateness is on none.
+    pub fn wait_spilled(&self) {
+        let many = |scrape: &Scrape| scrape.sum("trueline_predictions_spilled", &[]) > 1000.0;
+        wait_for("predictions on disk", LIMIT, || {
+            self.scrape().filter(many).map(|_| ())
+        });
+    }
+
     /// All streams, as the API shows them.
     pub fn streams(&self) -> Option<Vec<Value>> {
         let (_, body) = self.get("/api/v1/streams")?;

@@ -550,11 +550,11 @@ fn a_file_of_vectors_with_a_column_of_weights_is_evaluated_by_them() {
     let out = run(&["--json", "--view", "class:1"]);
     let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(json["weights"]["effective_n"], e.weights.unwrap().effective);
-    for args in [
-        ["--view", "kernel"],
-        ["--view", "classes"],
-        ["--method", "paper"],
-    ] {
+    let out = run(&["--json", "--view", "kernel"]);
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(out.status.code(), Some(0), "{json:#}");
+    assert!(json["n"].as_u64() == Some(2000), "{json:#}");
+    for args in [["--view", "classes"], ["--method", "paper"]] {
         let refused = run(&args);
         assert_eq!(refused.status.code(), Some(64));
         let said = String::from_utf8_lossy(&refused.stderr).into_owned();

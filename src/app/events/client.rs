@@ -157,23 +157,23 @@ impl State {
     }
 
     /// Hands over what there is, at most `max` events.
-    fn fetch(&mut self, max: usize, each: &mut dyn FnMut(Fetched<'_>)) -> usize {
+    fn fetch(&mut self, max: usize, batch: &mut dyn FnMut(&[Fetched<'_>])) -> usize {
         let mut count = 0;
         for (number, topic) in self.topics.iter_mut().enumerate() {
             if !topic.is_read() {
                 continue;
             }
             let read = topic.reader.read(max - count, &mut |at, at_ms, event| {
-                each(fetched(number, at, Some(at_ms), event));
+                batch(&[fetched(number, at, Some(at_ms), event)]);
             });
             match read {
                 Ok(read) => count += read,
                 Err(LogError::OutOfRange(at)) => {
                     topic.stopped = true;
-                    each(Fetched {
+                    batch(&[Fetched {
                         error: Code::AutoOffsetReset as i32,
                         ..fetched(number, at, None, b"the event log has no such offset")
-                    });
+                    }]);
                 }
                 Err(error) => {
                     topic.stopped = true;
@@ -242,9 +242,9 @@ impl GroupClient for LogClient {
         Ok(Vec::new())
     }
 
-    fn take(&mut self, max: usize, timeout: Duration, each: &mut dyn FnMut(Fetched<'_>)) {
+    fn take(&mut self, max: usize, timeout: Duration, batch: &mut dyn FnMut(&[Fetched<'_>])) {
         let state = self.state.get_mut();
-        if state.fetch(max, each) > 0 || timeout.is_zero() {
+        if state.fetch(max, batch) > 0 || timeout.is_zero() {
             return;
         }
         let reads = state.topics.iter().filter(|t| t.is_read()).count();
@@ -256,7 +256,7 @@ impl GroupClient for LogClient {
                 read.for_each(|topic| topic.reader.wait(share));
             }
         }
-        state.fetch(max, each);
+        state.fetch(max, batch);
     }
 
     fn forward(&self, _: &str, _: i32) {}

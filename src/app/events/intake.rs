@@ -142,7 +142,7 @@ impl Topic {
 
 /// Decodes a record for its first rejection.
 fn check(decoder: &mut RecordDecoder, record: &Record<'_>) -> Result<(), Rejection> {
-    decoder.prepare(record, None)?;
+    decoder.prepare(record, None, |_| {})?;
     let mut first = Ok(());
     decoder.decode(record, |_, decoded| {
         if let (Ok(()), Err(rejection)) = (&first, decoded) {

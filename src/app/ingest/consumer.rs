@@ -15,6 +15,7 @@ use crate::config::SourceOptions;
 use crate::kafka::{Brokers, Consumer, DeadLetter, Handler, KafkaError, Partition};
 use crate::registry::Registry;
 use crate::telemetry::Published;
+use rayon::ThreadPool;
 
 /// Pause before a failed consumer is recreated.
 const RECREATE_AFTER: Duration = Duration::from_secs(5);
@@ -53,14 +54,19 @@ pub struct SourceConsumer {
 }
 
 impl SourceConsumer {
-    /// Creates the consumer, which begins to join its group. `base` is the number of its first topic.
+    /// Creates the consumer, which begins to join its group. `base` is the number of its first topic. The
+    /// threads of `pool` share the decoding.
     pub fn new(
         options: SourceOptions,
         base: u16,
         registry: Option<&Arc<Registry>>,
         brokers: Arc<dyn Brokers>,
+        pool: Option<&Arc<ThreadPool>>,
     ) -> Result<SourceConsumer, AppError> {
         let mut records = RecordReader::new(&options, base, registry)?;
+        if let Some(pool) = pool {
+            records.share(&options, pool)?;
+        }
         let failed = |error: KafkaError| source_error(&options, &error);
         let consumer = Consumer::of(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;

@@ -10,8 +10,8 @@ use crate::app::setup::source_error;
 use crate::collect::Reason;
 use crate::config::SourceOptions;
 use crate::decode::{
-    Content, DecodeOptionsError, Decoder, Format, HeaderMap, LabelDecoder, Raw, Rejection,
-    SchemaText,
+    Content, DecodeOptionsError, Decoder, Envelope, Format, HeaderMap, LabelDecoder, Raw,
+    Rejection, SchemaText,
 };
 use crate::kafka::{Headers, Record};
 use crate::registry::{Lookup, Registry, SchemaKind};
@@ -24,6 +24,16 @@ pub(in crate::app) struct RecordDecoder {
     plain: bool,
     /// Path of the outcome of an event.
     outcome: String,
+    /// The envelope needs the headers of a record.
+    needs_headers: bool,
+}
+
+/// A schema that a decoder has learnt.
+pub(in crate::app) struct Learned {
+    id: u32,
+    schema: SchemaText,
+    /// It is that of outcomes.
+    of_outcomes: bool,
 }
 
 /// Outcomes in records of their own.
@@ -65,6 +75,7 @@ impl RecordDecoder {
             outcomes,
             plain,
             outcome: source.decode.outcome.clone(),
+            needs_headers: source.decode.packing.envelope == Envelope::CloudEvents,
         })
     }
 
@@ -93,34 +104,64 @@ impl RecordDecoder {
         }
     }
 
-    /// Learns the schema of a record, if it needs one. An error means that it will never be decoded.
-    pub fn prepare(
-        &mut self,
-        record: &Record<'_>,
-        registry: Option<&Registry>,
-    ) -> Result<Progress, Rejection> {
-        if self.plain {
-            return Ok(Progress::Done);
-        }
+    /// Whether records cannot be decoded without their headers.
+    pub fn needs_headers(&self) -> bool {
+        self.needs_headers
+    }
+
+    /// Whether a record can be decoded without asking for a schema.
+    pub fn knows_schema(&self, record: &Record<'_>) -> bool {
+        self.plain || self.lacks(record).is_none()
+    }
+
+    /// The schema that a record needs and that is not known: its id, and whether it is that of outcomes.
+    fn lacks(&self, record: &Record<'_>) -> Option<(u32, bool)> {
         let expected = self.expected(record.topic);
         if !matches!(expected, Expected::Outcome)
             && let Some(id) = self.events.lacks(record.payload)
         {
-            match schema(registry, id)? {
-                Some(schema) => self.events.learn(id, &schema),
-                None => return Ok(Progress::AwaitingSchema),
-            }
+            return Some((id, false));
         }
-        if !matches!(expected, Expected::Event)
-            && let Some(outcomes) = &mut self.outcomes
-            && let Some(id) = outcomes.decoder.lacks(record.payload)
-        {
-            match schema(registry, id)? {
-                Some(schema) => outcomes.decoder.learn(id, &schema),
-                None => return Ok(Progress::AwaitingSchema),
-            }
+        let outcomes = self.outcomes.as_ref();
+        let outcomes = outcomes.filter(|_| !matches!(expected, Expected::Event))?;
+        Some((outcomes.decoder.lacks(record.payload)?, true))
+    }
+
+    /// Learns the schemas of a record, if it needs any, and tells `each` of them. An error means that it
+    /// will never be decoded.
+    pub fn prepare(
+        &mut self,
+        record: &Record<'_>,
+        registry: Option<&Registry>,
+        mut each: impl FnMut(&Learned),
+    ) -> Result<Progress, Rejection> {
+        if self.plain {
+            return Ok(Progress::Done);
+        }
+        // One of events, and one of outcomes.
+        while let Some((id, of_outcomes)) = self.lacks(record) {
+            let Some(schema) = schema(registry, id)? else {
+                return Ok(Progress::AwaitingSchema);
+            };
+            let learned = Learned {
+                id,
+                schema,
+                of_outcomes,
+            };
+            self.learn(&learned);
+            each(&learned);
         }
         Ok(Progress::Done)
+    }
+
+    /// Stores a schema. If it is unusable, its records are rejected with the reason.
+    pub fn learn(&mut self, learned: &Learned) {
+        match &mut self.outcomes {
+            Some(outcomes) if learned.of_outcomes => {
+                outcomes.decoder.learn(learned.id, &learned.schema);
+            }
+            _ => self.events.learn(learned.id, &learned.schema),
+        }
     }
 
     /// Decodes a prepared record and calls `take` with each of its rows, in order. Returns the number of

@@ -8,7 +8,7 @@
 //! process does not own never comes here and is not counted: its owner counts it.
 
 use super::stats::ReplayStats;
-use crate::collect::{Disposition, Event, Label, Origin};
+use crate::collect::{Disposition, Origin};
 use crate::decode::{Content, Rejection};
 use crate::monitor::RecordSink;
 
@@ -32,21 +32,15 @@ pub fn take(
     decoded: Result<Content<'_>, Rejection>,
 ) -> Taken {
     let disposition = match decoded {
-        Ok(Content::Event(event)) => {
-            let event = Event {
-                arrival_ms,
-                ..event
-            };
+        Ok(Content::Event(mut event)) => {
+            event.arrival_ms = arrival_ms;
             if let Some(stats) = stats {
                 stats.event(event.time_ms);
             }
             sink.observe(origin, &event)
         }
-        Ok(Content::Outcome(label)) => {
-            let label = Label {
-                arrival_ms,
-                ..label
-            };
+        Ok(Content::Outcome(mut label)) => {
+            label.arrival_ms = arrival_ms;
             if let Some(stats) = stats {
                 stats.outcome(label.time_ms);
             }

@@ -8,18 +8,20 @@
 //! one. All rows are counted within one call, so no snapshot lies between them, and the position moves
 //! once. At most one dead letter is written for the record; it describes the first rejected row.
 
-use super::decoder::RecordDecoder;
+use super::decode_threads::DecodeThreads;
+use super::decoder::{Learned, RecordDecoder};
 use super::entry::{self, Taken};
 use super::schema_queue::Progress;
 use super::stats::ReplayStats;
 use crate::app::error::AppError;
 use crate::collect::PartitionId;
 use crate::config::SourceOptions;
-use crate::decode::Rejection;
+use crate::decode::{Content, Rejection};
 use crate::kafka::{DeadLetter, Partition, Record};
 use crate::monitor::RecordSink;
 use crate::registry::Registry;
 use crate::telemetry::facts::LastRejection;
+use rayon::ThreadPool;
 use std::sync::Arc;
 
 /// Reads the records of one source.
@@ -28,6 +30,8 @@ pub struct RecordReader {
     base: u16,
     topics: Vec<String>,
     decoder: RecordDecoder,
+    /// Threads that share the decoding of a batch, where there are any.
+    threads: Option<DecodeThreads>,
     registry: Option<Arc<Registry>>,
     /// Where rejected records go; `None` where no topic is configured.
     pub dead_letters: Option<DeadLetter>,
@@ -51,11 +55,29 @@ impl RecordReader {
             last_rejections: vec![None; source.kafka.topics.len()],
             topics: source.kafka.topics.clone(),
             decoder: RecordDecoder::new(source)?,
+            threads: None,
             registry: registry.cloned(),
             dead_letters: None,
             stats: None,
             reading_ms: None,
         })
+    }
+
+    /// Lets these threads share the decoding of its batches.
+    pub fn share(
+        &mut self,
+        source: &SourceOptions,
+        pool: &Arc<ThreadPool>,
+    ) -> Result<(), AppError> {
+        self.threads = DecodeThreads::new(source, pool)?;
+        Ok(())
+    }
+
+    /// Decodes the records of a batch, where threads share that. See [`RecordReader::read_at`].
+    pub fn decode(&mut self, batch: &[Record<'_>]) {
+        if let Some(threads) = &mut self.threads {
+            threads.decode(batch);
+        }
     }
 
     /// Names of its topics.
@@ -93,24 +115,24 @@ impl RecordReader {
 
     /// Counts a record where its partition is counted, unless its schema is still being fetched.
     pub fn read(&mut self, sink: &mut (impl RecordSink + ?Sized), record: &Record<'_>) -> Progress {
+        self.read_at(sink, record, None)
+    }
+
+    /// The same of a record at this place of the batch that was [decoded](RecordReader::decode) last.
+    pub fn read_at(
+        &mut self,
+        sink: &mut (impl RecordSink + ?Sized),
+        record: &Record<'_>,
+        place: Option<usize>,
+    ) -> Progress {
         let id = self.partition_id(Partition {
             topic: record.topic,
             partition: record.partition,
         });
         let origin = (id.at(record.offset), self.arrival_ms(record));
-        match self.decoder.prepare(record, self.registry.as_deref()) {
-            Ok(Progress::Done) => {}
-            Ok(Progress::AwaitingSchema) => return Progress::AwaitingSchema,
-            Err(rejection) => {
-                if let Taken::Rejected(rejection) = entry::reject(sink, origin, rejection) {
-                    self.report(record, &rejection);
-                }
-                return Progress::Done;
-            }
-        }
         let stats = &mut self.stats;
         let (mut replayed, mut rejected, mut first) = (false, 0, None);
-        let rows = self.decoder.decode(record, |row, decoded| {
+        let mut take = |row: usize, decoded: Result<Content<'_>, Rejection>| {
             if row > 0 && !replayed {
                 sink.next_row(origin.0);
             }
@@ -122,7 +144,30 @@ impl RecordReader {
                     first.get_or_insert((row, rejection));
                 }
             }
-        });
+        };
+        let threads = self.threads.as_mut().zip(place);
+        let shared = threads.and_then(|(threads, place)| threads.rows(place, &mut take));
+        let rows = match shared {
+            Some(rows) => rows,
+            None => {
+                let learn = |learned: &Learned| {
+                    if let Some(threads) = &mut self.threads {
+                        threads.learn(learned);
+                    }
+                };
+                match self
+                    .decoder
+                    .prepare(record, self.registry.as_deref(), learn)
+                {
+                    Ok(Progress::Done) => self.decoder.decode(record, take),
+                    Ok(Progress::AwaitingSchema) => return Progress::AwaitingSchema,
+                    Err(rejection) => {
+                        take(0, Err(rejection));
+                        1
+                    }
+                }
+            }
+        };
         if let Some((row, mut rejection)) = first {
             self.decoder.name_field(&mut rejection);
             if rows > 1 {

@@ -117,7 +117,7 @@ impl SourceHandler<'_> {
         }
         let mut queue = std::mem::take(&mut self.source.queue);
         queue.drain(|partition, item| match item {
-            Item::Record(owned) => self.read(partition, &owned.record()),
+            Item::Record(owned) => self.read(partition, &owned.record(), None),
             Item::End => {
                 self.end(partition);
                 Progress::Done
@@ -138,11 +138,29 @@ impl SourceHandler<'_> {
         self.source.queue = queue;
     }
 
-    fn read(&mut self, partition: Partition, record: &Record<'_>) -> Progress {
+    fn read(
+        &mut self,
+        partition: Partition,
+        record: &Record<'_>,
+        place: Option<usize>,
+    ) -> Progress {
         let records = &mut self.source.records;
         match self.engines.sink_of(records.partition_id(partition)) {
-            Some(sink) => records.read(sink, record),
+            Some(sink) => records.read_at(sink, record, place),
             None => Progress::Done,
+        }
+    }
+
+    /// Counts a record, at this place of its batch, or queues it.
+    fn take(&mut self, record: &Record<'_>, place: Option<usize>) {
+        let partition = Partition {
+            topic: record.topic,
+            partition: record.partition,
+        };
+        let waits = self.source.queue.has(partition);
+        if waits || self.read(partition, record, place) == Progress::AwaitingSchema {
+            let item = Item::Record(Owned::of(record));
+            self.source.queue.push(partition, item);
         }
     }
 
@@ -169,14 +187,13 @@ impl SourceHandler<'_> {
 
 impl Handler for SourceHandler<'_> {
     fn record(&mut self, record: Record<'_>) {
-        let partition = Partition {
-            topic: record.topic,
-            partition: record.partition,
-        };
-        let waits = self.source.queue.has(partition);
-        if waits || self.read(partition, &record) == Progress::AwaitingSchema {
-            let item = Item::Record(Owned::of(&record));
-            self.source.queue.push(partition, item);
+        self.take(&record, None);
+    }
+
+    fn records(&mut self, batch: &[Record<'_>]) {
+        self.source.records.decode(batch);
+        for (place, record) in batch.iter().enumerate() {
+            self.take(record, Some(place));
         }
     }
 

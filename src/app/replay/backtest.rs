@@ -15,7 +15,7 @@ use super::{Input, replay};
 use crate::alert::AlertState;
 use crate::app::error::AppError;
 use crate::config::Config;
-use crate::judge::{Change, Step};
+use crate::judge::{AccountReport, Change, ComparisonReport, Step};
 
 /// Name of the signal that is the alert of a stream.
 const ALERT: &str = "alert";
@@ -49,6 +49,10 @@ pub struct PolicyOutcome {
     pub streams: usize,
     /// Every signal that was judged, with the periods in which it fired, in order.
     pub signals: BTreeMap<Signal, Vec<Span>>,
+    /// The budgets of false alarms at the end.
+    pub ledger: Vec<AccountReport>,
+    /// The comparisons of versions at the end.
+    pub comparisons: Vec<ComparisonReport>,
 }
 
 /// Replays the input under one policy.
@@ -78,6 +82,8 @@ pub fn backtest(
         }
         streams.insert(stream);
     }
+    outcome.ledger = engine.ledger();
+    outcome.comparisons = engine.comparisons();
     outcome.tally = tally;
     outcome.streams = streams.len();
     Ok(outcome)

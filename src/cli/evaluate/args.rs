@@ -23,6 +23,7 @@ Examples:
   trueline evaluate --json --method paper --interval-cells 50 scores.csv.gz
   trueline evaluate --tolerance 0.02 --fail-on-miscalibrated holdout.csv && deploy
   trueline evaluate --view kernel classes.csv
+  trueline evaluate --view kernel --estimators --estimator-resamples 1000 classes.csv
   trueline evaluate --compare-intervals 500 scores.csv
   trueline evaluate --test splitting-adaptive --seed 7 scores.csv
   trueline evaluate --report holdout.html holdout.csv
@@ -59,7 +60,10 @@ pub enum OtherTest {
     Splitting,
     /// Sample splitting, then a permutation test over all levels
     SplittingAdaptive,
-    /// Consistency resampling of the ℓ1-ECE of 15 cells
+    /// Sample splitting in both orders of the halves, at that level; outcomes redrawn
+    CrossFitting,
+    /// Consistency resampling of the ℓ1-ECE of 15 cells; with `--view full` the binned errors of
+    /// vectors, outcomes redrawn given the predictions
     Consistency,
 }
 
@@ -70,6 +74,7 @@ impl OtherTest {
             OtherTest::Composite => tests::Test::Composite,
             OtherTest::Splitting => tests::Test::Splitting,
             OtherTest::SplittingAdaptive => tests::Test::SplittingAdaptive,
+            OtherTest::CrossFitting => tests::Test::CrossFitting,
             OtherTest::Consistency => tests::Test::Consistency,
         }
     }
@@ -170,8 +175,8 @@ pub struct Args {
     /// all classes with `--view full`
     #[arg(long, value_enum, value_name = "TEST")]
     pub test: Option<OtherTest>,
-    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite and
-    /// splitting
+    /// Hölder smoothness of the calibration curve, for `--test` known-smoothness, composite,
+    /// splitting and cross-fitting
     #[arg(long, default_value_t = 1.0, value_name = "S", value_parser = width)]
     pub smoothness: f64,
     /// Significance level: the probability that a calibrated sample is rejected
@@ -187,6 +192,14 @@ pub struct Args {
     /// resamples
     #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), conflicts_with = "test")]
     pub compare_intervals: u32,
+    /// Add the other estimators of the papers: the debiased ℓ2 error over cells and over distinct
+    /// scores, the binned ECE with its width and kernel terms by sampling; with `--view full` or
+    /// kernel the binned errors of vectors, over uniform bins and over bins that depend on the data
+    #[arg(long, conflicts_with = "test")]
+    pub estimators: bool,
+    /// Redrawn samples for p-values of the binned errors of vectors; 0: no p-values
+    #[arg(long, default_value_t = 0, value_name = "REPLICATES", value_parser = clap::value_parser!(u32).range(..=100_000), requires = "estimators")]
+    pub estimator_resamples: u32,
     /// Smallest possible score, for the interval of `--method paper`: 1/K for the top label of K
     /// classes
     #[arg(long, default_value_t = 0.0, value_name = "SCORE", value_parser = share)]

@@ -31,6 +31,8 @@ pub enum FileSample {
     Vectors(Vectors, FileView),
     /// Vectors with weights, in a view of cells.
     WeightedVectors(Events),
+    /// Vectors with weights, for the kernel test.
+    WeightedKernel(Vectors, Vec<f64>),
 }
 
 /// Reads a file and takes the requested view of it.
@@ -127,9 +129,13 @@ fn view(args: &Args, path: &Path, table: Table) -> Result<FileSample, (Exit, Str
             let events = Events::weighted(&sample, view, &weights);
             Ok(FileSample::WeightedVectors(events))
         }
-        (Table::WeightedVectors(..), Some(FileView::Classes | FileView::Kernel)) => {
+        (Table::WeightedVectors(mut sample, weights), Some(FileView::Kernel)) => {
+            sample.normalise();
+            Ok(FileSample::WeightedKernel(sample, weights))
+        }
+        (Table::WeightedVectors(..), Some(FileView::Classes)) => {
             let text = format!(
-                "{name} has weights, which this view does not support: use top_k:<count>, full, top_label or \
+                "{name} has weights, which this view does not support: use kernel, top_k:<count>, full, top_label or \
                  class:<index>, or drop the column"
             );
             Err((Exit::Usage, text))

@@ -146,6 +146,12 @@ impl GivenUp {
         }
     }
 
+    /// Most heap bytes, for predictions of so many views: nodes of the tree may be half empty.
+    pub fn bytes_max(views: u64) -> u64 {
+        let row = size_of::<(Key, Row)>() as u64 + 12 * views.min(ENTRIES_MAX as u64);
+        2 * ROWS_MAX as u64 * row
+    }
+
     /// Heap bytes, approximately.
     pub fn bytes(&self) -> usize {
         let row = |r: &Row| size_of::<(Key, Row)>() + 12 * r.scores.len();

@@ -5,7 +5,7 @@ use super::super::options::{
     TimeField,
 };
 use super::super::path::Paths;
-use super::{Form, Id, Shape, Source, TimeSlot};
+use super::{Form, Id, Shape, Source, TimeSlot, push_escaped};
 use std::collections::HashMap;
 
 impl Shape {
@@ -18,7 +18,9 @@ impl Shape {
         };
         let mut segments = Vec::new();
         for s in &o.segments {
-            segments.push((s.clone(), paths.slot(s)?));
+            let mut key = String::new();
+            push_escaped(&mut key, s);
+            segments.push((key + "=", paths.slot(s)?));
         }
         let id = match &o.id {
             None => Id::None,

@@ -9,7 +9,7 @@ use crate::alert::AlertState;
 use crate::http::alerts::keeps_open;
 use crate::http::path::{encode, encode_id, page_path};
 use crate::http::standing::Standing;
-use crate::judge::detector_report::{HELD, kind};
+use crate::judge::detector_report::{HELD, WAITS, kind};
 use crate::judge::{DetectorReport, HistoryPoint, StreamReport};
 use crate::report::comparison;
 use crate::report::html::{clock, escape, number, or_none, thousands};
@@ -169,8 +169,8 @@ fn word(alert: &HistoryAlert) -> &str {
 /// The detector, above the windows.
 fn detector(report: &DetectorReport, body: &mut String) {
     let bounds = &report.bounds;
-    match &report.alarm {
-        Some(alarm) => {
+    match (&report.alarm, report.held_ms, report.waiting) {
+        (Some(alarm), ..) => {
             let _ = write!(
                 body,
                 "<section><h2>detector <span class=\"badge bad\">alarm</span></h2><p class=when>since {} UTC, started about \
@@ -182,13 +182,22 @@ fn detector(report: &DetectorReport, body: &mut String) {
                 escape(&kind(&alarm.evidence))
             );
         }
-        None if report.held_ms.is_some() => {
+        (None, Some(_), _) => {
             let _ = write!(
                 body,
                 "<section><h2>detector <span class=\"badge wait\">holds</span></h2><p class=words>{HELD}.</p>"
             );
         }
-        None => {
+        (None, None, Some(waiting)) => {
+            let _ = write!(
+                body,
+                "<section><h2>detector <span class=\"badge wait\">alarm waits</span></h2><p class=when>since {} UTC, until \
+                 {} UTC at most</p><p class=words>{WAITS}.</p>",
+                clock(waiting.since_ms),
+                clock(waiting.until_ms),
+            );
+        }
+        (None, None, None) => {
             let evidence = report.evidence.as_ref();
             let share = evidence.map_or(0.0, |e| e.log_worth / report.log_threshold);
             let _ = write!(

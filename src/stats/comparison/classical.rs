@@ -15,7 +15,7 @@ use crate::rng::Rng;
 /// Four events of score 0.5, three positive: (0.0625 − 0.1875/3) = 0.
 pub fn debiased_l2(level: &Level) -> f64 {
     let (mut n, mut sum) = (0.0, 0.0);
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         n += c.n;
         if c.n >= 2.0 {
             let (s, y) = (c.z / c.n, c.y / c.n);
@@ -23,6 +23,29 @@ pub fn debiased_l2(level: &Level) -> f64 {
         }
     }
     if n > 0.0 { sum / n } else { 0.0 }
+}
+
+/// The same estimator over distinct scores, for calibrators that output few values: every score is a
+/// cell of its own, so s is the score itself. A score that occurs once is left out. The papers print
+/// it in per cent, without a root (Lee et al. 2022, Tables 4 to 6).
+///
+/// Eight events, four of score 0.5 with three positive and four of 0.25 with none: (4·0 +
+/// 4·0.0625)/8 = 1/32.
+pub fn debiased_l2_distinct(sample: &[(f64, bool)]) -> f64 {
+    let mut order = sample.to_vec();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut sum = 0.0;
+    for group in order.chunk_by(|a, b| a.0 == b.0).filter(|g| g.len() > 1) {
+        let n = group.len() as f64;
+        let y = group.iter().filter(|e| e.1).count() as f64 / n;
+        let s = group[0].0;
+        sum += n * ((s - y) * (s - y) - y * (1.0 - y) / (n - 1.0));
+    }
+    if sample.is_empty() {
+        0.0
+    } else {
+        sum / sample.len() as f64
+    }
 }
 
 /// Consistency resampling (Bröcker, Smith 2007; Vaicenavicius et al. 2019): p-value of the ℓ1-ECE
@@ -66,6 +89,9 @@ mod tests {
     fn four_events_give_the_number_of_the_documentation() {
         let sample = [(0.5, true), (0.5, true), (0.5, true), (0.5, false)];
         assert!(debiased_l2(&Level::from_scores(&sample, 10)).abs() < 1e-15);
+        let eight: Vec<_> = sample.into_iter().chain([(0.25, false); 4]).collect();
+        assert!((debiased_l2_distinct(&eight) - 1.0 / 32.0).abs() < 1e-15);
+        assert_eq!(debiased_l2_distinct(&[]), 0.0);
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //!   the median bias Δ of T, estimated by subsampling: ((½−Δ)^B + (½+Δ)^B) ≤ α, drawn between B − 1
 //!   and B so as to be exact.
 //!
-//! Ends are on the ℓ2-ECE scale, roots of ends cut at 0. Cost: replicates times n, no sorting.
+//! Ends are on the ℓ2-ECE scale, roots of ends cut at 0; the squared ends, which may be negative, have
+//! functions of their own. Residuals may be vectors: then products are inner products. Cost: replicates times n, no sorting.
 
 use crate::rng::Rng;
 
@@ -92,7 +93,9 @@ pub fn compare(
 #[derive(Debug, Clone)]
 pub struct Cut {
     cells: Vec<u32>,
+    /// `width` coordinates an event.
     residuals: Vec<f64>,
+    width: usize,
     m: usize,
 }
 
@@ -107,7 +110,21 @@ impl Cut {
                 .iter()
                 .map(|&(z, y)| f64::from(u8::from(y)) - z)
                 .collect(),
+            width: 1,
             m: m as usize,
+        })
+    }
+
+    /// Events in numbered cells, each with a residual of `width` ≥ 1 coordinates. At least two events,
+    /// or `None`.
+    pub fn of_vectors(cells: Vec<u32>, residuals: Vec<f64>, width: usize) -> Option<Cut> {
+        assert_eq!(residuals.len(), width * cells.len(), "a residual an event");
+        let m = cells.iter().max().map_or(0, |last| *last as usize + 1);
+        (cells.len() >= 2).then_some(Cut {
+            cells,
+            residuals,
+            width,
+            m,
         })
     }
 
@@ -117,26 +134,42 @@ impl Cut {
 
     /// T of the events at `indices`, repeated ones counted as often; 0 of none.
     pub fn estimate(&self, indices: impl Iterator<Item = usize>) -> f64 {
-        let mut sums = vec![(0.0, 0.0, 0.0); self.m];
+        // Of each cell N, Σ‖U‖² and the coordinates of ΣU.
+        let stride = self.width + 2;
+        let mut sums = vec![0.0; stride * self.m];
         let mut n = 0.0;
         for i in indices {
-            let (cell, u) = (&mut sums[self.cells[i] as usize], self.residuals[i]);
-            *cell = (cell.0 + 1.0, cell.1 + u, cell.2 + u * u);
+            let at = stride * self.cells[i] as usize;
+            let cell = &mut sums[at..at + stride];
+            cell[0] += 1.0;
+            for (k, u) in self.residuals[self.width * i..self.width * (i + 1)]
+                .iter()
+                .enumerate()
+            {
+                cell[1] += u * u;
+                cell[2 + k] += u;
+            }
             n += 1.0;
         }
-        let pairs = sums.iter().filter(|c| c.0 >= 2.0);
-        let sum: f64 = pairs.map(|c| (c.1 * c.1 - c.2) / (c.0 - 1.0)).sum();
+        let pairs = sums.chunks_exact(stride).filter(|c| c[0] >= 2.0);
+        let square = |c: &[f64]| c[2..].iter().map(|u| u * u).sum::<f64>();
+        let sum: f64 = pairs.map(|c| (square(c) - c[1]) / (c[0] - 1.0)).sum();
         if n > 0.0 { sum / n } else { 0.0 }
     }
 
     /// Bootstrap percentile interval.
     pub fn bootstrap(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
+        let (low, high) = self.bootstrap_squared(replicates, confidence, rng);
+        Ends::of_squares(low, high)
+    }
+
+    /// Its ends for the squared error, as they come.
+    pub fn bootstrap_squared(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> (f64, f64) {
         let n = self.n();
         let mut drawn: Vec<f64> = (0..replicates.max(1))
             .map(|_| self.estimate((0..n).map(|_| below(rng, n))))
             .collect();
-        let (low, high) = quantiles(&mut drawn, confidence);
-        Ends::of_squares(low, high)
+        quantiles(&mut drawn, confidence)
     }
 
     /// T of random subsets of ⌊√n⌋ events.
@@ -157,16 +190,33 @@ impl Cut {
 
     /// Subsampling interval: T − quantiles of √(b/n)(T_b − T).
     pub fn subsampling(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
+        let (low, high) = self.subsampling_squared(replicates, confidence, rng);
+        Ends::of_squares(low, high)
+    }
+
+    /// Its ends for the squared error, as they come.
+    pub fn subsampling_squared(
+        &self,
+        replicates: u32,
+        confidence: f64,
+        rng: &mut Rng,
+    ) -> (f64, f64) {
         let whole = self.estimate(0..self.n());
         let (size, drawn) = self.subsets(replicates, rng);
         let scale = (size / self.n() as f64).sqrt();
         let mut off: Vec<f64> = drawn.iter().map(|t| scale * (t - whole)).collect();
         let (low, high) = quantiles(&mut off, confidence);
-        Ends::of_squares(whole - high, whole - low)
+        (whole - high, whole - low)
     }
 
     /// HulC interval with the median bias estimated by `replicates` subsets.
     pub fn hulc(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> Ends {
+        let (low, high) = self.hulc_squared(replicates, confidence, rng);
+        Ends::of_squares(low, high)
+    }
+
+    /// Its ends for the squared error, as they come.
+    pub fn hulc_squared(&self, replicates: u32, confidence: f64, rng: &mut Rng) -> (f64, f64) {
         let whole = self.estimate(0..self.n());
         let (_, drawn) = self.subsets(replicates, rng);
         let below_whole = drawn.iter().filter(|t| **t < whole).count() as f64 / drawn.len() as f64;
@@ -184,10 +234,9 @@ impl Cut {
             };
             self.estimate(k * size..end)
         };
-        let (low, high) = (0..parts)
+        (0..parts)
             .map(part)
-            .fold((f64::MAX, f64::MIN), |(a, b), t| (a.min(t), b.max(t)));
-        Ends::of_squares(low, high)
+            .fold((f64::MAX, f64::MIN), |(a, b), t| (a.min(t), b.max(t)))
     }
 }
 

@@ -230,7 +230,7 @@ impl Sample {
             let leaf = Leaf {
                 step: if low { 1.0 } else { -1.0 },
                 rare,
-                b: direction(c),
+                b: direction(&c),
                 square: 1.0 - 2.0 * rare,
             };
             at += base;
@@ -356,7 +356,7 @@ impl Tier {
             base: 0.0,
         };
         let mut inside = leaves.occupied.iter().peekable();
-        for cell in &level.occupied {
+        for cell in level.occupied.iter() {
             let (mut base, mut squares) = (0.0, 0.0);
             while let Some(leaf) = inside.next_if(|l| l.index / ratio == cell.index) {
                 base += base_of(leaf.z, leaf.n).0;

@@ -110,10 +110,11 @@ impl Null {
     pub fn of(parts: Vec<Part>, asked: &Asked<'_>) -> Null {
         let leaves = asked.leaves;
         let (mut n, mut v, mut squares) = (0.0, 0.0, 0.0);
-        for (c, weights) in leaves.squares() {
-            n += c.n;
-            v += c.v;
-            squares += weights.w2;
+        let cells = &leaves.occupied;
+        for (i, (events, variance)) in cells.n.iter().zip(&cells.v).enumerate() {
+            n += events;
+            v += variance;
+            squares += leaves.weights.get(i).map_or(*events, |w| w.w2);
         }
         // Of weighted events in units of an average one.
         let information = if v > 0.0 {

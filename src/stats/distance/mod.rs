@@ -16,6 +16,7 @@
 //! | smECE | [`smooth_ece`] | on a grid | ± |
 //! | upper and true distance | [`mod@upper`] | at most 14 scores | bounds ([`sandwich`]) |
 //! | random features | [`features`] | unbiased | |
+//! | binned errors, sampled kernel terms | [`binned`] | for comparison with the paper | |
 //!
 //! [`of_scores`] and [`of_cells`] give them all. They read the same [`Points`], and none is kept up
 //! while events arrive: at query time they are functions of the sums that a window holds anyway, so
@@ -23,6 +24,7 @@
 //! error together 1 to 2.5 ms, lower distance 6 to 30 ms, smECE 2 ms (`cargo bench --bench
 //! distance`).
 
+pub mod binned;
 pub mod features;
 pub mod interval;
 pub mod laplace;

@@ -101,7 +101,7 @@ impl Points {
     pub fn from_level(level: &Level, edges: impl Fn(u64) -> (f64, f64)) -> Option<Points> {
         let (mut spread, mut shift) = (0.0, 0.0);
         let mut atoms: Vec<Atom> = Vec::with_capacity(level.occupied.len());
-        for c in &level.occupied {
+        for c in level.occupied.iter() {
             let (low, high) = edges(c.index);
             let z = (c.z / c.n).clamp(low, high);
             // Σz² = Σz − ΣV; the sums of a narrow cell cancel, and Popoviciu's bound caps what they

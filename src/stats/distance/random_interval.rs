@@ -70,7 +70,7 @@ pub fn aligned(level: &Level) -> Vec<f64> {
     let m = level.cells as usize;
     let n: f64 = level.occupied.iter().map(|c| c.n).sum();
     let mut prefix = vec![0.0; m + 1];
-    for c in &level.occupied {
+    for c in level.occupied.iter() {
         prefix[c.index as usize + 1] = c.u / n;
     }
     for i in 0..m {

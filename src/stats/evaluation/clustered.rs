@@ -1,8 +1,7 @@
 //! What clusters change in an evaluation; see [`crate::clusters`].
 
-use super::{
-    Cox, InTheLarge, Interval, Options, Path, ScoreTest, Spiegelhalter, student, two_sided,
-};
+use super::all_tests::{student, two_sided};
+use super::{Cox, InTheLarge, Interval, Options, Path, ScoreTest, Spiegelhalter};
 use crate::clusters::{self, ClusterSums, ClusterTests, Clusters};
 use crate::interval::{self, Estimate};
 use crate::levels::{Level, Levels};

@@ -15,7 +15,8 @@
 //! | [`sums`] | what a pane of a stream keeps for the test |
 //! | [`window`] | why so, and the test of a window |
 //! | [`locations`] | the χ² test at chosen predictions |
-//! | [`binned`] | the binned errors that papers report beside |
+//! | [`binned`], [`binned_tests`] | the binned errors that papers report beside, and their tests |
+//! | [`weighted`] | the quadratic form and its test of weighted events |
 //!
 //! [`evaluate`] gathers them. Cost: the quadratic form has n(n−1)/2 kernel values of O(K), 2
 //! million at n = 2000; above [`Options::quadratic_max`] events it is computed on a seeded part of
@@ -23,6 +24,7 @@
 
 pub mod asymptotic;
 pub mod binned;
+pub mod binned_tests;
 pub mod conditional;
 pub mod distribution_free;
 pub mod features;
@@ -31,6 +33,7 @@ pub mod phi;
 pub mod skce;
 pub mod sums;
 pub mod vectors;
+pub mod weighted;
 pub mod window;
 
 pub use phi::Kernel;

@@ -6,7 +6,9 @@
 //! | known smoothness | [`crate::tcal::tcal_fixed`], [`crate::multiclass::tcal_fixed`] | calibrated | T_d at m\* = ⌊n^{2/(4s+K−1)}⌋ cells an axis (Algorithm 1) |
 //! | composite | [`composite`](mod@composite) | ℓ2-ECE at most τ | T_d against a threshold that τ raises (Remark 3) |
 //! | splitting, its adaptive form | [`splitting`](mod@splitting) | calibrated | a two-sample test of scores by outcome (Algorithm 3, section 6) |
-//! | consistency | [`crate::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, redrawn |
+//! | cross-fitting | [`mod@cross_fitting`] | calibrated | the two-sample statistic of both orders of the halves |
+//! | consistency | [`crate::comparison::classical`] | calibrated | ℓ1-ECE of 15 cells, scores and outcomes redrawn |
+//! | consistency, of vectors | [`crate::kernel::binned_tests`] | calibrated | binned errors, outcomes redrawn |
 //!
 //! They stay out of the live report because they are weaker than the adaptive test (`trueline
 //! reproduce tcal` has the figures): the first two need a smoothness that is never known, splitting
@@ -16,14 +18,17 @@
 //! models* (2022).
 
 pub mod composite;
+pub mod cross_fitting;
 pub mod splitting;
 
 pub use composite::{Composite, composite};
+pub use cross_fitting::CrossFitting;
 pub use splitting::{Splitting, TwoSample};
 
 use super::comparison::classical;
 use super::estimator;
 use super::kernel::Vectors;
+use super::kernel::binned_tests::{self, BinnedTests};
 use super::levels::Level;
 use super::multiclass::{self, Events, VectorLevel, VectorView};
 use super::tcal::{TCalOptions, tcal_fixed};
@@ -41,7 +46,9 @@ pub enum Test {
     Splitting,
     /// Sample splitting with the multi-scale permutation test.
     SplittingAdaptive,
-    /// Consistency resampling of the ℓ1-ECE.
+    /// The two-sample statistic of both orders of the halves, at one level.
+    CrossFitting,
+    /// Consistency resampling of the ℓ1-ECE; of vectors, of the binned errors.
     Consistency,
 }
 
@@ -53,6 +60,7 @@ impl Test {
             Test::Composite => "composite",
             Test::Splitting => "splitting",
             Test::SplittingAdaptive => "splitting-adaptive",
+            Test::CrossFitting => "cross-fitting",
             Test::Consistency => "consistency",
         }
     }
@@ -93,13 +101,19 @@ pub enum Detail {
     Composite(Composite),
     /// Of both sample-splitting tests.
     Splitting(Splitting),
+    /// Of cross-fitting.
+    CrossFitting(CrossFitting),
     /// ℓ1-ECE over 15 cells, and the debiased squared ℓ2 error of Kumar, Liang, Ma (2019).
     Consistency {
         /// ℓ1-ECE.
         ece_l1: f64,
-        /// Debiased squared ℓ2 error; may be negative.
+        /// Debiased squared ℓ2 error over the cells; may be negative.
         debiased_l2: f64,
+        /// The same over distinct scores.
+        debiased_l2_distinct: f64,
     },
+    /// The binned errors of vectors.
+    BinnedVectors(BinnedTests),
 }
 
 /// A test's outcome.
@@ -159,6 +173,10 @@ pub fn scores(test: Test, sample: &[(f64, bool)], o: &Options) -> Option<Outcome
             let s = splitting::of_scores(sample, two_sample(test, m), o.tcal.alpha, o.tcal.seed)?;
             (s.p_value, Detail::Splitting(s))
         }
+        Test::CrossFitting => {
+            let c = cross_fitting::of_scores(sample, m, o.tcal.seed)?;
+            (c.p_value, Detail::CrossFitting(c))
+        }
         Test::Consistency => {
             let (cells, draws) = (CONSISTENCY_CELLS, CONSISTENCY_REPLICATES);
             let p = classical::consistency_p_value(sample, cells, draws, o.tcal.seed)?;
@@ -166,6 +184,7 @@ pub fn scores(test: Test, sample: &[(f64, bool)], o: &Options) -> Option<Outcome
             let found = Detail::Consistency {
                 ece_l1: estimator::ece_l1(&level),
                 debiased_l2: classical::debiased_l2(&level),
+                debiased_l2_distinct: classical::debiased_l2_distinct(sample),
             };
             (p, found)
         }
@@ -173,8 +192,9 @@ pub fn scores(test: Test, sample: &[(f64, bool)], o: &Options) -> Option<Outcome
     Some(outcome(test, n, 2, o, p_value, detail))
 }
 
-/// Runs a test on whole vectors; `None` with fewer than two events, and for consistency resampling,
-/// which is of scores.
+/// Runs a test on whole vectors; `None` with fewer than two events. The consistency test decides by
+/// outcomes redrawn given the predictions, the smaller p-value of both partitions times two: the
+/// published resampling rejects calibrated vectors nearly always ([`crate::kernel::binned`]).
 pub fn vectors(test: Test, sample: &Vectors, o: &Options) -> Option<Outcome> {
     let (n, k) = (sample.len(), sample.classes());
     if n < 2 {
@@ -206,7 +226,14 @@ pub fn vectors(test: Test, sample: &Vectors, o: &Options) -> Option<Outcome> {
             let s = splitting::of_vectors(sample, two_sample(test, m), o.tcal.alpha, o.tcal.seed)?;
             (s.p_value, Detail::Splitting(s))
         }
-        Test::Consistency => return None,
+        Test::CrossFitting => {
+            let c = cross_fitting::of_vectors(sample, m as u32, o.tcal.seed)?;
+            (c.p_value, Detail::CrossFitting(c))
+        }
+        Test::Consistency => {
+            let b = binned_tests::binned_tests(sample, CONSISTENCY_REPLICATES, o.tcal.seed);
+            (b.p_value(), Detail::BinnedVectors(b))
+        }
     };
     Some(outcome(test, n, k, o, p_value, detail))
 }

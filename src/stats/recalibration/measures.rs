@@ -9,6 +9,7 @@
 use super::point::{Point, logs};
 use crate::axis::Grid;
 use crate::classical;
+use crate::columns::Columns;
 use crate::evaluation::Options;
 use crate::interval::{self, interval};
 use crate::levels::{Level, LevelCell, Levels};
@@ -48,13 +49,9 @@ impl Cut {
     }
 
     fn level(&self, points: &[Point], m: u64) -> Level {
-        let mut occupied: Vec<LevelCell> = Vec::new();
+        let mut occupied = Columns::default();
         for p in points {
-            let one = cell(p, self.index(p.z, m));
-            match occupied.last_mut() {
-                Some(last) if last.index == one.index => last.add(&one),
-                _ => occupied.push(one),
-            }
+            occupied.add(cell(p, self.index(p.z, m)));
         }
         Level {
             cells: m,

@@ -8,13 +8,13 @@ use crate::stats::sums::Cell;
 use crate::window::bits::{Corrupt, Reader, unzigzag, zigzag};
 
 /// The cells of packed sums, one after the other.
-pub(super) struct Cells<'a> {
+pub(in crate::window) struct Cells<'a> {
     pub(super) reader: Reader<'a>,
     pub(super) model: Model,
     pub(super) ks: [u32; FIELDS],
-    pub(super) left: usize,
+    pub(in crate::window) left: usize,
     /// Whether a cell did not decode; the cells end there.
-    pub(super) corrupt: bool,
+    pub(in crate::window) corrupt: bool,
 }
 
 impl Iterator for Cells<'_> {
@@ -28,6 +28,10 @@ impl Iterator for Cells<'_> {
             self.left = 0;
         }
         cell.ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (0, Some(self.left))
     }
 }
 

@@ -1,0 +1,371 @@
+//! Decodes a batch of records on several threads.
+//!
+//! Decoding is most of the work of a record, and depends on the record alone. So the threads share a batch
+//! by taking chunks of it, each with a decoder of its own, while the engine's thread does the same; when
+//! all is decoded, the engine's thread counts the records in their order. What is counted, and in which
+//! order, is the same as with one thread, for one partition and for many. Nothing is in flight between
+//! two batches: rebalances and stops find the state that they find with one thread.
+//!
+//! A record whose schema a thread does not know is left to the engine's thread, which asks the registry. So
+//! are large records, and what does not fit into the memory that a thread may take.
+
+use super::decoded::Decoded;
+use super::decoder::{Learned, RecordDecoder};
+use crate::app::error::AppError;
+use crate::config::SourceOptions;
+use crate::config::bounds::{DECODE_THREADS_USUAL, DECODED_BYTES_MAX, SHARED_RECORD_BYTES_MAX};
+use crate::decode::{Content, Rejection};
+use crate::kafka::{Headers, Record};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::num::NonZero;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Records in a chunk: enough that taking one costs nothing, few enough that nobody waits long for the last.
+const CHUNK: usize = 32;
+/// Smallest batch that is shared: with less to do, waking a thread costs more than it saves.
+const SHARED_MIN: usize = 4 * CHUNK;
+
+/// Threads beside the engine's that decode, for all sources; `None` where it decodes alone. 0 leaves the number
+/// to the machine: a core stays free for the client.
+pub fn start(decode_threads: usize) -> Result<Option<Arc<ThreadPool>>, AppError> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let all = match decode_threads {
+        0 => cores.saturating_sub(1).clamp(1, DECODE_THREADS_USUAL),
+        threads => threads,
+    };
+    let beside = all - 1;
+    if beside == 0 {
+        return Ok(None);
+    }
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(beside)
+        .thread_name(|i| format!("decode-{i}"))
+        .build();
+    let pool =
+        pool.map_err(|e| AppError::Unavailable(format!("no threads to decode records: {e}")))?;
+    Ok(Some(Arc::new(pool)))
+}
+
+/// The decoders of one source, one for each thread. See the module.
+pub(super) struct DecodeThreads {
+    pool: Arc<ThreadPool>,
+    /// The first is that of the engine's thread.
+    lanes: Vec<Lane>,
+    /// The chunks of the current batch, each with the lane that has decoded it and its number there.
+    chunks: Vec<(usize, usize)>,
+}
+
+/// What one thread decodes.
+struct Lane {
+    decoder: RecordDecoder,
+    /// The chunks that it took of the current batch.
+    taken: Vec<usize>,
+    /// What was decoded of them; beyond that, buffers.
+    decoded: Vec<Decoded>,
+}
+
+/// What decoding needs of a record. The records of sources whose decoding needs headers are not shared.
+#[derive(Clone, Copy)]
+struct Bytes<'a> {
+    topic: u16,
+    timestamp_ms: Option<i64>,
+    key: Option<&'a [u8]>,
+    payload: &'a [u8],
+}
+
+impl DecodeThreads {
+    /// Decoders of this source for the threads of `pool`; `None` where its records need headers.
+    pub fn new(
+        source: &SourceOptions,
+        pool: &Arc<ThreadPool>,
+    ) -> Result<Option<DecodeThreads>, AppError> {
+        if RecordDecoder::new(source)?.needs_headers() {
+            return Ok(None);
+        }
+        let lane = |_| {
+            Ok(Lane {
+                decoder: RecordDecoder::new(source)?,
+                taken: Vec::new(),
+                decoded: Vec::new(),
+            })
+        };
+        let lanes = (0..=pool.current_num_threads()).map(lane);
+        Ok(Some(DecodeThreads {
+            pool: Arc::clone(pool),
+            lanes: lanes.collect::<Result<_, AppError>>()?,
+            chunks: Vec::new(),
+        }))
+    }
+
+    /// Decodes a batch; [`rows`](DecodeThreads::rows) then knows its records by their place in it. A batch
+    /// that is too small for that is left to the caller.
+    pub fn decode(&mut self, batch: &[Record<'_>]) {
+        self.chunks.clear();
+        if batch.len() < SHARED_MIN {
+            return;
+        }
+        let records: Vec<Bytes<'_>> = batch.iter().map(Bytes::of).collect();
+        let (records, next) = (records.as_slice(), AtomicUsize::new(0));
+        self.pool.in_place_scope(|scope| {
+            let mut lanes = self.lanes.iter_mut();
+            let own = lanes.next();
+            for lane in lanes {
+                scope.spawn(|_| lane.run(records, &next));
+            }
+            if let Some(own) = own {
+                own.run(records, &next);
+            }
+        });
+        self.chunks.resize(records.len().div_ceil(CHUNK), (0, 0));
+        for (number, lane) in self.lanes.iter().enumerate() {
+            for (place, &chunk) in lane.taken.iter().enumerate() {
+                self.chunks[chunk] = (number, place);
+            }
+        }
+    }
+
+    /// Calls `take` with each row of a record of the batch, and answers their number; `None` where the
+    /// caller is to decode it.
+    pub fn rows(
+        &self,
+        record: usize,
+        take: impl FnMut(usize, Result<Content<'_>, Rejection>),
+    ) -> Option<usize> {
+        let &(lane, place) = self.chunks.get(record / CHUNK)?;
+        self.lanes[lane].decoded[place].rows(record % CHUNK, take)
+    }
+
+    /// Lets all decoders know a schema.
+    pub fn learn(&mut self, learned: &Learned) {
+        for lane in &mut self.lanes {
+            lane.decoder.learn(learned);
+        }
+    }
+}
+
+impl Lane {
+    /// Decodes chunk after chunk until none is left.
+    fn run(&mut self, records: &[Bytes<'_>], next: &AtomicUsize) {
+        self.taken.clear();
+        let mut bytes = 0;
+        loop {
+            let chunk = next.fetch_add(1, Ordering::Relaxed);
+            let Some(records) = records.chunks(CHUNK).nth(chunk) else {
+                return;
+            };
+            if self.decoded.len() == self.taken.len() {
+                self.decoded.push(Decoded::default());
+            }
+            let decoded = &mut self.decoded[self.taken.len()];
+            self.taken.push(chunk);
+            decoded.clear();
+            for record in records {
+                let record = record.record();
+                let small = record.payload.len() <= SHARED_RECORD_BYTES_MAX
+                    && bytes + decoded.bytes() < DECODED_BYTES_MAX;
+                if small && self.decoder.knows_schema(&record) {
+                    decoded.keep(|take| {
+                        self.decoder.decode(&record, |_, content| take(content));
+                    });
+                } else {
+                    decoded.leave();
+                }
+            }
+            bytes += decoded.bytes();
+        }
+    }
+}
+
+impl<'a> Bytes<'a> {
+    fn of(record: &Record<'a>) -> Bytes<'a> {
+        Bytes {
+            topic: record.topic,
+            timestamp_ms: record.timestamp_ms,
+            key: record.key,
+            payload: record.payload,
+        }
+    }
+
+    fn record(self) -> Record<'a> {
+        Record {
+            topic: self.topic,
+            partition: 0,
+            offset: 0,
+            timestamp_ms: self.timestamp_ms,
+            key: self.key,
+            payload: self.payload,
+            headers: Headers::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::RecordReader;
+    use super::*;
+    use crate::config::Config;
+    use crate::config::value::Outside;
+    use crate::monitor::Engine;
+
+    const CONFIG: &str = r#"
+version = 1
+[kafka]
+brokers = "localhost:1"
+group = "g"
+[[source]]
+topics = ["scores"]
+rows = "rows"
+fields = { time = "time_ms", id = "rows.id", score = "rows.z", outcome = "rows.y", segments = ["rows.country"] }
+outcomes = { topics = ["outcomes"], outcome = "y", id = "id", time = "time_ms", maturity = "1m" }
+[[source]]
+topics = ["animals"]
+fields = { time = "time_ms", class_probabilities = "p", outcome = "y" }
+[[model]]
+name = "animals"
+views = ["top_label", "full"]
+classes = ["cat", "dog", "owl"]
+windows = ["1m"]
+[[model]]
+name = "*"
+segments_max = 50
+windows = ["1m"]
+"#;
+
+    fn config() -> Config {
+        let outside = Outside {
+            variable: &|_| None,
+            directory: ".".into(),
+        };
+        Config::parse(CONFIG, "test", &outside).unwrap_or_else(|e| panic!("{e:?}"))
+    }
+
+    /// Good and bad records of each topic: topic and payload.
+    fn records(n: usize) -> Vec<(usize, u16, String)> {
+        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = move |below: u64| {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            x % below
+        };
+        let one = |i: usize| {
+            let time_ms = 1_760_000_000_000 + 20 * i;
+            let (z, y) = (draw(1000) as f64 / 999.0, draw(2));
+            match draw(8) {
+                0 => (
+                    1,
+                    0,
+                    format!(
+                        r#"{{"model":"animals","time_ms":{time_ms},"p":{{"cat":{},"dog":{},"owl":0.0}},"y":"dog"}}"#,
+                        z,
+                        1.0 - z
+                    ),
+                ),
+                1 => (
+                    1,
+                    0,
+                    format!(r#"{{"model":"animals","time_ms":{time_ms},"p":{{"cat":{z}}}}}"#),
+                ),
+                2 => (
+                    0,
+                    1,
+                    format!(
+                        r#"{{"id":"i{}","time_ms":{time_ms},"y":{y}}}"#,
+                        draw(n as u64)
+                    ),
+                ),
+                3 => (
+                    0,
+                    0,
+                    format!(
+                        r#"{{"model":"\u006dodel","time_ms":{time_ms},"rows":[{{"id":"i{i}","z":7}}]}}"#
+                    ),
+                ),
+                4 => (0, 0, "{\"model\":".to_owned()),
+                k => {
+                    let row = |j| {
+                        format!(
+                            r#"{{"id":"i{i}-{j}","z":{z},"y":{y},"country":"c{},é"}}"#,
+                            draw(3)
+                        )
+                    };
+                    let rows: Vec<String> = (0..k - 4).map(row).collect();
+                    (
+                        0,
+                        0,
+                        format!(
+                            r#"{{"model":"m","time_ms":{time_ms},"rows":[{}]}}"#,
+                            rows.join(",")
+                        ),
+                    )
+                }
+            }
+        };
+        (0..n).map(one).collect()
+    }
+
+    /// All that was counted and found of these records, read in batches on so many threads.
+    fn read(records: &[(usize, u16, String)], threads: usize) -> (String, usize) {
+        let config = config();
+        let pool = start(threads).expect("threads");
+        let mut engine = Engine::new(config.plan.clone());
+        let mut shared = 0;
+        let mut readers: Vec<RecordReader> = [0, 2]
+            .into_iter()
+            .zip(&config.sources)
+            .map(|(base, source)| {
+                let mut reader = RecordReader::new(source, base, None).expect("valid");
+                if let Some(pool) = &pool {
+                    reader.share(source, pool).expect("valid");
+                }
+                reader
+            })
+            .collect();
+        for (number, batch) in records.chunks(1000).enumerate() {
+            for (source, reader) in readers.iter_mut().enumerate() {
+                let own = batch.iter().enumerate().filter(|(_, r)| r.0 == source);
+                let own: Vec<Record<'_>> = own
+                    .map(|(i, (_, topic, payload))| Record {
+                        topic: *topic,
+                        partition: 0,
+                        offset: (1000 * number + i) as i64,
+                        timestamp_ms: None,
+                        key: None,
+                        payload: payload.as_bytes(),
+                        headers: Headers::default(),
+                    })
+                    .collect();
+                reader.decode(&own);
+                for (place, record) in own.iter().enumerate() {
+                    reader.read_at(&mut engine, record, Some(place));
+                }
+                shared += own.len() * usize::from(own.len() >= SHARED_MIN && pool.is_some());
+            }
+        }
+        engine.finish();
+        let reports: Vec<_> = engine.reports().collect();
+        let rejections: Vec<_> = readers.iter().map(|r| &r.last_rejections).collect();
+        let snapshot = engine.snapshot();
+        (
+            format!(
+                "{:?} {rejections:?} {reports:?} {snapshot:?}",
+                engine.counters()
+            ),
+            shared,
+        )
+    }
+
+    #[test]
+    fn what_several_threads_decode_is_counted_as_one_thread_counts_it() {
+        let records = records(8_000);
+        let (alone, none) = read(&records, 1);
+        assert_eq!(none, 0);
+        assert!(alone.contains("miscalibrated") || alone.contains("Miscalibrated"));
+        for threads in [2, 5] {
+            let (together, shared) = read(&records, threads);
+            assert!(shared > 6_000, "{shared}");
+            assert!(together == alone, "{threads} threads count otherwise");
+        }
+    }
+}

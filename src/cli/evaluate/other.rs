@@ -1,0 +1,113 @@
+//! What the papers have beside the product's own tests: `--test`, `--estimators`, and the kernel
+//! test of weighted events.
+
+use super::args::{Args, FileView, OtherTest};
+use super::input::FileSample;
+use crate::cli::exit::{Exit, print};
+use crate::cli::{kernel, offline};
+use crate::report;
+use crate::report::estimators::OfScores;
+use crate::stats::comparison::classical;
+use crate::stats::distance::binned;
+use crate::stats::fixed::Score;
+use crate::stats::kernel::binned_tests::{BinnedTests, binned_tests};
+use crate::stats::kernel::{Options as KernelOptions, Vectors, weighted};
+use crate::stats::levels::Level;
+use crate::stats::multiclass::VectorView;
+use crate::stats::offline as tests;
+
+/// The scores, adjusted to the sampling of the file's events.
+pub fn adjusted(args: &Args, sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
+    let sampling = args.sampling();
+    // The reader has checked that these are scores.
+    let carry = |z: f64| Score::new(z).map_or(z, |score| sampling.carry(score).value());
+    sample.iter().map(|&(z, y)| (carry(z), y)).collect()
+}
+
+/// Runs the test of `--test` and prints its outcome.
+pub fn run(args: &Args, sample: &FileSample) -> Exit {
+    let Some(test) = args.test.map(OtherTest::test) else {
+        return Exit::Usage;
+    };
+    let options = tests::Options {
+        tcal: args.options().tcal,
+        smoothness: args.smoothness,
+        tolerance: args.tolerance.absolute.unwrap_or(0.0),
+    };
+    let outcome = match sample {
+        FileSample::Scores(sample, _) => tests::scores(test, &adjusted(args, sample), &options),
+        FileSample::Vectors(sample, FileView::Cells(VectorView::Full)) => {
+            tests::vectors(test, sample, &options)
+        }
+        FileSample::Clustered(_) => {
+            let why = "takes events as independent: drop the option or the column cluster";
+            return usage(test, why);
+        }
+        FileSample::Weighted(..)
+        | FileSample::WeightedVectors(_)
+        | FileSample::WeightedKernel(..) => {
+            let why = "does not support weights: drop the option or the column weight";
+            return usage(test, why);
+        }
+        FileSample::Vectors(..) => {
+            let why = "needs single scores, or of all classes (--view full): choose another --view";
+            return usage(test, why);
+        }
+    };
+    let Some(outcome) = outcome else {
+        eprintln!("trueline evaluate: a test needs at least two events");
+        return Exit::Data;
+    };
+    let text = if args.json {
+        format!("{:#}\n", report::offline::json(&outcome))
+    } else {
+        offline::render(&outcome)
+    };
+    print(&text);
+    args.exit(outcome.reject)
+}
+
+fn usage(test: tests::Test, why: &str) -> Exit {
+    eprintln!("trueline evaluate: --test {} {why}", test.name());
+    Exit::Usage
+}
+
+/// The other estimators of single scores; `None` without events.
+pub fn estimators(args: &Args, sample: &[(f64, bool)]) -> Option<OfScores> {
+    Some(OfScores {
+        debiased_l2: classical::debiased_l2(&Level::from_scores(sample, 15)),
+        debiased_l2_distinct: classical::debiased_l2_distinct(sample),
+        binned: binned::binned(sample, args.seed)?,
+    })
+}
+
+/// The binned errors of vectors, if they are requested.
+pub fn binned(args: &Args, sample: &Vectors) -> Option<BinnedTests> {
+    args.estimators
+        .then(|| binned_tests(sample, args.estimator_resamples, args.seed))
+}
+
+/// The kernel test of weighted vectors.
+pub fn weighted_kernel(
+    args: &Args,
+    sample: &Vectors,
+    weights: &[f64],
+    options: &KernelOptions,
+) -> Exit {
+    let Some(e) = weighted::evaluate(sample, weights, options) else {
+        return too_few();
+    };
+    let text = if args.json {
+        format!("{:#}\n", report::kernel::weighted_json(&e))
+    } else {
+        kernel::weighted(&e)
+    };
+    print(&text);
+    args.exit(e.reject)
+}
+
+/// The answer to a kernel test of one event.
+pub fn too_few() -> Exit {
+    eprintln!("trueline evaluate: the kernel test compares pairs and needs at least two events");
+    Exit::Data
+}

@@ -1,0 +1,322 @@
+//! The occupied cells of a level, column by column.
+//!
+//! A statistic reads three or four of the twelve sums of a cell, of thousands of cells. Columns bring
+//! those alone through the caches, and loops over them become vector code. Who reads whole cells
+//! iterates over [`LevelCell`]s; what of them is not used is not loaded.
+//!
+//! Always: as many entries in every column, in ascending order of index.
+
+use super::cell::{Cell, EVENTS_MAX};
+use super::sums::Sums;
+
+/// Cells that are turned into floats together.
+const BLOCK: usize = 32;
+
+/// One occupied cell of one level. U = y − z; V = z(1−z); μ₃ = V(1−2z); all sums over the cell. Of
+/// weighted events (see [`super::weighted`]) y, z, U come times w, U² and V times w², μ₃ times w³,
+/// V² times w⁴, V³ and μ₃² times w⁶.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct LevelCell {
+    /// Index of the cell in its level.
+    pub index: u64,
+    /// N, the number of events; Σw where they are weighted.
+    pub n: f64,
+    /// The number of events, weighted or not.
+    pub count: f64,
+    /// Σy.
+    pub y: f64,
+    /// Σz.
+    pub z: f64,
+    /// ΣU.
+    pub u: f64,
+    /// ΣU².
+    pub u2: f64,
+    /// ΣV.
+    pub v: f64,
+    /// ΣV².
+    pub v2: f64,
+    /// ΣV³; from sums: of the finest cells' mean scores.
+    pub v3: f64,
+    /// Σμ₃; from sums: of the finest cells' mean scores.
+    pub mu3: f64,
+    /// Σμ₃²; from sums: of the finest cells' mean scores.
+    pub mu3_2: f64,
+}
+
+impl LevelCell {
+    /// The cell of integer sums of however many events.
+    fn of_many(index: u64, c: &Cell) -> LevelCell {
+        const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
+        let [y, z, yz, z2] = [c.y, c.z, c.yz, c.z2].map(i128::from);
+        let [u, u2, v] = [(y << 32) - z, (y << 32) - 2 * yz + z2, z - z2].map(|sum| sum as f64);
+        let (n, z) = (c.n as f64, c.z as f64 * UNIT);
+        let mean = Mean::of(z / n);
+        LevelCell {
+            index,
+            n,
+            count: n,
+            y: c.y as f64,
+            z,
+            u: u * UNIT,
+            u2: u2 * UNIT,
+            v: v * UNIT,
+            v2: c.v2 as f64 * UNIT,
+            v3: mean.v3(n),
+            mu3: mean.mu3(n),
+            mu3_2: mean.mu3_2(n),
+        }
+    }
+}
+
+macro_rules! columns {
+    ($($name:ident),*) => {
+        /// Cells as columns. See the module and [`LevelCell`].
+        #[derive(Debug, Clone, Default, PartialEq)]
+        pub struct Columns {
+            /// Index of each cell in its level.
+            pub(super) index: Vec<u64>,
+            $(pub(super) $name: Vec<f64>,)*
+        }
+
+        impl Columns {
+            fn with_capacity(cells: usize) -> Columns {
+                Columns {
+                    index: Vec::with_capacity(cells),
+                    $($name: Vec::with_capacity(cells),)*
+                }
+            }
+
+            /// Appends a cell of a larger index.
+            pub(super) fn push(&mut self, cell: LevelCell) {
+                self.index.push(cell.index);
+                $(self.$name.push(cell.$name);)*
+            }
+
+            /// Adds a cell to the last one where the index is the same, else appends it. Answers
+            /// whether it was appended.
+            pub(super) fn add(&mut self, cell: LevelCell) -> bool {
+                if self.index.last() != Some(&cell.index) {
+                    self.push(cell);
+                    return true;
+                }
+                $(if let Some(sum) = self.$name.last_mut() {
+                    *sum += cell.$name;
+                })*
+                false
+            }
+
+            /// The cell at a position.
+            // Without checks that could fail: what is not used of the cell is not loaded then.
+            #[inline(always)]
+            fn at(&self, i: usize) -> Option<LevelCell> {
+                let index = *self.index.get(i)?;
+                $(let $name = self.$name.get(i).copied().unwrap_or_default();)*
+                Some(LevelCell { index, $($name,)* })
+            }
+
+            /// The cells of half as many: each has one child or two, which are neighbours.
+            pub(super) fn parents(&self, cells: u64) -> Columns {
+                if self.index.len() as u64 == cells {
+                    let pairs = |column: &[f64]| {
+                        column.chunks_exact(2).map(|pair| pair[0] + pair[1]).collect()
+                    };
+                    return Columns {
+                        index: (0..cells / 2).collect(),
+                        $($name: pairs(&self.$name),)*
+                    };
+                }
+                let (index, children) = self.children();
+                let sums = |column: &[f64]| children.iter().map(|c| c.sum(column)).collect();
+                Columns { $($name: sums(&self.$name),)* index }
+            }
+        }
+    };
+}
+
+columns!(n, count, y, z, u, u2, v, v2, v3, mu3, mu3_2);
+
+/// The children of a cell of the next coarser level.
+struct Children {
+    /// Positions of the first and the last, the same where there is one.
+    first: u32,
+    last: u32,
+    /// All ones where there are two.
+    both: u64,
+}
+
+impl Children {
+    /// Without a branch: which cells are occupied cannot be foreseen. x + (−0) is x, whatever x is.
+    #[inline]
+    fn sum(&self, column: &[f64]) -> f64 {
+        let last = column[self.last as usize].to_bits() & self.both;
+        column[self.first as usize] + f64::from_bits(last | (!self.both & (-0.0f64).to_bits()))
+    }
+}
+
+/// The cells of a level, ascending.
+#[derive(Clone)]
+pub struct CellsOf<'a> {
+    columns: &'a Columns,
+    next: usize,
+}
+
+impl Iterator for CellsOf<'_> {
+    type Item = LevelCell;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<LevelCell> {
+        let cell = self.columns.at(self.next);
+        self.next += 1;
+        cell
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.columns.len().saturating_sub(self.next);
+        (left, Some(left))
+    }
+}
+
+impl Columns {
+    /// The cells, ascending.
+    #[inline]
+    pub fn iter(&self) -> CellsOf<'_> {
+        CellsOf {
+            columns: self,
+            next: 0,
+        }
+    }
+
+    /// Number of cells.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The indices of the parents, and their children.
+    fn children(&self) -> (Vec<u64>, Vec<Children>) {
+        let mut index = Vec::with_capacity(self.len());
+        let mut children: Vec<Children> = Vec::with_capacity(self.len());
+        for (position, &cell) in (0..).zip(&self.index) {
+            match children.last_mut() {
+                Some(before) if index.last() == Some(&(cell / 2)) => {
+                    (before.last, before.both) = (position, u64::MAX);
+                }
+                _ => {
+                    index.push(cell / 2);
+                    children.push(Children {
+                        first: position,
+                        last: position,
+                        both: 0,
+                    });
+                }
+            }
+        }
+        (index, children)
+    }
+
+    /// Those of integer sums.
+    pub(super) fn from_sums(sums: &Sums) -> Columns {
+        let mut count = 0;
+        sums.each_occupied(|_, _| count += 1);
+        let mut columns = Columns::with_capacity(count);
+        if let Some(all) = sums.dense() {
+            let starts = (0..).step_by(BLOCK);
+            for (start, block) in starts.zip(all.chunks(BLOCK)) {
+                if block.iter().all(|c| c.n > 0) {
+                    columns.extend(start.., block);
+                } else {
+                    let some = || (start..).zip(block).filter(|(_, c)| c.n > 0);
+                    let cells: Vec<Cell> = some().map(|(_, c)| *c).collect();
+                    columns.extend(some().map(|(i, _)| i), &cells);
+                }
+            }
+        } else {
+            let (index, cells): (Vec<u64>, Vec<Cell>) =
+                sums.occupied().map(|(i, c)| (u64::from(i), c)).unzip();
+            for (index, cells) in index.chunks(BLOCK).zip(cells.chunks(BLOCK)) {
+                columns.extend(index.iter().copied(), cells);
+            }
+        }
+        columns
+    }
+
+    /// Appends a block of cells of integer sums. Differences are taken in integers, before anything is
+    /// rounded to a float; with fewer than 2³¹ events they fit an i64, whatever wraps on the way to
+    /// them.
+    fn extend(&mut self, index: impl IntoIterator<Item = u64>, cells: &[Cell]) {
+        const UNIT: f64 = 1.0 / (1u64 << 32) as f64;
+        let index = index.into_iter().take(cells.len());
+        if cells.iter().any(|c| c.n > EVENTS_MAX) {
+            return (index.zip(cells)).for_each(|(i, c)| self.push(LevelCell::of_many(i, c)));
+        }
+        self.index.extend(index);
+        // Below 2⁶³: the conversion of a signed integer is one instruction.
+        let float = |sum: u64| sum as i64 as f64;
+        let start = self.n.len();
+        self.n.extend(cells.iter().map(|c| float(c.n)));
+        self.y.extend(cells.iter().map(|c| float(c.y)));
+        self.z.extend(cells.iter().map(|c| float(c.z) * UNIT));
+        let u = |c: &Cell| (c.y << 32).wrapping_sub(c.z);
+        self.u.extend(cells.iter().map(|c| float(u(c)) * UNIT));
+        let u2 = |c: &Cell| (c.y << 32).wrapping_sub(c.yz << 1).wrapping_add(c.z2);
+        self.u2.extend(cells.iter().map(|c| float(u2(c)) * UNIT));
+        let v = |c: &Cell| c.z.wrapping_sub(c.z2);
+        self.v.extend(cells.iter().map(|c| float(v(c)) * UNIT));
+        self.v2.extend(cells.iter().map(|c| float(c.v2) * UNIT));
+        let (n, z) = (&self.n[start..], &self.z[start..]);
+        self.count.extend(n);
+        let mut means = [Mean::default(); BLOCK];
+        for ((mean, n), z) in means.iter_mut().zip(n).zip(z) {
+            *mean = Mean::of(z / n);
+        }
+        let moments = || n.iter().zip(&means);
+        self.v3.extend(moments().map(|(n, mean)| mean.v3(*n)));
+        self.mu3.extend(moments().map(|(n, mean)| mean.mu3(*n)));
+        self.mu3_2.extend(moments().map(|(n, mean)| mean.mu3_2(*n)));
+    }
+}
+
+impl FromIterator<LevelCell> for Columns {
+    fn from_iter<I: IntoIterator<Item = LevelCell>>(cells: I) -> Columns {
+        let mut columns = Columns::default();
+        cells.into_iter().for_each(|cell| columns.push(cell));
+        columns
+    }
+}
+
+/// The moments of events that all have the mean score of their cell.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Mean {
+    v: f64,
+    mu3: f64,
+}
+
+impl Mean {
+    #[inline]
+    pub(super) fn of(z: f64) -> Mean {
+        let v = z * (1.0 - z);
+        Mean {
+            v,
+            mu3: v * (1.0 - 2.0 * z),
+        }
+    }
+
+    #[inline]
+    pub(super) fn v3(&self, n: f64) -> f64 {
+        n * self.v * self.v * self.v
+    }
+
+    #[inline]
+    pub(super) fn mu3(&self, n: f64) -> f64 {
+        n * self.mu3
+    }
+
+    #[inline]
+    pub(super) fn mu3_2(&self, n: f64) -> f64 {
+        n * self.mu3 * self.mu3
+    }
+}

@@ -1,0 +1,163 @@
+//! All tests of one sample, each under the null that holds for it.
+
+use super::clustered::{Clustered, Tested};
+use super::{
+    Combined, Cox, InTheLarge, Options, Part, PartResult, Path, Sample, ScoreTest, Spiegelhalter,
+    TCal, dispersion,
+};
+use crate::conditional::Statistic;
+use crate::null::{normal_survival, normal_upper_quantile};
+use crate::smooth::Quadratic;
+use crate::{classical, combined, interval, ks, tcal};
+use statrs::distribution::{ContinuousCDF, FisherSnedecor, StudentsT};
+
+/// All tests of one sample.
+pub(super) struct Tests<'a> {
+    pub(super) tcal: TCal,
+    pub(super) combined: Combined,
+    pub(super) smooth: Option<ScoreTest>,
+    pub(super) form: Option<Quadratic>,
+    pub(super) cox: Option<Cox>,
+    pub(super) ks: Path,
+    pub(super) kuiper: Path,
+    pub(super) in_the_large: InTheLarge,
+    pub(super) spiegelhalter: Option<Spiegelhalter>,
+    /// That the squared error is 0, at the interval's level; `None` where no law is known.
+    pub(super) zero_p_value: Option<f64>,
+    pub(super) clustered: Option<Clustered<'a>>,
+}
+
+impl Tests<'_> {
+    /// Whether events are clustered and there are too few clusters to say anything.
+    pub(super) fn few_clusters(&self) -> bool {
+        self.clustered.as_ref().is_some_and(|c| c.said.are_few())
+    }
+}
+
+impl Sample<'_> {
+    /// All tests of the sample, each under the null that holds for it.
+    pub(super) fn tests(&self, o: &Options) -> Tests<'_> {
+        let (t, finest) = (&self.totals, self.levels.finest());
+        let clustered =
+            (self.clusters).map(|(sums, kept)| Clustered::of(sums, kept, self.levels, o));
+        let dispersed = dispersion(o).filter(|_| clustered.is_none());
+        let factor = dispersed.map_or(1.0, |(factor, _)| factor);
+        let linear = |p: f64| dispersed.map_or(p, |(_, degrees)| student(p, degrees));
+        let nests = finest.cells.is_multiple_of(self.interval.cells);
+        let of_tcal = clustered.as_ref().map_or(factor, |c| c.said.dispersion().0);
+        let (tcal, mut null) = tcal::tcal_and_null(
+            self.levels,
+            nests.then_some(self.interval),
+            of_tcal,
+            &o.tcal,
+            o.family,
+        );
+        if clustered.is_some() {
+            null = null.independent();
+        }
+        let quadratic = |s, statistic: f64, degrees: u32, formula: f64| {
+            let formula = match dispersed {
+                None => formula,
+                Some((factor, nu)) => fisher(statistic / factor, f64::from(degrees), nu),
+            };
+            null.p_value(s, 1.0 / factor, Some(formula)).unwrap_or(1.0)
+        };
+        let normal = |s, z: f64| {
+            let formula = two_sided(z / factor.sqrt());
+            null.p_value(s, 1.0 / factor.sqrt(), Some(linear(formula)))
+        };
+        let path = |s, p: Option<f64>| null.p_value(s, 1.0 / factor.sqrt(), p.map(linear));
+        let form = Quadratic::of(finest);
+        let mut smooth = form.as_ref().map(Quadratic::test);
+        if let Some(t) = &mut smooth {
+            t.p_value = quadratic(Statistic::Smooth, t.statistic, t.degrees, t.p_value);
+        }
+        let mut cox = classical::cox(t, self.interval);
+        if let Some(test) = &mut cox {
+            test.p_value = quadratic(Statistic::Cox, test.score, 2, test.p_value);
+        }
+        let (mut ks, mut kuiper) = ks::ks_and_kuiper(finest, t.n, factor);
+        ks.p_value = path(Statistic::Cumulative, ks.p_value);
+        kuiper.p_value = path(Statistic::Kuiper, kuiper.p_value);
+        let mut in_the_large = classical::in_the_large(t);
+        in_the_large.p_value = (in_the_large.z).and_then(|z| normal(Statistic::InTheLarge, z));
+        let mut spiegelhalter = classical::spiegelhalter(t).map(|s| Spiegelhalter {
+            p_value: normal(Statistic::Spiegelhalter, s.z).unwrap_or(1.0),
+            ..s
+        });
+        if let Some(clustered) = &clustered {
+            clustered.raise(Tested {
+                smooth: &mut smooth,
+                cox: &mut cox,
+                ks: &mut ks,
+                kuiper: &mut kuiper,
+                in_the_large: &mut in_the_large,
+                spiegelhalter: &mut spiegelhalter,
+            });
+        }
+        let part = |part, p_value: Option<f64>| p_value.map(|p_value| PartResult { part, p_value });
+        let silent = null.is_silent();
+        let others = [
+            part(Part::Smooth, smooth.filter(|_| !silent).map(|s| s.p_value)),
+            part(Part::Cumulative, ks.p_value),
+            part(
+                Part::Values,
+                // Of dependent outcomes the law of the sum is not known.
+                (self.discrete.as_ref())
+                    .filter(|_| dispersed.is_none())
+                    .map(|d| d.sum_p_value),
+            ),
+        ];
+        let others: Vec<PartResult> = others.into_iter().flatten().collect();
+        let combined = {
+            let fine = !self.repeated.is_some_and(|r| r.is_suspicious());
+            let flips = clustered.as_ref().map(|c| &c.tests);
+            combined::combined(&null, tcal.levels.len(), fine, &others, o.tcal.alpha, flips)
+        };
+        let mut zero_p_value = if nests {
+            null.zero_p_value(&interval::Estimate::of(self.interval, self.levels.n()))
+        } else {
+            self.interval_leaves
+                .and_then(|leaves| interval::zero_p_value(self.interval, leaves, &o.tcal))
+        };
+        if let Some(clustered) = &clustered {
+            zero_p_value = clustered.zero_p_value(self.interval, zero_p_value);
+        }
+        Tests {
+            tcal,
+            combined,
+            smooth,
+            form,
+            cox,
+            ks,
+            kuiper,
+            in_the_large,
+            spiegelhalter,
+            zero_p_value,
+            clustered,
+        }
+    }
+}
+
+/// P(|N| ≥ z).
+pub(super) fn two_sided(z: f64) -> f64 {
+    2.0 * normal_survival(z.abs())
+}
+
+/// The two-sided p-value of Student's t with ν degrees of freedom where the normal law has `p`: the
+/// variance was estimated.
+pub(super) fn student(p: f64, nu: f64) -> f64 {
+    let z = normal_upper_quantile(0.5 * p);
+    match StudentsT::new(0.0, 1.0, nu) {
+        Ok(t) if z.is_finite() => (2.0 * t.sf(z.max(0.0))).clamp(0.0, 1.0),
+        _ => p,
+    }
+}
+
+/// Upper tail of Q/d on F(d, ν), Q a quadratic statistic of d degrees.
+fn fisher(statistic: f64, degrees: f64, nu: f64) -> f64 {
+    match FisherSnedecor::new(degrees, nu) {
+        Ok(f) => f.sf((statistic / degrees).max(0.0)).clamp(0.0, 1.0),
+        Err(_) => 1.0,
+    }
+}

@@ -1,0 +1,127 @@
+//! What is said about a sample.
+
+use super::{
+    Brier, Combined, Comparison, Cox, DecideBy, Direction, DiscreteTest, Distances, InTheLarge,
+    Interval, Mce, Path, ReliabilityCell, Sampling, ScoreTest, Spiegelhalter, TCal, TCalOptions,
+};
+use crate::axis::Axis;
+use crate::clusters::Clusters;
+use crate::corp::CurveCell;
+use crate::overdispersion::Overdispersion;
+use crate::repeats::RepeatedScores;
+
+/// All that is said about one sample.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Evaluation {
+    /// Number of events, at least 1.
+    pub n: u64,
+    /// Number of positive outcomes.
+    pub positives: u64,
+    /// Mean score.
+    pub mean_score: f64,
+    /// Share of positive outcomes.
+    pub event_rate: f64,
+    /// The adaptive test.
+    pub tcal: TCal,
+    /// The options it ran with.
+    pub tcal_options: TCalOptions,
+    /// Interval for the ℓ2-ECE.
+    pub interval: Interval,
+    /// The tests over discrete scores, where they ran.
+    pub discrete: Option<DiscreteTest>,
+    /// The combination of several tests.
+    pub combined: Combined,
+    /// Which test decided.
+    pub decided_by: DecideBy,
+    /// The decision: calibration is rejected.
+    pub reject: bool,
+    /// p-value of the test that decided.
+    pub p_value: f64,
+    /// Score test against shift, slope and noise; `None` without variance.
+    pub smooth: Option<ScoreTest>,
+    /// The comparison with the tolerance.
+    pub tolerance: Comparison,
+    /// ℓ1-ECE: over 15 equal cells offline, over the nearest dyadic level (16) live.
+    pub ece_l1: f64,
+    /// Largest |mean residual| of a cell, over the cells of `ece_l1` with enough events.
+    pub mce: Option<Mce>,
+    /// Brier score and its decomposition.
+    pub brier: Brier,
+    /// Mean log loss in nats, scores clipped at 2⁻³².
+    pub log_loss: f64,
+    /// Calibration in the large.
+    pub in_the_large: InTheLarge,
+    /// Spiegelhalter's test; `None` without variance.
+    pub spiegelhalter: Option<Spiegelhalter>,
+    /// Cox recalibration score test; `None` where the scores do not vary.
+    pub cox: Option<Cox>,
+    /// Kolmogorov–Smirnov calibration statistic of the cumulative residuals.
+    pub ks: Path,
+    /// Kuiper calibration statistic of the cumulative residuals.
+    pub kuiper: Path,
+    /// Smallest ℓ2-ECE that the test detects with 80 % power at this n and these scores.
+    pub detectable_ece_l2: Option<f64>,
+    /// Which way the scores err.
+    pub direction: Direction,
+    /// Cells of the reliability diagram.
+    pub reliability: Vec<ReliabilityCell>,
+    /// The axis on which its cells are equal.
+    pub axis: Axis,
+    /// Fine cells for the CORP curve ([`crate::corp`]).
+    pub curve: Vec<CurveCell>,
+    /// Distances from calibration, where wanted.
+    pub distances: Option<Distances>,
+    /// How negatives were sampled, where they were, with the event rate of the whole population.
+    pub sampled: Option<Sampled>,
+    /// What is said of weights, where events have them.
+    pub weights: Option<Weights>,
+    /// How often scores repeat exactly, where the sample is known.
+    pub repeated: Option<RepeatedScores>,
+    /// How much more outcomes vary than independent ones, where that is known; p-values, interval
+    /// and ratio are corrected for it where it is surely above 1.
+    pub overdispersion: Option<Overdispersion>,
+    /// What is said of clusters, where events have them: tests, interval and ratio then hold
+    /// whatever the dependence within clusters, and `overdispersion` is not used.
+    pub clusters: Option<Clusters>,
+}
+
+/// What is said of the weights of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Weights {
+    /// Σw.
+    pub sum: f64,
+    /// Effective number of events, (Σw)²/Σw².
+    pub effective: f64,
+}
+
+/// What is not said of weighted events, and why.
+pub const WITHHELD: [(&str, &str); 4] = [
+    (
+        "discrete",
+        "weighted positives are no binomial count, so the exact test does not hold; T-Cal decides",
+    ),
+    (
+        "reliability.rate_low, rate_high",
+        "Clopper–Pearson bars need a binomial count; the consistency bars hold",
+    ),
+    (
+        "tolerance.theorem_exceeded",
+        "the bound of the theorem is proven for equal weights",
+    ),
+    (
+        "distances",
+        "their sampling errors are known for equal weights only",
+    ),
+];
+
+/// What is said of a population whose negatives were sampled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Sampled {
+    /// The rates.
+    pub sampling: Sampling,
+    /// Event rate carried back to the population before the negatives of the stream were sampled.
+    pub whole_event_rate: f64,
+}

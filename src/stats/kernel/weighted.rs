@@ -1,0 +1,202 @@
+//! The kernel test of weighted events.
+//!
+//! Weights w > 0, such as importance weights, are functions of the predictions or of the features,
+//! never of the outcomes. The weighted quadratic form and its unbiased part are
+//!
+//! * SKCE_b = (Σw)⁻² Σ_ij w_i w_j h_ij,
+//! * SKCE_uq = Σ_{i≠j} w_i w_j h_ij / ((Σw)² − Σw²),
+//!
+//! with h of [`super::skce`]. They estimate the kernel calibration error under the law that the
+//! weights make. Given predictions and weights, outcomes are independent under the null, exactly as
+//! without weights, so every moment of [`super::conditional`] holds with δ_i replaced by w_i δ_i:
+//!
+//! * E(Σw)²·SKCE_b = Σw²(1 − ‖g‖²),
+//! * Var = Σw⁴ Var h_ii + 2Σ_{i≠j} w_i² w_j² φ² tr(S_i S_j).
+//!
+//! So the sums of a weighted sample are a [`Quadratic`] with n = Σw, and the gamma p-value of
+//! SKCE_b serves as it is. McDiarmid's bound has Σw²/(Σw)² for 1/n, the effective number of events.
+//! With all weights 1 everything is what [`super::evaluate`] gives, to the bit. Linear and block
+//! estimators pair neighbours and are left out: the weights would pair a heavy event with one other
+//! only.
+
+use super::conditional;
+use super::phi::{self, Kernel};
+use super::skce::{Quadratic, pair};
+use super::vectors::Vectors;
+use crate::rng::Rng;
+
+/// The kernel test of a weighted sample.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct WeightedEvaluation {
+    /// Events in all.
+    pub n: usize,
+    /// Effective number of the events used, (Σw)²/Σw².
+    pub effective: f64,
+    /// K.
+    pub classes: usize,
+    /// ν.
+    pub nu: f64,
+    /// Events of the quadratic form.
+    pub quadratic_n: usize,
+    /// SKCE_b.
+    pub biased: f64,
+    /// Its mean under the null given the predictions.
+    pub null_mean: f64,
+    /// Its p-value given the predictions; `None` where all predictions are certain.
+    pub p_value: Option<f64>,
+    /// McDiarmid's p-value, valid at any n.
+    pub bound: f64,
+    /// SKCE_uq; `None` for one event.
+    pub unbiased: Option<f64>,
+    /// Its standard deviation under the null given the predictions.
+    pub unbiased_null_sd: f64,
+    /// The test rejects at α.
+    pub reject: bool,
+    /// α.
+    pub alpha: f64,
+}
+
+/// The sums over all pairs with `weights` above 0, one an event; n is Σw.
+pub fn sums(sample: &Vectors, weights: &[f64], kernel: Kernel) -> Quadratic {
+    assert_eq!(weights.len(), sample.len(), "one weight an event");
+    let mut q = Quadratic::default();
+    for (i, &w) in weights.iter().enumerate() {
+        let this = (sample.row(i), sample.outcome(i));
+        let own = Quadratic::diagonal(&sample.pick([i]));
+        let w2 = w * w;
+        q.n += w;
+        q.diagonal += w2 * own.diagonal;
+        q.diagonal_squares += w2 * w2 * own.diagonal_squares;
+        q.null_diagonal += w2 * own.null_diagonal;
+        q.null_diagonal_variance += w2 * w2 * own.null_diagonal_variance;
+        let (mut h, mut squares, mut null) = (0.0, 0.0, 0.0);
+        for (j, &v) in weights[..i].iter().enumerate() {
+            let p = pair(kernel, this, (sample.row(j), sample.outcome(j)));
+            h += w * v * p.h;
+            squares += w2 * v * v * p.h * p.h;
+            null += w2 * v * v * p.null_variance;
+        }
+        q.off += 2.0 * h;
+        q.off_squares += 2.0 * squares;
+        q.null_pairs += 2.0 * null;
+    }
+    q
+}
+
+/// The kernel test with the total variation kernel; `None` with fewer than two events. Above
+/// `quadratic_max` events a seeded part is used, each event with its weight.
+pub fn evaluate(
+    sample: &Vectors,
+    weights: &[f64],
+    o: &super::Options,
+) -> Option<WeightedEvaluation> {
+    let n = sample.len();
+    if n < 2 {
+        return None;
+    }
+    let kept = part(n, o.quadratic_max.max(2), o.seed);
+    let rows = sample.pick(kept.iter().copied());
+    let weights: Vec<f64> = kept.iter().map(|&i| weights[i]).collect();
+    let nu = o.nu.or_else(|| phi::median_bandwidth(&rows)).unwrap_or(1.0);
+    let q = sums(&rows, &weights, Kernel::TotalVariation { nu });
+    let squares: f64 = weights.iter().map(|w| w * w).sum();
+    let pairs = q.n * q.n - squares;
+    let p_value = conditional::biased_p_value(&q);
+    let total = (q.off + q.diagonal).max(0.0);
+    let excess = (total.sqrt() - q.null_diagonal.sqrt()).max(0.0);
+    Some(WeightedEvaluation {
+        n,
+        effective: q.n * q.n / squares,
+        classes: sample.classes(),
+        nu,
+        quadratic_n: rows.len(),
+        biased: q.biased(),
+        null_mean: q.null_diagonal / (q.n * q.n),
+        p_value,
+        bound: (-excess * excess / squares).exp(),
+        unbiased: (pairs > 0.0).then(|| q.off / pairs),
+        unbiased_null_sd: if pairs > 0.0 {
+            (2.0 * q.null_pairs).sqrt() / pairs
+        } else {
+            0.0
+        },
+        reject: p_value.map_or(q.biased() > 0.0, |p| p <= o.alpha),
+        alpha: o.alpha,
+    })
+}
+
+/// Indices of at most `most` events, drawn by the seed, in their order.
+fn part(n: usize, most: usize, seed: u64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..n).collect();
+    if n > most {
+        let mut rng = Rng::new(seed);
+        for i in 0..most {
+            let j = i + ((rng.uniform() * (n - i) as f64) as usize).min(n - i - 1);
+            order.swap(i, j);
+        }
+        order.truncate(most);
+        order.sort_unstable();
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Options;
+    use crate::kernel::conditional::draw;
+
+    fn sample(rng: &mut Rng, n: usize, wrong: f64) -> (Vectors, Vec<f64>) {
+        let (mut all, mut weights) = (Vectors::new(3), Vec::new());
+        while all.len() < n {
+            let mut row = [rng.uniform(), rng.uniform(), rng.uniform()];
+            let sum: f64 = row.iter().sum();
+            row.iter_mut().for_each(|p| *p /= sum);
+            let y = draw(&row, rng.uniform());
+            let y = if rng.uniform() < wrong { 2 } else { y };
+            weights.push(0.2 + 5.0 * row[0] * row[0]);
+            all.push(&row, y).unwrap();
+        }
+        (all, weights)
+    }
+
+    #[test]
+    fn unit_weights_give_the_plain_sums_and_a_weight_of_two_that_of_an_event_twice() {
+        let mut rng = Rng::new(3);
+        let (v, _) = sample(&mut rng, 40, 0.0);
+        let kernel = Kernel::TotalVariation { nu: 0.3 };
+        assert_eq!(sums(&v, &[1.0; 40], kernel), Quadratic::of(&v, kernel));
+        let mut weights = [1.0; 40];
+        weights[7] = 2.0;
+        let twice = v.pick((0..40).chain([7]));
+        let (got, want) = (sums(&v, &weights, kernel), Quadratic::of(&twice, kernel));
+        assert!((got.biased() - want.biased()).abs() < 1e-14);
+    }
+
+    #[test]
+    fn the_weighted_test_keeps_its_level_and_finds_a_push() {
+        let mut rng = Rng::new(21);
+        let (mut level, mut power, sets) = (0, 0, 400);
+        for _ in 0..sets {
+            for (wrong, hits) in [(0.0, &mut level), (0.4, &mut power)] {
+                let (v, w) = sample(&mut rng, 150, wrong);
+                let e = evaluate(&v, &w, &Options::default()).unwrap();
+                assert!(e.effective < 150.0 && e.bound >= 0.0);
+                *hits += u32::from(e.reject);
+            }
+        }
+        // P(Bin(400, 0.05) outside 7..=35) < 0.001.
+        assert!((7..=35).contains(&level), "{level}");
+        assert!(power > 380, "{power}");
+    }
+
+    #[test]
+    fn the_part_is_bounded_and_drawn_by_the_seed() {
+        assert_eq!(part(5, 9, 1), [0, 1, 2, 3, 4]);
+        let drawn = part(100, 10, 1);
+        assert_eq!(drawn.len(), 10);
+        assert_eq!(drawn, part(100, 10, 1));
+        assert_ne!(drawn, part(100, 10, 2));
+    }
+}

@@ -1,0 +1,57 @@
+//! Sums from their parts, as a snapshot or a packed pane holds them.
+
+use super::{Cell, Cells, Distinct, LogSums, Sums, few};
+use crate::algebra::Overflow;
+use crate::axis::Grid;
+use crate::repeats::Repeats;
+
+impl Sums {
+    /// Restores sums from their parts, as a snapshot or a packed pane holds them. Cell indices must
+    /// be below the grid's number of cells.
+    pub fn from_parts(
+        grid: Grid,
+        cells: impl IntoIterator<Item = (u32, Cell)>,
+        logs: LogSums,
+        distinct: Distinct,
+        repeats: Repeats,
+    ) -> Result<Sums, Overflow> {
+        let mut sums = Sums::new(grid);
+        sums.merge_parts(cells, &logs, &distinct, &repeats)?;
+        Ok(sums)
+    }
+
+    /// Adds sums given by their parts, without making a [`Sums`] of them first. Cell indices must
+    /// be below the grid's number of cells. On overflow the sums are unusable.
+    pub fn merge_parts(
+        &mut self,
+        cells: impl IntoIterator<Item = (u32, Cell)>,
+        logs: &LogSums,
+        distinct: &Distinct,
+        repeats: &Repeats,
+    ) -> Result<(), Overflow> {
+        self.merge_cells(cells, logs)?;
+        self.repeats.merge(repeats);
+        self.distinct.merge(distinct)
+    }
+
+    /// Adds cells and log sums, without the scores that are kept singly. On overflow the sums are
+    /// unusable.
+    pub fn merge_cells(
+        &mut self,
+        cells: impl IntoIterator<Item = (u32, Cell)>,
+        logs: &LogSums,
+    ) -> Result<(), Overflow> {
+        let cells = cells.into_iter();
+        self.expand();
+        if let (Cells::Sparse(_), (_, Some(most))) = (&self.cells, cells.size_hint())
+            && most >= few(&self.grid)
+        {
+            self.densify();
+        }
+        for (index, cell) in cells {
+            self.merge_cell(index, &cell)?;
+        }
+        self.logs = self.logs.zip(logs, i128::checked_add)?;
+        Ok(())
+    }
+}

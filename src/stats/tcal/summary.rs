@@ -1,0 +1,262 @@
+//! What the test reads off one level: estimators, and their law under the null.
+//!
+//! Most of a test's time goes here, over some 8000 cells of 12 levels. So the terms of a block of
+//! cells are worked out first, in loops without branches that become vector code, and are added up
+//! after, in order: the sums are those of a plain loop, to the bit.
+
+use super::LevelResult;
+use crate::columns::Columns;
+use crate::conditional;
+use crate::levels::Level;
+use crate::null::Moments;
+
+/// What one pass over a level yields.
+pub(super) struct Summary {
+    pub(super) cells: u64,
+    pub(super) n: f64,
+    pub(super) plug_in: f64,
+    pub(super) debiased: f64,
+    pub(super) moments: Moments,
+    pub(super) correlation_with_parent: f64,
+    pub(super) worst_cell: u64,
+}
+
+impl Summary {
+    /// The estimators and their law under the null. The functions of `estimator` and `null` say what
+    /// each sum is.
+    pub(super) fn of(level: &Level, parent: Option<(&Level, &Summary)>) -> Summary {
+        let (estimates, law) = sums(level, parent.map(|(level, _)| level));
+        let n = estimates.n;
+        let scale = if n > 0.0 { 1.0 / n } else { 0.0 };
+        let moments = Moments {
+            variance: law.variance * scale * scale,
+            third: law.third * scale * scale * scale,
+        };
+        let spread = parent.map_or(0.0, |(_, s)| (s.moments.variance * moments.variance).sqrt());
+        Summary {
+            cells: level.cells,
+            n,
+            plug_in: estimates.plug_in * scale,
+            debiased: estimates.debiased * scale,
+            moments,
+            correlation_with_parent: if spread > 0.0 {
+                (law.covariance * scale * scale / spread).clamp(0.0, 1.0)
+            } else {
+                1.0
+            },
+            worst_cell: estimates.worst_cell,
+        }
+    }
+
+    pub(super) fn part(&self) -> conditional::Part {
+        conditional::Part {
+            debiased: self.debiased,
+            plug_in: self.plug_in,
+            moments: self.moments,
+            correlation: self.correlation_with_parent,
+        }
+    }
+
+    pub(super) fn moments_p_value(&self) -> f64 {
+        self.moments.survival(self.debiased)
+    }
+
+    /// The α' at which T_d = √(2K²/α')·min(√m/n, 1/√m), K = 2: T-Cal Theorem 3.1.
+    pub(super) fn theorem_p_value(&self) -> f64 {
+        if self.debiased <= 0.0 {
+            return 1.0;
+        }
+        let m = self.cells as f64;
+        let edge = (m.sqrt() / self.n).min(1.0 / m.sqrt());
+        (8.0 * edge * edge / (self.debiased * self.debiased)).min(1.0)
+    }
+
+    pub(super) fn result(&self, p_value: f64, reject: bool) -> LevelResult {
+        LevelResult {
+            cells: self.cells,
+            plug_in: self.plug_in,
+            debiased: self.debiased,
+            null_sd: self.moments.sd(),
+            p_value,
+            reject,
+            worst_cell: self.worst_cell,
+            left_out: false,
+        }
+    }
+}
+
+/// The sums of the estimators over the cells of a level, not yet divided by n.
+struct Estimates {
+    n: f64,
+    plug_in: f64,
+    debiased: f64,
+    worst_cell: u64,
+}
+
+/// The sums of the null moments of n·T_d, and of its covariance with the coarser level's.
+struct Law {
+    variance: f64,
+    third: f64,
+    covariance: f64,
+}
+
+/// Cells of a block.
+const BLOCK: usize = 64;
+
+type Block = [f64; BLOCK];
+
+/// The terms of the sums for a block of cells.
+struct Terms {
+    plug_in: Block,
+    debiased: Block,
+    variance: Block,
+    third: Block,
+    covariance: Block,
+}
+
+// Not inlined: within a larger function the sums do not stay in registers, and each addition waits for
+// memory.
+#[inline(never)]
+fn sums(level: &Level, parent: Option<&Level>) -> (Estimates, Law) {
+    let cells = &level.occupied;
+    let mut above = Above::of(level, parent);
+    let (mut n, mut plug_in, mut debiased) = (0.0, 0.0, 0.0);
+    let (mut variance, mut third, mut covariance) = (0.0, 0.0, 0.0);
+    let (mut worst, mut worst_cell) = (f64::NEG_INFINITY, 0);
+    let mut terms = Terms {
+        plug_in: [0.0; BLOCK],
+        debiased: [0.0; BLOCK],
+        variance: [0.0; BLOCK],
+        third: [0.0; BLOCK],
+        covariance: [0.0; BLOCK],
+    };
+    for start in (0..cells.len()).step_by(BLOCK) {
+        let end = cells.len().min(start + BLOCK);
+        above.fill(&cells.index[start..end], &mut terms.covariance);
+        terms.fill(cells, start, end);
+        for (i, events) in cells.n[start..end].iter().enumerate() {
+            n += events;
+            plug_in += terms.plug_in[i];
+            debiased += terms.debiased[i];
+            variance += terms.variance[i];
+            third += terms.third[i];
+            covariance += terms.covariance[i];
+        }
+        for (part, index) in terms.debiased.iter().zip(&cells.index[start..end]) {
+            if *part > worst {
+                (worst, worst_cell) = (*part, *index);
+            }
+        }
+    }
+    let estimates = Estimates {
+        n,
+        plug_in,
+        debiased,
+        worst_cell,
+    };
+    let law = Law {
+        variance,
+        third,
+        covariance,
+    };
+    (estimates, law)
+}
+
+impl Terms {
+    /// The terms of the cells from `start` to `end`; those of the covariance hold 1/N of the coarser
+    /// cells before.
+    #[inline(never)]
+    fn fill(&mut self, cells: &Columns, start: usize, end: usize) {
+        let len = end - start;
+        let count = &cells.count[start..end];
+        let mut w = [0.0; BLOCK];
+        let w = &mut w[..len];
+        for (w, n) in w.iter_mut().zip(&cells.n[start..end]) {
+            *w = 1.0 / n;
+        }
+        let (u, u2) = (&cells.u[start..end], &cells.u2[start..end]);
+        let (plug_in, debiased) = (&mut self.plug_in[..len], &mut self.debiased[..len]);
+        for i in 0..len {
+            let square = u[i] * u[i];
+            plug_in[i] = square * w[i];
+            debiased[i] = pairs(square, raised(square, u2[i], count[i]), count[i]) * w[i];
+        }
+        let (v, v2, v3) = (
+            &cells.v[start..end],
+            &cells.v2[start..end],
+            &cells.v3[start..end],
+        );
+        let (mu3, mu3_2) = (&cells.mu3[start..end], &cells.mu3_2[start..end]);
+        let (variance, covariance) = (&mut self.variance[..len], &mut self.covariance[..len]);
+        let third = &mut self.third[..len];
+        for i in 0..len {
+            let square = v[i] * v[i];
+            let squares = raised(square, v2[i], count[i]);
+            let of_cell = 2.0 * positive(pairs(square, squares, count[i])) * w[i];
+            variance[i] = of_cell * w[i];
+            covariance[i] *= of_cell;
+            let triples = positive(v[i] * (square - 3.0 * squares) + 2.0 * v3[i]);
+            let triples = if count[i] < 3.0 { 0.0 } else { triples };
+            let square = mu3[i] * mu3[i];
+            let skew = pairs(square, raised(square, mu3_2[i], count[i]), count[i]);
+            third[i] = (8.0 * triples + 4.0 * skew) * w[i] * w[i] * w[i];
+        }
+    }
+}
+
+#[inline]
+fn positive(x: f64) -> f64 {
+    if x > 0.0 { x } else { 0.0 }
+}
+
+/// Σ_{a≠b} x_a x_b of a cell, as [`crate::estimator::off_diagonal`] has it.
+#[inline]
+fn pairs(square: f64, raised_squares: f64, n: f64) -> f64 {
+    let pairs = square - raised_squares;
+    if n < 2.0 { 0.0 } else { pairs }
+}
+
+/// Σx² raised to its lower bound, to the bits of [`crate::estimator::raised`].
+#[inline]
+fn raised(square: f64, squares: f64, n: f64) -> f64 {
+    let least = square / n;
+    if squares > least { squares } else { least }
+}
+
+/// 1/N of the coarser level's cells, one for each cell of a level.
+struct Above<'a> {
+    ratio: u64,
+    index: &'a [u64],
+    n: &'a [f64],
+    /// Of the cell at hand, and one past the last index below it.
+    w: f64,
+    end: u64,
+}
+
+impl<'a> Above<'a> {
+    fn of(level: &Level, parent: Option<&'a Level>) -> Above<'a> {
+        Above {
+            ratio: parent.map_or(1, |p| level.cells / p.cells),
+            index: parent.map_or(&[], |p| &p.occupied.index),
+            n: parent.map_or(&[], |p| &p.occupied.n),
+            w: 0.0,
+            end: 0,
+        }
+    }
+
+    fn fill(&mut self, cells: &[u64], out: &mut [f64; BLOCK]) {
+        for (&cell, out) in cells.iter().zip(out) {
+            while cell >= self.end {
+                let (Some((&first, index)), Some((n, rest))) =
+                    (self.index.split_first(), self.n.split_first())
+                else {
+                    (self.w, self.end) = (0.0, u64::MAX);
+                    break;
+                };
+                (self.index, self.n) = (index, rest);
+                (self.w, self.end) = (1.0 / n, (first + 1) * self.ratio);
+            }
+            *out = self.w;
+        }
+    }
+}
