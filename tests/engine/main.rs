@@ -10,6 +10,7 @@ mod join_plans;
 mod late_outcomes;
 mod memory;
 mod promises;
+mod recorded_state;
 mod segments;
 mod shards;
 mod spill;

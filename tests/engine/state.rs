@@ -15,7 +15,7 @@ use trueline::window::{Ladder, WindowSpec};
 
 const BEGIN_MS: i64 = 1_700_000_064_000;
 
-fn plan() -> Plan {
+pub(crate) fn plan() -> Plan {
     let windows = vec![WindowSpec::time("6s", 6_000), WindowSpec::last(100)];
     Plan {
         models: vec![ModelPlan {
@@ -49,12 +49,17 @@ fn plan() -> Plan {
     }
 }
 
-/// Feeds predictions with their outcomes from `from` on.
+/// Feeds predictions with their outcomes from `from` on, one each 10 ms.
 fn feed(engine: &mut Engine, from: i64, n: i64) {
+    feed_each(10, engine, from, n);
+}
+
+/// The same, one each `step_ms`. Outcomes come up to six seconds late.
+pub(crate) fn feed_each(step_ms: i64, engine: &mut Engine, from: i64, n: i64) {
     let mut rng = Rng::new(from as u64 + 1);
     for i in from..from + n {
         let score = rng.uniform();
-        let time_ms = BEGIN_MS + i * 10;
+        let time_ms = BEGIN_MS + i * step_ms;
         let origin = |source| Origin {
             source,
             partition: (i % 2) as i32,
@@ -73,7 +78,7 @@ fn feed(engine: &mut Engine, from: i64, n: i64) {
             outcome: None,
         };
         engine.observe(origin(0), &event);
-        let of = i - (rng.uniform() * 600.0) as i64;
+        let of = i - (rng.uniform() * 6_000.0) as i64 / step_ms;
         let label = Label {
             model: None,
             id: &of.to_le_bytes(),
@@ -85,7 +90,7 @@ fn feed(engine: &mut Engine, from: i64, n: i64) {
     }
 }
 
-fn scratch(name: &str) -> PathBuf {
+pub(crate) fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("state-{name}"));
     let _ = std::fs::remove_dir_all(&dir);
     dir
