@@ -21,22 +21,10 @@
 //! A detector takes 36 kB per stream. Its bets take 864 B per row, up to 4096 rows, once per
 //! model.
 //!
-//! With separate outcomes, each of `pending_max` predictions takes [`PENDING_BYTES`], and as much
-//! again for each further view of single scores. It also takes [`COORDINATE_BYTES`] for each of the
-//! largest probabilities that its vector views need: k for `top_k:k`, all for `full`, the maximum
-//! of several views, and one more than two thirds of all if `kernel` keeps them whole. Each of as
-//! many waiting outcomes takes [`WAITING_BYTES`]. Changes since the last snapshot wait for its
-//! journal in addition. If that exceeds `pending_memory`, predictions take `pending_memory`, the
-//! memory of spilling itself, and two bytes for each spilled prediction. On disk these take the
-//! measured worst case during a merge of tables.
-//!
-//! Without `revise`, each partition of a join keeps a sample of predictions that were given up: 0.4 MB with one view. The
-//! bound holds for 32 partitions of each join.
+//! What predictions and outcomes take while they wait for each other is in [`retained`].
 //!
 //! With comparisons of versions, each of `rows_max` retained observations takes [`ROW_BYTES`], and
 //! each of 1000 comparisons 5 kB.
-//!
-//! Where records are counted once by their ids, each of `ids_max` ids takes [`ID_BYTES`].
 //!
 //! For weighted events a cell takes 600 bytes open and 288 packed.
 //!
@@ -57,16 +45,13 @@
 //! [`PROCESS_BYTES`] for the process itself, and [`RUNNING_BYTES_MAX`] for the sums that windows keep from
 //! slide to slide. A test measures the peak of real processes against the sum.
 
-use crate::collect::join::{GivenUp, JoinPlan, full_vector};
 use crate::collect::open_room::IN_STEP_PANES;
-use crate::collect::seen_ids::ID_BYTES;
 use crate::collect::stream::OpenPane;
 use crate::decode::Format;
 use crate::http::POSTS_MAX;
 use crate::judge::ModelPlan;
 use crate::judge::comparison::COMPARISONS_MAX;
 use crate::stats::clusters::{BUCKETS, ClusterSums, LEVEL_MAX};
-use crate::stats::multiclass::ranked::depth;
 use crate::stats::multiclass::sums::Shape;
 use crate::stats::recalibration::isotonic::{BLOCKS_MAX, Block};
 use crate::stats::sequential::Odds;
@@ -76,9 +61,12 @@ use crate::telemetry::history;
 use crate::window::ring::COUNT_PANES_MAX;
 use crate::window::{RUNNING_BYTES_MAX, Width};
 
-use super::{Config, Input};
+use super::{Config, Input, SourceOptions};
 
-use super::SourceOptions;
+mod retained;
+
+pub use retained::{COORDINATE_BYTES, PENDING_BYTES, WAITING_BYTES};
+use retained::{ids_bytes, pending_bytes, spill_bytes};
 
 /// Largest packed cell, with a margin above the measured size.
 const PACKED_CELL_BYTES: u64 = 16;
@@ -102,15 +90,6 @@ const MENDING_BYTES: u64 = 2 * (BLOCKS_MAX * size_of::<Block>()) as u64 + 4096;
 /// before its open cells, and the fine cells of three windows' curves (5 kB each).
 const STREAM_BYTES: u64 = 67 * 1024;
 
-/// A retained prediction with one view: a row, its score and its index entry, with room for growth.
-pub const PENDING_BYTES: u64 = 80;
-/// One of the largest probabilities of a retained prediction, with its class, or three halves of
-/// one: 12 bytes, with room for growth, twice while the columns are copied.
-pub const COORDINATE_BYTES: u64 = 32;
-/// Partitions of a join whose samples of given-up predictions are counted in the bound.
-const GIVEN_UP_PARTITIONS: u64 = 32;
-/// A waiting outcome: in a hash table that may be half empty, and in a queue by time.
-pub const WAITING_BYTES: u64 = 160;
 /// An observation retained for other versions: 40 bytes in a list that may be half empty, and half
 /// as much again while it is sorted.
 pub const ROW_BYTES: u64 = 128;
@@ -127,14 +106,6 @@ const KEY_BYTES: u64 = 300;
 pub(super) const FETCH_BYTES: u64 = 128 << 20;
 /// Copies of the panes of a partition while its checkpoint is written.
 const COPIES: u64 = 4;
-/// Memory of spilling itself: batches in flight, cached blocks and filters, tables being merged.
-const SPILLING_BYTES: u64 = 256 << 20;
-/// Bits in memory of a spilled prediction: whether it still exists, and its filter entry.
-const SPILLED_HERE_BITS: u64 = 16;
-/// Bytes on disk of a spilled prediction with one view, while tables are merged.
-const SPILLED_BYTES: u64 = 400;
-/// Bytes on disk for each further view.
-const SPILLED_VIEW_BYTES: u64 = 72;
 /// Bytes of records of a source that may wait for their schemas before it is paused.
 pub const PARKED_BYTES_MAX: usize = 16 << 20;
 /// Bytes that a thread keeps of what it decodes of a batch, before it leaves the rest to the engine's.
@@ -421,77 +392,6 @@ fn bets_bytes(config: &Config) -> u64 {
     let models = config.plan.models.iter();
     let watched = models.filter(|m| m.judge.detector.is_some());
     watched.map(|m| Odds::bytes_of(m.grid) as u64).sum()
-}
-
-/// Memory of all joins.
-fn pending_bytes(config: &Config) -> u64 {
-    let held = |j: &JoinPlan| {
-        let most = (j.pending_max as u64).saturating_mul(held_bytes(config));
-        let room = j.pending_memory as u64;
-        match most > room {
-            true => {
-                let bits = (j.pending_max as u64).saturating_mul(SPILLED_HERE_BITS);
-                room.saturating_add(SPILLING_BYTES).saturating_add(bits / 8)
-            }
-            false => most,
-        }
-    };
-    let joins = config.plan.joins.iter();
-    let sampled = GIVEN_UP_PARTITIONS * GivenUp::bytes_max(views(config));
-    let all = joins.map(|j| {
-        let waiting = (j.pending_max as u64).saturating_mul(WAITING_BYTES);
-        let sampled = if j.revise { 0 } else { sampled };
-        held(j).saturating_add(waiting).saturating_add(sampled)
-    });
-    all.fold(0, u64::saturating_add)
-}
-
-/// Ids of counted records.
-fn ids_bytes(config: &Config) -> u64 {
-    match config.plan.ids.is_empty() {
-        true => 0,
-        false => (config.plan.caps.ids_max as u64).saturating_mul(ID_BYTES as u64),
-    }
-}
-
-/// Disk space of all joins.
-fn spill_bytes(config: &Config) -> u64 {
-    let spills = |j: &&JoinPlan| {
-        let most = (j.pending_max as u64).saturating_mul(held_bytes(config));
-        most > j.pending_memory as u64
-    };
-    let joins = config.plan.joins.iter().filter(spills);
-    let entries = views(config) - 1 + coordinates(config);
-    let each = SPILLED_BYTES + entries * SPILLED_VIEW_BYTES;
-    let all = joins.map(|j| (j.pending_max as u64).saturating_mul(each));
-    all.fold(0, u64::saturating_add)
-}
-
-/// A retained prediction in memory.
-fn held_bytes(config: &Config) -> u64 {
-    views(config) * PENDING_BYTES + coordinates(config) * COORDINATE_BYTES
-}
-
-/// Entries that vector views keep of a prediction, at most.
-fn coordinates(config: &Config) -> u64 {
-    let views = |m: &ModelPlan| m.views.iter().filter_map(|v| v.cells()).collect::<Vec<_>>();
-    let of = |m: &ModelPlan| {
-        let whole = if m.samples() {
-            full_vector::entries(m.classes.len())
-        } else {
-            0
-        };
-        (depth(views(m).into_iter(), m.classes.len()) + whole) as u64
-    };
-    config.plan.models.iter().map(of).max().unwrap_or(0)
-}
-
-/// Views of single scores, at most; a weight or a cluster takes the place of one.
-fn views(config: &Config) -> u64 {
-    let scalars = |m: &ModelPlan| m.views.iter().filter(|v| !v.is_vector()).count();
-    let views = |m: &ModelPlan| scalars(m) as u64 + u64::from(!m.grid.is_plain());
-    let views = config.plan.models.iter().map(views);
-    views.max().unwrap_or(1).max(1)
 }
 
 /// Memory of comparisons of versions.

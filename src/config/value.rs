@@ -7,14 +7,18 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use scalar::{mismatch, scalar, too_large};
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::interpolate;
 use super::problem::{Place, Problems};
 use super::schema::Kind;
-use super::start::start;
-use crate::stats::tolerance::{NoTolerance, Tolerance};
+use crate::stats::tolerance::Tolerance;
+
+mod scalar;
+
+pub(super) use scalar::duration;
 
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -292,196 +296,6 @@ fn keep<T>(slot: &mut Option<T>, read: Option<T>) -> bool {
     slot.is_some()
 }
 
-/// A value of a kind from its text. `quoted`: the file has it in quotes. `bare`: it may be a number
-/// or a boolean nevertheless, because it came from a variable or had no quotes.
-fn scalar(kind: Kind, text: &str, quoted: bool, bare: bool) -> Result<Value, Fault> {
-    let shown = if quoted {
-        format!("text \"{text}\"")
-    } else {
-        text.to_owned()
-    };
-    match kind {
-        Kind::Integer { low, high } if bare => {
-            let i: i64 = plain(text).parse().map_err(|_| mismatch(kind, &shown))?;
-            match (low..=high).contains(&i) {
-                true => Ok(Value::Integer(i)),
-                false => Err(outside_bounds(kind, text)),
-            }
-        }
-        Kind::Number(bounds) if bare => {
-            let x: f64 = plain(text).parse().map_err(|_| mismatch(kind, &shown))?;
-            match bounds.contain(x) {
-                true => Ok(Value::Number(x)),
-                false => Err(outside_bounds(kind, text)),
-            }
-        }
-        Kind::Truth if bare => match text {
-            "true" => Ok(Value::Truth(true)),
-            "false" => Ok(Value::Truth(false)),
-            _ => Err(mismatch(kind, &shown)),
-        },
-        Kind::Bytes => bytes(text).map(Value::Bytes),
-        Kind::Tolerance => text
-            .trim()
-            .parse()
-            .map(Value::Tolerance)
-            .map_err(|_: NoTolerance| {
-                (
-                format!("is {shown}, which is no tolerance"),
-                "write an l2-ECE from 0 to 1 (0.02), a share of the rarer outcome's mean score \
-                 (\"10%\"), or both (\"0.05 or 20%\")"
-                    .to_owned(),
-            )
-            }),
-        _ if !quoted => Err(mismatch(kind, &shown)),
-        Kind::Text | Kind::Secret if text.trim().is_empty() => Err((
-            "is empty".to_owned(),
-            "write a text, or leave the key out".to_owned(),
-        )),
-        Kind::Text | Kind::Secret => Ok(Value::Text(text.to_owned())),
-        Kind::Path if text.is_empty() => Err((
-            "is empty".to_owned(),
-            "write a path, or leave the key out".to_owned(),
-        )),
-        Kind::Path => Ok(Value::Path(PathBuf::from(text))),
-        Kind::Choice(words) => choice(words, text),
-        Kind::Address => text.parse().map(Value::Address).map_err(|_| {
-            (
-                format!("is \"{text}\", which is not an address"),
-                "write an IP address and a port, such as \"127.0.0.1:9464\"".to_owned(),
-            )
-        }),
-        Kind::Duration => duration(text).map(Value::Duration),
-        Kind::Start(words) if words.contains(&text) => Ok(Value::Text(text.to_owned())),
-        Kind::Start(_) => start(text).map(|_| Value::Text(text.to_owned())),
-        _ => Err(mismatch(kind, &shown)),
-    }
-}
-
-/// A number without the underscores that TOML allows in it.
-fn plain(text: &str) -> String {
-    text.trim().replace('_', "")
-}
-
-/// What other programs call a word, and its name here.
-const FOREIGN_WORDS: &[(&str, &str)] = &[
-    ("datetime", "rfc3339"),
-    ("discord", "webhook"),
-    ("iso", "rfc3339"),
-    ("iso8601", "rfc3339"),
-    ("iso-8601", "rfc3339"),
-    ("microseconds", "us"),
-    ("milliseconds", "ms"),
-    ("seconds", "s"),
-];
-
-/// One of the words; otherwise the remedy names the nearest.
-fn choice(words: &[&str], text: &str) -> Result<Value, Fault> {
-    if words.contains(&text) {
-        return Ok(Value::Text(text.to_owned()));
-    }
-    let what = format!(
-        "is \"{text}\", which is none of {}",
-        Kind::Choice(&[]).list_of(words)
-    );
-    let lower = text.to_lowercase();
-    let foreign = |(other, ours): &&(&str, &str)| *other == lower && words.contains(ours);
-    let ours = FOREIGN_WORDS.iter().find(foreign).map(|(_, ours)| *ours);
-    let remedy = match ours.or_else(|| nearest(text, words.iter().copied())) {
-        Some(word) => format!("did you mean \"{word}\"?"),
-        None => "write one of these words".to_owned(),
-    };
-    Err((what, remedy))
-}
-
-/// Milliseconds of `5m`, `1h 30m`.
-pub(super) fn duration(text: &str) -> Result<i64, Fault> {
-    let fault = |what: &str| {
-        Err((
-            format!("is \"{text}\", {what}"),
-            "write a number with its unit, such as \"30s\", \"5m\" or \"24h\"".to_owned(),
-        ))
-    };
-    if !text.is_empty() && text.chars().all(|c| c.is_ascii_digit()) && text != "0" {
-        return fault("a duration without a unit");
-    }
-    let Ok(duration) = humantime::parse_duration(text) else {
-        return fault("which is not a duration");
-    };
-    if duration.subsec_nanos() % 1_000_000 != 0 {
-        return fault("finer than a millisecond");
-    }
-    match i64::try_from(duration.as_millis()) {
-        // A hundred years keep every sum of times far from overflow.
-        Ok(ms) if ms <= 3_155_760_000_000 => Ok(ms),
-        _ => fault("longer than a hundred years"),
-    }
-}
-
-/// Bytes of `65536`, `64KiB`, `1MB`.
-fn bytes(text: &str) -> Result<u64, Fault> {
-    let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '_')
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
-    let factor: Option<u64> = match unit.trim() {
-        "" | "B" => Some(1),
-        "kB" | "KB" => Some(1_000),
-        "MB" => Some(1_000_000),
-        "GB" => Some(1_000_000_000),
-        "KiB" => Some(1 << 10),
-        "MiB" => Some(1 << 20),
-        "GiB" => Some(1 << 30),
-        _ => None,
-    };
-    let number: Option<u64> = plain(number).parse().ok();
-    number
-        .zip(factor)
-        .and_then(|(n, f)| n.checked_mul(f))
-        .filter(|n| (1..=1 << 40).contains(n))
-        .ok_or_else(|| {
-            (
-                format!("is {text}, which is not a size from 1 byte to 1024 GiB"),
-                "write a number of bytes or one with its unit, such as \"64KiB\"".to_owned(),
-            )
-        })
-}
-
-fn too_large() -> Fault {
-    (
-        "is a number too large to hold".to_owned(),
-        "write a smaller one".to_owned(),
-    )
-}
-
-fn mismatch(kind: Kind, found: &str) -> Fault {
-    (
-        format!("is {found} where {} is expected", with_article(kind)),
-        format!("write, for example, {}", kind.example()),
-    )
-}
-
-fn outside_bounds(kind: Kind, text: &str) -> Fault {
-    let remedy = match kind {
-        Kind::Integer { low, high } if low == high => format!("write {low}"),
-        kind => format!("write a {}", kind.words()),
-    };
-    (format!("is {text}"), remedy)
-}
-
-fn with_article(kind: Kind) -> String {
-    match kind {
-        Kind::Text | Kind::Secret => "text in quotes".to_owned(),
-        Kind::Choice(words) => format!("one of {}", kind.list_of(words)),
-        Kind::Address => "an `address:port` in quotes".to_owned(),
-        Kind::Duration => "a duration in quotes".to_owned(),
-        Kind::Truth => kind.words(),
-        Kind::Path => "a path in quotes".to_owned(),
-        other => format!("a {}", other.words()),
-    }
-}
-
 /// The value of the file in words: `a table`, `text "x"`.
 fn described(value: &DeValue<'_>) -> String {
     match value {
@@ -492,14 +306,6 @@ fn described(value: &DeValue<'_>) -> String {
         DeValue::Datetime(_) => "a date".to_owned(),
         DeValue::Array(_) => "a list".to_owned(),
         DeValue::Table(_) => "a table".to_owned(),
-    }
-}
-
-impl Kind {
-    /// Words in quotes, separated by commas.
-    fn list_of(&self, words: &[&str]) -> String {
-        let quoted: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
-        quoted.join(", ")
     }
 }
 
