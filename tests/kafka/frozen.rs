@@ -1,13 +1,12 @@
 //! Verdicts that never stand still in silence, on a real Kafka: partitions of records that are not counted, clocks
 //! that are wrong, transactions that hide records, streams after a downtime.
 
-use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use crate::support::broker::{Broker, Sender, unique};
+use crate::support::clock::{NO_COMPILER, SteppingClock};
 use crate::support::late::now_ms;
 use crate::support::service::{LIMIT, Service};
 use crate::support::{skip, wait_for};
@@ -288,53 +287,18 @@ fn a_downtime_longer_than_the_expiry_takes_no_stream_away() {
     assert_eq!(streams.len(), 1, "{streams:?}");
 }
 
-/// A library that adds to the wall clock what a file says, in seconds; `None` where none can be made.
-fn clock_shim(dir: &std::path::Path) -> Option<PathBuf> {
-    let source = r#"
-#define _GNU_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-#include <sys/syscall.h>
-int clock_gettime(clockid_t id, struct timespec *t) {
-    int done = syscall(SYS_clock_gettime, id, t);
-    if (id == CLOCK_REALTIME) {
-        FILE *f = fopen(getenv("CLOCK_STEP"), "r");
-        long step = 0;
-        if (f) { if (fscanf(f, "%ld", &step) != 1) step = 0; fclose(f); }
-        t->tv_sec += step;
-    }
-    return done;
-}
-"#;
-    let (code, library) = (dir.join("clock.c"), dir.join("clock.so"));
-    std::fs::write(&code, source).ok()?;
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&code);
-    cc.status().is_ok_and(|s| s.success()).then_some(library)
-}
-
 #[test]
 fn a_step_of_the_wall_clock_changes_no_state() {
     let name = "a_step_of_the_wall_clock_changes_no_state";
     let Some(broker) = Broker::any(name) else {
         return;
     };
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("clock-{}", unique()));
-    std::fs::create_dir_all(&dir).expect("a directory");
-    let Some(library) = clock_shim(&dir) else {
-        return skip(name, "needs a C compiler to make a clock that steps");
+    let Some(clock) = SteppingClock::new() else {
+        return skip(name, NO_COMPILER);
     };
-    let step = dir.join("step");
-    std::fs::write(&step, "0").expect("written");
     let topic = format!("trueline-step-{}", unique());
     broker.create_topics(&[(&topic, 1)]);
     let mut sender = broker.producer();
-    let env = vec![
-        ("LD_PRELOAD", library.display().to_string()),
-        ("CLOCK_STEP", step.display().to_string()),
-    ];
     let text = config(
         &broker.bootstrap,
         &topic,
@@ -342,12 +306,12 @@ fn a_step_of_the_wall_clock_changes_no_state() {
         "",
         "stream_expiry = \"1d\"",
     );
-    let service = Service::start_with(&text, env);
+    let service = Service::start_with(&text, clock.env());
     service.wait_ready();
     let mut sent = 0;
     // Ten years forth, right again, ten years back, right again.
     for step_s in [0, YEAR_MS / 100, 0, -YEAR_MS / 100, 0] {
-        std::fs::write(&step, step_s.to_string()).expect("written");
+        clock.step(step_s);
         for _ in 0..30 {
             send(&mut sender, &topic, 0, 20);
             sent += 20;

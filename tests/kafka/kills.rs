@@ -27,13 +27,13 @@ fn config(brokers: &str, instance: &str, topics: &[String; 2]) -> String {
 }
 
 /// What a process knows in the end, but for the wall clock's part in it and the order of first arrival.
-type Known = (
+pub(super) type Known = (
     BTreeMap<(u16, i32), i64>,
     Vec<SourceCounters>,
     BTreeMap<String, StreamState>,
 );
 
-fn known(service: &Service) -> Known {
+pub(super) fn known(service: &Service) -> Known {
     let snapshot = trueline::store::load(&service.state())
         .expect("a snapshot that can be read")
         .expect("a snapshot");
@@ -53,7 +53,7 @@ fn known(service: &Service) -> Known {
 }
 
 /// Waits until all records were read and everything before the clock is mature.
-fn settle(service: &Service, records: u64) {
+pub(super) fn settle(service: &Service, records: u64) {
     let read = || {
         let scrape = service.scrape()?;
         let open = scrape.sum("trueline_records_open", &[]) as u64;

@@ -1,16 +1,22 @@
-//! Half the greatest rate for a long time on a real Kafka, joined: after the warm-up memory is flat and the lag
-//! does not grow. `TRUELINE_SOAK` says how long, `30m`; without it half a minute, which says little more than
-//! that the test works.
+//! A long time on a real Kafka, joined. At half the greatest rate memory is flat after the warm-up and the lag does
+//! not grow. Through a kill, a freeze, a transaction that hangs and steps of the wall clock memory is flat, and the
+//! sums are those of a pass that nobody disturbs. `TRUELINE_SOAK` says how long, `30m`; without it half a minute,
+//! which says little of memory.
 
 use std::time::{Duration, Instant};
 
+use super::kills::{known, settle};
 use crate::support::broker::{Broker, Sender, unique};
-use crate::support::late::now_ms;
+use crate::support::clock::{NO_COMPILER, SteppingClock};
+use crate::support::late::{close, now_ms};
 use crate::support::service::{LIMIT, Service};
-use crate::support::wait_for;
+use crate::support::{skip, wait_for};
 use trueline::stats::rng::Rng;
 
 const PARTITIONS: i32 = 4;
+
+/// How long a test lasts without the long mode.
+const BRIEF: Duration = Duration::from_secs(30);
 
 /// How long the greatest rate is measured.
 const MEASURE: Duration = Duration::from_secs(8);
@@ -85,9 +91,12 @@ impl Load {
     }
 
     fn pair(&mut self, sender: &mut Sender, topics: &[String; 2]) {
+        self.pair_at(sender, topics, (self.next / 2 % PARTITIONS as u64) as i32);
+    }
+
+    fn pair_at(&mut self, sender: &mut Sender, topics: &[String; 2], partition: i32) {
         let (id, time_ms) = (self.next, now_ms());
         let (score, model) = (self.rng.uniform(), id % 10);
-        let partition = (id / 2 % PARTITIONS as u64) as i32;
         let prediction =
             format!(r#"{{"id":"{id}","model":"m{model}","time_ms":{time_ms},"score":{score}}}"#);
         sender.send(&topics[0], partition, prediction.as_bytes());
@@ -96,6 +105,12 @@ impl Load {
         sender.send(&topics[1], partition, outcome.as_bytes());
         self.next += 2;
     }
+}
+
+/// How long the long mode lasts, where it is asked for.
+fn wanted() -> Option<Duration> {
+    let wanted = std::env::var("TRUELINE_SOAK").ok();
+    wanted.map(|text| humantime::parse_duration(&text).expect("a time such as 30m"))
 }
 
 /// Memory in MiB and lag in records.
@@ -112,6 +127,15 @@ fn read(service: &Service) -> f64 {
     scrape.sum("trueline_records_read_total", &[])
 }
 
+/// Memory after the warm-up: no more in its second half than in its first.
+fn assert_flat(memory: &[f64]) {
+    let (first, second) = memory.split_at(memory.len() / 2);
+    assert!(
+        greatest(second) <= greatest(first) * 1.05 + 8.0,
+        "memory grows: {memory:?}"
+    );
+}
+
 fn greatest(all: &[f64]) -> f64 {
     all.iter().copied().fold(0.0, f64::max)
 }
@@ -122,9 +146,8 @@ fn at_half_the_greatest_rate_memory_is_flat_and_the_lag_does_not_grow() {
     let Some(broker) = Broker::alone(name) else {
         return;
     };
-    let wanted = std::env::var("TRUELINE_SOAK").ok();
-    let wanted = wanted.map(|text| humantime::parse_duration(&text).expect("a time such as 30m"));
-    let long = wanted.unwrap_or(Duration::from_secs(30));
+    let wanted = wanted();
+    let long = wanted.unwrap_or(BRIEF);
     let topics = ["predictions", "outcomes"].map(|t| format!("trueline-soak-{t}-{}", unique()));
     broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
     let mut service = Service::start(&config(&broker.bootstrap, &topics));
@@ -171,11 +194,7 @@ fn at_half_the_greatest_rate_memory_is_flat_and_the_lag_does_not_grow() {
     }
     // The warm-up is the first third.
     let third = memory.len() / 3;
-    let (middle, last) = (&memory[third..2 * third], &memory[2 * third..]);
-    assert!(
-        greatest(last) <= greatest(middle) * 1.05 + 8.0,
-        "memory grows: {memory:?}"
-    );
+    assert_flat(&memory[third..]);
     let median = |all: &[f64]| {
         let mut all = all.to_vec();
         all.sort_by(f64::total_cmp);
@@ -186,4 +205,135 @@ fn at_half_the_greatest_rate_memory_is_flat_and_the_lag_does_not_grow() {
         median(last) <= median(middle).max(rate * LAG_SECONDS),
         "the lag grows: {lag:?}"
     );
+}
+
+/// What happens to the process, each at its share of the time.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    Kill,
+    /// Longer than its session in the group.
+    Freeze,
+    /// Somebody's transaction hides what comes after it on one partition of each topic.
+    Transaction,
+    /// The wall clock goes ten years forth, back, ten years back, and forth.
+    Clock,
+}
+
+const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Freeze, Fault::Transaction, Fault::Clock];
+
+/// How long a freeze and a hanging transaction last: less than `stalled_after`, so that no verdict is withdrawn.
+const FAULT_LASTS: Duration = Duration::from_secs(13);
+const TEN_YEARS_SECONDS: i64 = 10 * 365 * 86_400;
+
+/// Pairs of records a second.
+const MODERATE: f64 = 1_000.0;
+
+#[test]
+fn a_kill_a_freeze_a_transaction_and_a_clock_leave_the_sums_and_flat_memory() {
+    let name = "a_kill_a_freeze_a_transaction_and_a_clock_leave_the_sums_and_flat_memory";
+    let Some(broker) = Broker::any(name) else {
+        return;
+    };
+    let Some(clock) = SteppingClock::new() else {
+        return skip(name, NO_COMPILER);
+    };
+    let wanted = wanted();
+    let topics = ["predictions", "outcomes"].map(|t| format!("trueline-faults-{t}-{}", unique()));
+    broker.create_topics(&[(&topics[0], PARTITIONS), (&topics[1], PARTITIONS)]);
+    let group = |which: &str| {
+        config(&broker.bootstrap, &topics)
+            .replace(
+                "lateness = \"1s\"",
+                "lateness = \"10s\"\n[model.alert]\nstale_after = \"7d\"",
+            )
+            .replace(
+                "statistics_interval",
+                &format!("instance = \"{which}\"\nstatistics_interval"),
+            )
+            .replace(
+                "[[source]]",
+                "[kafka.options]\n\"session.timeout.ms\" = \"10000\"\n[[source]]",
+            )
+            .replacen(
+                &format!("group = \"{}\"", topics[0]),
+                &format!("group = \"{which}-{}\"", topics[0]),
+                1,
+            )
+    };
+    let mut service = Service::start_with(&group("one"), clock.env());
+    service.wait_ready();
+    let mut sender = broker.producer();
+    let mut hidden = broker.transactional(&topics[0]);
+    let mut load = Load {
+        rng: Rng::new(2),
+        next: 0,
+    };
+    let part = wanted.unwrap_or(BRIEF / 3) / (FAULTS.len() as u32 + 1);
+    let mut memory = Vec::new();
+    for fault in FAULTS.map(Some).into_iter().chain([None]) {
+        for _ in 0..10 {
+            load.run(&mut sender, &topics, 2.0 * MODERATE, |t| t < part / 10);
+            memory.push(look(&service).0);
+        }
+        let mut go = |load: &mut Load, time: Duration| {
+            load.run(&mut sender, &topics, 2.0 * MODERATE, |t| t < time);
+        };
+        match fault {
+            Some(Fault::Kill) => {
+                service.end("KILL");
+                go(&mut load, Duration::from_secs(2));
+                service.start_again();
+                memory.clear();
+            }
+            Some(Fault::Freeze) => {
+                service.signal("STOP");
+                go(&mut load, FAULT_LASTS);
+                service.signal("CONT");
+            }
+            Some(Fault::Transaction) => {
+                hidden.begin();
+                load.pair_at(&mut hidden, &topics, 0);
+                hidden.flush();
+                go(&mut load, FAULT_LASTS);
+                hidden.end(true);
+            }
+            Some(Fault::Clock) => {
+                for step in [TEN_YEARS_SECONDS, 0, -TEN_YEARS_SECONDS, 0] {
+                    clock.step(step);
+                    go(&mut load, Duration::from_secs(2));
+                }
+            }
+            None => {}
+        }
+        println!(
+            "{fault:?}: {:.0} MiB",
+            memory.last().copied().unwrap_or(0.0)
+        );
+    }
+    sender.flush();
+    // Past lateness and maturity of all of them.
+    std::thread::sleep(Duration::from_secs(20));
+    close(&mut sender, &topics, PARTITIONS);
+    let all = load.next + 2 * PARTITIONS as u64;
+    settle(&service, all);
+    assert_eq!(service.end("TERM"), Some(0));
+
+    let mut undisturbed = Service::start(&group("two"));
+    settle(&undisturbed, all);
+    assert_eq!(undisturbed.end("TERM"), Some(0));
+    let (ours, theirs) = (known(&service), known(&undisturbed));
+    assert_eq!(ours.1, theirs.1, "counters");
+    assert_eq!(ours.2.len(), 6, "five models and the clock");
+    for (model, state) in &ours.2 {
+        assert!(*state == theirs.2[model], "state of {model} differs");
+    }
+    let matched: u64 = ours.1.iter().map(|c| c.matched).sum();
+    println!(
+        "{matched} of {} pairs matched, memory {memory:.0?} MiB",
+        load.next / 2
+    );
+    assert!(matched > load.next / 2 * 9 / 10, "{matched}");
+    if wanted.is_some() {
+        assert_flat(&memory);
+    }
 }

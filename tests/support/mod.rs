@@ -11,6 +11,7 @@
 
 pub mod bars;
 pub mod broker;
+pub mod clock;
 pub mod encode;
 pub mod events;
 pub mod expressions;
