@@ -20,7 +20,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 
 /// Tests that may use a broker at the same moment.
-const SEATS: u32 = 2;
+const SEATS: u32 = 3;
 
 /// Seats that are taken.
 static TAKEN: Mutex<u32> = Mutex::new(0);
