@@ -26,10 +26,13 @@ const TENS: [u64; 19] = {
 /// The double nearest to a JSON number; infinity if it is out of range.
 #[inline]
 pub(super) fn parse(text: &str) -> f64 {
-    match short(text.as_bytes()) {
-        Some(x) => x,
-        None => text.parse().unwrap_or(f64::NAN),
-    }
+    checked(text).unwrap_or(f64::NAN)
+}
+
+/// What the standard library takes for a number, by the same bits.
+#[inline]
+pub(super) fn checked(text: &str) -> Option<f64> {
+    short(text.as_bytes()).or_else(|| text.parse().ok())
 }
 
 /// The fast path; `None` for a sign, an exponent or too many digits.

@@ -95,10 +95,10 @@ impl<'r> Rows<'r> {
         if start.trim_ascii_start().first() == Some(&b'{') {
             return Rows::json(name, Box::new(input));
         }
-        let mut reader = csv::ReaderBuilder::new()
-            .trim(csv::Trim::All)
-            .from_reader(Box::new(input) as Box<dyn Read>);
-        let header = reader.headers().map_err(|e| broken(name, &e))?.clone();
+        let mut reader = csv::Reader::from_reader(Box::new(input) as Box<dyn Read>);
+        let mut header = reader.headers().map_err(|e| broken(name, &e))?.clone();
+        // Cells are trimmed when they are read: the crate would copy each row to trim it.
+        header.trim();
         if header.is_empty() {
             return Err(empty(name));
         }
@@ -241,7 +241,7 @@ impl<'r> Rows<'r> {
     /// The text of a column in the current row.
     pub fn cell(&self, column: usize) -> &str {
         match &self.kind {
-            Kind::Csv { row, .. } => row.get(column).unwrap_or_default(),
+            Kind::Csv { row, .. } => row.get(column).map_or("", str::trim),
             Kind::Json { cells, .. } => cells.get(column).map_or("", String::as_str),
             #[cfg(feature = "columnar")]
             Kind::Columnar(table) => table.cells.get(column).map_or("", String::as_str),

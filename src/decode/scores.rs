@@ -6,6 +6,7 @@
 //! or guessed. Other columns and any order of columns are allowed; gzip and zstd are decompressed.
 
 use super::columns::{Columns, Labels};
+use super::number;
 use super::rows::Rows;
 use crate::stats::clusters::Bucket;
 use crate::stats::weighted::WeightedEvent;
@@ -121,7 +122,7 @@ pub(super) fn optional(
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-12..=1e12;
 
 pub(super) fn parse_weight(text: &str) -> Result<f64, String> {
-    let Ok(w) = text.parse::<f64>() else {
+    let Some(w) = number::checked(text) else {
         return Err(format!(
             "weight '{text}' is not a number; write a number above 0, or drop the column"
         ));
@@ -141,7 +142,7 @@ pub(super) fn parse_weight(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn parse_score(text: &str) -> Result<f64, String> {
-    let Ok(z) = text.parse::<f64>() else {
+    let Some(z) = number::checked(text) else {
         return Err(format!(
             "score '{text}' is not a number; write a probability between 0 and 1"
         ));

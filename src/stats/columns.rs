@@ -70,6 +70,14 @@ impl LevelCell {
 
 macro_rules! columns {
     ($($name:ident),*) => {
+        impl LevelCell {
+            /// Adds the sums of another part of the same cell.
+            #[inline(always)]
+            pub(super) fn add(&mut self, part: &LevelCell) {
+                $(self.$name += part.$name;)*
+            }
+        }
+
         /// Cells as columns. See the module and [`LevelCell`].
         #[derive(Debug, Clone, Default, PartialEq)]
         pub struct Columns {

@@ -33,7 +33,7 @@ use super::clusters::{self, ClusterSums};
 use super::corp;
 use super::discrete::{discrete_of_scores, discrete_of_sums};
 use super::fixed::Score;
-use super::levels::{Level, Levels};
+use super::levels::{Level, Levels, ascending, ascending_weighted};
 use super::repeats::{RepeatedScores, Repeats};
 use super::smooth::Quadratic;
 use super::sums::Sums;
@@ -138,29 +138,30 @@ pub fn evaluate_scores(sample: &[(f64, bool)], o: &Options) -> Option<Evaluation
     } else {
         scales.min(OFFLINE_LEVEL)
     };
-    let levels = Levels::from_scores(sample, finest);
+    let sorted = &ascending(sample)[..];
+    let levels = Levels::above(Level::of_ascending(sorted, 1 << finest), finest);
     let cells = o
         .interval_cells
         .unwrap_or(interval::default_cells(n))
         .max(1);
-    let ece = Level::from_scores(sample, ECE_CELLS);
+    let ece = Level::of_ascending(sorted, ECE_CELLS);
     let odd = !levels.finest().cells.is_multiple_of(cells);
-    let odd = odd.then(|| Level::from_scores(sample, cells << 20));
+    let odd = odd.then(|| Level::of_ascending(sorted, cells << 20));
     let parts = Sample {
         weighted: false,
         clusters: None,
         totals: Totals::from_scores(sample, &ece),
-        interval: &Level::from_scores(sample, cells),
+        interval: &Level::of_ascending(sorted, cells),
         interval_leaves: odd.as_ref(),
         ece: &ece,
         levels: &levels,
         repeated: Repeats::from_scores(sample).measure(),
         discrete: discrete_of_scores(sample, o.discrete, o.tcal.alpha, o.tcal.seed),
-        distances: distance::of_scores(sample, o.distances),
+        distances: distance::of_ascending(sorted, o.distances),
     };
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
-    let diagram = Level::from_scores(sample, 1 << level);
+    let diagram = Level::of_ascending(sorted, 1 << level);
     Some(parts.judge(o, Axis::Linear, &diagram, |i| {
         (i as f64 / m, (i + 1) as f64 / m)
     }))
@@ -179,20 +180,22 @@ pub fn evaluate_weighted(sample: &[WeightedEvent], o: &Options) -> Option<Evalua
     let sample = &carried[..];
     let totals = Totals::from_weighted(sample);
     let n = (totals.n * (totals.n / totals.w2)) as u64;
-    let levels = Levels::from_weighted(sample, paper_scales(n).min(OFFLINE_LEVEL));
+    let sorted = &ascending_weighted(sample)[..];
+    let finest = paper_scales(n).min(OFFLINE_LEVEL);
+    let levels = Levels::above(Level::of_ascending_weighted(sorted, 1 << finest), finest);
     let cells = (o.interval_cells).unwrap_or(interval::default_cells(n));
     let odd = !levels.finest().cells.is_multiple_of(cells.max(1));
-    let odd = odd.then(|| Level::from_weighted(sample, cells.max(1) << 20));
+    let odd = odd.then(|| Level::of_ascending_weighted(sorted, cells.max(1) << 20));
     let level = o.reliability_level.clamp(1, reliability::LEVEL_MAX);
     let m = f64::from(1u32 << level);
-    let diagram = Level::from_weighted(sample, 1 << level);
+    let diagram = Level::of_ascending_weighted(sorted, 1 << level);
     let parts = Sample {
         weighted: true,
         clusters: None,
         totals,
-        interval: &Level::from_weighted(sample, cells.max(1)),
+        interval: &Level::of_ascending_weighted(sorted, cells.max(1)),
         interval_leaves: odd.as_ref(),
-        ece: &Level::from_weighted(sample, ECE_CELLS),
+        ece: &Level::of_ascending_weighted(sorted, ECE_CELLS),
         levels: &levels,
         repeated: None,
         discrete: None,

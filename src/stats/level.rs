@@ -12,7 +12,45 @@ use super::sums::Sums;
 use super::weight::{UNIT_16, UNIT_32, UNIT_48, UNIT_64, UNIT_96};
 use super::weighted::{WeightedCell, WeightedEvent, WeightedSums};
 
+/// A sample in ascending order of scores; events of one score keep theirs, and so do the bits of sums.
+pub(super) fn ascending(sample: &[(f64, bool)]) -> Vec<(f64, bool)> {
+    let mut events = sample.to_vec();
+    events.sort_by(|a, b| a.0.total_cmp(&b.0));
+    events
+}
+
+/// The same of weighted events.
+pub(super) fn ascending_weighted(sample: &[WeightedEvent]) -> Vec<WeightedEvent> {
+    let mut events = sample.to_vec();
+    events.sort_by(|a, b| a.0.total_cmp(&b.0));
+    events
+}
+
 impl LevelCell {
+    /// The cell of one event, of `m`.
+    #[inline(always)]
+    fn of_event((z, y, w): WeightedEvent, m: u64) -> LevelCell {
+        let index = ((z * m as f64) as u64).min(m - 1);
+        let y = f64::from(u8::from(y));
+        let (u, v, w2) = (y - z, z * (1.0 - z), w * w);
+        let mu3 = v * (1.0 - 2.0 * z);
+        let (w3, w6) = (w2 * w, w2 * w2 * w2);
+        LevelCell {
+            index,
+            n: w,
+            count: 1.0,
+            y: w * y,
+            z: w * z,
+            u: w * u,
+            u2: w2 * (u * u),
+            v: w2 * v,
+            v2: w2 * w2 * (v * v),
+            v3: w6 * (v * v * v),
+            mu3: w3 * mu3,
+            mu3_2: w6 * (mu3 * mu3),
+        }
+    }
+
     /// The cell of weighted integer sums, with what more there is to know of it.
     pub(super) fn of_weighted(index: u32, c: &WeightedCell) -> (LevelCell, WeightMoments) {
         // Differences wrap on the way and end in range.
@@ -76,49 +114,57 @@ impl Level {
     /// Cuts raw scores into `m` equal cells of [0, 1], the last closed; `m` need not be dyadic.
     /// Scores must lie in [0, 1].
     pub fn from_scores(sample: &[(f64, bool)], m: u64) -> Level {
-        Level::cut(sample.iter().map(|&(z, y)| (z, y, 1.0)).collect(), m)
+        Level::of_ascending(&ascending(sample), m)
     }
 
     /// The same of raw weighted events. With all weights 1 it is [`Level::from_scores`], to the
     /// bit.
     pub fn from_weighted(sample: &[WeightedEvent], m: u64) -> Level {
-        Level::cut(sample.to_vec(), m)
+        Level::of_ascending_weighted(&ascending_weighted(sample), m)
     }
 
-    fn cut(mut events: Vec<WeightedEvent>, m: u64) -> Level {
-        events.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let plain = events.iter().all(|&(_, _, w)| w == 1.0);
+    /// [`Level::from_scores`] of a sample in ascending order.
+    pub(super) fn of_ascending(sample: &[(f64, bool)], m: u64) -> Level {
+        Level::plain(sample.iter().map(|&(z, y)| (z, y, 1.0)), m)
+    }
+
+    /// [`Level::from_weighted`] of a sample in ascending order.
+    pub(super) fn of_ascending_weighted(sample: &[WeightedEvent], m: u64) -> Level {
+        if sample.iter().all(|&(_, _, w)| w == 1.0) {
+            return Level::plain(sample.iter().copied(), m);
+        }
         let mut level = Level {
             cells: m,
             ..Level::default()
         };
-        for (z, y, w) in events {
-            let index = ((z * m as f64) as u64).min(m - 1);
-            let y = f64::from(u8::from(y));
-            let (u, v, w2) = (y - z, z * (1.0 - z), w * w);
-            let mu3 = v * (1.0 - 2.0 * z);
-            let (w3, w6) = (w2 * w, w2 * w2 * w2);
-            let one = LevelCell {
-                index,
-                n: w,
-                count: 1.0,
-                y: w * y,
-                z: w * z,
-                u: w * u,
-                u2: w2 * (u * u),
-                v: w2 * v,
-                v2: w2 * w2 * (v * v),
-                v3: w6 * (v * v * v),
-                mu3: w3 * mu3,
-                mu3_2: w6 * (mu3 * mu3),
-            };
-            if plain {
-                level.occupied.add(one);
-            } else {
-                level.push(one, WeightMoments { w2, w2u: w2 * u });
-            }
+        for &(z, y, w) in sample {
+            let one = LevelCell::of_event((z, y, w), m);
+            let (w2, u) = (w * w, f64::from(u8::from(y)) - z);
+            level.push(one, WeightMoments { w2, w2u: w2 * u });
         }
         level
+    }
+
+    /// The cells of ascending events of weight 1. A cell is kept at hand until the next one begins.
+    fn plain(events: impl Iterator<Item = WeightedEvent>, m: u64) -> Level {
+        let mut occupied = Columns::default();
+        let mut events = events.map(|event| LevelCell::of_event(event, m));
+        if let Some(mut cell) = events.next() {
+            for one in events {
+                if one.index == cell.index {
+                    cell.add(&one);
+                } else {
+                    occupied.push(cell);
+                    cell = one;
+                }
+            }
+            occupied.push(cell);
+        }
+        Level {
+            cells: m,
+            occupied,
+            weights: Vec::new(),
+        }
     }
 
     /// Whether events are weighted, and not all by 1.

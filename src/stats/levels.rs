@@ -4,6 +4,7 @@
 //! window's sums, or offline of raw scores to any depth.
 
 pub use super::level::{Level, LevelCell, WeightMoments};
+pub(super) use super::level::{ascending, ascending_weighted};
 
 use super::sums::Sums;
 use super::weighted::WeightedEvent;

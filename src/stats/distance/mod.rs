@@ -43,7 +43,7 @@ pub use points::{Atom, Points};
 pub use sandwich::Bounds;
 pub use smooth_ece::SmoothEce;
 
-use super::levels::Level;
+use super::levels::{Level, ascending};
 
 /// Scale ν of the Laplace kernel: that of the paper, for which the bounds are proved.
 const NU: f64 = 1.0;
@@ -97,10 +97,18 @@ pub struct Distances {
 
 /// The distances of raw scores in [0, 1]; `None` without events or with nothing wanted.
 pub fn of_scores(sample: &[(f64, bool)], extent: Extent) -> Option<Distances> {
+    match extent {
+        Extent::Off => None,
+        _ => of_ascending(&ascending(sample), extent),
+    }
+}
+
+/// [`of_scores`] of a sample in ascending order.
+pub(super) fn of_ascending(sample: &[(f64, bool)], extent: Extent) -> Option<Distances> {
     if extent == Extent::Off {
         return None;
     }
-    let exact = Points::from_scores(sample)?;
+    let exact = Points::of_ascending(sample)?;
     if exact.atoms().len() <= EXACT_MAX {
         let terms: Vec<f64> = (0..=SURROGATE_LAST)
             .map(|k| random_interval::random_interval(&exact, k))
@@ -114,7 +122,7 @@ pub fn of_scores(sample: &[(f64, bool)], extent: Extent) -> Option<Distances> {
         let coarse = (extent == Extent::All).then_some((&exact, effort));
         return Some(gather(&exact, coarse, surrogate));
     }
-    let level = Level::from_scores(sample, EXACT_MAX as u64);
+    let level = Level::of_ascending(sample, EXACT_MAX as u64);
     let m = EXACT_MAX as f64;
     let cells = Points::from_level(&level, |i| (i as f64 / m, (i + 1) as f64 / m))?;
     let surrogate = random_interval::surrogate(&random_interval::aligned(&level));

@@ -16,7 +16,7 @@
 //! one sort of the scores. Error bars: Błasiok, Gopalan, Hu, Nakkiran, *A unifying theory of
 //! distance from calibration* (2023), for the Lipschitz properties; the cell bars are derived here.
 
-use crate::levels::Level;
+use crate::levels::{Level, ascending};
 
 /// One distinct score, or one cell at the mean of its scores.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -83,10 +83,14 @@ const ROUNDING: f64 = 1.0 / (1u64 << 31) as f64;
 impl Points {
     /// From raw scores in [0, 1] and their outcomes; `None` without events.
     pub fn from_scores(sample: &[(f64, bool)]) -> Option<Points> {
-        let mut order: Vec<(f64, bool)> = sample.to_vec();
-        order.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let mut atoms: Vec<Atom> = Vec::new();
-        for (z, y) in order {
+        Points::of_ascending(&ascending(sample))
+    }
+
+    /// The same of a sample in ascending order.
+    pub(in super::super) fn of_ascending(sample: &[(f64, bool)]) -> Option<Points> {
+        let rises = sample.windows(2).filter(|pair| pair[0].0 < pair[1].0);
+        let mut atoms: Vec<Atom> = Vec::with_capacity(1 + rises.count());
+        for &(z, y) in sample {
             let one = Atom::of(z, f64::from(u8::from(y)));
             match atoms.last_mut() {
                 Some(last) if last.z >= z => last.add(&one),
