@@ -286,7 +286,12 @@ impl<'s> World<'s> {
         self.next_fault += 1;
         self.faults += 1;
         let now = self.now;
-        self.healthy = self.healthy.max(now + fault.lasts() + SETTLED);
+        // The owner of a partition finds the claim of a stray when it next writes, which may be after another
+        // fault, and claims again a session later.
+        let strays = self.scenario.faults[..self.next_fault].iter();
+        let strays = strays.filter(|(_, f)| matches!(f, Fault::Stray { .. }));
+        let settled = SETTLED * if strays.count() > 0 { 2 } else { 1 };
+        self.healthy = self.healthy.max(now + fault.lasts() + settled);
         // What the fetchers knew before.
         lock(&self.broker).refresh(now);
         match fault {
