@@ -683,9 +683,10 @@ const MODEL: &[Key] = &[
         Value("[\"binary\"]"),
         "What is tested: `binary` (the score against the outcome), `top_label` (the largest \
          probability against whether that class occurred), `class:K` (the probability of class \
-         number or name K against whether it occurred), `top_k:K` (the K largest probabilities \
-         together), `full` (the whole vector; both up to 12 coordinates) and `kernel` (the \
-         whole vector by the kernel test, with any number of classes). Views of a vector cover \
+         number or name K against whether it occurred; by name alone where a name is a number), \
+         `top_k:K` (the K largest probabilities together), `full` (the whole vector; both up to 12 \
+         coordinates) and `kernel` (the whole vector by the kernel test, with any number of \
+         classes). Views of a vector cover \
          whole versions and need at least one of the other views beside them.",
     ),
     key(

@@ -293,7 +293,7 @@ fn views(record: &Record, classes: &[String], problems: &mut Problems<'_>) -> Ve
     views
 }
 
-/// A view by its name; a class by its number or its name.
+/// A view by its name; a class by its number or its name, by its name alone where a class has a number for one.
 fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
     let Some(class) = text.strip_prefix("class:") else {
         let parsed = text.parse().map_err(|_| {
@@ -307,8 +307,13 @@ fn view(text: &str, classes: &[String]) -> Result<View, (String, String)> {
     };
     let by_name = classes.iter().position(|c| c == class);
     let index = by_name.and_then(|i| u32::try_from(i).ok());
+    let number_as_name = classes.iter().find(|c| c.parse::<i64>().is_ok());
     match (index, class.parse::<u32>()) {
         (Some(k), _) => Ok(View::Class(k)),
+        (None, Ok(_)) if let Some(name) = number_as_name => Err((
+            format!("view `{text}`: `classes` has numbers for names, and none is `{class}`"),
+            format!("name the class as in `classes`, such as `class:{name}`"),
+        )),
         (None, Ok(k)) if classes.is_empty() || (k as usize) < classes.len() => Ok(View::Class(k)),
         (None, Ok(k)) => Err((
             format!(
