@@ -636,14 +636,15 @@ fn a_full_disk_during_a_takeover_ends_the_process_and_the_next_has_everything() 
     };
     let records = records_of(Kind::Scores, PREDICTIONS.into(), PARTITIONS);
     let stage = Stage::new(&broker, Kind::Scores, records.len());
-    let mut service = Service::start(&spilling(&stage.config("group", None, true)));
-    service.wait_ready();
     let mut sender = broker.producer();
     for r in &records {
         let topic = &stage.topics[usize::from(r.outcome)];
         sender.send(topic, r.partition, r.text.as_bytes());
     }
     sender.flush();
+    // All is there before it reads: a hundred minutes in a second would make what lags behind late.
+    let mut service = Service::start(&spilling(&stage.config("group", None, true)));
+    service.wait_ready();
     // Records are counted as they come, what is retained some time later: only the end of both is compared.
     let retained = |service: &Service, what: &str| {
         wait_for(what, LIMIT, || {

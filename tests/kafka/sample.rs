@@ -138,8 +138,14 @@ fn late_outcomes_other_partitions_and_other_ids_are_named() {
     broker.create_topics(&[(&topics[0], 4), (&topics[1], 4)]);
     let names = [topics[0].as_str(), topics[1].as_str()];
     let mut sender = broker.producer();
-    // Five of a hundred come after twenty minutes, the others after one; every second is elsewhere.
-    let delay = |i: i32| if i % 20 == 0 { 20 * MINUTE } else { MINUTE };
+    // Five of a hundred come some seconds after twenty minutes, the others after one; every second is elsewhere.
+    let delay = |i: i32| {
+        if i % 20 == 0 {
+            20 * MINUTE + 5_000
+        } else {
+            MINUTE
+        }
+    };
     let elsewhere = |i: i32| if i % 2 == 0 { i % 4 } else { (i + 1) % 4 };
     send_pairs(&mut sender, names, delay, elsewhere);
     let source = format!(
