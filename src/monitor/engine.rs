@@ -343,6 +343,11 @@ impl Engine {
         self.shard.retained()
     }
 
+    /// See [`Shard::journal_bytes`].
+    pub fn journal_bytes(&self) -> usize {
+        self.shard.journal_bytes()
+    }
+
     /// See [`Shard::spill_to`].
     pub fn spill_to(&mut self, spills: Arc<dyn SpillBackend>, shared_by: usize) {
         self.shard.spill_to(spills, shared_by);

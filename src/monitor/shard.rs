@@ -459,6 +459,11 @@ impl Shard {
         self.collector.retained()
     }
 
+    /// Bytes of the journals of joins that were not taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.collector.journal_bytes()
+    }
+
     /// Whether it counts a stream of this model and version.
     pub fn serves(&self, model: &str, version: &str) -> bool {
         let mut streams = self.collector.streams().iter();
