@@ -29,6 +29,7 @@ use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 
 mod ahead;
+mod look_ahead;
 mod memory;
 mod persist;
 mod shape;
