@@ -35,6 +35,8 @@ const TICK: Duration = Duration::from_millis(100);
 const SIZES: Duration = Duration::from_millis(500);
 /// Bytes of join journals that may wait for the disk in memory before the consumers pause.
 const UNWRITTEN_MAX: usize = 256 << 20;
+/// Bytes of join journals from which a snapshot does not wait for its time.
+const JOURNALS_MAX: usize = 64 << 20;
 /// Pause before the starts of partitions are stored again; each failure is a line in the log.
 const SAVE_PAUSE: Duration = Duration::from_secs(1);
 /// The published part that is not ready while the starts of partitions are not stored.
@@ -223,6 +225,9 @@ impl EngineLoop {
         let lost = [journal, notifications, self.audit.lost()];
         self.published
             .update(|facts| facts.alert_writes_lost = lost);
+        if matches!(&self.engines, Topology::Single(e) if e.journal_bytes() > JOURNALS_MAX) {
+            self.timers.save.bring_forward(self.snapshot_every);
+        }
         self.publish_taps();
         self.publish_suspended();
         self.publish_facts();

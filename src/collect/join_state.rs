@@ -17,6 +17,11 @@ impl Collector {
         all
     }
 
+    /// Bytes of the journals of joins that were not taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.joins.journal_bytes()
+    }
+
     /// How far the journals of joins and of ids go.
     pub fn join_states(&self) -> Vec<JoinState> {
         let mut all = self.joins.states();

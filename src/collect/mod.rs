@@ -26,6 +26,7 @@ mod join_state;
 mod joining;
 pub mod key;
 mod lines;
+mod look_ahead;
 pub mod open_room;
 mod paired;
 pub mod pairing;

@@ -182,7 +182,7 @@ impl SeenIds {
         mark: &JournalMark,
         floor_ms: i64,
     ) -> Result<(), JournalError> {
-        replay(bytes, mark, |op| match op {
+        let mut put = |op: &Op<'_>| match *op {
             Op::Seen { time_ms, .. } if time_ms < floor_ms => Ok(()),
             Op::Seen {
                 key,
@@ -198,7 +198,8 @@ impl SeenIds {
                 Ok(())
             }
             _ => Err(JournalError::Corrupt),
-        })
+        };
+        replay(bytes, mark, |ops| ops.iter().try_for_each(&mut put))
     }
 
     /// The journal continues after these marks.

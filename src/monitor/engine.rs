@@ -50,6 +50,10 @@ impl Engine {
         }
     }
 
+    pub(super) fn shard(&self) -> &Shard {
+        &self.shard
+    }
+
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {
@@ -341,6 +345,11 @@ impl Engine {
     /// Predictions that are retained for their outcomes, or for revisions.
     pub fn retained(&self) -> usize {
         self.shard.retained()
+    }
+
+    /// See [`Shard::journal_bytes`].
+    pub fn journal_bytes(&self) -> usize {
+        self.shard.journal_bytes()
     }
 
     /// See [`Shard::spill_to`].

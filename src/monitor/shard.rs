@@ -29,6 +29,7 @@ use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 
 mod ahead;
+mod look_ahead;
 mod memory;
 mod persist;
 mod shape;
@@ -457,6 +458,11 @@ impl Shard {
     /// Predictions that are retained for their outcomes, or for revisions.
     pub fn retained(&self) -> usize {
         self.collector.retained()
+    }
+
+    /// Bytes of the journals of joins that were not taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.collector.journal_bytes()
     }
 
     /// Whether it counts a stream of this model and version.

@@ -14,6 +14,7 @@
 //! Cost: about 0.2 µs for each prediction or outcome when millions are pending, most of it cache
 //! misses. Where some have spilled, an id that is not in memory costs a look-up in the spill table.
 
+mod ahead;
 mod restore;
 
 use super::cohort::stored_ms;
@@ -85,6 +86,11 @@ impl Joiner {
             + self.journal.bytes()
             + self.given_up.bytes()
             + size_of::<Joiner>()
+    }
+
+    /// Bytes that the journal wrote since it was last taken.
+    pub fn journal_bytes(&self) -> usize {
+        self.journal.bytes()
     }
 
     /// Calls `each` with the slot of each subject and the number of its pending predictions, pane

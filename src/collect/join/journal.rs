@@ -191,19 +191,28 @@ impl Journal {
     }
 }
 
-/// Decodes the operations of one segment, after its length and checksum are compared with its mark.
+/// Operations that are decoded before they are applied.
+const GROUP: usize = 64;
+
+/// Decodes the operations of one segment in groups, in order, after its length and checksum are compared with its
+/// mark.
 pub(in crate::collect) fn replay<'a>(
     bytes: &'a [u8],
     mark: &JournalMark,
-    mut each: impl FnMut(Op<'a>) -> Result<(), JournalError>,
+    mut each: impl FnMut(&[Op<'a>]) -> Result<(), JournalError>,
 ) -> Result<(), JournalError> {
     let len = usize::try_from(mark.len).map_err(|_| JournalError::Torn)?;
     let mut rest = bytes.get(..len).ok_or(JournalError::Torn)?;
     if crc32fast::hash(rest) != mark.crc {
         return Err(JournalError::Torn);
     }
+    let mut group = Vec::with_capacity(GROUP);
     while !rest.is_empty() {
-        each(Op::decode(&mut rest)?)?;
+        group.clear();
+        while group.len() < GROUP && !rest.is_empty() {
+            group.push(Op::decode(&mut rest)?);
+        }
+        each(&group)?;
     }
     Ok(())
 }
@@ -275,8 +284,8 @@ mod tests {
     fn operations_are_decoded_as_they_were_written() {
         let (bytes, mark) = written();
         let mut all = Vec::new();
-        let collect = |op| {
-            all.push(encoded(op));
+        let collect = |ops: &[Op<'_>]| {
+            all.extend(ops.iter().map(|op| encoded(*op)));
             Ok(())
         };
         replay(&bytes, &mark, collect).unwrap();

@@ -101,6 +101,13 @@ impl Predictions {
         self.index.remove(key, at)
     }
 
+    /// See [`Joiner::touch`](super::joiner::Joiner::touch).
+    #[inline]
+    pub fn touch(&self, key: Key) {
+        // Nothing else would keep the look-up.
+        std::hint::black_box(self.index.find(key));
+    }
+
     /// Where the prediction of this key is; reloads it if it had spilled, and its siblings with it.
     #[inline]
     pub fn find(&mut self, key: Key) -> Option<Location> {

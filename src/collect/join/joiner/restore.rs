@@ -24,8 +24,10 @@ impl Joiner {
         let mut marks = Vec::new();
         for (mark, bytes) in segments {
             marks.push(*mark);
-            journal::replay(bytes, mark, |op| {
-                joiner.apply(op, layouts, &retained_from, &due_ms)
+            journal::replay(bytes, mark, |ops| {
+                joiner.touch_all(ops);
+                let mut ops = ops.iter();
+                ops.try_for_each(|op| joiner.apply(*op, layouts, &retained_from, &due_ms))
             })?;
         }
         joiner.finish_restore(&marks, sealed_until);
