@@ -15,8 +15,6 @@ use trueline::collect::join::{
 use trueline::stats::fixed::Score;
 
 const PANE_MS: i64 = 60_000;
-/// Ids that are looked up ahead.
-const AHEAD: usize = 32;
 
 fn plan() -> JoinPlan {
     JoinPlan {
@@ -102,28 +100,6 @@ fn main() {
         assert_eq!(end, Labelled::Matched);
     }
     report("outcomes matched, newest first", n / 4, start);
-    // Others, in any order: one after the other, and as the service does, a chunk looked up ahead.
-    let quarter = n / 4;
-    for (what, rest, ahead) in [
-        ("outcomes matched, any of them", 2, false),
-        ("the same, ids looked up ahead", 3, true),
-    ] {
-        let any = |k: u64| n.saturating_sub(rest + 4 * (k.wrapping_mul(0x9e37_79b1) % quarter));
-        let start = Instant::now();
-        for first in (0..quarter).step_by(AHEAD) {
-            let chunk = first..quarter.min(first + AHEAD as u64);
-            let keys: Vec<Key> = chunk
-                .map(|k| Key::new(Some("m"), id(any(k)).as_bytes()))
-                .collect();
-            if ahead {
-                keys.iter().for_each(|key| joiner.touch(*key));
-            }
-            for key in keys {
-                black_box(joiner.label(&plan, key, None, i64::MAX / 2, 1, &[2], 0, |_| ()));
-            }
-        }
-        report(what, quarter, start);
-    }
     let bytes = drain(&mut joiner, &mut segments);
     println!(
         "{:<44} {:8.1} bytes each in memory, {:.1} in the journal",

@@ -26,7 +26,6 @@ mod join_state;
 mod joining;
 pub mod key;
 mod lines;
-mod look_ahead;
 pub mod open_room;
 mod paired;
 pub mod pairing;

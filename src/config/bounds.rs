@@ -269,6 +269,7 @@ fn fetched_bytes(source: &SourceOptions) -> u64 {
 fn decoded_bytes(config: &Config) -> u64 {
     let threads = match config.decode_threads {
         0 => DECODE_THREADS_USUAL,
+        1 => 0,
         threads => threads,
     };
     (threads * (DECODED_BYTES_MAX + 16 * SHARED_RECORD_BYTES_MAX)) as u64

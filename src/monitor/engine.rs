@@ -50,10 +50,6 @@ impl Engine {
         }
     }
 
-    pub(super) fn shard(&self) -> &Shard {
-        &self.shard
-    }
-
     /// Takes a decoded record.
     #[inline]
     pub fn observe(&mut self, origin: Origin, event: &Event<'_>) -> Disposition {

@@ -29,7 +29,6 @@ use crate::judge::{Comparisons, Plan};
 use std::collections::BTreeMap;
 
 mod ahead;
-mod look_ahead;
 mod memory;
 mod persist;
 mod shape;

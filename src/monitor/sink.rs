@@ -2,7 +2,6 @@
 
 use super::engine::Engine;
 use super::local_shard::LocalShard;
-use crate::collect::join::Key;
 use crate::collect::{Disposition, Event, Label, Origin, PartitionId, Reason};
 
 /// Takes the records of one partition, in order. Each record ends in exactly one disposition.
@@ -13,16 +12,6 @@ pub trait RecordSink {
     fn label(&mut self, origin: Origin, label: &Label<'_>) -> Disposition;
     /// Takes a record that could not be decoded, and when it arrived.
     fn reject(&mut self, origin: Origin, arrival_ms: Option<i64>, reason: Reason) -> Disposition;
-    /// The key under which a prediction will be looked up, if its source is joined.
-    fn key_of_event(&self, _source: u16, _event: &Event<'_>) -> Option<Key> {
-        None
-    }
-    /// The same of an outcome.
-    fn key_of_label(&self, _source: u16, _label: &Label<'_>) -> Option<Key> {
-        None
-    }
-    /// Brings what a look-up of this key reads into the caches.
-    fn touch(&self, _at: PartitionId, _key: Key) {}
     /// What is taken next is one more event of the record at `origin`.
     fn next_row(&mut self, origin: Origin);
     /// The partition has nothing more to read for now.
@@ -53,16 +42,6 @@ macro_rules! record_sink {
                 reason: Reason,
             ) -> Disposition {
                 <$sink>::reject(self, origin, arrival_ms, reason)
-            }
-            fn key_of_event(&self, source: u16, event: &Event<'_>) -> Option<Key> {
-                self.shard().key_of_event(source, event)
-            }
-            fn key_of_label(&self, source: u16, label: &Label<'_>) -> Option<Key> {
-                self.shard().key_of_label(source, label)
-            }
-            #[inline]
-            fn touch(&self, at: PartitionId, key: Key) {
-                self.shard().touch(at, key);
             }
             fn next_row(&mut self, origin: Origin) {
                 <$sink>::next_row(self, origin);

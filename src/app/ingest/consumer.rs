@@ -64,7 +64,9 @@ impl SourceConsumer {
         pool: Option<&Arc<ThreadPool>>,
     ) -> Result<SourceConsumer, AppError> {
         let mut records = RecordReader::new(&options, base, registry)?;
-        records.share(&options, pool)?;
+        if let Some(pool) = pool {
+            records.share(&options, pool)?;
+        }
         let failed = |error: KafkaError| source_error(&options, &error);
         let consumer = Consumer::of(&options.kafka, brokers.as_ref()).map_err(failed)?;
         records.dead_letters = DeadLetter::new(&options.kafka).map_err(failed)?;

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Records in a chunk: enough that taking one costs nothing, few enough that nobody waits long for the last.
-pub(super) const CHUNK: usize = 32;
+const CHUNK: usize = 32;
 /// Smallest batch that is shared: with less to do, waking a thread costs more than it saves.
 const SHARED_MIN: usize = 4 * CHUNK;
 
@@ -49,8 +49,7 @@ pub fn start(decode_threads: usize) -> Result<Option<Arc<ThreadPool>>, AppError>
 
 /// The decoders of one source, one for each thread. See the module.
 pub(super) struct DecodeThreads {
-    /// The threads beside the engine's, where there are any.
-    pool: Option<Arc<ThreadPool>>,
+    pool: Arc<ThreadPool>,
     /// The first is that of the engine's thread.
     lanes: Vec<Lane>,
     /// The chunks of the current batch, each with the lane that has decoded it and its number there.
@@ -76,15 +75,12 @@ struct Bytes<'a> {
 }
 
 impl DecodeThreads {
-    /// Decoders of this source for the threads of `pool`. Without threads a batch is decoded before it is
-    /// counted only if the source is joined, so that its ids are known ahead; otherwise, and where records
-    /// need headers, `None`.
+    /// Decoders of this source for the threads of `pool`; `None` where its records need headers.
     pub fn new(
         source: &SourceOptions,
-        pool: Option<&Arc<ThreadPool>>,
+        pool: &Arc<ThreadPool>,
     ) -> Result<Option<DecodeThreads>, AppError> {
-        let wanted = pool.is_some() || source.join.is_some();
-        if !wanted || RecordDecoder::new(source)?.needs_headers() {
+        if RecordDecoder::new(source)?.needs_headers() {
             return Ok(None);
         }
         let lane = |_| {
@@ -94,10 +90,9 @@ impl DecodeThreads {
                 decoded: Vec::new(),
             })
         };
-        let beside = pool.map_or(0, |pool| pool.current_num_threads());
-        let lanes = (0..=beside).map(lane);
+        let lanes = (0..=pool.current_num_threads()).map(lane);
         Ok(Some(DecodeThreads {
-            pool: pool.cloned(),
+            pool: Arc::clone(pool),
             lanes: lanes.collect::<Result<_, AppError>>()?,
             chunks: Vec::new(),
         }))
@@ -112,18 +107,16 @@ impl DecodeThreads {
         }
         let records: Vec<Bytes<'_>> = batch.iter().map(Bytes::of).collect();
         let (records, next) = (records.as_slice(), AtomicUsize::new(0));
-        let mut lanes = self.lanes.iter_mut();
-        let own = lanes.next();
-        let run_own = || own.into_iter().for_each(|own| own.run(records, &next));
-        match &self.pool {
-            None => run_own(),
-            Some(pool) => pool.in_place_scope(|scope| {
-                for lane in lanes {
-                    scope.spawn(|_| lane.run(records, &next));
-                }
-                run_own();
-            }),
-        }
+        self.pool.in_place_scope(|scope| {
+            let mut lanes = self.lanes.iter_mut();
+            let own = lanes.next();
+            for lane in lanes {
+                scope.spawn(|_| lane.run(records, &next));
+            }
+            if let Some(own) = own {
+                own.run(records, &next);
+            }
+        });
         self.chunks.resize(records.len().div_ceil(CHUNK), (0, 0));
         for (number, lane) in self.lanes.iter().enumerate() {
             for (place, &chunk) in lane.taken.iter().enumerate() {
@@ -315,7 +308,7 @@ windows = ["1m"]
     /// All that was counted and found of these records, read in batches on so many threads.
     fn read(records: &[(usize, u16, String)], threads: usize) -> (String, usize) {
         let config = config();
-        let pool = start(threads.max(1)).expect("threads");
+        let pool = start(threads).expect("threads");
         let mut engine = Engine::new(config.plan.clone());
         let mut shared = 0;
         let mut readers: Vec<RecordReader> = [0, 2]
@@ -323,8 +316,8 @@ windows = ["1m"]
             .zip(&config.sources)
             .map(|(base, source)| {
                 let mut reader = RecordReader::new(source, base, None).expect("valid");
-                if threads > 0 {
-                    reader.share(source, pool.as_ref()).expect("valid");
+                if let Some(pool) = &pool {
+                    reader.share(source, pool).expect("valid");
                 }
                 reader
             })
@@ -344,11 +337,10 @@ windows = ["1m"]
                     })
                     .collect();
                 reader.decode(&own);
-                reader.look_ahead(0, &own, |_, f| f(&mut engine));
                 for (place, record) in own.iter().enumerate() {
                     reader.read_at(&mut engine, record, Some(place));
                 }
-                shared += own.len() * usize::from(own.len() >= SHARED_MIN && threads > 0);
+                shared += own.len() * usize::from(own.len() >= SHARED_MIN && pool.is_some());
             }
         }
         engine.finish();
@@ -367,10 +359,10 @@ windows = ["1m"]
     #[test]
     fn what_several_threads_decode_is_counted_as_one_thread_counts_it() {
         let records = records(8_000);
-        let (alone, none) = read(&records, 0);
+        let (alone, none) = read(&records, 1);
         assert_eq!(none, 0);
         assert!(alone.contains("miscalibrated") || alone.contains("Miscalibrated"));
-        for threads in [1, 2, 5] {
+        for threads in [2, 5] {
             let (together, shared) = read(&records, threads);
             assert!(shared > 6_000, "{shared}");
             assert!(together == alone, "{threads} threads count otherwise");

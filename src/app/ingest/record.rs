@@ -15,7 +15,6 @@ use super::schema_queue::Progress;
 use super::stats::ReplayStats;
 use crate::app::error::AppError;
 use crate::collect::PartitionId;
-use crate::collect::join::Key;
 use crate::config::SourceOptions;
 use crate::decode::{Content, Rejection};
 use crate::kafka::{DeadLetter, Partition, Record};
@@ -33,10 +32,6 @@ pub struct RecordReader {
     decoder: RecordDecoder,
     /// Threads that share the decoding of a batch, where there are any.
     threads: Option<DecodeThreads>,
-    /// Its records are joined.
-    joined: bool,
-    /// Buffer for the keys that are looked up ahead.
-    keys: Vec<(PartitionId, Key)>,
     registry: Option<Arc<Registry>>,
     /// Where rejected records go; `None` where no topic is configured.
     pub dead_letters: Option<DeadLetter>,
@@ -61,8 +56,6 @@ impl RecordReader {
             topics: source.kafka.topics.clone(),
             decoder: RecordDecoder::new(source)?,
             threads: None,
-            joined: false,
-            keys: Vec::new(),
             registry: registry.cloned(),
             dead_letters: None,
             stats: None,
@@ -70,14 +63,13 @@ impl RecordReader {
         })
     }
 
-    /// Lets these threads, where there are any, share the decoding of its batches.
+    /// Lets these threads share the decoding of its batches.
     pub fn share(
         &mut self,
         source: &SourceOptions,
-        pool: Option<&Arc<ThreadPool>>,
+        pool: &Arc<ThreadPool>,
     ) -> Result<(), AppError> {
         self.threads = DecodeThreads::new(source, pool)?;
-        self.joined = source.join.is_some();
         Ok(())
     }
 
@@ -86,41 +78,6 @@ impl RecordReader {
         if let Some(threads) = &mut self.threads {
             threads.decode(batch);
         }
-    }
-
-    /// Brings into the caches what the joins will look up for these records, which lie at `first` of the
-    /// batch that was [decoded](RecordReader::decode) last. `at` shows what counts a partition, if it is
-    /// counted here.
-    pub fn look_ahead(
-        &mut self,
-        first: usize,
-        records: &[Record<'_>],
-        mut at: impl FnMut(PartitionId, &mut dyn FnMut(&mut dyn RecordSink)),
-    ) {
-        let Some(threads) = self.threads.as_ref().filter(|_| self.joined) else {
-            return;
-        };
-        let mut keys = std::mem::take(&mut self.keys);
-        for (place, record) in (first..).zip(records) {
-            let id = self.partition_id(Partition {
-                topic: record.topic,
-                partition: record.partition,
-            });
-            at(id, &mut |sink| {
-                threads.rows(place, |_, content| {
-                    let key = match content {
-                        Ok(Content::Event(event)) => sink.key_of_event(id.source, &event),
-                        Ok(Content::Outcome(label)) => sink.key_of_label(id.source, &label),
-                        Err(_) => None,
-                    };
-                    keys.extend(key.map(|key| (id, key)));
-                });
-            });
-        }
-        for (id, key) in keys.drain(..) {
-            at(id, &mut |sink| sink.touch(id, key));
-        }
-        self.keys = keys;
     }
 
     /// Names of its topics.

@@ -7,7 +7,6 @@
 //! partition. A record of a partition that was given up after the record was fetched belongs to the next
 //! owner: it is not counted here.
 
-use super::decode_threads::CHUNK;
 use super::record::RecordReader;
 use super::schema_queue::{Item, Progress, SchemaQueue};
 use crate::app::cluster::topology::Topology;
@@ -193,17 +192,8 @@ impl Handler for SourceHandler<'_> {
 
     fn records(&mut self, batch: &[Record<'_>]) {
         self.source.records.decode(batch);
-        for (number, chunk) in batch.chunks(CHUNK).enumerate() {
-            let first = number * CHUNK;
-            let engines = &mut *self.engines;
-            self.source.records.look_ahead(first, chunk, |id, show| {
-                if let Some(sink) = engines.sink_of(id) {
-                    show(sink);
-                }
-            });
-            for (place, record) in (first..).zip(chunk) {
-                self.take(record, Some(place));
-            }
+        for (place, record) in batch.iter().enumerate() {
+            self.take(record, Some(place));
         }
     }
 
