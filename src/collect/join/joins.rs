@@ -295,13 +295,6 @@ impl Joins {
         moved > 0
     }
 
-    /// See [`Joiner::touch`].
-    pub fn touch(&self, join: u16, partition: i32, key: Key) {
-        if let Some(joiner) = self.joiners.get(&(join, partition)) {
-            joiner.touch(key);
-        }
-    }
-
     /// See [`Joiner::reload`].
     pub fn reload(&mut self, join: u16, partition: i32, key: Key) {
         if let Some(joiner) = self.joiners.get_mut(&(join, partition)) {
