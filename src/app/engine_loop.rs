@@ -144,7 +144,8 @@ impl EngineLoop {
             Some(error) => self.abort(error),
         }
         let fault = self.displaced().map(str::to_owned).or(fault);
-        consumer::close(std::mem::take(&mut self.consumers));
+        let judge = self.engines.take_member();
+        consumer::close((std::mem::take(&mut self.consumers), judge));
         self.audit.stop(DRAIN_WITHIN);
         fault.map_or(Ok(()), |error| Err(AppError::Unavailable(error)))
     }
@@ -381,9 +382,9 @@ impl EngineLoop {
         }
         let engine = match &mut self.engines {
             Topology::Single(engine) => engine,
-            moving @ Topology::Sharded(_) => return moving.write(),
-            Topology::Aggregator(follower) => {
-                if let Some(snapshot) = follower.snapshot() {
+            moving if moving.may_move() => return moving.write(),
+            judge => {
+                if let Some(snapshot) = judge.snapshot() {
                     self.snapshots.write(snapshot, Vec::new(), Vec::new());
                 }
                 return;

@@ -11,7 +11,8 @@ use std::time::Duration;
 use super::clock;
 use super::cluster::assignment::Assignment;
 use super::cluster::checkpoint_store::{CheckpointOptions, CheckpointStore};
-use super::cluster::follower::{Follower, FollowerOptions};
+use super::cluster::follower::FollowerOptions;
+use super::cluster::judges::Judges;
 use super::cluster::topology::Topology;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
@@ -19,7 +20,7 @@ use super::run::STATE;
 use super::setup::Setup;
 use crate::collect::join::JoinState;
 use crate::config::{Config, SourceOptions, Verdicts};
-use crate::monitor::{Engine, Plan, Shards};
+use crate::monitor::{Engine, Monitor, Plan, Shards};
 use crate::store::Loaded;
 use crate::store::spill::SpillStore;
 use crate::telemetry::Published;
@@ -38,7 +39,7 @@ pub fn restore(
         return Ok((Topology::Single(Box::new(engine)), topics));
     };
     let engines = match config.state.verdicts {
-        Verdicts::All => aggregator(config, &topics, options, dir, published)?,
+        Verdicts::All => judges(config, &topics, options, dir, published)?,
         verdicts => {
             let copartitions = copartitions(&config.sources);
             let shards = match verdicts {
@@ -70,8 +71,8 @@ fn report_refused(loaded: &Loaded, published: &Published) {
     published.update(|facts| facts.snapshot.refused = loaded.refused.len() as u64);
 }
 
-/// The aggregator of what other processes count, from the newest snapshot or without state.
-fn aggregator(
+/// The judge of what other processes count, from the newest snapshot or without state; or one of several.
+fn judges(
     config: &Config,
     topics: &[String],
     checkpoints: CheckpointOptions,
@@ -79,8 +80,16 @@ fn aggregator(
     published: &Published,
 ) -> Result<Topology, AppError> {
     let loaded = dir.load()?;
+    let judge_partitions = checkpoints.judge_partitions;
     if let Some(loaded) = &loaded {
         report_refused(loaded, published);
+        if judge_partitions.is_some() {
+            return Err(AppError::Config(
+                "[state] judge_partitions is set and the state directory holds the state of one judge, which cannot \
+                 be divided; name another directory to begin without what was judged"
+                    .to_owned(),
+            ));
+        }
         if loaded.snapshot.followed.is_none() {
             return Err(AppError::Config(
                 "[state] verdicts is \"all\" and the state directory holds the state of a process that counts by itself; \
@@ -94,14 +103,23 @@ fn aggregator(
         missing_after: Duration::from_millis(config.state.missing_after_ms.unsigned_abs()),
         copartitions: copartitions(&config.sources),
     };
+    let (plan, topics) = (config.plan.clone(), topics.to_vec());
+    if let Some(partitions) = judge_partitions {
+        tracing::info!(
+            partitions,
+            "this process judges, with others, what workers count; it reads no source"
+        );
+        let judges = Judges::of_group(plan, topics, options, partitions)?;
+        return Ok(Topology::Judges(Box::new(judges)));
+    }
     let snapshot = loaded.map(|loaded| loaded.snapshot);
-    let follower = Follower::new(config.plan.clone(), topics.to_vec(), options, snapshot);
-    let follower = follower.map_err(|error| AppError::Unavailable(error.to_string()))?;
-    for what in follower.monitor().dropped() {
+    let judges = Judges::one(plan, topics, options, snapshot);
+    let judges = judges.map_err(|error| AppError::Unavailable(error.to_string()))?;
+    for what in judges.monitors().flat_map(Monitor::dropped) {
         tracing::warn!(%what, "part of the snapshot dropped");
     }
     tracing::info!("this process judges what other processes count; it reads no source");
-    Ok(Topology::Aggregator(Box::new(follower)))
+    Ok(Topology::Judges(Box::new(judges)))
 }
 
 /// One engine for all partitions, from the newest snapshot or without state, and the names of its topics.

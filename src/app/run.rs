@@ -227,7 +227,7 @@ fn load(
         // The process that judges sends the notifications.
         notify.sinks.clear();
     }
-    let directory = (config.state.directory.as_path(), engines.may_move());
+    let directory = (config.state.directory.as_path(), &engines);
     let alerts = AlertDispatcher::start(notify, directory, kafka, &published)?;
     let history = HistoryLog::start(dir.watch().clone(), &published)?;
     let directory = config.state.directory.clone();

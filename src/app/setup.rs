@@ -9,7 +9,7 @@ use super::cluster::checkpoint_store::CheckpointOptions;
 use super::error::AppError;
 use super::outputs::state_dir::StateDir;
 use super::worker::{Threads, Workers};
-use crate::config::{Config, Input, SourceOptions};
+use crate::config::{Config, Input, SourceOptions, Verdicts};
 use crate::kafka::{Brokers, KafkaOptions, Librdkafka, MissingState, StartAt};
 
 /// Everything that [`App::bind`](super::App::bind) needs.
@@ -95,6 +95,8 @@ impl Setup {
             namespace: state.namespace.clone(),
             groups: groups.collect(),
             topic,
+            judge_partitions: state.judge_partitions,
+            counts_only: state.verdicts == Verdicts::None,
             restore_within: Duration::from_millis(state.restore_within_ms.unsigned_abs()),
             fresh: state.fresh,
             brokers: Arc::clone(&self.brokers),

@@ -1329,6 +1329,18 @@ const STATE: &[Key] = &[
          notifications.",
     ),
     key(
+        "judge_partitions",
+        Kind::Integer {
+            low: 1,
+            high: 4_096,
+        },
+        Unset("32"),
+        "With `verdicts = \"none\"` or `\"all\"`: any number of processes judge, at most this many \
+         at once. The models are spread by name over so many partitions of the topic \
+         `TOPIC-judges`, which is created if it is missing, and group `GROUP-judges` shares \
+         them. It cannot be changed later. Unset: one process judges all models.",
+    ),
+    key(
         "missing_after",
         Kind::Duration,
         Value("\"5m\""),

@@ -151,6 +151,8 @@ pub struct StateOptions {
     pub namespace: String,
     /// Which process judges.
     pub verdicts: Verdicts,
+    /// Over how many judge partitions the models are spread; `None` where one process judges all.
+    pub judge_partitions: Option<i32>,
     /// How long verdicts wait for a partition without new checkpoints, in ms.
     pub missing_after_ms: i64,
     /// Longest time to restore a partition, in ms.

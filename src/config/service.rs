@@ -66,8 +66,18 @@ pub fn state(root: &Record, directory: &Path, problems: &mut Problems<'_>) -> St
         problems.add(at, what, "write \"1s\" or more");
     }
     let verdicts = verdicts(record, interval_ms, problems);
+    let judge_partitions = record.integer("judge_partitions");
+    if judge_partitions.is_some() && verdicts == Verdicts::Own {
+        problems.add(
+            record.entry("judge_partitions").at,
+            "`judge_partitions` spreads what other processes judge, and `verdicts` is \"own\"",
+            "write `verdicts = \"none\"` for processes that count and `verdicts = \"all\"` for those that judge, or \
+             remove `judge_partitions`",
+        );
+    }
     StateOptions {
         verdicts,
+        judge_partitions: judge_partitions.and_then(|n| i32::try_from(n).ok()),
         missing_after_ms: record.milliseconds("missing_after"),
         directory: directory.join(record.path("directory").unwrap_or(&PathBuf::new())),
         interval_ms,

@@ -208,6 +208,11 @@ struct SideState {
 }
 
 impl ComparisonState {
+    /// Name of the model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
     fn of((id, c): (&ComparisonId, &Comparison)) -> ComparisonState {
         let p = &c.paired;
         let side = |s: &Side| SideState {

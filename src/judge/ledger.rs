@@ -114,6 +114,34 @@ pub struct AccountReport {
 }
 
 impl AccountReport {
+    /// The accounts of several ledgers under the same budgets, each added up by name.
+    pub fn add_up(all: impl Iterator<Item = AccountReport>) -> Vec<AccountReport> {
+        let mut added: Vec<AccountReport> = Vec::new();
+        for theirs in all {
+            let same = |a: &&mut AccountReport| {
+                (a.account.as_str(), a.budget) == (theirs.account.as_str(), theirs.budget)
+            };
+            let Some(ours) = added.iter_mut().find(same) else {
+                added.push(theirs);
+                continue;
+            };
+            ours.share = match ours.budget {
+                Budget::RunLength { .. } => {
+                    let weighted = |a: &AccountReport| a.share * a.streams as f64;
+                    let streams = (ours.streams + theirs.streams).max(1) as f64;
+                    (weighted(ours) + weighted(&theirs)) / streams
+                }
+                Budget::PerTime { .. } | Budget::Ever { .. } => ours.share + theirs.share,
+            };
+            ours.streams += theirs.streams;
+            ours.staked += theirs.staked;
+            ours.alarms += theirs.alarms;
+            ours.alarmed.extend(theirs.alarmed);
+            ours.called.extend(theirs.called);
+        }
+        added
+    }
+
     /// Most false alarms to expect of what was staked so far, and the largest expected share of
     /// false ones among the streams called now.
     pub fn expected_false_alarms(&self) -> f64 {

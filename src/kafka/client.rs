@@ -166,6 +166,9 @@ pub trait ReadState: Send {
     /// See [`StateTopic::state_partition`].
     fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError>;
 
+    /// See [`StateTopic::partitions`].
+    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError>;
+
     /// See [`StateTopic::committed`].
     fn committed(
         &mut self,
@@ -272,6 +275,10 @@ impl Brokers for Librdkafka {
 impl ReadState for StateTopic {
     fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
         StateTopic::state_partition(self, of, sources)
+    }
+
+    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
+        StateTopic::partitions(self, at_creation)
     }
 
     fn committed(

@@ -34,6 +34,9 @@ const SETTINGS: [(&str, &str); 3] = [
     ("min.cleanable.dirty.ratio", "0.1"),
 ];
 
+/// How long obsolete records of a topic of judges stay at least: ten minutes.
+const COMPACTED_AFTER: (&str, &str) = ("min.compaction.lag.ms", "600000");
+
 /// Bytes for the key and the frame of a record besides its value.
 const FRAME_BYTES: usize = 4 << 10;
 
@@ -114,21 +117,36 @@ impl StateTopic {
     /// it is missing, with as many partitions as the largest of `sources`. It is an error if the
     /// topic is not compacted.
     pub fn state_partition(&mut self, of: i32, sources: &[String]) -> Result<i32, KafkaError> {
-        let partitions = match self.partitions {
-            Some(n) => n,
-            None => {
-                let n = match self.count(&self.topic)? {
-                    Some(n) => n,
-                    None => self.create_topic(sources)?,
-                };
-                if let Some(error) = self.misconfigured()? {
-                    return Err(error);
-                }
-                self.partitions = Some(n);
-                n
-            }
-        };
+        let partitions = self.found_or(|topic| {
+            let counts = sources.iter().map(|t| topic.count(t));
+            let counts: Vec<Option<i32>> = counts.collect::<Result<_, _>>()?;
+            topic.create_topic(counts.into_iter().flatten().max().unwrap_or(1), &[])
+        })?;
         Ok(of.rem_euclid(partitions.max(1)))
+    }
+
+    /// The number of partitions of the topic, which is created with so many if it is missing. A topic
+    /// of judges keeps obsolete records for a while: who is away for less finds every delta.
+    pub fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
+        self.found_or(|topic| topic.create_topic(at_creation, &[COMPACTED_AFTER]))
+    }
+
+    fn found_or(
+        &mut self,
+        create: impl FnOnce(&StateTopic) -> Result<i32, KafkaError>,
+    ) -> Result<i32, KafkaError> {
+        if let Some(n) = self.partitions {
+            return Ok(n);
+        }
+        let n = match self.count(&self.topic)? {
+            Some(n) => n,
+            None => create(self)?,
+        };
+        if let Some(error) = self.misconfigured()? {
+            return Err(error);
+        }
+        self.partitions = Some(n);
+        Ok(n)
     }
 
     /// Number of partitions of a topic; `None` if it does not exist.
@@ -143,13 +161,10 @@ impl StateTopic {
         Ok((n > 0).then_some(n as i32))
     }
 
-    fn create_topic(&self, sources: &[String]) -> Result<i32, KafkaError> {
-        let counts = sources.iter().map(|t| self.count(t));
-        let counts: Vec<Option<i32>> = counts.collect::<Result<_, _>>()?;
-        let n = counts.into_iter().flatten().max().unwrap_or(1);
+    fn create_topic(&self, n: i32, more: &[(&str, &str)]) -> Result<i32, KafkaError> {
         // -1: the default of the broker, which its operator has chosen for important topics.
         let mut topic = NewTopic::new(&self.topic, n, TopicReplication::Fixed(-1));
-        for (name, value) in SETTINGS {
+        for (name, value) in SETTINGS.iter().chain(more) {
             topic = topic.set(name, value);
         }
         let admin: AdminClient<Quiet> = create(&settings(&self.options), &self.options)?;

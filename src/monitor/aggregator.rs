@@ -24,8 +24,9 @@
 use super::activity::Activity;
 use super::delta_log::{DeltaBatch, LogPosition};
 use super::liveness::Freshness;
-use super::monitor::{Monitor, comparisons};
+use super::monitor::{Contribution, Monitor, comparisons};
 use super::restore::{Fit, RestoreError};
+use super::retained::PartitionWindows;
 use super::shards::{advance, earliest, judged_until};
 use super::snapshot::{FollowedState, ModelState, Snapshot};
 use super::watchdog::{Watchdog, Watermark};
@@ -45,12 +46,21 @@ pub type At = (u16, i32);
 struct RemoteShard {
     /// As its newest checkpoint says; missing between a restart and the first checkpoint.
     state: Option<RemoteState>,
+    /// Its windows, while the monitor is made again.
+    windows: Option<PartitionWindows>,
     /// Which of its deltas were applied; missing if the checkpoint had none.
     applied: Option<LogPosition>,
     /// Verdicts do not wait for it.
     passed: bool,
     /// It has records that nothing is known of, though verdicts do not wait for it.
     left_out: bool,
+}
+
+impl RemoteShard {
+    /// What it contributes to a monitor that is made again.
+    fn part(&self) -> Option<Contribution<'_>> {
+        Some(self.state.as_ref()?.contribution(self.windows.as_ref()?))
+    }
 }
 
 /// See the module.
@@ -147,7 +157,7 @@ impl Aggregator {
     ) -> Result<(), String> {
         self.fits(&snapshot.models)?;
         snapshot.rebind(&self.topics);
-        let state = RemoteState::new(&self.plan, &snapshot, deltas.as_ref());
+        let state = RemoteState::new(&self.plan, snapshot, deltas.as_ref());
         let mut state = state.map_err(|error| error.to_string())?;
         let shard = self.shards.entry(at).or_default();
         if let Some(before) = &shard.state {
@@ -155,7 +165,7 @@ impl Aggregator {
         }
         let now = deltas.as_ref().map(|deltas| LogPosition {
             epoch,
-            next: deltas.next(),
+            next: deltas.next,
         });
         // Read again after a restart, from before the snapshot.
         let behind = |a: LogPosition, b: LogPosition| (a.epoch, a.next) < (b.epoch, b.next);
@@ -164,13 +174,15 @@ impl Aggregator {
         {
             return Ok(());
         }
-        let known = deltas.as_ref().and_then(|d| d.known(epoch, shard.applied));
+        let resumes = deltas.as_ref();
+        let resumes = resumes.and_then(|d| d.resumes(epoch, shard.applied));
         (shard.state, shard.applied) = (Some(state), now);
-        let (Some(known), Some(deltas)) = (known, deltas) else {
+        let (Some(resumes), Some(deltas)) = (resumes, deltas) else {
             self.stale = true;
             return Ok(());
         };
-        for delta in deltas.deltas.into_iter().skip(known) {
+        let unread = deltas.deltas.into_iter().filter(|(n, _)| *n >= resumes);
+        for (_, delta) in unread {
             let ours = self.plan.serves(delta.model()).is_some();
             if self.monitor.apply(delta).is_none() {
                 // What it says is in the windows of the partition too.
@@ -253,8 +265,18 @@ impl Aggregator {
     fn rebuild(&mut self) {
         self.rebuilt += 1;
         let verdicts = self.monitor.verdicts(|_, _| true);
-        let parts: Vec<_> = self.states().map(RemoteState::contribution).collect();
+        for shard in self.shards.values_mut() {
+            let windows = shard.state.as_ref().map(|s| s.windows(&self.plan));
+            shard.windows = windows.and_then(Result::ok);
+            if shard.windows.is_none() {
+                // Verdicts wait for its next checkpoint, of which nothing is known.
+                (shard.state, shard.applied) = (None, None);
+            }
+        }
+        let parts: Vec<_> = self.shards.values().filter_map(RemoteShard::part).collect();
         let monitor = Monitor::rebuild(&self.monitor, &parts, &verdicts);
+        drop(parts);
+        self.shards.values_mut().for_each(|s| s.windows = None);
         let lines = self.monitor.sealed_until_ms().iter();
         for ((model, was), is) in self
             .plan
@@ -358,13 +380,13 @@ impl Aggregator {
 
     /// Panes held.
     pub fn panes(&self) -> usize {
-        let shards = self.states().map(|s| s.windows.panes());
+        let shards = self.states().map(RemoteState::panes);
         shards.sum::<usize>() + self.monitor.panes()
     }
 
     /// Heap bytes of all state.
     pub fn bytes(&self) -> usize {
-        let shards = self.states().map(|s| s.windows.bytes());
+        let shards = self.states().map(RemoteState::bytes);
         shards.sum::<usize>() + self.monitor.bytes()
     }
 

@@ -8,7 +8,9 @@
 //!
 //! A process that takes a partition over continues with the numbers of the checkpoint that it found
 //! ([`DeltaBatch::origin`]). It reads the records after that checkpoint again, and so makes the deltas
-//! again that the process before had made of them.
+//! again that the process before had made of them. It sends the deltas of that checkpoint again: where
+//! they are spread over several judges ([`super::repartition`]), the process before may have died between
+//! its checkpoint and what the judges read.
 //!
 //! A [`DeltaLog`] keeps deltas until the checkpoint that carries them is stored, and then for a while, up
 //! to [`KEPT_BYTES`], so that a judge may miss checkpoints that the broker compacted away and still find
@@ -39,10 +41,12 @@ pub struct LogPosition {
 pub struct DeltaBatch {
     /// The checkpoint with which the claimant began; `None` if there was none, or none with deltas.
     pub origin: Option<LogPosition>,
-    /// Number of the first delta.
+    /// Number of the first delta that may be here: none since then is missing.
     pub from: u64,
-    /// Deltas, in order.
-    pub deltas: Vec<Delta>,
+    /// Number of the delta that comes next.
+    pub next: u64,
+    /// Deltas with their numbers, in order; a judge of some models has those of the others nowhere.
+    pub deltas: Vec<(u64, Delta)>,
     /// Predictions that wait for outcomes, by slot of their stream.
     pub pending: Vec<(u32, u64)>,
     /// When the oldest of them are mature, by model of the snapshot.
@@ -50,22 +54,32 @@ pub struct DeltaBatch {
 }
 
 impl DeltaBatch {
-    /// Number of the delta that comes next.
-    pub fn next(&self) -> u64 {
-        self.from + self.deltas.len() as u64
+    /// The same place without deltas, and without what waits.
+    pub fn without_deltas(&self) -> DeltaBatch {
+        DeltaBatch {
+            deltas: Vec::new(),
+            pending: Vec::new(),
+            due_ms: self.due_ms.clone(),
+            ..*self
+        }
     }
 
-    /// How many of these deltas a reader has already that has read up to `read`; `None` if deltas between
-    /// are missing. `epoch` is that of the checkpoint. A reader that has read nothing misses nothing of a
-    /// batch that starts at the beginning.
-    pub fn known(&self, epoch: i64, read: Option<LogPosition>) -> Option<usize> {
-        let next = match read {
-            None => (self.origin.is_none() && self.from == 0).then_some(0)?,
-            Some(read) if read.epoch == epoch || Some(read) == self.origin => read.next,
-            Some(_) => return None,
+    /// The number from which a reader continues that has read up to `read`; `None` if deltas between are
+    /// missing. `epoch` is that of the checkpoint. A reader that has read nothing misses nothing of a batch
+    /// that starts at the beginning.
+    pub fn resumes(&self, epoch: i64, read: Option<LogPosition>) -> Option<u64> {
+        let next = match (read, self.origin) {
+            (None, _) => 0,
+            (Some(read), _) if read.epoch == epoch => read.next,
+            // What the checkpoint before had made is the same whoever reads it.
+            (Some(read), Some(origin))
+                if read.epoch == origin.epoch && read.next <= origin.next =>
+            {
+                read.next
+            }
+            _ => return None,
         };
-        let known = next.checked_sub(self.from)?;
-        (known <= self.deltas.len() as u64).then_some(known as usize)
+        (self.from..=self.next).contains(&next).then_some(next)
     }
 }
 
@@ -82,15 +96,20 @@ pub struct DeltaLog {
 }
 
 impl DeltaLog {
-    /// The log of a partition that resumes from a checkpoint.
-    pub fn new(origin: Option<LogPosition>) -> DeltaLog {
-        let from = origin.map_or(0, |o| o.next);
-        DeltaLog {
-            origin,
-            from,
-            stored: from,
+    /// The log of a partition that resumes from the checkpoint of this epoch, which has these deltas.
+    pub fn resume(epoch: i64, found: DeltaBatch) -> DeltaLog {
+        let mut log = DeltaLog {
+            origin: Some(LogPosition {
+                epoch,
+                next: found.next,
+            }),
+            from: found.from,
+            // A judge may not have them yet.
+            stored: found.from,
             ..DeltaLog::default()
-        }
+        };
+        log.extend(found.deltas.into_iter().map(|(_, delta)| delta));
+        log
     }
 
     /// Takes deltas, in order.
@@ -120,7 +139,8 @@ impl DeltaLog {
         DeltaBatch {
             origin: self.origin,
             from: self.from,
-            deltas: self.deltas.iter().cloned().collect(),
+            next: self.from + self.deltas.len() as u64,
+            deltas: (self.from..).zip(self.deltas.iter().cloned()).collect(),
             pending,
             due_ms,
         }
@@ -143,7 +163,7 @@ mod tests {
     use super::*;
     use crate::collect::Key;
 
-    fn batch(origin: Option<LogPosition>, from: u64, n: usize) -> DeltaBatch {
+    fn batch(origin: Option<LogPosition>, from: u64, n: u64) -> DeltaBatch {
         let delta = Delta::Correction {
             key: Key::new("", "", ""),
             start_ms: 0,
@@ -152,7 +172,8 @@ mod tests {
         DeltaBatch {
             origin,
             from,
-            deltas: vec![delta; n],
+            next: from + n,
+            deltas: (from..from + n).map(|i| (i, delta.clone())).collect(),
             ..DeltaBatch::default()
         }
     }
@@ -164,21 +185,40 @@ mod tests {
     #[test]
     fn a_reader_continues_after_the_last_delta_that_it_has_or_learns_that_some_are_missing() {
         let own = batch(None, 10, 5);
-        for (read, known) in [(10, Some(0)), (12, Some(2)), (15, Some(5))] {
-            assert_eq!(own.known(7, position(7, read)), known);
+        for read in [10, 12, 15] {
+            assert_eq!(own.resumes(7, position(7, read)), Some(read));
         }
         // Deltas are gone that were never read, or the checkpoint is older than what was read.
-        assert_eq!(own.known(7, position(7, 9)), None);
-        assert_eq!(own.known(7, position(7, 16)), None);
-        // From another claimant only where this one began with exactly that.
-        assert_eq!(own.known(7, position(6, 12)), None);
-        let taken = batch(position(6, 12), 12, 3);
-        assert_eq!(taken.known(7, position(6, 12)), Some(0));
-        assert_eq!(taken.known(7, position(6, 13)), None);
-        assert_eq!(taken.known(7, position(5, 12)), None);
+        assert_eq!(own.resumes(7, position(7, 9)), None);
+        assert_eq!(own.resumes(7, position(7, 16)), None);
+        // From another claimant only what this one began with.
+        assert_eq!(own.resumes(7, position(6, 12)), None);
+        let taken = batch(position(6, 12), 11, 4);
+        assert_eq!(taken.resumes(7, position(6, 12)), Some(12));
+        assert_eq!(taken.resumes(7, position(6, 11)), Some(11));
+        assert_eq!(taken.resumes(7, position(6, 10)), None);
+        assert_eq!(taken.resumes(7, position(6, 13)), None);
+        assert_eq!(taken.resumes(7, position(5, 12)), None);
         // Nothing was read: all must be there.
-        assert_eq!(batch(None, 0, 4).known(7, None), Some(0));
-        assert_eq!(own.known(7, None), None);
-        assert_eq!(taken.known(7, None), None);
+        assert_eq!(batch(None, 0, 4).resumes(7, None), Some(0));
+        assert_eq!(own.resumes(7, None), None);
+        assert_eq!(taken.resumes(7, None), None);
+    }
+
+    #[test]
+    fn who_takes_over_sends_what_the_last_checkpoint_had_again_until_it_is_stored() {
+        let found = batch(None, 10, 5);
+        let mut log = DeltaLog::resume(6, found.clone());
+        log.extend([found.deltas[0].1.clone()]);
+        let first = log.batch(Vec::new(), Vec::new());
+        assert_eq!(
+            (first.origin, first.from, first.next),
+            (position(6, 15), 10, 16)
+        );
+        let numbers: Vec<u64> = first.deltas.iter().map(|d| d.0).collect();
+        assert_eq!(numbers, [10, 11, 12, 13, 14, 15]);
+        for read in [12, 15] {
+            assert_eq!(first.resumes(7, position(6, read)), Some(read));
+        }
     }
 }

@@ -5,7 +5,7 @@
 //! dropped without notice takes with it exactly what it had contributed.
 
 use super::delta::Delta;
-use super::delta_log::{DeltaBatch, DeltaLog, LogPosition};
+use super::delta_log::{DeltaBatch, DeltaLog};
 use super::monitor::Contribution;
 use super::restore::{Fit, RestoreError, SegmentOf};
 use super::retained::PartitionWindows;
@@ -30,8 +30,8 @@ pub struct LocalShard {
     deltas: Vec<Delta>,
     /// Deltas for a judge in another process.
     log: Option<DeltaLog>,
-    /// The checkpoint that was taken over, as far as it had deltas.
-    origin: Option<LogPosition>,
+    /// The deltas of the checkpoint that was taken over, and its epoch.
+    found: Option<(i64, DeltaBatch)>,
     /// What it had counted when it came.
     brought: Counters,
     /// And of rows of pairs.
@@ -103,14 +103,14 @@ impl LocalShard {
             topics,
             deltas: Vec::new(),
             log: None,
-            origin: None,
+            found: None,
             dropped: Vec::new(),
         }
     }
 
-    /// Numbers its deltas after those of the checkpoint that was taken over.
-    pub fn after(mut self, origin: Option<LogPosition>) -> LocalShard {
-        self.origin = origin;
+    /// Its deltas follow those of the checkpoint of this epoch, which was taken over.
+    pub fn after(mut self, epoch: i64, found: Option<DeltaBatch>) -> LocalShard {
+        self.found = found.map(|deltas| (epoch, deltas));
         self
     }
 
@@ -310,7 +310,10 @@ impl LocalShard {
 
     /// Keeps its deltas from now on for a judge in another process.
     pub fn keep_log(&mut self) {
-        self.log = Some(DeltaLog::new(self.origin));
+        let found = self.found.take();
+        self.log = Some(found.map_or_else(DeltaLog::default, |(epoch, deltas)| {
+            DeltaLog::resume(epoch, deltas)
+        }));
     }
 
     /// Takes out the deltas for the monitor of this process.

@@ -9,10 +9,11 @@
 //! | a process of a group | [`Shards`]: a shard and its windows for each partition, and a monitor |
 //! | a worker | [`Shards`] without a monitor; deltas leave in checkpoints ([`delta_log`]) |
 //! | the judge of all workers | [`Aggregator`]: checkpoints of remote shards, and a monitor |
+//! | one of several judges | the same for each of its judge partitions, over parts of checkpoints ([`repartition`]) |
 //!
 //! In reading order: [`delta`]; [`shard`] with [`vector_counts`]; [`monitor`](mod@monitor) with [`pending`],
 //! [`vectors`] and [`stakes`]; [`engine`]; where partitions move [`retained`], [`local_shard`], [`shards`], [`delta_log`],
-//! [`aggregator`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
+//! [`aggregator`], [`repartition`], [`liveness`] and [`watchdog`]; [`snapshot`], [`restore`] and [`reset`].
 //!
 //! Why the windows are the monitor's and not the shard's: with one shard they would otherwise be held
 //! twice. Only where a partition may move does its shard keep windows of its own ([`retained`]), because
@@ -29,6 +30,7 @@ pub mod local_shard;
 #[expect(clippy::module_inception, reason = "the room is named after its stage")]
 pub mod monitor;
 pub mod pending;
+pub mod repartition;
 pub mod reset;
 pub mod restore;
 pub mod retained;

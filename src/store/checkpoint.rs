@@ -47,7 +47,7 @@ use crate::monitor::{Snapshot, VerdictState};
 use serde::{Deserialize, Serialize};
 
 /// Version of the checkpoint format; it changes with that of the snapshot inside.
-pub const VERSION: u32 = 2000 + format::VERSION;
+pub const VERSION: u32 = 3000 + format::VERSION;
 
 /// Maximum bytes of one record: half of the default limit of brokers, because a batch holds several
 /// records and each has a frame.

@@ -31,6 +31,8 @@ pub struct FoundCheckpoint {
     pub checkpoint: PartitionCheckpoint,
     /// The epoch under which it was written.
     pub epoch: i64,
+    /// Its number within the epoch.
+    pub number: u64,
     /// The key of its head.
     pub head: String,
     /// Bytes of the journal segments that it marks.
@@ -56,10 +58,17 @@ impl CheckpointReader {
         }
     }
 
-    /// Drops all heads and bodies, including those of a checkpoint that is only partly read.
-    pub fn clear(&mut self) {
+    /// Drops what was read up to a checkpoint that was found, but not the bodies that came of a later one,
+    /// whose head follows.
+    pub fn clear_until(&mut self, found: &FoundCheckpoint) {
+        let until = (found.epoch, found.number);
         self.heads.clear();
-        self.bodies.clear();
+        self.bodies.retain(|(epoch, ..), value| {
+            let number = value
+                .split_first_chunk::<8>()
+                .map(|(n, _)| u64::from_le_bytes(*n));
+            number.is_some_and(|number| (*epoch, number) > until)
+        });
     }
 
     /// Takes one record of the topic, in order of offsets; records of other partitions are ignored.
@@ -123,12 +132,13 @@ impl CheckpointReader {
             }
         }
         heads.sort_by_key(|&(epoch, number, ..)| std::cmp::Reverse((epoch, number)));
-        for (epoch, _, slot, head) in heads {
+        for (epoch, number, slot, head) in heads {
             match self.assemble(epoch, slot, head) {
                 Ok((checkpoint, segments)) => {
                     return Ok(Some(FoundCheckpoint {
                         checkpoint,
                         epoch,
+                        number,
                         head: self.head_key(epoch, slot),
                         segments,
                         refused,

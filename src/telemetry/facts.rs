@@ -215,6 +215,8 @@ pub struct JudgeFacts {
     pub uncovered: u64,
     /// Panes that ended without a verdict.
     pub skipped: u64,
+    /// Judge partitions that it judges, where several processes judge.
+    pub tasks: Option<u64>,
 }
 
 /// One alert, of all streams that share it.

@@ -431,6 +431,8 @@ table! {
         "Records on the brokers that no checkpoint in use contains.";
     JudgePanesSkipped Process Counter "trueline_judge_panes_skipped_total" "panes" []
         "Panes without a verdict because checkpoints were compacted away before the judge read them. Sums are exact again from the next checkpoint.";
+    JudgeTasks Process Gauge "trueline_judge_tasks" "judge partitions" []
+        "Judge partitions that this process judges, where several processes judge (`judge_partitions`). Their sum over the processes is `judge_partitions` while every model is judged.";
     EvaluationSeconds Process Histogram "trueline_evaluation_seconds" "seconds" []
         "Time to evaluate one window.";
     ConfigLoaded Process Gauge "trueline_config_last_load_success" "0 or 1" []

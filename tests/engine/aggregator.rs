@@ -5,16 +5,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::partitions::{PARTITIONS, Record, feed, judged, logs, plan, restored};
+use crate::support::partitions::{
+    MODELS, PARTITIONS, Record, feed, judged, logs, of_models, plan, restored,
+};
 use trueline::judge::{Change, DetectorOptions};
-use trueline::monitor::delta_log::LogPosition;
 use trueline::monitor::liveness::Freshness;
+use trueline::monitor::repartition::{judge_partition, parts};
 use trueline::monitor::{Aggregator, Engine, LocalShard, Plan, Shards, Snapshot};
 use trueline::stats::rng::Rng;
 use trueline::store::checkpoint::PartitionCheckpoint;
 use trueline::store::reader::FoundCheckpoint;
 
 const WORKERS: usize = 3;
+
+/// Judge partitions, over which the models are spread.
+const JUDGES: i32 = 3;
 
 /// A time of this machine that does not pass: nothing becomes stale.
 const NOW_MS: i64 = 1_800_000_000_000;
@@ -52,6 +57,9 @@ struct Fleet<'l> {
     topic: Topic,
     aggregator: Aggregator,
     said: Said,
+    /// Judges that share the models, and what they said.
+    judges: Vec<Aggregator>,
+    shared: Said,
     /// The share of checkpoints that the panel does not see.
     missed: f64,
 }
@@ -69,11 +77,15 @@ impl<'l> Fleet<'l> {
             topic: Topic::new(),
             aggregator: Aggregator::new(plan.clone(), vec!["t".to_owned()]),
             said: Said::new(),
+            judges: (0..JUDGES)
+                .map(|_| Aggregator::new(plan.clone(), vec!["t".to_owned()]))
+                .collect(),
+            shared: Said::new(),
             plan,
             missed,
         };
         for p in 0..PARTITIONS {
-            fleet.aggregator.set_freshness((0, p), Freshness::Behind);
+            fleet.each_judge(|judge| judge.set_freshness((0, p), Freshness::Behind));
             fleet.adopt(p);
         }
         fleet
@@ -92,11 +104,8 @@ impl<'l> Fleet<'l> {
         let mut shard = match self.topic.get(&p) {
             None => LocalShard::new(at, plan, vec!["t".to_owned()], None),
             Some((checkpoint, epoch)) => {
-                let origin = LogPosition {
-                    epoch: *epoch,
-                    next: checkpoint.deltas.as_ref().expect("deltas").next(),
-                };
-                restored(at, plan, &checkpoint.snapshot, &[]).after(Some(origin))
+                let deltas = Some(checkpoint.deltas.clone().expect("deltas"));
+                restored(at, plan, &checkpoint.snapshot, &[]).after(*epoch, deltas)
             }
         };
         shard.assign(0, p);
@@ -114,7 +123,7 @@ impl<'l> Fleet<'l> {
         let epoch = self.epochs[&p];
         let shard = self.shard(p);
         let deltas = shard.delta_batch();
-        shard.deltas_stored(deltas.as_ref().expect("it counts").next());
+        shard.deltas_stored(deltas.as_ref().expect("it counts").next);
         let checkpoint = PartitionCheckpoint {
             snapshot: shard.snapshot(),
             deltas,
@@ -137,6 +146,10 @@ impl<'l> Fleet<'l> {
             ..FoundCheckpoint::default()
         };
         let (epoch, checkpoint) = (found.epoch, found.checkpoint);
+        let all = parts(&checkpoint.snapshot, checkpoint.deltas.as_ref(), JUDGES);
+        for (judge, (snapshot, deltas)) in self.judges.iter_mut().zip(all) {
+            judge.take((0, p), epoch, snapshot, deltas).expect("usable");
+        }
         self.aggregator
             .take((0, p), epoch, checkpoint.snapshot, checkpoint.deltas)
             .expect("usable");
@@ -153,10 +166,19 @@ impl<'l> Fleet<'l> {
         self.workers[owner].settle();
     }
 
+    fn each_judge(&mut self, mut act: impl FnMut(&mut Aggregator)) {
+        act(&mut self.aggregator);
+        self.judges.iter_mut().for_each(act);
+    }
+
     fn judge(&mut self) {
         self.aggregator.settle();
         let changes = self.aggregator.tick(NOW_MS);
         say(&mut self.said, changes);
+        for judge in &mut self.judges {
+            judge.settle();
+            say(&mut self.shared, judge.tick(NOW_MS));
+        }
     }
 
     /// One worker gives some of its partitions up, or dies with what it had not written.
@@ -181,13 +203,16 @@ impl<'l> Fleet<'l> {
 
     /// The panel dies, goes on from its snapshot, and reads the newest checkpoints again.
     fn restart(&mut self) {
-        let bytes = postcard::to_stdvec(&self.aggregator.snapshot()).expect("encoded");
-        let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("decoded");
-        let (plan, topics) = (self.plan.clone(), vec!["t".to_owned()]);
-        self.aggregator = Aggregator::restore(plan, topics, snapshot).expect("sound");
-        for p in 0..PARTITIONS {
-            self.aggregator.set_freshness((0, p), Freshness::Behind);
-        }
+        let plan = self.plan.clone();
+        self.each_judge(|judge| {
+            let bytes = postcard::to_stdvec(&judge.snapshot()).expect("encoded");
+            let snapshot: Snapshot = postcard::from_bytes(&bytes).expect("decoded");
+            let topics = vec!["t".to_owned()];
+            *judge = Aggregator::restore(plan.clone(), topics, snapshot).expect("sound");
+            for p in 0..PARTITIONS {
+                judge.set_freshness((0, p), Freshness::Behind);
+            }
+        });
         let all: Vec<i32> = self.topic.keys().copied().collect();
         all.into_iter().for_each(|p| self.show(p));
     }
@@ -268,6 +293,31 @@ fn verdicts_over_checkpoints_are_those_of_one_engine_that_read_everything() {
                 "{stream}, seed {seed}"
             );
         }
+    }
+}
+
+#[test]
+fn judges_that_share_the_models_say_what_one_judge_says() {
+    let homes: BTreeSet<i32> = MODELS.map(|m| judge_partition(m, JUDGES)).into();
+    assert!(homes.len() > 1, "{MODELS:?} lie in {homes:?}");
+    for (seed, missed) in [(31, 0.0), (32, 0.0), (33, 0.9)] {
+        let logs = of_models(logs(seed, 3_000));
+        let plan = by_time(watched("1 per 20s"));
+        let (whole, _) = whole(&logs, plan.clone());
+        let mut fleet = Fleet::new(&logs, seed, missed, plan);
+        fleet.play();
+        let mut ours = BTreeMap::new();
+        for judge in &fleet.judges {
+            let theirs = judged(judge.monitor());
+            assert!(!theirs.is_empty());
+            for (stream, said) in theirs {
+                assert_eq!(ours.insert(stream, said), None, "two judges have a stream");
+            }
+        }
+        assert_eq!(ours, judged(whole.monitor()), "seed {seed}");
+        assert_eq!(fleet.shared, fleet.said, "seed {seed}");
+        let skipped: Vec<u64> = fleet.judges.iter().map(Aggregator::skipped).collect();
+        assert_eq!(skipped.iter().any(|&n| n > 0), missed > 0.0, "{skipped:?}");
     }
 }
 

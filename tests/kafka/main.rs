@@ -8,6 +8,7 @@ mod consumer;
 mod duplicates;
 mod end_to_end;
 mod frozen;
+mod judges;
 mod kills;
 mod memory;
 mod mock;

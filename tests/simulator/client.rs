@@ -631,6 +631,20 @@ impl ReadState for State {
         }))
     }
 
+    fn partitions(&mut self, at_creation: i32) -> Result<i32, KafkaError> {
+        if !self.site.reaches() {
+            return away(Duration::from_secs(10));
+        }
+        let topic = self.topic.clone();
+        Ok(self.with(|broker| {
+            let logs = broker.topics.entry(topic).or_default();
+            if logs.is_empty() {
+                logs.resize_with(at_creation.unsigned_abs() as usize, Default::default);
+            }
+            logs.len() as i32
+        }))
+    }
+
     fn committed(
         &mut self,
         group: &str,

@@ -160,11 +160,15 @@ pub fn compare<'e>(
                 let all = m.shards().all().iter();
                 all.for_each(|s| counters.add(&s.shard().counters().total()));
             }
-            Topology::Aggregator(_) => {}
+            Topology::Judges(_) => {}
         }
     }
     dispositions(&counters, committed, future)?;
-    let monitor = engine.engines.monitor().ok_or("it judges nothing")?;
+    let monitor = engine
+        .engines
+        .monitors()
+        .next()
+        .ok_or("it judges nothing")?;
     windows(monitor, committed)?;
     let reference = committed.reference(config);
     let (mut expected, mut found) = (judged(reference.monitor()), judged(monitor));
@@ -175,7 +179,7 @@ pub fn compare<'e>(
         Topology::Single(_) => true,
         // A process whose partitions move bets on those that it has.
         Topology::Sharded(_) => false,
-        Topology::Aggregator(_) => bets,
+        Topology::Judges(_) => bets,
     };
     if !whole {
         expected.retain(|k, _| !k.ends_with(" detector"));

@@ -609,8 +609,8 @@ impl<'s> World<'s> {
         if let Some(fault) = engine.engines.fault() {
             return Err(format!("store of pending predictions: {fault}"));
         }
-        if let Topology::Aggregator(f) = &engine.engines {
-            self.bets &= f.aggregator().rebuilt() == 0;
+        if let Topology::Judges(judges) = &engine.engines {
+            self.bets &= judges.aggregators().all(|a| a.rebuilt() == 0);
         }
         let total = engine.engines.counters().total();
         if matches!(engine.engines, Topology::Single(_)) {

@@ -70,6 +70,7 @@ pub fn plan() -> Plan {
 
 /// One record of a partition.
 pub struct Record {
+    model: &'static str,
     time_ms: i64,
     segment: &'static str,
     score: f64,
@@ -82,6 +83,7 @@ pub fn logs(seed: u64, n: usize) -> Vec<Vec<Record>> {
     let mut log = |partition: i32| {
         let mut all: Vec<Record> = (0..n)
             .map(|i| Record {
+                model: "m",
                 time_ms: BEGIN_MS + i as i64 * 40 + (rng.uniform() * 1_900.0) as i64,
                 segment: ["k=a", "k=b", "k=c"][(rng.uniform() * 3.0) as usize],
                 score: rng.uniform(),
@@ -89,6 +91,7 @@ pub fn logs(seed: u64, n: usize) -> Vec<Vec<Record>> {
             })
             .collect();
         all.push(Record {
+            model: "m",
             time_ms: BEGIN_MS + n as i64 * 40 + 15_000,
             segment: "k=a",
             score: 0.5,
@@ -99,6 +102,17 @@ pub fn logs(seed: u64, n: usize) -> Vec<Vec<Record>> {
     (0..PARTITIONS).map(&mut log).collect()
 }
 
+/// The same records, those of each segment under a model of its own.
+pub fn of_models(mut logs: Vec<Vec<Record>>) -> Vec<Vec<Record>> {
+    for r in logs.iter_mut().flatten() {
+        r.model = MODELS[usize::from(r.segment.as_bytes()[2] - b'a')];
+    }
+    logs
+}
+
+/// The models of [`of_models`].
+pub const MODELS: [&str; 3] = ["ads", "credit", "fraud"];
+
 /// Shows a record to what counts its partition.
 pub fn feed(sink: &mut impl RecordSink, partition: i32, offset: usize, r: &Record) {
     let origin = Origin {
@@ -107,7 +121,7 @@ pub fn feed(sink: &mut impl RecordSink, partition: i32, offset: usize, r: &Recor
         offset: offset as i64,
     };
     let event = Event {
-        model: "m",
+        model: r.model,
         version: "1",
         segment: r.segment,
         id: b"",
@@ -156,10 +170,12 @@ pub fn judged(monitor: &Monitor) -> BTreeMap<String, String> {
         })
     });
     let panes = saved(monitor).vectors.into_iter().flat_map(|v| {
+        let version = format!("{}/{}", v.name, v.version);
         let panes = |v: VectorViewState| {
             let rings = v.judge.rings.into_iter().enumerate();
+            let of = format!("{version} {}", v.view);
             let panes = move |(i, r): (usize, RingState)| {
-                (format!("{} panes {i}", v.view), format!("{:?}", r.panes))
+                (format!("{of} panes {i}"), format!("{:?}", r.panes))
             };
             rings.map(panes).collect::<Vec<_>>()
         };

@@ -1,30 +1,22 @@
 //! What is written of a shard to the topic of checkpoints, and the writing of a batch.
 
+use super::checkpoint_records::{self, CheckpointRecords};
 use super::cursor::{CheckpointCursor, Progress};
 use super::foreign::{self, SeenClaim};
+use super::judge_topic::JudgeTopicWriter;
 use crate::collect::Origin;
 use crate::kafka::WriteState;
-use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::{LocalShard, Shard, VerdictState};
-use crate::store::checkpoint::{self, CHUNK_BYTES, JournalChunk, KeyedRecord, PartitionCheckpoint};
+use crate::store::checkpoint::{CHUNK_BYTES, PartitionCheckpoint, claim_key};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// How long one batch of checkpoints may take to be written before it is called failed.
-const WRITE: Duration = Duration::from_secs(30);
 
 /// A shard on its way to the topic.
 pub(super) struct Outgoing {
     pub(super) source: u16,
     pub(super) partition: i32,
-    pub(super) state_partition: i32,
-    pub(super) prefix: String,
-    pub(super) epoch: i64,
-    pub(super) number: u64,
-    pub(super) checkpoint: PartitionCheckpoint,
-    pub(super) pieces: Vec<(JournalChunk, Vec<u8>)>,
-    pub(super) drops: Vec<String>,
+    pub(super) records: CheckpointRecords,
     pub(super) positions: Vec<Origin>,
     pub(super) progress: Progress,
     /// First journal segment that the checkpoint needs.
@@ -88,20 +80,22 @@ pub(super) fn outgoing(
     Some(Outgoing {
         source: shard.source,
         partition: shard.partition,
-        state_partition: cursor.state_partition,
-        prefix: cursor.prefix.clone(),
-        epoch: cursor.epoch,
-        number: cursor.number + 1,
         positions: shard.shard().positions(),
-        deltas_until: deltas.as_ref().map_or(0, DeltaBatch::next),
-        checkpoint: PartitionCheckpoint {
-            snapshot,
-            verdicts: verdicts.to_vec(),
-            epochs: cursor.lineage.clone(),
-            deltas,
+        deltas_until: deltas.as_ref().map_or(0, |d| d.next),
+        records: CheckpointRecords {
+            home: cursor.state_partition,
+            prefix: cursor.prefix.clone(),
+            epoch: cursor.epoch,
+            number: cursor.number + 1,
+            checkpoint: PartitionCheckpoint {
+                snapshot,
+                verdicts: verdicts.to_vec(),
+                epochs: cursor.lineage.clone(),
+                deltas,
+            },
+            drops: cursor.drops(),
+            pieces: std::mem::take(&mut cursor.unwritten),
         },
-        drops: cursor.drops(),
-        pieces: std::mem::take(&mut cursor.unwritten),
         progress,
         needs,
     })
@@ -111,72 +105,42 @@ pub(super) fn outgoing(
 pub(super) struct BatchWriter {
     pub(super) writer: Arc<dyn WriteState>,
     pub(super) foreign: foreign::ForeignClaims,
+    /// The topic of judges that share the models, where they do.
+    pub(super) judges: Option<JudgeTopicWriter>,
 }
 
 impl BatchWriter {
-    /// Writes a batch: bodies and journals, then heads, then what is no longer needed goes.
+    /// Writes a batch. What judges read of a checkpoint is written once the checkpoint itself lies in the
+    /// topic, and no later claim came before it: judges never know more of a partition than who takes it
+    /// over.
     pub(super) fn write(&mut self, batch: Batch) -> Answer {
         let start = Instant::now();
         let mut offsets = BTreeMap::new();
-        let written = try_write(self.writer.as_ref(), &batch.shards, &mut offsets);
+        let records = batch.shards.iter().map(|o| &o.records);
+        let mut written = checkpoint_records::write(self.writer.as_ref(), records, &mut offsets);
         let claims = match written.is_ok() {
             true => self.foreign.find(&batch.epochs, offsets),
             false => Vec::new(),
         };
+        if let (Ok(sent), Some(judges)) = (&mut written, &mut self.judges) {
+            let counts = |(o, head): &(&Outgoing, i64)| {
+                let key = claim_key(&o.records.prefix);
+                let mut later = claims.iter().filter(|c| c.key == key);
+                !later.any(|c| (o.records.epoch + 1..*head).contains(&c.offset))
+            };
+            let current = batch.shards.iter().zip(sent.heads.iter().copied());
+            let current = current.filter(counts).map(|(o, _)| &o.records);
+            match judges.write(current) {
+                Ok(bytes) => sent.bytes += bytes,
+                Err(why) => written = Err(why),
+            }
+        }
         Answer {
             result: written.as_ref().map(|_| ()).map_err(Clone::clone),
-            bytes: written.unwrap_or(0),
+            bytes: written.map_or(0, |sent| sent.bytes),
             sent: batch.shards,
             claims,
             took: start.elapsed(),
         }
     }
-}
-
-/// By partition of the topic, the offsets of the records that were written.
-type Offsets = BTreeMap<i32, Vec<i64>>;
-
-fn try_write(
-    writer: &dyn WriteState,
-    sent: &[Outgoing],
-    offsets: &mut Offsets,
-) -> Result<u64, String> {
-    let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
-    for o in sent {
-        for (piece, bytes) in &o.pieces {
-            let key = checkpoint::journal_key(&o.prefix, *piece);
-            bodies.push((o.state_partition, (key, Some(bytes.clone()))));
-        }
-        let (body, head) = checkpoint::records(&o.checkpoint, &o.prefix, o.epoch, o.number)?;
-        bodies.extend(body.into_iter().map(|keyed| (o.state_partition, keyed)));
-        heads.push((o.state_partition, head));
-        drops.extend(
-            o.drops
-                .iter()
-                .map(|key| (o.state_partition, (key.clone(), None))),
-        );
-    }
-    let size = |(_, (key, value)): &(i32, KeyedRecord)| {
-        (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
-    };
-    let bytes = bodies.iter().chain(&heads).map(size).sum();
-    put(writer, &bodies, offsets)?;
-    put(writer, &heads, offsets)?;
-    // What stays is in nobody's way.
-    let _ = put(writer, &drops, offsets);
-    Ok(bytes)
-}
-
-fn put(
-    writer: &dyn WriteState,
-    records: &[(i32, KeyedRecord)],
-    offsets: &mut Offsets,
-) -> Result<(), String> {
-    let all: Vec<(i32, &KeyedRecord)> =
-        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
-    let written = writer.put(&all, WRITE).map_err(|error| error.to_string())?;
-    for ((home, _), offset) in records.iter().zip(written) {
-        offsets.entry(*home).or_default().push(offset);
-    }
-    Ok(())
 }

@@ -16,6 +16,7 @@
 use super::checkpoint_batch::{Answer, Batch, BatchWriter, Outgoing, outgoing};
 use super::cursor::{CheckpointCursor, Superseded, WHOLE};
 use super::foreign::ForeignClaims;
+use super::judge_topic::JudgeTopicWriter;
 use super::restored::{Room, Unusable, shard_of};
 use crate::app::clock;
 use crate::app::outputs::snapshots::Written;
@@ -47,6 +48,10 @@ pub struct CheckpointOptions {
     pub groups: Vec<String>,
     /// Name of the topic.
     pub topic: String,
+    /// Over how many judge partitions the models are spread; `None` where one process judges all.
+    pub judge_partitions: Option<i32>,
+    /// Whether another process judges what this one counts.
+    pub counts_only: bool,
     /// How long taking one partition over may take.
     pub restore_within: Duration,
     /// Whether a partition whose checkpoints cannot be used starts without state; otherwise it is suspended.
@@ -55,6 +60,14 @@ pub struct CheckpointOptions {
     pub brokers: Arc<dyn Brokers>,
     /// Who writes.
     pub workers: Arc<dyn Workers>,
+}
+
+impl CheckpointOptions {
+    /// Who claims, for people who look into the topic.
+    pub(super) fn claimant(&self) -> Vec<u8> {
+        let name = self.kafka.instance.as_deref().unwrap_or("-");
+        format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
+    }
 }
 
 /// What happened to checkpoints, for metrics.
@@ -116,9 +129,14 @@ impl CheckpointStore {
         let claims = brokers.claim_writer(kafka, &options.topic);
         let claims = claims.map_err(failed)?;
         let writer = brokers.state_writer(kafka, &options.topic);
+        let judges = options.judge_partitions.filter(|_| options.counts_only);
+        let judges = judges
+            .map(|n| JudgeTopicWriter::new(&options, n))
+            .transpose();
         let hand = BatchWriter {
             writer: writer.map_err(failed)?,
             foreign: ForeignClaims::new(reader().map_err(failed)?),
+            judges: judges.map_err(failed)?,
         };
         let (outbox, answers) = channel();
         Ok(CheckpointStore {
@@ -168,7 +186,10 @@ impl CheckpointStore {
         let group = groups.get(usize::from(source)).cloned().unwrap_or_default();
         let prefix = checkpoint::prefix(&self.options.namespace, &topic, partition);
         let state_partition = self.state.state_partition(partition, topics)?;
-        let claim: KeyedRecord = (checkpoint::claim_key(&prefix), Some(self.claimant()));
+        let claim: KeyedRecord = (
+            checkpoint::claim_key(&prefix),
+            Some(self.options.claimant()),
+        );
         let epoch = self.claims.put(&[(state_partition, &claim)], within)?;
         let epoch = epoch.first().copied().unwrap_or_default();
         let mut reader = CheckpointReader::new(prefix.clone());
@@ -264,14 +285,7 @@ impl CheckpointStore {
     }
 
     /// A partition that begins without state.
-    fn fresh(
-        &mut self,
-        at: At,
-        topics: &[String],
-        plan: &Plan,
-        mut cursor: CheckpointCursor,
-    ) -> Taken {
-        cursor.origin = None;
+    fn fresh(&mut self, at: At, topics: &[String], plan: &Plan, cursor: CheckpointCursor) -> Taken {
         self.cursors.insert(at, cursor);
         let shard = LocalShard::new(at, plan, topics.to_vec(), self.room.clone());
         Taken::Shard(Box::new(shard), Vec::new())
@@ -286,13 +300,6 @@ impl CheckpointStore {
     pub fn ages(&self) -> impl Iterator<Item = CheckpointAge<'_>> {
         let all = self.cursors.iter();
         all.map(|(at, cursor)| (cursor.topic.as_str(), at.1, cursor.at_ms))
-    }
-
-    /// Who claims, for people who look into the topic.
-    fn claimant(&self) -> Vec<u8> {
-        let kafka = &self.options.kafka;
-        let name = kafka.instance.as_deref().unwrap_or("-");
-        format!("{name} {} {}", std::process::id(), clock::now_ms()).into_bytes()
     }
 
     /// Whether a batch is being written.
@@ -377,18 +384,18 @@ impl CheckpointStore {
         for sent in answer.sent {
             let at = (sent.source, sent.partition);
             let cursor = self.cursors.get_mut(&at);
-            let Some(cursor) = cursor.filter(|c| c.epoch == sent.epoch) else {
+            let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
                 continue;
             };
             if answer.result.is_err() {
                 let newer = std::mem::take(&mut cursor.unwritten);
-                cursor.unwritten = sent.pieces.into_iter().chain(newer).collect();
+                cursor.unwritten = sent.records.pieces.into_iter().chain(newer).collect();
                 continue;
             }
-            cursor.number = sent.number;
+            cursor.number = sent.records.number;
             cursor
                 .pieces
-                .extend(sent.pieces.iter().map(|(piece, _)| *piece));
+                .extend(sent.records.pieces.iter().map(|(piece, _)| *piece));
             cursor.needed.push_back(sent.needs);
             if cursor.needed.len() > WHOLE {
                 cursor.needed.pop_front();

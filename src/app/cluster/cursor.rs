@@ -4,7 +4,6 @@
 //! It does no work of its own: the [store](super::checkpoint_store) does.
 
 use crate::alert::Alert;
-use crate::monitor::delta_log::LogPosition;
 use crate::store::checkpoint::{self, JournalChunk, JournalRange};
 use crate::store::reader::{CheckpointReader, FoundCheckpoint};
 use std::collections::{BTreeSet, VecDeque};
@@ -39,8 +38,6 @@ pub struct CheckpointCursor {
     pub(super) written: Option<Progress>,
     /// When the last checkpoint was written, or read.
     pub(super) at_ms: Option<i64>,
-    /// The checkpoint that was taken over, as far as it had deltas.
-    pub(super) origin: Option<LogPosition>,
 }
 
 /// A claim of another process to a partition that this one holds.
@@ -83,11 +80,6 @@ impl CheckpointCursor {
     pub(super) fn resume(&mut self, reader: &CheckpointReader, found: &FoundCheckpoint) {
         self.old = reader.keys_of_other_epochs(self.epoch);
         self.pieces = reader.journal_chunks().collect();
-        let next = found.checkpoint.deltas.as_ref().map(|deltas| deltas.next());
-        self.origin = next.map(|next| LogPosition {
-            epoch: found.epoch,
-            next,
-        });
         self.lineage.clone_from(&found.checkpoint.epochs);
         let marks = found
             .checkpoint

@@ -4,17 +4,25 @@
 //! |---|---|
 //! | [`topology`] | how this process is placed: by itself, with others, or as the judge of others |
 //! | [`assignment`] | the shards of this process, taken over and given up as the group assigns partitions |
-//! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `cursor`: how far each partition is stored; `foreign`: claims of other processes |
-//! | [`follower`] | the judge of all workers; [`reader`]: the topic of checkpoints, read in order |
+//! | [`checkpoint_store`] | the topic of checkpoints, written; `checkpoint_batch`: one batch; `checkpoint_records`: its records; `cursor`: how far each partition is stored; `foreign`: claims of other processes |
+//! | [`judges`] | the judge of what others count: `judge_task`: what judges; [`reader`]: the topic of checkpoints, read in order |
+//! | [`follower`] | what feeds one judge of all workers |
+//! | [`judge_group`] | what feeds one of several judges; [`judge_topic`]: what workers write for them; `judge_store`: the checkpoints of judges |
 //!
 //! What is counted and judged is decided by the pure types of [`crate::monitor`].
 
 pub mod assignment;
 mod checkpoint_batch;
+mod checkpoint_records;
 pub mod checkpoint_store;
 mod cursor;
 pub mod follower;
 mod foreign;
+pub mod judge_group;
+mod judge_store;
+mod judge_task;
+pub mod judge_topic;
+pub mod judges;
 pub mod reader;
 mod restored;
 pub mod topology;

@@ -150,6 +150,8 @@ impl StateTopicReader {
         if value.is_none() || epoch.is_some_and(|epoch| epoch < reader.claim) {
             return arrivals;
         }
+        // The topic of judges has no claims: who writes under a later one has made it.
+        reader.claim = reader.claim.max(epoch.unwrap_or(i64::MIN));
         reader.reader.read(key, value);
         if rest.contains("/head/") {
             reader.head_ms = at_ms;
@@ -200,14 +202,16 @@ impl PartitionReader {
     fn open(&mut self, at: At) -> Option<Arrival> {
         let found = match self.reader.newest() {
             Ok(None) => return None,
-            Ok(Some(found)) => Ok(found),
+            Ok(Some(found)) => {
+                self.reader.clear_until(&found);
+                Ok(found)
+            }
             Err(faults) => {
                 let named = |(key, fault)| format!("{key}: {fault}");
                 let all: Vec<String> = faults.into_iter().map(named).collect();
                 Err(all.join("; "))
             }
         };
-        self.reader.clear();
         Some(Arrival {
             at,
             at_ms: self.head_ms,
@@ -294,6 +298,21 @@ mod tests {
         assert_eq!(log.put(&body[0]), [20]);
         assert_eq!(log.put(&head), [0]);
         assert!(log.homes.end(0).is_empty());
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_half_read_when_the_one_before_is_opened_is_whole_with_its_head() {
+        let mut log = Log::new(&[(0, 5)]);
+        let epoch = log.claim();
+        assert!(log.checkpoint(epoch, 1, 10).is_empty());
+        let mut next = PartitionCheckpoint::default();
+        next.snapshot.counters.evaluations = 20;
+        let (body, head) = records(&next, "g/x/t/4/", epoch, 2).expect("encoded");
+        assert!(log.put(&body[0]).is_empty());
+        // Another record lies where reading had come to.
+        assert!(log.put(&("other".to_owned(), None)).is_empty());
+        assert_eq!(log.put(&("other".to_owned(), None)), [10]);
+        assert_eq!(log.put(&head), [20]);
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn shard_of(
         Ok(Cow::Borrowed(bytes.as_slice()))
     };
     let shard = match LocalShard::restore(at, plan, &snapshot, &segment, room) {
-        Ok(shard) => shard.after(cursor.origin),
+        Ok(shard) => shard.after(found.epoch, found.checkpoint.deltas),
         Err(RestoreError::Spill(error)) => return Err(Unusable::Store(error)),
         Err(error) => return Err(Unusable::Checkpoint(error.to_string())),
     };

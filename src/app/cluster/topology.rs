@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use super::assignment::{Assignment, Moves};
 use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
-use super::follower::Follower;
+use super::judges::Judges;
 use crate::app::outputs::snapshots::Written;
 use crate::collect::join::SpillError;
 use crate::collect::{Counters, Origin, Pair, PairCounts, PartitionId, PartitionState};
 use crate::judge::{
-    AccountReport, Change, ComparisonReport, Stopwatch, StreamId, StreamReport, WindowJudgement,
+    AccountReport, Change, ComparisonReport, StreamId, StreamReport, WindowJudgement,
 };
-use crate::kafka::KafkaError;
+use crate::kafka::{Consumer, KafkaError};
 use crate::monitor::shards::Moved;
 use crate::monitor::watchdog::Watchdog;
 use crate::monitor::{Engine, Monitor, Plan, RecordSink, Snapshot};
@@ -29,8 +29,8 @@ pub enum Topology {
     Single(Box<Engine>),
     /// A shard for each partition.
     Sharded(Box<Assignment>),
-    /// The judge of what others count.
-    Aggregator(Box<Follower>),
+    /// The judge of what others count, or one of several.
+    Judges(Box<Judges>),
 }
 
 impl Topology {
@@ -43,7 +43,7 @@ impl Topology {
                 let shard = m.shards_mut().get_mut(at.source, at.partition)?;
                 Some(shard)
             }
-            Topology::Aggregator(_) => None,
+            Topology::Judges(_) => None,
         }
     }
 
@@ -73,7 +73,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => Some(engine.watchdog()),
             Topology::Sharded(m) => Some(m.shards().watchdog()).filter(|_| !self.counts_only()),
-            Topology::Aggregator(f) => Some(f.aggregator().watchdog()),
+            Topology::Judges(judges) => judges.watchdog(),
         }
     }
 
@@ -90,7 +90,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.assign(at.source, at.partition),
             Topology::Sharded(m) => m.assign(at.source, at.partition),
-            Topology::Aggregator(_) => None,
+            Topology::Judges(_) => None,
         }
     }
 
@@ -102,17 +102,15 @@ impl Topology {
                 engine.assign(at.source, at.partition);
                 true
             }
-            Topology::Sharded(_) | Topology::Aggregator(_) => false,
+            Topology::Sharded(_) | Topology::Judges(_) => false,
         }
     }
 
     /// Whether positions of a topic were known at the last snapshot of one engine. Where partitions
     /// move, a process cannot know what others have read.
     pub fn was_read(&self, source: u16) -> bool {
-        match self {
-            Topology::Single(engine) => engine.positions().iter().any(|o| o.source == source),
-            Topology::Sharded(_) | Topology::Aggregator(_) => false,
-        }
+        let known = |engine: &Engine| engine.positions().iter().any(|o| o.source == source);
+        matches!(self, Topology::Single(engine) if known(engine))
     }
 
     /// Whether a partition that is assigned must not be read.
@@ -122,27 +120,27 @@ impl Topology {
 
     /// Partitions that are assigned and are not read for good, by topic, each with the reason.
     pub fn suspended(&self) -> impl Iterator<Item = (&str, i32, &str)> {
-        let suspended = match self {
-            Topology::Sharded(m) => Some(m.suspended()),
-            Topology::Single(_) | Topology::Aggregator(_) => None,
+        let sharded = match self {
+            Topology::Sharded(m) => Some(m),
+            Topology::Single(_) | Topology::Judges(_) => None,
         };
-        suspended.into_iter().flatten()
+        sharded.into_iter().flat_map(|m| m.suspended())
     }
 
     /// Why a partition could not be taken over, for now, once.
     pub fn take_trouble(&mut self) -> Option<KafkaError> {
-        match self {
-            Topology::Single(_) | Topology::Aggregator(_) => None,
-            Topology::Sharded(m) => m.take_trouble(),
-        }
+        let Topology::Sharded(m) = self else {
+            return None;
+        };
+        m.take_trouble()
     }
 
     /// Why the partitions of these topics must be taken over again, if they must.
     pub fn must_claim_again(&self, ours: impl Fn(u16) -> bool) -> Option<String> {
-        match self {
-            Topology::Single(_) | Topology::Aggregator(_) => None,
-            Topology::Sharded(m) => m.must_claim_again(ours),
-        }
+        let Topology::Sharded(m) = self else {
+            return None;
+        };
+        m.must_claim_again(ours)
     }
 
     /// A partition is no longer read here. What is known of it goes along, unless the group has given it
@@ -151,7 +149,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.revoke(at.source, at.partition),
             Topology::Sharded(m) => m.revoke(at.source, at.partition, lost),
-            Topology::Aggregator(_) => {}
+            Topology::Judges(_) => {}
         }
     }
 
@@ -163,7 +161,7 @@ impl Topology {
                 engine.spill_some();
             }
             Topology::Sharded(m) => m.shards_mut().spill_some(),
-            Topology::Aggregator(_) => {}
+            Topology::Judges(_) => {}
         }
     }
 
@@ -179,45 +177,50 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.tick(now_ms),
             Topology::Sharded(m) => m.shards_mut().tick(now_ms),
-            Topology::Aggregator(f) => f.tick(now_ms),
+            Topology::Judges(judges) => judges.tick(now_ms),
         }
     }
 
     /// Streams that came or left since the last call.
     pub fn moves(&mut self) -> Moves {
         match self {
-            Topology::Single(_) | Topology::Aggregator(_) => Moves::default(),
+            Topology::Single(_) => Moves::default(),
             Topology::Sharded(m) => m.moves(),
+            Topology::Judges(judges) => judges.moves(),
         }
     }
 
-    /// Whether partitions may move.
+    /// Whether streams may move between processes.
     pub fn may_move(&self) -> bool {
+        match self {
+            Topology::Single(_) => false,
+            Topology::Sharded(_) => true,
+            Topology::Judges(judges) => judges.may_move(),
+        }
+    }
+
+    /// Whether the streams of a model may be in several processes.
+    pub fn divides_models(&self) -> bool {
         matches!(self, Topology::Sharded(_))
     }
 
     /// What was told of alerts that fire, by fingerprint, to go along when their streams move.
     pub fn carry(&mut self, told: BTreeMap<String, String>) {
-        if let Topology::Sharded(m) = self {
-            m.carry(told);
+        match self {
+            Topology::Single(_) => {}
+            Topology::Sharded(m) => m.carry(told),
+            Topology::Judges(judges) => judges.carry(told),
         }
     }
 
-    /// The engine of a process by itself.
-    pub fn single(self) -> Option<Engine> {
-        match self {
-            Topology::Single(engine) => Some(*engine),
-            Topology::Sharded(_) | Topology::Aggregator(_) => None,
-        }
-    }
-
-    /// What judges; `None` of a worker.
-    pub fn monitor(&self) -> Option<&Monitor> {
-        match self {
-            Topology::Single(engine) => Some(engine.monitor()),
-            Topology::Sharded(m) => m.shards().monitor(),
-            Topology::Aggregator(f) => Some(f.monitor()),
-        }
+    /// What judges; nothing in a worker.
+    pub fn monitors(&self) -> impl Iterator<Item = &Monitor> {
+        let (one, several) = match self {
+            Topology::Single(engine) => (Some(engine.monitor()), None),
+            Topology::Sharded(m) => (m.shards().monitor(), None),
+            Topology::Judges(judges) => (None, Some(judges.monitors())),
+        };
+        one.into_iter().chain(several.into_iter().flatten())
     }
 
     /// What a restart continues from, where this process keeps snapshots in its directory.
@@ -225,7 +228,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => Some(engine.snapshot()),
             Topology::Sharded(_) => None,
-            Topology::Aggregator(f) => f.snapshot(),
+            Topology::Judges(judges) => judges.snapshot(),
         }
     }
 
@@ -236,14 +239,14 @@ impl Topology {
 
     /// Whether another process judges in place of this one, which was to do so.
     pub fn stands_by(&self) -> bool {
-        matches!(self, Topology::Aggregator(f) if f.rival().is_some())
+        matches!(self, Topology::Judges(judges) if judges.stands_by())
     }
 
     /// Reads what others have counted, where that is judged here; waits no longer than `wait` for it. Answers the
     /// number of records.
     pub fn follow(&mut self, wait: Duration) -> usize {
         match self {
-            Topology::Aggregator(f) => f.follow(wait),
+            Topology::Judges(judges) => judges.follow(wait),
             Topology::Single(_) | Topology::Sharded(_) => 0,
         }
     }
@@ -251,7 +254,7 @@ impl Topology {
     /// What keeps verdicts from being given over all partitions, or over those of this process, by part, each with the reason.
     pub fn lacks(&self) -> Vec<(String, String)> {
         match self {
-            Topology::Aggregator(f) => f.lacks(),
+            Topology::Judges(judges) => judges.lacks(),
             Topology::Sharded(m) => m.superseded(),
             Topology::Single(_) => Vec::new(),
         }
@@ -260,7 +263,7 @@ impl Topology {
     /// What this process is among others.
     pub fn role(&self) -> Role {
         match self {
-            Topology::Aggregator(f) => f.role(),
+            Topology::Judges(judges) => judges.role(),
             _ if self.counts_only() => Role::Worker,
             Topology::Single(_) | Topology::Sharded(_) => Role::Alone,
         }
@@ -268,12 +271,12 @@ impl Topology {
 
     /// Whether it judges what others count.
     pub fn judges_all(&self) -> bool {
-        matches!(self, Topology::Aggregator(_))
+        matches!(self, Topology::Judges(_))
     }
 
     /// The latest report of each stream.
     pub fn reports(&self) -> impl Iterator<Item = &StreamReport> {
-        self.monitor().into_iter().flat_map(Monitor::reports)
+        self.monitors().flat_map(Monitor::reports)
     }
 
     /// What waits of streams of which nothing was judged yet; known where one engine has all partitions.
@@ -289,7 +292,7 @@ impl Topology {
         if self.stands_by() {
             return Vec::new();
         }
-        self.monitor().map_or(Vec::new(), Monitor::ledger)
+        AccountReport::add_up(self.monitors().flat_map(Monitor::ledger))
     }
 
     /// Versions that scored the same ids.
@@ -297,7 +300,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.comparisons(),
             Topology::Sharded(m) => m.shards().comparisons(),
-            Topology::Aggregator(f) => f.aggregator().comparisons(),
+            Topology::Judges(judges) => judges.comparisons(),
         }
     }
 
@@ -307,7 +310,7 @@ impl Topology {
             Topology::Single(engine) => engine.pair_counts(),
             Topology::Sharded(m) => m.shards().pair_counts(),
             // Pairs are counted where they are made.
-            Topology::Aggregator(_) => Vec::new(),
+            Topology::Judges(_) => Vec::new(),
         }
     }
 
@@ -316,14 +319,14 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.counters(),
             Topology::Sharded(m) => m.shards().counters(),
-            Topology::Aggregator(f) => f.aggregator().counters(),
+            Topology::Judges(judges) => judges.counters(),
         }
     }
 
     /// Records without an end that moved with their partitions.
     pub fn moved(&self, source: u16) -> Moved {
         match self {
-            Topology::Single(_) | Topology::Aggregator(_) => Moved::default(),
+            Topology::Single(_) | Topology::Judges(_) => Moved::default(),
             Topology::Sharded(m) => m.shards().moved(source),
         }
     }
@@ -333,7 +336,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.reload(new),
             Topology::Sharded(m) => m.shards_mut().reload(new),
-            Topology::Aggregator(f) => f.reload(new),
+            Topology::Judges(judges) => judges.reload(new),
         }
     }
 
@@ -345,7 +348,7 @@ impl Topology {
         Some(match self {
             Topology::Single(engine) => engine.start_over(of, close),
             Topology::Sharded(m) => m.shards_mut().start_over(of, close),
-            Topology::Aggregator(f) => f.aggregator_mut().start_over(of, close),
+            Topology::Judges(judges) => judges.start_over(of, close),
         })
     }
 
@@ -354,16 +357,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.tap(room),
             Topology::Sharded(m) => m.shards_mut().tap(room),
-            Topology::Aggregator(_) => (Vec::new(), 0),
-        }
-    }
-
-    /// See [`Engine::time_by`].
-    pub fn time_by(&mut self, stopwatch: Stopwatch) {
-        match self {
-            Topology::Single(engine) => engine.time_by(stopwatch),
-            Topology::Sharded(m) => m.shards_mut().time_by(stopwatch),
-            Topology::Aggregator(f) => f.aggregator_mut().time_by(stopwatch),
+            Topology::Judges(_) => (Vec::new(), 0),
         }
     }
 
@@ -372,7 +366,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.take_judgements(),
             Topology::Sharded(m) => m.shards_mut().take_judgements(),
-            Topology::Aggregator(f) => f.aggregator_mut().take_judgements(),
+            Topology::Judges(judges) => judges.take_judgements(),
         }
     }
 
@@ -381,7 +375,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.partitions().collect(),
             Topology::Sharded(m) => m.shards().partitions(),
-            Topology::Aggregator(_) => Vec::new(),
+            Topology::Judges(_) => Vec::new(),
         }
     }
 
@@ -390,7 +384,7 @@ impl Topology {
         match self {
             Topology::Sharded(m) => m.shards().lateness_ms(),
             Topology::Single(engine) => engine.lateness_ms(),
-            Topology::Aggregator(f) => f.monitor().lateness_ms(),
+            Topology::Judges(judges) => judges.lateness_ms(),
         }
     }
 
@@ -399,7 +393,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.positions(),
             Topology::Sharded(m) => m.shards().positions(),
-            Topology::Aggregator(f) => f.aggregator().positions(),
+            Topology::Judges(judges) => judges.positions(),
         }
     }
 
@@ -408,7 +402,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.panes(),
             Topology::Sharded(m) => m.shards().panes(),
-            Topology::Aggregator(f) => f.aggregator().panes(),
+            Topology::Judges(judges) => judges.panes(),
         }
     }
 
@@ -417,7 +411,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.bytes(),
             Topology::Sharded(m) => m.shards().bytes(),
-            Topology::Aggregator(f) => f.aggregator().bytes(),
+            Topology::Judges(judges) => judges.bytes(),
         }
     }
 
@@ -426,7 +420,7 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.retained(),
             Topology::Sharded(m) => m.shards().all().iter().map(|s| s.shard().retained()).sum(),
-            Topology::Aggregator(_) => 0,
+            Topology::Judges(_) => 0,
         }
     }
 
@@ -438,7 +432,7 @@ impl Topology {
                 let all = m.shards().all().iter().map(|s| s.shard().spilled());
                 all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
             }
-            Topology::Aggregator(_) => (0, 0),
+            Topology::Judges(_) => (0, 0),
         }
     }
 
@@ -447,38 +441,51 @@ impl Topology {
         match self {
             Topology::Single(engine) => engine.fault(),
             Topology::Sharded(m) => m.fault(),
-            Topology::Aggregator(_) => None,
+            Topology::Judges(_) => None,
+        }
+    }
+
+    /// Takes out the member of the group of judges, for the end.
+    pub fn take_member(&mut self) -> Option<Consumer> {
+        match self {
+            Topology::Single(_) | Topology::Sharded(_) => None,
+            Topology::Judges(judges) => judges.take_member(),
         }
     }
 
     /// Whether checkpoints are being written.
     pub fn writing(&self) -> bool {
         match self {
-            Topology::Single(_) | Topology::Aggregator(_) => false,
+            Topology::Single(_) => false,
             Topology::Sharded(m) => m.is_writing(),
+            Topology::Judges(judges) => judges.is_writing(),
         }
     }
 
-    /// Hands the shards that have changed to the checkpoint store, if there is one.
+    /// Hands what has changed to the checkpoint store, if there is one.
     pub fn write(&mut self) {
-        if let Topology::Sharded(m) = self {
-            m.write();
+        match self {
+            Topology::Single(_) => {}
+            Topology::Sharded(m) => m.write(),
+            Topology::Judges(judges) => judges.write(),
         }
     }
 
     /// What became of the checkpoints handed over last, once, if it is known.
     pub fn written(&mut self) -> Option<Written> {
         match self {
-            Topology::Single(_) | Topology::Aggregator(_) => None,
+            Topology::Single(_) => None,
             Topology::Sharded(m) => m.written(),
+            Topology::Judges(judges) => judges.written(),
         }
     }
 
     /// Waits for the checkpoints under way, for the end.
     pub fn wait_written(&mut self) -> Option<Written> {
         match self {
-            Topology::Single(_) | Topology::Aggregator(_) => None,
+            Topology::Single(_) => None,
             Topology::Sharded(m) => m.wait_written(),
+            Topology::Judges(judges) => judges.wait_written(),
         }
     }
 
@@ -487,7 +494,7 @@ impl Topology {
         match self {
             Topology::Single(_) => None,
             Topology::Sharded(m) => Some(m.checkpoints()),
-            Topology::Aggregator(f) => Some(f.checkpoints()),
+            Topology::Judges(judges) => Some(judges.checkpoints()),
         }
     }
 }

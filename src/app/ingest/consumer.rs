@@ -357,11 +357,11 @@ fn spawn_detached(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     thread.spawn(work).is_ok()
 }
 
-/// Closes the consumers, within a bounded time.
-pub fn close(consumers: Vec<SourceConsumer>) {
+/// Closes the members of groups, within a bounded time.
+pub fn close(members: impl Send + 'static) {
     let (done, closed) = std::sync::mpsc::channel();
     let started = spawn_detached("leave", move || {
-        drop(consumers);
+        drop(members);
         let _ = done.send(());
     });
     if started && closed.recv_timeout(LEAVE_WITHIN).is_err() {

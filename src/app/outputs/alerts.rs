@@ -4,10 +4,10 @@
 //! second the firing alerts are compared with what was notified, which finds alerts whose silence has
 //! ended and notified alerts of streams that are gone.
 //!
-//! Where partitions move between processes, the state of a notification moves with its stream. The
-//! process that gives up the last partition of a stream neither resolves nor repeats its alert from then
-//! on; the next owner knows that people were notified and sends the end. A stream whose partitions lie in
-//! several processes is judged, and notified, by each process over its own partitions.
+//! Where streams move between processes, the state of a notification moves with its stream. The process
+//! that gives up a stream neither resolves nor repeats its alert from then on; the next owner knows that
+//! people were notified and sends the end. A stream whose partitions lie in several processes that each
+//! judge is judged, and notified, by each process over its own partitions.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,8 +65,8 @@ pub struct AlertDispatcher {
     /// The brokers of sinks that are topics.
     kafka: Option<KafkaOptions>,
     groups: AlertGroups,
-    /// Partitions may move, so that each stream has an alert of its own.
-    moving: bool,
+    /// The streams of a model may be in several processes, so that each has an alert of its own.
+    divided: bool,
     /// Why alerts end that someone closed, by fingerprint.
     closing: BTreeMap<String, String>,
     orders: Receiver<Order>,
@@ -78,10 +78,11 @@ impl AlertDispatcher {
     /// acknowledgements through `published`.
     pub fn start(
         options: NotifyOptions,
-        (directory, moving): (&Path, bool),
+        (directory, engine): (&Path, &Topology),
         kafka: Option<&KafkaOptions>,
         published: &Arc<Published>,
     ) -> Result<AlertDispatcher, AppError> {
+        let (moving, divided) = (engine.may_move(), engine.divides_models());
         // The seed of the jitter only has to differ between processes.
         let seed = clock::now_ms().unsigned_abs() ^ u64::from(std::process::id()).rotate_left(32);
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
@@ -97,10 +98,10 @@ impl AlertDispatcher {
         accept_requests(&notifier.control(), sender, published);
         Ok(AlertDispatcher {
             notifier,
-            groups: AlertGroups::new(group_by(&options, moving)),
+            groups: AlertGroups::new(group_by(&options, divided)),
             options,
             kafka: kafka.cloned(),
-            moving,
+            divided,
             closing: BTreeMap::new(),
             orders,
             compared: Instant::now(),
@@ -113,7 +114,7 @@ impl AlertDispatcher {
         let topic_sinks = |sink: &SinkOptions| topic_sink(kafka, sink);
         self.notifier.replace_sinks(options, &topic_sinks)?;
         self.options = options.clone();
-        let by = group_by(options, self.moving);
+        let by = group_by(options, self.divided);
         if by != self.groups.by() {
             self.groups = AlertGroups::new(by);
         }
@@ -148,13 +149,30 @@ impl AlertDispatcher {
             let alerts = self.facts(engine).into();
             published.update(|facts| facts.alerts = alerts);
         }
-        if engine.may_move()
-            && let Some(notified) = self.notifier.transfers()
-        {
-            engine.carry(notified);
-        }
+        let carried = self.carry(engine);
         self.publish(published);
-        saves
+        saves || (carried && !engine.divides_models())
+    }
+
+    /// Hands what people were notified of to the engine, where streams may move, under the first stream of
+    /// each alert. Returns whether anything changed.
+    fn carry(&mut self, engine: &mut Topology) -> bool {
+        if !engine.may_move() {
+            return false;
+        }
+        let Some(mut notified) = self.notifier.transfers() else {
+            return false;
+        };
+        if !engine.divides_models() {
+            let by = self.groups.by();
+            let named = engine.reports().filter_map(|r| {
+                let text = notified.remove(&by.group_of(&r.id).fingerprint())?;
+                Some((r.id.fingerprint(), text))
+            });
+            notified = named.collect();
+        }
+        engine.carry(notified);
+        true
     }
 
     /// Sends what the change of a stream's alert means to the alert of its group.
@@ -228,17 +246,24 @@ impl AlertDispatcher {
     /// Passes moved streams to the notifier; returns the streams that left.
     fn follow_moves(&mut self, engine: &mut Topology) -> Vec<StreamId> {
         let moves = engine.moves();
+        let by = self.groups.by();
         for id in &moves.left {
             self.groups.remove(id);
-            self.notifier.release(&id.fingerprint());
+            self.notifier.release(&by.group_of(id).fingerprint());
         }
+        let mut came: BTreeMap<String, AlertHandover> = BTreeMap::new();
         for memory in moves.came {
-            self.notifier.acquire(&AlertHandover {
-                fingerprint: memory.stream.fingerprint(),
-                transferred: memory.notified,
-                ended_ms: memory.alert.ended_ms,
+            let fingerprint = by.group_of(&memory.stream).fingerprint();
+            let handover = came.entry(fingerprint.clone()).or_insert(AlertHandover {
+                fingerprint,
+                transferred: None,
+                ended_ms: None,
             });
+            handover.transferred = handover.transferred.take().or(memory.notified);
+            handover.ended_ms = handover.ended_ms.max(memory.alert.ended_ms);
         }
+        came.values()
+            .for_each(|handover| self.notifier.acquire(handover));
         moves.left
     }
 
@@ -370,8 +395,8 @@ impl AlertDispatcher {
 }
 
 /// By what alerts are told apart.
-fn group_by(options: &NotifyOptions, moving: bool) -> GroupBy {
-    if moving {
+fn group_by(options: &NotifyOptions, divided: bool) -> GroupBy {
+    if divided {
         GroupBy::STREAM
     } else {
         options.group_by

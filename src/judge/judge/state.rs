@@ -8,7 +8,7 @@ use crate::alert::Alert;
 use crate::judge::detector_state::DetectorState;
 use crate::judge::recalibration::RecalibrationState;
 use crate::stats::overdispersion::Dispersion;
-use crate::window::{PackError, RingState};
+use crate::window::{PackError, PaneState, RingState};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -42,6 +42,23 @@ pub struct JudgeState {
     pub recalibrations: Vec<Option<RecalibrationState>>,
     /// The alert of the stream.
     pub alert: Alert,
+}
+
+impl JudgeState {
+    fn rings(&self) -> impl Iterator<Item = &PaneState> {
+        let rings = self.rings.iter();
+        rings.flat_map(|r| r.panes.iter().chain(&r.gathering))
+    }
+
+    /// Panes of its windows.
+    pub fn panes(&self) -> usize {
+        self.rings().count()
+    }
+
+    /// Bytes of these panes, packed.
+    pub fn pane_bytes(&self) -> usize {
+        self.rings().map(PaneState::bytes).sum()
+    }
 }
 
 impl Judge {

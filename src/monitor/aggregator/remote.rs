@@ -1,7 +1,7 @@
 //! A partition as its newest checkpoint has it.
 
-use crate::collect::{Key, Partitions};
-use crate::judge::{Comparisons, Plan};
+use crate::collect::{Key, Partitions, VectorPanesState};
+use crate::judge::{Comparisons, JudgeState, Plan};
 use crate::monitor::activity::Activity;
 use crate::monitor::delta_log::DeltaBatch;
 use crate::monitor::monitor::Contribution;
@@ -22,7 +22,9 @@ pub(super) struct RemoteState {
     pub(super) streams: Vec<RemoteStream>,
     /// Versions with vector views, and whether an event of theirs came since the checkpoint before.
     pub(super) versions: Vec<(VersionState, bool)>,
-    pub(super) windows: PartitionWindows,
+    /// Its windows, packed: deltas bring all that they gain, so they are only unpacked where some are
+    /// missing.
+    packed: Snapshot,
     pub(super) comparisons: Vec<Comparisons>,
     /// When the oldest prediction that waits there is mature, by model.
     pub(super) due_ms: Vec<Option<i64>>,
@@ -42,10 +44,10 @@ pub(super) struct RemoteStream {
 impl RemoteState {
     pub(super) fn new(
         plan: &Plan,
-        s: &Snapshot,
+        mut s: Snapshot,
         deltas: Option<&DeltaBatch>,
     ) -> Result<RemoteState, RestoreError> {
-        let fit = Fit::new(plan, s)?;
+        let fit = Fit::new(plan, &s)?;
         let due = |name: &str| {
             let theirs = s.models.iter().position(|m| m.name == name)?;
             deltas?.due_ms.get(theirs).copied().flatten()
@@ -64,7 +66,7 @@ impl RemoteState {
         let fits = s.streams.iter();
         let fits = fits.filter(|state| fit.model_of(plan, state).is_some());
         let mut sealed_until_ms = vec![i64::MIN; plan.models.len()];
-        for (model, until_ms) in fit.sealed_until_ms(s) {
+        for (model, until_ms) in fit.sealed_until_ms(&s) {
             sealed_until_ms[model] = until_ms;
         }
         let reach_ms = s.partitions.reach_ms();
@@ -79,13 +81,35 @@ impl RemoteState {
         Ok(RemoteState {
             reached_ms: reached.collect(),
             sealed_until_ms,
-            partitions: s.partitions.clone(),
             streams: fits.map(stream).collect(),
             versions: s.vectors.iter().map(|v| (v.names_only(), true)).collect(),
-            windows: PartitionWindows::restore(plan.clone(), s, &fit)?,
-            comparisons: compared(plan, s, &fit)?,
+            comparisons: compared(plan, &s, &fit)?,
             due_ms: plan.models.iter().map(|m| due(&m.name)).collect(),
+            partitions: std::mem::take(&mut s.partitions),
+            packed: windows_only(s),
         })
+    }
+
+    /// Its windows.
+    pub(super) fn windows(&self, plan: &Plan) -> Result<PartitionWindows, RestoreError> {
+        let fit = Fit::new(plan, &self.packed)?;
+        PartitionWindows::restore(plan.clone(), &self.packed, &fit)
+    }
+
+    /// Panes in its windows.
+    pub(super) fn panes(&self) -> usize {
+        self.judges().map(JudgeState::panes).sum()
+    }
+
+    /// Bytes held of its windows, packed.
+    pub(super) fn bytes(&self) -> usize {
+        self.judges().map(JudgeState::pane_bytes).sum()
+    }
+
+    fn judges(&self) -> impl Iterator<Item = &JudgeState> {
+        let streams = self.packed.streams.iter().flat_map(|s| &s.judges);
+        let vectors = self.packed.vectors.iter().flat_map(|v| &v.views);
+        streams.chain(vectors.map(|v| &v.judge))
     }
 
     /// Marks the streams that have nothing new since the checkpoint before.
@@ -135,13 +159,30 @@ impl RemoteState {
         })
     }
 
-    pub(super) fn contribution(&self) -> Contribution<'_> {
+    pub(super) fn contribution<'a>(&'a self, windows: &'a PartitionWindows) -> Contribution<'a> {
         Contribution {
             sealed_until_ms: self.sealed_until_ms.clone(),
             streams: self.streams().collect(),
             versions: self.versions().collect(),
-            windows: &self.windows,
+            windows,
         }
+    }
+}
+
+/// A snapshot without what windows are not made of.
+fn windows_only(mut s: Snapshot) -> Snapshot {
+    for stream in &mut s.streams {
+        stream.open = Vec::new();
+        stream.late_outcomes = Vec::new();
+    }
+    for view in s.vectors.iter_mut().flat_map(|v| &mut v.views) {
+        view.open = VectorPanesState::default();
+    }
+    Snapshot {
+        models: s.models,
+        streams: s.streams,
+        vectors: s.vectors,
+        ..Snapshot::default()
     }
 }
 

@@ -149,6 +149,9 @@ fn role(role: &Role, families: &mut Families) {
     families.put(Id::JudgeDelay, &[], facts.delay_ms as f64 / 1000.0);
     families.put(Id::JudgeUncovered, &[], facts.uncovered as f64);
     families.put(Id::JudgePanesSkipped, &[], facts.skipped as f64);
+    if let Some(tasks) = facts.tasks {
+        families.put(Id::JudgeTasks, &[], tasks as f64);
+    }
 }
 
 /// One sink of alerts.

@@ -1,0 +1,76 @@
+//! Writes checkpoints as records of a topic: bodies and journals, then heads, then what goes.
+
+use crate::kafka::WriteState;
+use crate::store::checkpoint::{self, JournalChunk, KeyedRecord, PartitionCheckpoint};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long one batch of records may take to be written before it is called failed.
+const WRITE: Duration = Duration::from_secs(30);
+
+/// A checkpoint on its way to a topic.
+pub(super) struct CheckpointRecords {
+    /// The partition of the topic.
+    pub(super) home: i32,
+    pub(super) prefix: String,
+    pub(super) epoch: i64,
+    pub(super) number: u64,
+    pub(super) checkpoint: PartitionCheckpoint,
+    /// New pieces of its journal.
+    pub(super) pieces: Vec<(JournalChunk, Vec<u8>)>,
+    /// Keys that no checkpoint needs any more.
+    pub(super) drops: Vec<String>,
+}
+
+/// By partition of the topic, the offsets of the records that were written.
+pub(super) type Offsets = BTreeMap<i32, Vec<i64>>;
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    pub(super) bytes: u64,
+    /// The offset of the head of each checkpoint.
+    pub(super) heads: Vec<i64>,
+}
+
+/// Writes all records of these checkpoints; `offsets` has those that were written also after an error.
+pub(super) fn write<'c>(
+    writer: &dyn WriteState,
+    checkpoints: impl Iterator<Item = &'c CheckpointRecords>,
+    offsets: &mut Offsets,
+) -> Result<Sent, String> {
+    let (mut bodies, mut heads, mut drops) = (Vec::new(), Vec::new(), Vec::new());
+    for c in checkpoints {
+        for (piece, bytes) in &c.pieces {
+            let key = checkpoint::journal_key(&c.prefix, *piece);
+            bodies.push((c.home, (key, Some(bytes.clone()))));
+        }
+        let (body, head) = checkpoint::records(&c.checkpoint, &c.prefix, c.epoch, c.number)?;
+        bodies.extend(body.into_iter().map(|keyed| (c.home, keyed)));
+        heads.push((c.home, head));
+        drops.extend(c.drops.iter().map(|key| (c.home, (key.clone(), None))));
+    }
+    let size = |(_, (key, value)): &(i32, KeyedRecord)| {
+        (key.len() + value.as_ref().map_or(0, Vec::len)) as u64
+    };
+    let bytes = bodies.iter().chain(&heads).map(size).sum();
+    put(writer, &bodies, offsets)?;
+    let heads = put(writer, &heads, offsets)?;
+    // What stays is in nobody's way.
+    let _ = put(writer, &drops, offsets);
+    Ok(Sent { bytes, heads })
+}
+
+fn put(
+    writer: &dyn WriteState,
+    records: &[(i32, KeyedRecord)],
+    offsets: &mut Offsets,
+) -> Result<Vec<i64>, String> {
+    let all: Vec<(i32, &KeyedRecord)> =
+        records.iter().map(|(home, keyed)| (*home, keyed)).collect();
+    let written = writer.put(&all, WRITE).map_err(|error| error.to_string())?;
+    for ((home, _), offset) in records.iter().zip(&written) {
+        offsets.entry(*home).or_default().push(*offset);
+    }
+    Ok(written)
+}

@@ -1,0 +1,256 @@
+//! The checkpoints of judge partitions, in the topic that judges read.
+//!
+//! The format and the protocol are those of the state topic ([`crate::store::checkpoint`]), for a topic
+//! without a name, which no source can have: a claim gives the epoch, the newest whole checkpoint before it
+//! is restored, and two slots alternate. A checkpoint is the judge's state of its models (windows, alerts,
+//! detectors, how far it has followed the workers) and what people were notified of.
+
+use super::checkpoint_records::{self, CheckpointRecords};
+use super::checkpoint_store::{CheckpointCounts, CheckpointOptions};
+use super::judge_topic::{ensure, judge_topic};
+use crate::app::clock;
+use crate::app::outputs::snapshots::Written;
+use crate::app::{AppError, Worker};
+use crate::kafka::{KafkaError, ReadState, WriteState};
+use crate::store::checkpoint::{self, CHUNK_BYTES, PartitionCheckpoint};
+use crate::store::reader::{CheckpointReader, FoundCheckpoint};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How far a judge partition is stored.
+#[derive(Debug, Default)]
+struct Cursor {
+    epoch: i64,
+    /// Number of the last checkpoint that was written.
+    number: u64,
+    /// Keys of earlier epochs, to be taken away once they are superseded.
+    old: Vec<String>,
+    /// The revision of the task that was written.
+    revision: Option<u64>,
+    at_ms: Option<i64>,
+}
+
+/// A checkpoint on its way.
+struct Outgoing {
+    records: CheckpointRecords,
+    revision: u64,
+}
+
+struct Answer {
+    sent: Vec<Outgoing>,
+    result: Result<u64, String>,
+    took: Duration,
+}
+
+/// A judge partition that was taken over.
+pub(super) struct Taken {
+    /// Offset of our claim.
+    pub(super) epoch: i64,
+    /// The newest checkpoint, or why none can be used.
+    pub(super) found: Result<Option<FoundCheckpoint>, String>,
+}
+
+/// See the module.
+pub(super) struct JudgeStore {
+    options: CheckpointOptions,
+    partitions: i32,
+    reader: Box<dyn ReadState>,
+    claims: Arc<dyn WriteState>,
+    writer: Arc<dyn WriteState>,
+    worker: Box<dyn Worker>,
+    outbox: Sender<Answer>,
+    answers: Receiver<Answer>,
+    busy: bool,
+    cursors: BTreeMap<i32, Cursor>,
+}
+
+impl JudgeStore {
+    /// Starts the worker; asks nothing of the broker yet.
+    pub(super) fn new(
+        options: &CheckpointOptions,
+        partitions: i32,
+    ) -> Result<JudgeStore, AppError> {
+        let (kafka, brokers) = (&options.kafka, &options.brokers);
+        let topic = judge_topic(&options.topic);
+        let failed = |error: KafkaError| AppError::Config(format!("[state]: {error}"));
+        let (outbox, answers) = channel();
+        Ok(JudgeStore {
+            reader: brokers
+                .state_reader(kafka, &topic, CHUNK_BYTES)
+                .map_err(failed)?,
+            claims: brokers.claim_writer(kafka, &topic).map_err(failed)?,
+            writer: brokers.state_writer(kafka, &topic).map_err(failed)?,
+            worker: options.workers.worker("checkpoints")?,
+            partitions,
+            outbox,
+            answers,
+            busy: false,
+            cursors: BTreeMap::new(),
+            options: options.clone(),
+        })
+    }
+
+    /// Makes sure that the topic is there.
+    pub(super) fn ensure(&mut self) -> Result<(), KafkaError> {
+        ensure(self.reader.as_mut(), &self.options.topic, self.partitions)
+    }
+
+    /// The prefix of the keys of a judge partition.
+    pub(super) fn prefix(&self, partition: i32) -> String {
+        checkpoint::prefix(&self.options.namespace, "", partition)
+    }
+
+    /// Claims a judge partition and reads what was written of it.
+    pub(super) fn take_over(
+        &mut self,
+        partition: i32,
+        counts: &mut CheckpointCounts,
+    ) -> Result<Taken, KafkaError> {
+        let (start, within) = (Instant::now(), self.options.restore_within);
+        let prefix = self.prefix(partition);
+        let claim = (
+            checkpoint::claim_key(&prefix),
+            Some(self.options.claimant()),
+        );
+        let epoch = self.claims.put(&[(partition, &claim)], within)?;
+        let epoch = epoch.first().copied().unwrap_or_default();
+        let mut reader = CheckpointReader::new(prefix);
+        let left = within.saturating_sub(start.elapsed());
+        self.reader
+            .read(partition, epoch, left, &mut |key, value| {
+                reader.read(key, value);
+            })?;
+        let cursor = Cursor {
+            epoch,
+            old: reader.keys_of_other_epochs(epoch),
+            ..Cursor::default()
+        };
+        self.cursors.insert(partition, cursor);
+        counts.read_bytes += reader.bytes();
+        counts.restore_seconds = start.elapsed().as_secs_f64();
+        let found = reader.newest().map_err(|faults| {
+            let named = faults
+                .into_iter()
+                .map(|(key, fault)| format!("{key}: {fault}"));
+            named.collect::<Vec<_>>().join("; ")
+        });
+        if let Ok(Some(found)) = &found {
+            for (key, fault) in &found.refused {
+                tracing::error!(%key, %fault, "checkpoint refused, using an older one");
+                counts.refused += 1;
+            }
+            counts.read += 1;
+        }
+        Ok(Taken { epoch, found })
+    }
+
+    /// The partition is another process's.
+    pub(super) fn forget(&mut self, partition: i32) {
+        self.cursors.remove(&partition);
+    }
+
+    /// Whether a checkpoint of this revision has not been written.
+    pub(super) fn is_due(&self, partition: i32, revision: u64) -> bool {
+        let cursor = self.cursors.get(&partition);
+        cursor.is_some_and(|c| c.revision != Some(revision))
+    }
+
+    /// Whether a batch is being written.
+    pub(super) fn busy(&self) -> bool {
+        self.busy
+    }
+
+    /// Judge partitions and when their last checkpoint was written.
+    pub(super) fn ages(&self) -> impl Iterator<Item = (i32, Option<i64>)> {
+        self.cursors.iter().map(|(p, cursor)| (*p, cursor.at_ms))
+    }
+
+    /// Hands over checkpoints of these revisions. It is an error to do so while
+    /// [`busy`](JudgeStore::busy).
+    pub(super) fn write(&mut self, all: Vec<(i32, u64, PartitionCheckpoint)>) {
+        let mut sent = Vec::new();
+        for (home, revision, checkpoint) in all {
+            let prefix = self.prefix(home);
+            let Some(cursor) = self.cursors.get(&home) else {
+                continue;
+            };
+            // The one before must stay whole: what went before goes with the second.
+            let drops = match cursor.number {
+                0 => Vec::new(),
+                _ => cursor.old.clone(),
+            };
+            let records = CheckpointRecords {
+                home,
+                prefix,
+                epoch: cursor.epoch,
+                number: cursor.number + 1,
+                checkpoint,
+                pieces: Vec::new(),
+                drops,
+            };
+            sent.push(Outgoing { records, revision });
+        }
+        let (writer, outbox) = (Arc::clone(&self.writer), self.outbox.clone());
+        self.busy = self.worker.start(Box::new(move || {
+            let start = Instant::now();
+            let records = sent.iter().map(|o| &o.records);
+            let result = checkpoint_records::write(writer.as_ref(), records, &mut BTreeMap::new());
+            // Nobody waits for it at the end.
+            let _ = outbox.send(Answer {
+                result: result.map(|sent| sent.bytes),
+                took: start.elapsed(),
+                sent,
+            });
+        }));
+    }
+
+    /// What became of the last batch, once, if it is known.
+    pub(super) fn answer(&mut self, counts: &mut CheckpointCounts) -> Option<Written> {
+        let answer = self.answers.try_recv().ok()?;
+        Some(self.settle(answer, counts))
+    }
+
+    /// Waits for the batch under way.
+    pub(super) fn wait(
+        &mut self,
+        within: Duration,
+        counts: &mut CheckpointCounts,
+    ) -> Option<Written> {
+        if !self.busy || !self.worker.ends_within(within) {
+            return None;
+        }
+        let answer = self.answers.recv_timeout(within).ok()?;
+        Some(self.settle(answer, counts))
+    }
+
+    fn settle(&mut self, answer: Answer, counts: &mut CheckpointCounts) -> Written {
+        self.busy = false;
+        let at_ms = clock::now_ms();
+        let bytes = answer.result.as_ref().map_or(0, |bytes| *bytes);
+        if answer.result.is_ok() {
+            counts.written += answer.sent.len() as u64;
+            counts.written_bytes += bytes;
+            for sent in answer.sent {
+                let cursor = self.cursors.get_mut(&sent.records.home);
+                let Some(cursor) = cursor.filter(|c| c.epoch == sent.records.epoch) else {
+                    continue;
+                };
+                cursor.number = sent.records.number;
+                cursor.revision = Some(sent.revision);
+                cursor.at_ms = Some(at_ms);
+                if !sent.records.drops.is_empty() {
+                    cursor.old.clear();
+                }
+            }
+        }
+        Written {
+            result: answer.result.map(|_| Vec::new()),
+            took: answer.took,
+            at_ms,
+            bytes,
+            unwritten: 0,
+        }
+    }
+}

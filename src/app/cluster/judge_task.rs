@@ -1,0 +1,309 @@
+//! What judges the checkpoints of one reader: of the whole state topic, or of one judge partition.
+//!
+//! A task hands every checkpoint that comes to its [`Aggregator`], which judges all partitions slide by
+//! slide, for all that are waited for ([`crate::monitor::liveness`]). It reads no topic itself: the one
+//! judge of all workers has one task ([`super::follower`]), and a member of a group of judges one for each
+//! judge partition that the group assigns to it ([`super::judge_group`]).
+
+use super::checkpoint_store::CheckpointCounts;
+use super::follower::FollowerOptions;
+use super::reader::{Arrival, JudgeLease, StateTopicReader};
+use crate::app::clock;
+use crate::judge::{Change, Plan, StreamId, StreamReport, WindowJudgement};
+use crate::kafka::Ends;
+use crate::monitor::aggregator::{Aggregator, At};
+use crate::monitor::liveness::{Freshness, PartitionLiveness, Reach};
+use crate::monitor::{RestoreError, Snapshot, VerdictState};
+use std::collections::BTreeMap;
+
+/// A partition of a topic that goes with a partition whose checkpoints are read: that one, the number of
+/// the topic, and its name with the partition.
+pub(super) type Part = (At, u16, (String, i32));
+
+/// See the module.
+pub struct JudgeTask {
+    options: FollowerOptions,
+    plan: Plan,
+    topics: Vec<String>,
+    aggregator: Aggregator,
+    reader: StateTopicReader,
+    liveness: PartitionLiveness,
+    /// Checkpoints came since it was looked.
+    news: bool,
+    /// All that lay in the topic at the start was read and looked at.
+    began: bool,
+    /// Changes with everything that a checkpoint of the task would hold.
+    revision: u64,
+}
+
+impl JudgeTask {
+    /// One without state, or with that of its snapshot.
+    pub(super) fn new(
+        plan: &Plan,
+        topics: &[String],
+        options: &FollowerOptions,
+        snapshot: Option<Snapshot>,
+    ) -> Result<JudgeTask, RestoreError> {
+        let followed = snapshot.as_ref().and_then(|s| s.followed.clone());
+        let (plan, topics) = (plan.clone(), topics.to_vec());
+        let mut aggregator = match snapshot {
+            None => Aggregator::new(plan.clone(), topics.clone()),
+            Some(snapshot) => Aggregator::restore(plan.clone(), topics.clone(), snapshot)?,
+        };
+        aggregator.time_by(clock::stopwatch);
+        let lead = |source: &u16| options.copartitions.get(usize::from(*source)) == Some(source);
+        let namespace = &options.checkpoints.namespace;
+        let keyed = (0u16..).zip(&topics).filter(|(source, _)| lead(source));
+        let keyed = keyed.map(|(source, topic)| (source, namespace.clone(), topic.clone()));
+        let reader = StateTopicReader::new(keyed.collect(), &followed.unwrap_or_default().offsets);
+        let missing_after_ms = i64::try_from(options.missing_after.as_millis());
+        Ok(JudgeTask {
+            liveness: PartitionLiveness::new(missing_after_ms.unwrap_or(i64::MAX)),
+            options: options.clone(),
+            plan,
+            topics,
+            aggregator,
+            reader,
+            news: false,
+            began: false,
+            revision: 0,
+        })
+    }
+
+    /// The partitions, and what judges them.
+    pub fn aggregator(&self) -> &Aggregator {
+        &self.aggregator
+    }
+
+    /// The judgements since the last call.
+    pub(super) fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        self.aggregator.take_judgements()
+    }
+
+    /// The same, to be changed.
+    pub fn aggregator_mut(&mut self) -> &mut Aggregator {
+        self.revision += 1;
+        &mut self.aggregator
+    }
+
+    /// Begins to read so many partitions of its topic.
+    pub(super) fn begin(&mut self, homes: i32) {
+        self.reader.begin(homes);
+    }
+
+    /// Takes the record that comes next of a partition of its topic.
+    pub(super) fn take(
+        &mut self,
+        (home, offset): (i32, i64),
+        at_ms: Option<i64>,
+        (key, value): (&[u8], Option<&[u8]>),
+        counts: &mut CheckpointCounts,
+    ) {
+        counts.read_bytes += (key.len() + value.map_or(0, <[u8]>::len)) as u64;
+        let came = self.reader.take(home, offset, at_ms, (key, value));
+        came.into_iter().for_each(|a| self.arrive(a, counts));
+    }
+
+    /// A partition of its topic was read to its end.
+    pub(super) fn end(&mut self, home: i32, counts: &mut CheckpointCounts) {
+        let came = self.reader.end(home);
+        came.into_iter().for_each(|a| self.arrive(a, counts));
+    }
+
+    /// Who claimed last to judge what the task judges.
+    pub(super) fn lease(&self) -> Option<&JudgeLease> {
+        self.reader.lease()
+    }
+
+    fn arrive(&mut self, arrival: Arrival, counts: &mut CheckpointCounts) {
+        let now_ms = clock::steady_ms();
+        let (at, at_ms) = (arrival.at, arrival.at_ms);
+        self.news = true;
+        self.revision += 1;
+        let taken = arrival.found.and_then(|found| {
+            let (epoch, checkpoint) = (found.epoch, found.checkpoint);
+            self.aggregator
+                .take(at, epoch, checkpoint.snapshot, checkpoint.deltas)
+        });
+        match taken {
+            Ok(()) => {
+                counts.read += 1;
+                self.liveness.checkpoint_came(at, at_ms, now_ms);
+            }
+            Err(why) => {
+                counts.refused += 1;
+                let topic = self.name(at.0);
+                crate::warn_limited!(topic, partition = at.1, why, "checkpoint cannot be used");
+                self.liveness.refuse(at, why, now_ms);
+            }
+        }
+    }
+
+    fn name(&self, source: u16) -> &str {
+        let topic = self.topics.get(usize::from(source));
+        topic.map_or("", String::as_str)
+    }
+
+    /// Another judges from now on: what was said here is withdrawn.
+    pub(super) fn withdraw(&mut self) {
+        self.aggregator = Aggregator::new(self.plan.clone(), self.topics.clone());
+        self.began = false;
+    }
+
+    /// Whether all that lay in the topic at the start was read.
+    pub(super) fn is_read(&self) -> bool {
+        self.reader.are_read()
+    }
+
+    /// Whether checkpoints came since it was looked who is waited for.
+    pub(super) fn has_news(&self) -> bool {
+        self.news
+    }
+
+    /// Whether it judges yet.
+    pub(super) fn began(&self) -> bool {
+        self.began
+    }
+
+    /// There is such a partition of a source.
+    pub(super) fn expect(&mut self, at: At) {
+        self.liveness.expect(at, clock::steady_ms());
+    }
+
+    /// The partitions of sources over which it judges.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let all = self.liveness.all(clock::steady_ms());
+        all.flat_map(|(at, ..)| {
+            let group = (0u16..).zip(&self.options.copartitions);
+            let group = group.filter(move |(_, lead)| **lead == at.0);
+            group.map(move |(source, _)| (at, source, (self.name(source).to_owned(), at.1)))
+        })
+        .collect()
+    }
+
+    /// Up to where each partition of a source is in checkpoints.
+    pub(super) fn positions(&self) -> BTreeMap<At, i64> {
+        let positions = self.aggregator.positions().into_iter();
+        positions
+            .map(|o| ((o.source, o.partition), o.offset))
+            .collect()
+    }
+
+    /// Looks who is waited for, by what the brokers say of the sources, and judges.
+    pub(super) fn look(&mut self, begins: &Ends, ends: &Ends) {
+        let now_ms = clock::steady_ms();
+        let (parts, positions) = (self.parts(), self.positions());
+        let all: Vec<At> = self.liveness.all(now_ms).map(|(at, ..)| at).collect();
+        for at in all {
+            let idle = self.aggregator.idle(at);
+            let unended = idle == Some(false);
+            let idle = idle.unwrap_or(false);
+            let reach = |(_, source, part): &Part| Reach {
+                begin: begins.get(part).copied().unwrap_or(0),
+                end: ends.get(part).copied().unwrap_or(0),
+                position: positions.get(&(*source, part.1)).copied(),
+                idle,
+            };
+            let mine = parts.iter().filter(|(of, ..)| *of == at);
+            let uncovered = mine.map(|part| reach(part).uncovered()).sum();
+            self.liveness.set_uncovered(at, uncovered, unended, now_ms);
+        }
+        let all: Vec<_> = self.liveness.all(now_ms).collect();
+        for (at, _, freshness) in all {
+            self.aggregator.set_freshness(at, freshness);
+        }
+        self.aggregator.settle();
+        (self.news, self.began) = (false, true);
+    }
+
+    /// Takes the time; returns all changes since the last call.
+    pub(super) fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        if !self.began {
+            return Vec::new();
+        }
+        let changes = self.aggregator.tick(now_ms);
+        self.revision += u64::from(!changes.is_empty());
+        changes
+    }
+
+    /// What a restart goes on from; nothing while the topic is read for the first time.
+    pub(super) fn snapshot(&self) -> Option<Snapshot> {
+        if !self.began {
+            return None;
+        }
+        let mut snapshot = self.aggregator.snapshot();
+        if let Some(followed) = &mut snapshot.followed {
+            followed.offsets = self.reader.next();
+        }
+        Some(snapshot)
+    }
+
+    /// Something changed that goes with its checkpoint.
+    pub(super) fn touch(&mut self) {
+        self.revision += 1;
+    }
+
+    /// Changes with everything that a checkpoint of the task would hold.
+    pub(super) fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The alerts of its streams that ever fired, with what people were notified of by fingerprint.
+    pub(super) fn alerts(&self, notified: &BTreeMap<String, String>) -> Vec<VerdictState> {
+        let reports = self.aggregator.monitor().reports();
+        let state = |r: &StreamReport| VerdictState {
+            stream: r.id.clone(),
+            windows: Vec::new(),
+            detector: None,
+            alert: r.alert,
+            notified: notified.get(&r.id.fingerprint()).cloned(),
+        };
+        let all = reports.map(state);
+        all.filter(|v| v.notified.is_some() || v.alert.since_ms.is_some())
+            .collect()
+    }
+
+    /// Its streams.
+    pub(super) fn streams(&self) -> Vec<StreamId> {
+        let reports = self.aggregator.monitor().reports();
+        reports.map(|r| r.id.clone()).collect()
+    }
+
+    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    pub(super) fn lacks(&self) -> Vec<(String, String)> {
+        let topic = &self.options.checkpoints.topic;
+        let mut all = Vec::new();
+        for (at, known, freshness) in self.liveness.all(clock::steady_ms()) {
+            let part = format!("partition {}/{}", self.name(at.0), at.1);
+            let n = known.uncovered;
+            let why = match (freshness, known.written_ms, &known.fault) {
+                (Freshness::Covered, ..) => continue,
+                (_, _, Some(fault)) => format!("its newest checkpoint cannot be used: {fault}"),
+                (_, None, None) => {
+                    format!("no worker has written a checkpoint of its {n} records into {topic}")
+                }
+                (Freshness::Behind, ..) => continue,
+                (_, Some(_), None) if n == 0 => format!(
+                    "no checkpoint came for {:?} or more, and the last one does not say that the partition was read \
+                     to its end: verdicts go on without it",
+                    self.options.missing_after
+                ),
+                (_, Some(_), None) => format!(
+                    "no checkpoint came for {:?} or more, and {n} of its records are in none: verdicts go on without it",
+                    self.options.missing_after
+                ),
+            };
+            all.push((part, why));
+        }
+        all
+    }
+
+    /// How each partition stands: its uncovered records, and when its checkpoint was written.
+    pub(super) fn standing(
+        &self,
+        now_ms: i64,
+    ) -> impl Iterator<Item = (At, u64, Option<i64>, Freshness)> {
+        let all = self.liveness.all(now_ms);
+        all.map(|(at, known, freshness)| (at, known.uncovered, known.written_ms, freshness))
+    }
+}

@@ -1,0 +1,108 @@
+//! The topic between workers and judges that share the models: `TOPIC-judges`, beside the state topic.
+//!
+//! Each of its partitions is a *judge partition* and has the part of every checkpoint that is about its
+//! models ([`crate::monitor::repartition`]), under the keys that the checkpoint has in the state topic. The
+//! judge of the partition keeps its own checkpoints there too ([`super::judge_store`]).
+//!
+//! A worker writes the parts after the checkpoint itself. So a judge has never applied what a process that
+//! takes a partition over does not know; and where a worker dies in between, the next one sends the deltas
+//! of the last checkpoint again.
+
+use super::checkpoint_records::{self, CheckpointRecords};
+use super::checkpoint_store::CheckpointOptions;
+use crate::kafka::{KafkaError, ReadState, WriteState};
+use crate::monitor::repartition::parts;
+use crate::store::checkpoint::{CHUNK_BYTES, PartitionCheckpoint};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The name of the topic beside this state topic.
+pub fn judge_topic(state_topic: &str) -> String {
+    format!("{state_topic}-judges")
+}
+
+/// Makes sure that the topic has this many partitions, and is there.
+pub(super) fn ensure(
+    reader: &mut dyn ReadState,
+    state_topic: &str,
+    partitions: i32,
+) -> Result<(), KafkaError> {
+    let found = reader.partitions(partitions)?;
+    if found == partitions {
+        return Ok(());
+    }
+    Err(KafkaError::Topic {
+        topic: judge_topic(state_topic),
+        detail: format!(
+            "has {found} partitions and `judge_partitions` in [state] is {partitions}; write {found} there, the \
+             same for all processes, or name another state topic"
+        ),
+    })
+}
+
+/// Writes the parts of checkpoints.
+pub(super) struct JudgeTopicWriter {
+    state_topic: String,
+    partitions: i32,
+    reader: Box<dyn ReadState>,
+    writer: Arc<dyn WriteState>,
+    /// The topic was found with all its partitions.
+    found: bool,
+}
+
+impl JudgeTopicWriter {
+    /// Asks nothing of the broker yet.
+    pub(super) fn new(
+        options: &CheckpointOptions,
+        partitions: i32,
+    ) -> Result<JudgeTopicWriter, KafkaError> {
+        let (brokers, kafka) = (&options.brokers, &options.kafka);
+        let topic = judge_topic(&options.topic);
+        Ok(JudgeTopicWriter {
+            reader: brokers.state_reader(kafka, &topic, CHUNK_BYTES)?,
+            writer: brokers.state_writer(kafka, &topic)?,
+            state_topic: options.topic.clone(),
+            partitions,
+            found: false,
+        })
+    }
+
+    /// Writes the parts of these checkpoints; answers the bytes.
+    pub(super) fn write<'c>(
+        &mut self,
+        checkpoints: impl Iterator<Item = &'c CheckpointRecords>,
+    ) -> Result<u64, String> {
+        if !self.found {
+            ensure(self.reader.as_mut(), &self.state_topic, self.partitions)
+                .map_err(|error| error.to_string())?;
+            self.found = true;
+        }
+        let all: Vec<CheckpointRecords> = checkpoints.flat_map(|c| self.parts(c)).collect();
+        let sent =
+            checkpoint_records::write(self.writer.as_ref(), all.iter(), &mut BTreeMap::new());
+        Ok(sent?.bytes)
+    }
+
+    fn parts(&self, c: &CheckpointRecords) -> impl Iterator<Item = CheckpointRecords> {
+        let whole = &c.checkpoint;
+        let parts = parts(&whole.snapshot, whole.deltas.as_ref(), self.partitions);
+        // No part has more keys than the whole, and none has a journal.
+        let drops = c.drops.iter().filter(|key| !key.contains("/journal/"));
+        let drops: Vec<String> = drops.cloned().collect();
+        (0..)
+            .zip(parts)
+            .map(move |(home, (snapshot, deltas))| CheckpointRecords {
+                home,
+                prefix: c.prefix.clone(),
+                epoch: c.epoch,
+                number: c.number,
+                checkpoint: PartitionCheckpoint {
+                    snapshot,
+                    deltas,
+                    ..PartitionCheckpoint::default()
+                },
+                pieces: Vec::new(),
+                drops: drops.clone(),
+            })
+    }
+}

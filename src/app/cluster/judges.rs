@@ -1,0 +1,436 @@
+//! The judge of what other processes count, alone or as one of several.
+//!
+//! [`Judges`] holds the [tasks](JudgeTask) of this process and what feeds them: the one judge follows the
+//! whole state topic ([`Follower`]) and has one task; a member of a group has one for each judge partition
+//! that is assigned to it ([`JudgeGroup`]). Either way it asks the brokers how long the topics of the sources
+//! are, after the checkpoints were read, and lets the tasks judge.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::assignment::Moves;
+use super::checkpoint_store::{CheckpointAge, CheckpointCounts};
+use super::follower::{Follower, FollowerOptions};
+use super::judge_group::{JudgeGroup, Tasks};
+use super::judge_task::JudgeTask;
+use crate::app::AppError;
+use crate::app::clock;
+use crate::app::outputs::snapshots::Written;
+use crate::collect::{Counters, Origin};
+use crate::judge::{Change, ComparisonReport, Plan, StreamId, WindowJudgement};
+use crate::kafka::{Consumer, FollowState, KafkaError};
+use crate::monitor::aggregator::{Aggregator, At};
+use crate::monitor::liveness::Freshness;
+use crate::monitor::watchdog::Watchdog;
+use crate::monitor::{Monitor, RestoreError, Snapshot};
+use crate::telemetry::facts::{JudgeFacts, Role};
+
+/// How often it is looked who is waited for, at most and at least.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(1));
+
+/// How often the partitions of the sources are counted.
+const COUNTS: Duration = Duration::from_secs(60);
+
+/// The task of the one judge.
+const ALL: i32 = 0;
+
+/// Where checkpoints come from.
+enum Feed {
+    /// The whole state topic.
+    One(Box<Follower>),
+    /// Judge partitions, as the group assigns them.
+    Group(Box<JudgeGroup>),
+}
+
+/// See the module.
+pub struct Judges {
+    plan: Plan,
+    topics: Vec<String>,
+    copartitions: Vec<u16>,
+    tasks: Tasks,
+    feed: Feed,
+    /// Why the lengths of topics are not known.
+    trouble: Option<String>,
+    looked: Instant,
+    /// Number of partitions of each topic whose partitions have checkpoints, and when they were counted.
+    partitions: BTreeMap<u16, i32>,
+    counted: Option<Instant>,
+    /// What happened to checkpoints that the one judge read.
+    counts: CheckpointCounts,
+}
+
+impl Judges {
+    /// The one judge, without state or with that of its snapshot.
+    pub fn one(
+        plan: Plan,
+        topics: Vec<String>,
+        options: FollowerOptions,
+        snapshot: Option<Snapshot>,
+    ) -> Result<Judges, RestoreError> {
+        let task = JudgeTask::new(&plan, &topics, &options, snapshot)?;
+        let copartitions = options.copartitions.clone();
+        let feed = Feed::One(Box::new(Follower::new(topics.clone(), options)));
+        let mut judges = Judges::fed_by(feed, plan, topics, copartitions);
+        judges.tasks.insert(ALL, task);
+        Ok(judges)
+    }
+
+    /// One of several judges, over so many judge partitions.
+    pub fn of_group(
+        plan: Plan,
+        topics: Vec<String>,
+        options: FollowerOptions,
+        partitions: i32,
+    ) -> Result<Judges, AppError> {
+        let copartitions = options.copartitions.clone();
+        let group = JudgeGroup::new(plan.clone(), topics.clone(), options, partitions)?;
+        let feed = Feed::Group(Box::new(group));
+        Ok(Judges::fed_by(feed, plan, topics, copartitions))
+    }
+
+    fn fed_by(feed: Feed, plan: Plan, topics: Vec<String>, copartitions: Vec<u16>) -> Judges {
+        Judges {
+            plan,
+            topics,
+            copartitions,
+            tasks: Tasks::new(),
+            feed,
+            trouble: None,
+            looked: Instant::now(),
+            partitions: BTreeMap::new(),
+            counted: None,
+            counts: CheckpointCounts::default(),
+        }
+    }
+
+    /// Reads what there is, and judges what can be judged; waits for the first no longer than `wait`. Answers
+    /// how many records there were.
+    pub fn follow(&mut self, wait: Duration) -> usize {
+        let read = match &mut self.feed {
+            Feed::One(follower) => self
+                .tasks
+                .get_mut(&ALL)
+                .map_or(0, |task| follower.read(task, &mut self.counts, wait)),
+            Feed::Group(group) => group.read(&mut self.tasks, wait),
+        };
+        let (often, seldom) = LOOKS;
+        let since = self.looked.elapsed();
+        let mut read_tasks = self.tasks.values().filter(|t| t.is_read());
+        let due = match since >= seldom {
+            true => read_tasks.next().is_some(),
+            false => since >= often && read_tasks.any(|t| t.has_news() || !t.began()),
+        };
+        if due && !self.stands_by() {
+            self.looked = Instant::now();
+            self.look();
+        }
+        read
+    }
+
+    /// Looks who is waited for, and judges.
+    fn look(&mut self) {
+        let link = match &self.feed {
+            Feed::One(follower) => follower.link(),
+            Feed::Group(group) => group.link(),
+        };
+        let Some(link) = link else { return };
+        if self.counted.is_none_or(|at| at.elapsed() >= COUNTS) {
+            match count(link, &self.copartitions, &self.topics) {
+                Ok(partitions) => {
+                    self.partitions = partitions;
+                    self.counted = Some(Instant::now());
+                }
+                Err(error) => return self.unknown(&error),
+            }
+        }
+        let partitions = self.partitions.iter();
+        let all = partitions.flat_map(|(source, n)| (0..*n).map(|p| (*source, p)));
+        for at in all.collect::<Vec<At>>() {
+            self.tasks.values_mut().for_each(|task| task.expect(at));
+        }
+        let read = || self.tasks.values().filter(|task| task.is_read());
+        let mut ends: Vec<(String, i32)> = Vec::new();
+        // Where a checkpoint goes on from is past the begin.
+        let mut begins: Vec<(String, i32)> = Vec::new();
+        for task in read() {
+            let positions = task.positions();
+            for (at, source, part) in task.parts() {
+                if !positions.contains_key(&(source, at.1)) {
+                    begins.push(part.clone());
+                }
+                ends.push(part);
+            }
+        }
+        [&mut ends, &mut begins].into_iter().for_each(|all| {
+            all.sort();
+            all.dedup();
+        });
+        let answers = link
+            .ends(&ends)
+            .and_then(|ends| Ok((link.begins(&begins)?, ends)));
+        let (begins, ends) = match answers {
+            Ok(answers) => answers,
+            Err(error) => return self.unknown(&error),
+        };
+        self.trouble = None;
+        for task in self.tasks.values_mut().filter(|task| task.is_read()) {
+            task.look(&begins, &ends);
+        }
+    }
+
+    fn unknown(&mut self, error: &KafkaError) {
+        crate::warn_limited!(%error, "how long the topics are is not known; no verdicts");
+        self.trouble = Some(error.to_string());
+    }
+
+    /// Takes the time; returns all changes since the last call.
+    pub fn tick(&mut self, now_ms: i64) -> Vec<Change> {
+        let tasks = self.tasks.values_mut();
+        tasks.flat_map(|task| task.tick(now_ms)).collect()
+    }
+
+    /// What judges, of every task.
+    pub fn monitors(&self) -> impl Iterator<Item = &Monitor> {
+        self.aggregators().map(Aggregator::monitor)
+    }
+
+    /// What judges, with the partitions of workers, of every task.
+    pub fn aggregators(&self) -> impl Iterator<Item = &Aggregator> {
+        self.tasks.values().map(JudgeTask::aggregator)
+    }
+
+    /// Whether another process judges in place of this one, which was to do so.
+    pub fn stands_by(&self) -> bool {
+        matches!(&self.feed, Feed::One(follower) if follower.rival().is_some())
+    }
+
+    /// Whether streams come and go with judge partitions.
+    pub fn may_move(&self) -> bool {
+        matches!(self.feed, Feed::Group(_))
+    }
+
+    /// What a restart of the one judge goes on from; nothing while the topic is read for the first time, or
+    /// another judges.
+    pub fn snapshot(&self) -> Option<Snapshot> {
+        match &self.feed {
+            Feed::One(_) if !self.stands_by() => self.tasks.get(&ALL)?.snapshot(),
+            _ => None,
+        }
+    }
+
+    /// What keeps verdicts over all partitions from being given, by part, each with the reason.
+    pub fn lacks(&self) -> Vec<(String, String)> {
+        let mut all = match &self.feed {
+            Feed::One(follower) => {
+                let task = self.tasks.get(&ALL);
+                let lacks = task.and_then(|task| follower.lacks(task));
+                if self.stands_by() {
+                    return lacks.into_iter().collect();
+                }
+                lacks.into_iter().collect()
+            }
+            Feed::Group(group) => group.lacks(&self.tasks),
+        };
+        if let Some(why) = &self.trouble
+            && self.tasks.values().any(|task| !task.began())
+        {
+            all.push(("state topic".to_owned(), why.clone()));
+        }
+        let of: BTreeMap<String, String> = self.tasks.values().flat_map(JudgeTask::lacks).collect();
+        all.into_iter().chain(of).collect()
+    }
+
+    /// How partitions stand, for metrics: the worst of what the tasks say of each.
+    pub fn role(&self) -> Role {
+        if self.stands_by() {
+            return Role::Standby;
+        }
+        let now_ms = clock::now_ms();
+        let mut worst: BTreeMap<At, (u64, Option<i64>, Freshness)> = BTreeMap::new();
+        let all = self.tasks.values().flat_map(|task| task.standing(now_ms));
+        for (at, uncovered, written_ms, freshness) in all {
+            let known = worst
+                .entry(at)
+                .or_insert((uncovered, written_ms, freshness));
+            *known = (
+                known.0.max(uncovered),
+                known.1.min(written_ms),
+                known.2.max(freshness),
+            );
+        }
+        let mut facts = JudgeFacts {
+            skipped: self.aggregators().map(Aggregator::skipped).sum(),
+            tasks: self.may_move().then(|| {
+                let judging = self.tasks.values().filter(|task| task.began());
+                judging.count() as u64
+            }),
+            ..JudgeFacts::default()
+        };
+        for (uncovered, written_ms, freshness) in worst.into_values() {
+            facts.partitions[freshness as usize] += 1;
+            facts.uncovered += uncovered;
+            if let (true, Some(written_ms)) = (freshness != Freshness::Covered, written_ms) {
+                facts.delay_ms = facts.delay_ms.max(now_ms.saturating_sub(written_ms));
+            }
+        }
+        Role::Judge(facts)
+    }
+
+    /// What happened to checkpoints, and how old each is: those of workers, or of tasks.
+    pub fn checkpoints(&self) -> (&CheckpointCounts, Vec<CheckpointAge<'_>>) {
+        let now_ms = clock::now_ms();
+        match &self.feed {
+            Feed::Group(group) => (group.counts(), group.ages().collect()),
+            Feed::One(_) => {
+                let all = self.tasks.values().flat_map(|task| task.standing(now_ms));
+                let name = |source: u16| self.topics.get(usize::from(source));
+                let ages = all.filter_map(|(at, _, written_ms, _)| {
+                    Some((name(at.0)?.as_str(), at.1, written_ms))
+                });
+                (&self.counts, ages.collect())
+            }
+        }
+    }
+
+    /// Streams that came or left since the last call.
+    pub fn moves(&mut self) -> Moves {
+        match &mut self.feed {
+            Feed::One(_) => Moves::default(),
+            Feed::Group(group) => group.moves(),
+        }
+    }
+
+    /// What people were notified of alerts that fire, by fingerprint, to go along when their streams move.
+    pub fn carry(&mut self, notified: BTreeMap<String, String>) {
+        if let Feed::Group(group) = &mut self.feed {
+            group.carry(notified, &mut self.tasks);
+        }
+    }
+
+    /// Hands over checkpoints of the tasks that have changed, where tasks may move.
+    pub fn write(&mut self) {
+        if let Feed::Group(group) = &mut self.feed {
+            group.write(&self.tasks);
+        }
+    }
+
+    /// Takes out the member of the group of judges, for the end: leaving it may take long.
+    pub fn take_member(&mut self) -> Option<Consumer> {
+        match &mut self.feed {
+            Feed::One(_) => None,
+            Feed::Group(group) => group.take_member(),
+        }
+    }
+
+    /// Whether checkpoints are being written.
+    pub fn is_writing(&self) -> bool {
+        matches!(&self.feed, Feed::Group(group) if group.is_writing())
+    }
+
+    /// What became of the checkpoints handed over last, once, if it is known.
+    pub fn written(&mut self) -> Option<Written> {
+        match &mut self.feed {
+            Feed::One(_) => None,
+            Feed::Group(group) => group.written(),
+        }
+    }
+
+    /// Waits for the checkpoints under way, for the end.
+    pub fn wait_written(&mut self) -> Option<Written> {
+        match &mut self.feed {
+            Feed::One(_) => None,
+            Feed::Group(group) => group.wait_written(),
+        }
+    }
+
+    /// The watermark that has stood still for longest.
+    pub fn watchdog(&self) -> Option<&Watchdog> {
+        let all = self.aggregators().map(Aggregator::watchdog);
+        all.max_by_key(|dog| dog.held_ms())
+    }
+
+    /// What was judged here; records are counted where they are read.
+    pub fn counters(&self) -> Counters {
+        let mut all = Counters::default();
+        for counters in self.aggregators().map(Aggregator::counters) {
+            all.streams_expired += counters.streams_expired;
+            all.streams_dropped += counters.streams_dropped;
+            all.evaluations += counters.evaluations;
+        }
+        all
+    }
+
+    /// Versions that scored the same ids, over all partitions.
+    pub fn comparisons(&self) -> Vec<ComparisonReport> {
+        self.aggregators()
+            .flat_map(Aggregator::comparisons)
+            .collect()
+    }
+
+    /// Up to where each partition of a source is judged by all tasks.
+    pub fn positions(&self) -> Vec<Origin> {
+        let mut least: BTreeMap<At, Origin> = BTreeMap::new();
+        for origin in self.aggregators().flat_map(Aggregator::positions) {
+            let known = least.entry((origin.source, origin.partition));
+            let known = known.or_insert(origin);
+            known.offset = known.offset.min(origin.offset);
+        }
+        least.into_values().collect()
+    }
+
+    /// Panes held.
+    pub fn panes(&self) -> usize {
+        self.aggregators().map(Aggregator::panes).sum()
+    }
+
+    /// Heap bytes of all state.
+    pub fn bytes(&self) -> usize {
+        self.aggregators().map(Aggregator::bytes).sum()
+    }
+
+    /// How late events may be of the model that waits longest.
+    pub fn lateness_ms(&self) -> i64 {
+        let models = self.plan.models.iter();
+        models.map(|m| m.ladder.lateness_ms).max().unwrap_or(0)
+    }
+
+    /// Takes over what may change in a plan at run time.
+    pub fn reload(&mut self, new: &Plan) {
+        for task in self.tasks.values_mut() {
+            task.aggregator_mut().reload(new);
+        }
+        let mut monitor = Monitor::new(self.plan.clone());
+        monitor.reload(new);
+        self.plan = monitor.plan().clone();
+        if let Feed::Group(group) = &mut self.feed {
+            group.plan = self.plan.clone();
+        }
+    }
+
+    /// See [`Monitor::start_over`].
+    pub fn start_over(&mut self, of: impl Fn(&StreamId) -> bool, close: bool) -> usize {
+        let tasks = self.tasks.values_mut();
+        let begun = tasks.map(|task| task.aggregator_mut().start_over(&of, close));
+        begun.sum()
+    }
+
+    /// The judgements since the last call.
+    pub fn take_judgements(&mut self) -> Vec<WindowJudgement> {
+        let tasks = self.tasks.values_mut();
+        tasks.flat_map(JudgeTask::take_judgements).collect()
+    }
+}
+
+/// The number of partitions of each topic whose partitions have checkpoints.
+fn count(
+    link: &dyn FollowState,
+    copartitions: &[u16],
+    topics: &[String],
+) -> Result<BTreeMap<u16, i32>, KafkaError> {
+    let mut all = BTreeMap::new();
+    let sources = (0u16..).zip(copartitions).zip(topics);
+    for ((source, _), topic) in sources.filter(|((source, lead), _)| source == *lead) {
+        all.insert(source, link.partitions(topic)?.unwrap_or(0));
+    }
+    Ok(all)
+}

@@ -1,0 +1,134 @@
+//! Spreads the checkpoint of a partition over several judges, by model.
+//!
+//! Where one process cannot judge what all workers count, the models are divided among *judge partitions*
+//! by a hash of their names. A judge of some judge partitions gets of every checkpoint the part that is
+//! about its models: their deltas with their numbers, their windows, and how far the whole partition has
+//! come. So every judge knows the watermark of all partitions, and judges its models as one judge of
+//! everything would, to the bit.
+//!
+//! ```text
+//!   checkpoint of partition 0 ─┬─► part 0 ─┐
+//!                              └─► part 1 ─┼─┐
+//!   checkpoint of partition 1 ─┬─► part 0 ─┘ │   judge of part 0: models a, c
+//!                              └─► part 1 ───┘   judge of part 1: models b, d
+//! ```
+//!
+//! Why by model and not by stream: roll-ups, comparisons of versions and the alert of a model are about all
+//! streams of a model, and are made where all of them are. The price: one model is judged by one process,
+//! however many segments it has.
+
+use super::delta_log::DeltaBatch;
+use super::snapshot::{ComparedState, Snapshot, StreamState, VectorViewState, VersionState};
+use crate::collect::{PairingState, VectorPanesState};
+
+/// What a checkpoint says to the judge of one judge partition.
+pub type Part = (Snapshot, Option<DeltaBatch>);
+
+/// The judge partition of a model, of so many: CRC-32 of its name, which no release may change.
+pub fn judge_partition(model: &str, partitions: i32) -> i32 {
+    let hash = crc32fast::hash(model.as_bytes());
+    (hash % partitions.max(1).unsigned_abs()).cast_signed()
+}
+
+/// The parts of a checkpoint, one for each of so many judge partitions.
+pub fn parts(snapshot: &Snapshot, deltas: Option<&DeltaBatch>, partitions: i32) -> Vec<Part> {
+    let n = usize::try_from(partitions.max(1)).unwrap_or(1);
+    let mut all: Vec<Part> = (0..n)
+        .map(|_| (progress(snapshot), deltas.map(DeltaBatch::without_deltas)))
+        .collect();
+    let home = |model: &str| usize::try_from(judge_partition(model, partitions)).unwrap_or(0);
+    for stream in &snapshot.streams {
+        let (part, _) = &mut all[home(&stream.name)];
+        part.streams.push(sealed_stream(stream));
+    }
+    for version in &snapshot.vectors {
+        let (part, _) = &mut all[home(&version.name)];
+        part.vectors.push(sealed_version(version));
+    }
+    for compared in &snapshot.compared {
+        for (i, (part, _)) in all.iter_mut().enumerate() {
+            let here = compared.comparisons.iter();
+            let here = here.filter(|c| home(c.model()) == i).cloned();
+            part.compared.push(ComparedState {
+                model: compared.model,
+                pairing: PairingState::default(),
+                comparisons: here.collect(),
+            });
+        }
+    }
+    let Some(deltas) = deltas else { return all };
+    for (number, delta) in &deltas.deltas {
+        if let (_, Some(part)) = &mut all[home(delta.model())] {
+            part.deltas.push((*number, delta.clone()));
+        }
+    }
+    for (part, theirs) in &mut all {
+        let Some(theirs) = theirs else { continue };
+        let here = |slot: u32| part.streams.iter().any(|s| s.slot == Some(slot));
+        let pending = deltas.pending.iter().filter(|(slot, _)| here(*slot));
+        theirs.pending = pending.copied().collect();
+    }
+    all
+}
+
+/// How far the partition has come, without its streams.
+fn progress(snapshot: &Snapshot) -> Snapshot {
+    Snapshot {
+        topics: snapshot.topics.clone(),
+        partitions: snapshot.partitions.clone(),
+        models: snapshot.models.clone(),
+        ..Snapshot::default()
+    }
+}
+
+/// A stream without what is not sealed, which no judge sees.
+fn sealed_stream(stream: &StreamState) -> StreamState {
+    StreamState {
+        model: stream.model,
+        name: stream.name.clone(),
+        version: stream.version.clone(),
+        segment: stream.segment.clone(),
+        newest_ms: stream.newest_ms,
+        late: stream.late,
+        slot: stream.slot,
+        open: Vec::new(),
+        late_outcomes: Vec::new(),
+        pending: stream.pending.clone(),
+        judges: stream.judges.clone(),
+    }
+}
+
+/// The same of a version with vector views.
+fn sealed_version(version: &VersionState) -> VersionState {
+    let view = |v: &VectorViewState| VectorViewState {
+        view: v.view.clone(),
+        open: VectorPanesState::default(),
+        pending: v.pending.clone(),
+        judge: v.judge.clone(),
+    };
+    VersionState {
+        views: version.views.iter().map(view).collect(),
+        ..version.names_only()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_stays_where_it_is_and_models_spread_evenly() {
+        // What other processes have written rests on these.
+        let homes = ["fraud", "credit", "ads", ""].map(|model| judge_partition(model, 64));
+        assert_eq!(homes, [0, 0, 0, 0]);
+        let mut counts = [0_u32; 16];
+        for i in 0..16_000 {
+            counts[judge_partition(&format!("model-{i}"), 16) as usize] += 1;
+        }
+        // Of a fair spread each is within 5 standard errors (31) of 1,000.
+        assert!(
+            counts.iter().all(|&n| n.abs_diff(1_000) < 155),
+            "{counts:?}"
+        );
+    }
+}
