@@ -48,8 +48,6 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Faults that happened.
     pub faults: usize,
-    /// Records that count.
-    pub records: usize,
 }
 
 /// A process and its host.
@@ -137,7 +135,6 @@ pub fn run(scenario: &Scenario) -> Outcome {
         trace,
         failure: world.failure.take(),
         faults: world.faults,
-        records: scenario.records.len(),
     };
     world.clear();
     outcome
