@@ -9,12 +9,14 @@
 //! What runs is the engine loop of the program with everything below it: the consumer on top of librdkafka
 //! (starts, ends, lost offsets), decoding, shards, watermark, monitor, snapshots and checkpoints. Simulated
 //! are the client of the broker, the threads beside the engine, the clocks ([`clock`]) and what the disk
-//! loses ([`disk`]). Not simulated: notifications and their sinks, the schema registry, joined outcomes,
-//! requests for offsets by time, more than one source, streams that expire, an `instance` that is used twice.
+//! loses ([`disk`]). Not simulated: notifications and their sinks, the schema registry, requests for offsets by
+//! time.
 //!
 //! What is compared: dispositions, and the sums and verdicts of windows, for every fleet; detectors for one
 //! process, and for a judge of others that missed no delta; the age of verdicts, the watermark, commits, and
-//! what a process says of a stranger in its group and of a state directory that is gone, for one process.
+//! what a process says of a stranger in its group, of another process with its `instance`, and of a state directory
+//! that is gone, for one process. A third of the fleets read a second source, whose outcomes come in a topic of
+//! their own ([`outcomes`]); in a quarter streams expire.
 //!
 //! All seeds run, whichever fail. Each failure is printed as it comes; at the end all are listed, and the first is
 //! printed with the line that replays it and is made smaller ([`minimise`]). A panic of the program is a failure.
@@ -35,6 +37,7 @@ mod clock;
 mod disk;
 mod minimise;
 mod oracle;
+mod outcomes;
 mod scenario;
 mod world;
 
@@ -81,8 +84,8 @@ fn report(scenario: &Scenario, why: &str) -> String {
     let small = small.flatten();
     let small = small.map_or(String::new(), |(s, why)| {
         let records = s.records.iter().map(|r| {
-            let (at, p) = (r.at.as_secs_f64(), r.partition);
-            format!("\n    {at:.3} partition {p} {:?} {}", r.kind, r.text)
+            let (at, (topic, p)) = (r.at.as_secs_f64(), scenario.place(r.log));
+            format!("\n    {at:.3} {topic}/{p} {:?} {}", r.kind, r.text)
         });
         let records: String = records.take(10).collect();
         let count = s.records.len();
