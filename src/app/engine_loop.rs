@@ -416,7 +416,7 @@ impl EngineLoop {
             _ => {}
         }
         if let Ok(positions) = &written.result {
-            for consumer in &self.consumers {
+            for consumer in &mut self.consumers {
                 consumer.commit(positions);
             }
         }

@@ -138,6 +138,14 @@ pub trait GroupClient: Send {
         within: Duration,
     ) -> KafkaResult<TopicPartitionList>;
 
+    /// The same, asked by a client of its own: that of a fenced member may not be used.
+    fn committed_afresh(
+        &self,
+        options: &KafkaOptions,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> Result<TopicPartitionList, KafkaError>;
+
     /// First offsets of these times or later.
     fn offsets_for_times(
         &self,

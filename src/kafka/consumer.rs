@@ -67,6 +67,8 @@ pub struct Consumer {
     ends: PartitionEnds,
     /// When it was last looked whether logs have grown.
     looked: Instant,
+    /// Records came after a wait: the logs of other partitions may have grown too, as after an outage.
+    came: bool,
     open_transaction_max: Duration,
     /// The group has a name for it.
     named: bool,
@@ -104,6 +106,7 @@ impl Consumer {
             next: NextOffsets::new(options.topics.len()),
             ends: PartitionEnds::new(config.get("statistics.interval.ms") != Some("0")),
             looked: Instant::now(),
+            came: false,
             open_transaction_max: options.open_transaction_max,
             named: options.instance.is_some(),
             throttle: ErrorThrottle::default(),
@@ -120,7 +123,7 @@ impl Consumer {
             // Under load too: a partition without records must not delay the others.
             self.report_ends(handler, false);
         }
-        if self.looked.elapsed() >= LOOK_EVERY {
+        if std::mem::take(&mut self.came) || self.looked.elapsed() >= LOOK_EVERY {
             self.report_grown(handler);
             self.report_hidden(handler);
         }
@@ -144,6 +147,7 @@ impl Consumer {
             }
             self.report_ends(handler, true);
             n = self.take(1, left.min(WAIT), handler);
+            self.came = n > 0;
             self.serve(handler);
             if std::mem::take(&mut self.begun) {
                 break;

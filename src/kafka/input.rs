@@ -57,6 +57,13 @@ pub trait Handler {
         false
     }
 
+    /// The offset up to which records of this partition are stored, if that is less than what
+    /// [`Handler::assigned`] said. Only that may be committed.
+    fn stored(&self, partition: Partition) -> Option<i64> {
+        let _ = partition;
+        None
+    }
+
     /// A partition without a position is read from here on. [`super::Consumer::poll`] returns
     /// before the first record, for the caller to store it.
     fn begins(&mut self, partition: Partition, begin: Begin);

@@ -3,6 +3,7 @@
 use super::client::{Fetched, GroupClient};
 use super::context::{Context, Events};
 use super::native::BatchQueue;
+use super::state_topic::{Quiet, create, reader_config};
 use super::{Headers, KafkaError, KafkaOptions};
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _, RebalanceProtocol};
@@ -191,6 +192,17 @@ impl GroupClient for Member {
         within: Duration,
     ) -> KafkaResult<TopicPartitionList> {
         self.client.committed_offsets(list, within)
+    }
+
+    fn committed_afresh(
+        &self,
+        options: &KafkaOptions,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> Result<TopicPartitionList, KafkaError> {
+        let client: BaseConsumer<Quiet> = create(&reader_config(options, &options.group), options)?;
+        let offsets = client.committed_offsets(list, within);
+        offsets.map_err(KafkaError::from_native)
     }
 
     fn offsets_for_times(

@@ -10,6 +10,9 @@ use trueline::stats::rng::Rng;
 /// How long a group waits for a silent member.
 pub const SESSION: Duration = Duration::from_secs(6);
 
+/// Begins the metadata of a commit of the program.
+const PARTITIONS: &str = "partitions=";
+
 /// Topic and partition.
 pub type Place = (String, i32);
 
@@ -84,6 +87,8 @@ pub struct Member {
     pub statistics: Duration,
     /// The broker has told it how the group stands at least once.
     welcomed: bool,
+    /// Another process has taken its `instance`.
+    pub fenced: bool,
 }
 
 /// A host of a process.
@@ -208,9 +213,57 @@ impl Broker {
             lost: false,
             statistics: now,
             welcomed: false,
+            fenced: false,
         };
         self.members.insert(id, member);
         id
+    }
+
+    /// A member of another program takes the `instance` of the members of a host, and what they own, and commits
+    /// there. Answers its number, if there is somebody to take it from.
+    pub fn fence(
+        &mut self,
+        (host, by): (usize, usize),
+        client: &str,
+        now: Duration,
+    ) -> Option<u64> {
+        let of = |m: &&mut Member| m.host == host && m.alive && m.group == "g";
+        let member = self.members.values_mut().find(of)?;
+        if std::mem::replace(&mut member.fenced, true) {
+            return None;
+        }
+        let (topics, fenced) = (member.topics.clone(), host);
+        member.joined = false;
+        let id = self.join(by, "g", &topics, now);
+        self.strangers.insert(id, client.to_owned());
+        if let Some(member) = self.members.get_mut(&id) {
+            (member.joined, member.rejoins, member.welcomed) = (true, None, true);
+        }
+        let theirs = self.members.iter();
+        let theirs = theirs.filter(|(_, m)| m.host == fenced && m.group == "g");
+        let theirs: BTreeSet<u64> = theirs.map(|(id, _)| *id).collect();
+        let group = self.groups.entry("g".to_owned()).or_default();
+        for (place, owner) in &mut group.owners {
+            if theirs.contains(owner) {
+                *owner = id;
+                group.asked.remove(place);
+                let start = self.topics[&place.0][place.1 as usize].start;
+                let before = group.committed.get(place).cloned();
+                let (offset, _) = before.unwrap_or((start, None));
+                let count = self.topics[&place.0].len();
+                let says = format!("{PARTITIONS}{count} {client}");
+                group.committed.insert(place.clone(), (offset, Some(says)));
+            }
+        }
+        Some(id)
+    }
+
+    /// Whoever joins with an `instance` takes it from members of another program.
+    pub fn unfence(&mut self) {
+        for id in self.strangers.keys().copied().collect::<Vec<_>>() {
+            self.leave(id, true);
+            self.strangers.remove(&id);
+        }
     }
 
     /// A time between two numbers of ms.
@@ -302,8 +355,9 @@ impl Broker {
         let group = self.groups.entry(member.group.clone()).or_default();
         for e in offsets.elements() {
             let place = (e.topic().to_owned(), e.partition());
-            if let (Offset::Offset(offset), Some(owner)) = (e.offset(), group.owners.get(&place))
-                && *owner == id
+            let besides = !member.topics.contains(&place.0);
+            if let Offset::Offset(offset) = e.offset()
+                && (besides || group.owners.get(&place) == Some(&id))
             {
                 let metadata = Some(e.metadata().to_owned()).filter(|m| !m.is_empty());
                 group.committed.insert(place, (offset, metadata));
@@ -382,12 +436,15 @@ impl Broker {
         let speaks = member.alive && host.cut <= now && host.frozen <= now;
         if speaks {
             member.heard = now;
-            if !member.joined {
+            if !member.joined && !member.fenced {
                 let rejoins = *member.rejoins.get_or_insert(now + notice);
                 if rejoins <= now {
                     member.joined = true;
                     member.rejoins = None;
-                    let had: Vec<Place> = member.assigned.keys().cloned().collect();
+                    // The group knows nothing of partitions that the client has taken besides.
+                    let had = member.assigned.keys();
+                    let had = had.filter(|(topic, _)| member.topics.contains(topic));
+                    let had: Vec<Place> = had.cloned().collect();
                     member.events.clear();
                     if !had.is_empty() {
                         member

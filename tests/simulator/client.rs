@@ -16,7 +16,7 @@ use trueline::kafka::{
     KafkaOptions, PartitionStats, ReadState, WriteState,
 };
 
-use super::broker::{Broker, Entry, Fetch, Place, list};
+use super::broker::{Broker, Entry, Fetch, Member, Place, list};
 use super::clock;
 
 /// The broker, shared by all that can reach it.
@@ -87,12 +87,13 @@ impl Site {
         lock(&self.broker).reaches(self.host, clock::now())
     }
 
-    /// The clients of the process leave their groups, if they can say so.
-    pub fn leave(&self, in_order: bool) {
+    /// The clients of the process leave their groups, if they can say so; or those of this group.
+    pub fn leave(&self, in_order: bool, group: Option<&str>) {
         let in_order = in_order && self.reaches();
         let mut broker = lock(&self.broker);
         let mine = broker.members.iter();
-        let mine = mine.filter(|(_, m)| m.host == self.host && m.alive);
+        let left = |m: &Member| group.is_none_or(|group| m.group == group);
+        let mine = mine.filter(|(_, m)| m.host == self.host && m.alive && left(m));
         for id in mine.map(|(id, _)| *id).collect::<Vec<_>>() {
             broker.leave(id, in_order);
         }
@@ -175,8 +176,13 @@ impl Brokers for Site {
     fn join(&self, options: &KafkaOptions) -> Result<Box<dyn GroupClient>, KafkaError> {
         let now = clock::now();
         // The client before is dropped on a thread of its own.
-        self.leave(true);
-        let id = lock(&self.broker).join(self.host, &options.group, options.subscribed(), now);
+        self.leave(true, Some(&options.group));
+        let mut broker = lock(&self.broker);
+        if options.instance.is_some() && options.group == "g" {
+            broker.unfence();
+        }
+        let id = broker.join(self.host, &options.group, options.subscribed(), now);
+        drop(broker);
         Ok(Box::new(Client {
             site: self.clone(),
             id,
@@ -343,6 +349,10 @@ impl GroupClient for Client {
         let Some(mut member) = broker.members.remove(&self.id) else {
             return events;
         };
+        if member.fenced && broker.reaches(self.site.host, now) {
+            let text = "the instance is in use".to_owned();
+            events.errors.push((Code::Fatal, text));
+        }
         if member.events.front().is_some_and(|(due, ..)| *due <= now) {
             let (_, rebalance, lost) = member.events.pop_front().expect("it is there");
             member.lost = lost;
@@ -368,7 +378,8 @@ impl GroupClient for Client {
     }
 
     fn fatal_error(&self) -> Option<KafkaError> {
-        None
+        let fenced = self.with(|broker, id| broker.members.get(&id).is_some_and(|m| m.fenced));
+        fenced.then(|| KafkaError::Fenced("the instance is in use".to_owned()))
     }
 
     fn members(&self, group: &str, within: Duration) -> KafkaResult<Vec<(String, String)>> {
@@ -546,6 +557,16 @@ impl GroupClient for Client {
             }
             Ok(found)
         })
+    }
+
+    fn committed_afresh(
+        &self,
+        _: &KafkaOptions,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> Result<TopicPartitionList, KafkaError> {
+        self.committed(list, within)
+            .map_err(|error| KafkaError::Other(error.to_string()))
     }
 
     fn offsets_for_times(

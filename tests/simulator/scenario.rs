@@ -1,10 +1,12 @@
 //! What happens in one simulation: all of it follows from a seed, and can be made smaller.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use trueline::stats::rng::Rng;
 
 use super::clock::wall_ms;
+use super::outcomes::{self, Joined};
 
 /// How the processes are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +28,10 @@ pub enum Kind {
     Doubtful,
     /// Its clock is ten years ahead.
     Future,
+    /// A prediction of model `d`, whose outcome comes apart from it; its number.
+    Prediction(u32),
+    /// The outcome of the prediction of this number.
+    Outcome(u32, bool),
     /// Of a model that nobody watches.
     Unwatched,
     /// Not JSON.
@@ -36,7 +42,8 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 pub struct Record {
     pub at: Duration,
-    pub partition: i32,
+    /// See [`Scenario::place`].
+    pub log: i32,
     /// Its event time and its timestamp.
     pub time_ms: i64,
     pub stamp_ms: i64,
@@ -64,17 +71,17 @@ pub enum Fault {
         time: Duration,
     },
     /// The group takes a partition back for no reason.
-    Move { partition: i32 },
+    Move { log: i32 },
     /// The leader of a partition is away.
-    Away { partition: i32, time: Duration },
+    Away { log: i32, time: Duration },
     /// What is produced into the partition meanwhile is in a transaction.
     Transaction {
-        partition: i32,
+        log: i32,
         time: Duration,
         commits: bool,
     },
     /// The partition has a transaction without an end that hides nothing but itself.
-    Hang { partition: i32, time: Duration },
+    Hang { log: i32, time: Duration },
     /// Retention removes what every process has stored.
     Retain,
     /// Compaction of the state topic.
@@ -87,11 +94,25 @@ pub enum Fault {
     NoState { host: usize, time: Duration },
     /// A process that should not be there joins the group.
     Stranger { earlier: bool, time: Duration },
+    /// Another process takes the `instance` of the process.
+    Twin { earlier: bool, time: Duration },
     /// A claim to a partition by nobody.
-    Stray { partition: i32 },
+    Stray { log: i32 },
 }
 
 impl Fault {
+    /// The log that it is about.
+    fn log(&mut self) -> Option<&mut i32> {
+        match self {
+            Fault::Move { log }
+            | Fault::Away { log, .. }
+            | Fault::Transaction { log, .. }
+            | Fault::Hang { log, .. }
+            | Fault::Stray { log } => Some(log),
+            _ => None,
+        }
+    }
+
     /// How long it lasts.
     pub fn lasts(&self) -> Duration {
         match *self {
@@ -107,6 +128,7 @@ impl Fault {
             | Fault::SlowDisk { time, .. }
             | Fault::NoState { time, .. }
             | Fault::Stranger { time, .. }
+            | Fault::Twin { time, .. }
             | Fault::FullDisk { time, .. } => time,
             Fault::Move { .. } | Fault::Retain | Fault::Compact | Fault::Stray { .. } => {
                 Duration::ZERO
@@ -121,7 +143,14 @@ pub struct Scenario {
     pub seed: u64,
     pub fleet: Fleet,
     pub hosts: usize,
+    /// Partitions of each topic.
     pub partitions: i32,
+    /// There is a second source, of predictions whose outcomes come in a topic of their own.
+    pub joined: Option<Joined>,
+    /// Streams expire after [`EXPIRY`].
+    pub expires: bool,
+    /// The process has an `instance`.
+    pub named: bool,
     /// Reading begins at the end of the log, where there are records already.
     pub latest: bool,
     pub interval_s: u64,
@@ -133,6 +162,39 @@ pub struct Scenario {
     pub planted: bool,
 }
 
+impl Scenario {
+    /// When the leader of a log is away; whoever produces cannot reach it either.
+    pub fn away(&self, log: i32) -> Vec<Range<Duration>> {
+        let away = self.faults.iter().filter_map(|(at, fault)| match *fault {
+            Fault::Away { log: l, time } if l == log => {
+                Some(*at..*at + time + Duration::from_millis(300))
+            }
+            _ => None,
+        });
+        away.collect()
+    }
+
+    /// The topics that are read, in the order in which an engine numbers them.
+    pub fn topics(&self) -> &'static [&'static str] {
+        match self.joined {
+            Some(_) => &TOPICS,
+            None => &TOPICS[..1],
+        }
+    }
+
+    /// Topic and partition of a log: logs are numbered over the topics.
+    pub fn place(&self, log: i32) -> (&'static str, i32) {
+        let (topic, partition) = (log / self.partitions, log % self.partitions);
+        (TOPICS[topic as usize], partition)
+    }
+}
+
+/// Topics of events that carry their outcomes, of predictions, and of the outcomes of these.
+pub const TOPICS: [&str; 3] = ["events", "predictions", "outcomes"];
+/// Within this a process takes its `instance` back from one that came later.
+pub const RETURNS: Duration = Duration::from_secs(26);
+/// Event time after which a stream without events is let go.
+pub const EXPIRY: Duration = Duration::from_secs(65);
 /// Producers begin; processes are ready by then.
 pub const BEGIN: Duration = Duration::from_secs(12);
 /// No fault after that.
@@ -142,20 +204,21 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// How long a transaction may hang, in seconds: beyond it a verdict is older than it may be.
 const HANGS: u64 = 60;
 /// Producers end.
-const UNTIL: Duration = Duration::from_secs(190);
+pub const UNTIL: Duration = Duration::from_secs(190);
 
-struct Draw(Rng);
+/// Draws from a seed.
+pub struct Draw(pub Rng);
 
 impl Draw {
-    fn below(&mut self, n: usize) -> usize {
+    pub fn below(&mut self, n: usize) -> usize {
         (self.0.uniform() * n as f64) as usize
     }
 
-    fn between(&mut self, least: Duration, most: Duration) -> Duration {
+    pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
         least + (most - least).mul_f64(self.0.uniform())
     }
 
-    fn seconds(&mut self, least: u64, most: u64) -> Duration {
+    pub fn seconds(&mut self, least: u64, most: u64) -> Duration {
         self.between(Duration::from_secs(least), Duration::from_secs(most))
     }
 }
@@ -163,6 +226,11 @@ impl Draw {
 /// The scenario of a seed.
 pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
     let mut d = Draw(Rng::new(seed));
+    // What came later has a generator of its own, so that seeds without it stay what they were.
+    let mut more = Draw(Rng::new(seed ^ 0x5EED));
+    let joined = (more.below(3) == 0).then(|| Joined::draw(&mut more));
+    let expires = more.below(4) == 0;
+    let named = fleet == Fleet::Single && more.below(3) == 0;
     let partitions = 1 + d.below(4) as i32;
     let hosts = match fleet {
         Fleet::Single => 1,
@@ -174,6 +242,9 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         fleet,
         hosts,
         partitions,
+        joined,
+        expires,
+        named,
         latest: fleet == Fleet::Single && d.below(3) == 0,
         interval_s: [1, 3, 10, 30][d.below(4)],
         records: Vec::new(),
@@ -188,6 +259,13 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         if let Fault::Hang { time, .. } = &mut fault {
             *time = (*time).min(CALM - at);
         }
+        if let (Fault::Stranger { earlier, time }, true) = (fault, named) {
+            let time = time.max(RETURNS);
+            fault = Fault::Twin { earlier, time };
+        }
+        if let (Some(log), Some(_)) = (fault.log(), joined) {
+            *log += partitions * more.below(TOPICS.len()) as i32;
+        }
         scenario.faults.push((at, fault));
     }
     scenario.faults.sort_by_key(|(at, _)| *at);
@@ -198,19 +276,29 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         let time_ms = wall_ms(at);
         scenario.records.push(Record {
             at,
-            partition,
+            log: partition,
             time_ms,
             stamp_ms: time_ms,
             text: format!(r#"{{"id":"last-{partition}","model":"c","time_ms":{time_ms},"score":0.5,"outcome":1}}"#),
             kind: Kind::Doubtful,
         });
+        if joined.is_some() {
+            outcomes::produce(&mut more, &mut scenario, partition);
+        }
     }
-    scenario.records.sort_by_key(|r| (r.at, r.partition));
+    if expires {
+        // One of the models is quiet for about as long as streams are kept.
+        let from = more.between(BEGIN, Duration::from_secs(60));
+        let to = from + EXPIRY + more.seconds(0, 30);
+        let quiet = |r: &Record| r.text.contains(r#""model":"b""#) && (from..to).contains(&r.at);
+        scenario.records.retain(|r| !quiet(r));
+    }
+    scenario.records.sort_by_key(|r| (r.at, r.log));
     scenario
 }
 
 fn fault(d: &mut Draw, s: &Scenario) -> Fault {
-    let (host, partition) = (d.below(s.hosts), d.below(s.partitions as usize) as i32);
+    let (host, log) = (d.below(s.hosts), d.below(s.partitions as usize) as i32);
     let single = s.fleet == Fleet::Single;
     match d.below(18) {
         0 | 1 => Fault::Kill {
@@ -242,18 +330,18 @@ fn fault(d: &mut Draw, s: &Scenario) -> Fault {
                 time: d.seconds(1, 20),
             }
         }
-        7 | 8 => Fault::Move { partition },
+        7 | 8 => Fault::Move { log },
         9 => Fault::Away {
-            partition,
+            log,
             time: d.seconds(1, 20),
         },
         10 | 11 => Fault::Transaction {
-            partition,
+            log,
             time: d.seconds(2, 25),
             commits: d.below(3) > 0,
         },
         12 => Fault::Hang {
-            partition,
+            log,
             time: d.seconds(2, HANGS),
         },
         13 => Fault::Retain,
@@ -274,7 +362,7 @@ fn fault(d: &mut Draw, s: &Scenario) -> Fault {
                 time: d.seconds(3, if earlier { 30 } else { 18 }),
             }
         }
-        15 | 16 => Fault::Stray { partition },
+        15 | 16 => Fault::Stray { log },
         _ => Fault::FullDisk {
             host,
             time: d.seconds(1, 20),
@@ -301,7 +389,7 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
             let kind = Kind::Doubtful;
             s.records.push(Record {
                 at,
-                partition,
+                log: partition,
                 time_ms,
                 stamp_ms: time_ms,
                 text,
@@ -309,15 +397,7 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
             });
         }
     }
-    let away: Vec<(Duration, Duration)> = s
-        .faults
-        .iter()
-        .filter_map(|(at, fault)| match *fault {
-            // Whoever produces cannot reach the leader either.
-            Fault::Away { partition: p, time } if p == partition => Some((*at, *at + time)),
-            _ => None,
-        })
-        .collect();
+    let away = s.away(partition);
     let (mut at, mut phase, mut next) = (BEGIN, Phase::Busy, BEGIN);
     let rate = 1.0 + 4.0 * d.0.uniform();
     let ahead = |f: &Fault| matches!(f, Fault::Clock { ahead_ms, .. } if *ahead_ms > 86_400_000);
@@ -332,9 +412,7 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
             }
         }
         at += Duration::from_secs_f64(-(1.0 - d.0.uniform()).ln() / rate);
-        let reached = away
-            .iter()
-            .all(|(from, to)| at < *from || at >= *to + Duration::from_millis(300));
+        let reached = !away.iter().any(|away| away.contains(&at));
         if phase == Phase::Quiet || !reached || at >= s.until {
             continue;
         }
@@ -347,9 +425,7 @@ fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
         after_future = r.kind == Kind::Future;
         let again = d.below(30) == 0 && matches!(r.kind, Kind::Good { .. });
         let later = at + d.seconds(0, 2);
-        let reached = away
-            .iter()
-            .all(|(from, to)| later < *from || later >= *to + Duration::from_millis(300));
+        let reached = !away.iter().any(|away| away.contains(&later));
         if again && reached && later < s.until {
             s.records.push(Record {
                 at: later,
@@ -376,7 +452,7 @@ fn record(d: &mut Draw, partition: i32, number: u32, at: Duration, phase: Phase)
     let years = 10 * 365 * 86_400_000;
     let at_of = |kind, time_ms: i64, stamp_ms: i64, text: String| Record {
         at,
-        partition,
+        log: partition,
         time_ms,
         stamp_ms,
         text,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use trueline::app::cluster::topology::Topology;
 use trueline::app::engine_loop::EngineLoop;
 use trueline::app::{App, Setup};
+use trueline::collect::Origin;
 use trueline::config::Config;
 use trueline::config::value::Outside;
 use trueline::monitor::liveness::Freshness;
@@ -18,7 +19,7 @@ use super::client::{Jobs, Shared, Site, lock};
 use super::clock;
 use super::disk;
 use super::oracle;
-use super::scenario::{BEGIN, CALM, Fault, Fleet, Scenario};
+use super::scenario::{BEGIN, CALM, EXPIRY, Fault, Fleet, Scenario};
 
 /// The topic of records.
 pub const TOPIC: &str = "events";
@@ -48,8 +49,6 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Faults that happened.
     pub faults: usize,
-    /// Records that count.
-    pub records: usize,
 }
 
 /// A process and its host.
@@ -93,7 +92,7 @@ pub struct World<'s> {
     healthy: Duration,
     /// No delta was missing to the judge of others.
     bets: bool,
-    /// Committed offsets that were seen to be stored.
+    /// Committed offsets that were seen to be stored, by log.
     stored: BTreeMap<i32, i64>,
 }
 
@@ -101,12 +100,12 @@ pub struct World<'s> {
 enum Later {
     End {
         transaction: u32,
-        partition: i32,
+        log: i32,
         commits: bool,
     },
     Hung {
         transaction: u32,
-        partition: i32,
+        log: i32,
     },
     Disk {
         host: usize,
@@ -137,7 +136,6 @@ pub fn run(scenario: &Scenario) -> Outcome {
         trace,
         failure: world.failure.take(),
         faults: world.faults,
-        records: scenario.records.len(),
     };
     world.clear();
     outcome
@@ -148,8 +146,10 @@ impl<'s> World<'s> {
         // The last host is that of strangers.
         let mut broker = Broker::new(scenario.seed, scenario.hosts + 1);
         broker.planted = scenario.planted;
-        let logs = (0..scenario.partitions).map(|_| Log::default()).collect();
-        broker.topics.insert(TOPIC.to_owned(), logs);
+        for topic in scenario.topics() {
+            let logs = (0..scenario.partitions).map(|_| Log::default()).collect();
+            broker.topics.insert((*topic).to_owned(), logs);
+        }
         let broker: Shared = Arc::new(Mutex::new(broker));
         let root = disk::root();
         let _ = std::fs::remove_dir_all(&root);
@@ -254,7 +254,7 @@ impl<'s> World<'s> {
     fn produce(&mut self) {
         let r = &self.scenario.records[self.next_record];
         self.next_record += 1;
-        let transaction = self.transactions.get(&r.partition).copied();
+        let transaction = self.transactions.get(&r.log).copied();
         let entry = Entry {
             time_ms: r.stamp_ms,
             appended: self.now,
@@ -264,10 +264,15 @@ impl<'s> World<'s> {
             control: false,
             compacted: false,
         };
-        lock(&self.broker).append(TOPIC, r.partition, entry);
+        self.append(r.log, entry);
     }
 
-    fn marker(&self, transaction: u32, partition: i32) {
+    fn append(&self, log: i32, entry: Entry) {
+        let (topic, partition) = self.scenario.place(log);
+        lock(&self.broker).append(topic, partition, entry);
+    }
+
+    fn marker(&self, log: i32) {
         let entry = Entry {
             time_ms: clock::wall_ms(self.now),
             appended: self.now,
@@ -277,8 +282,7 @@ impl<'s> World<'s> {
             control: true,
             compacted: false,
         };
-        let _ = transaction;
-        lock(&self.broker).append(TOPIC, partition, entry);
+        self.append(log, entry);
     }
 
     fn fail(&mut self) {
@@ -318,29 +322,29 @@ impl<'s> World<'s> {
                 self.processes[host].ahead_ms = ahead_ms;
                 self.later.push((now + time, Later::Clock { host }));
             }
-            Fault::Move { partition } => lock(&self.broker).ask_back(TOPIC, partition, now),
-            Fault::Away { partition, time } => {
-                if let Some(log) = lock(&self.broker).log_mut(TOPIC, partition) {
+            Fault::Move { log } => {
+                let (topic, partition) = self.scenario.place(log);
+                lock(&self.broker).ask_back(topic, partition, now);
+            }
+            Fault::Away { log, time } => {
+                let (topic, partition) = self.scenario.place(log);
+                if let Some(log) = lock(&self.broker).log_mut(topic, partition) {
                     log.away = log.away.max(now + time);
                 }
             }
-            Fault::Transaction {
-                partition,
-                time,
-                commits,
-            } => {
-                if !self.transactions.contains_key(&partition) {
+            Fault::Transaction { log, time, commits } => {
+                if !self.transactions.contains_key(&log) {
                     let transaction = self.begin();
-                    self.transactions.insert(partition, transaction);
+                    self.transactions.insert(log, transaction);
                     let end = Later::End {
                         transaction,
-                        partition,
+                        log,
                         commits,
                     };
                     self.later.push((now + time, end));
                 }
             }
-            Fault::Hang { partition, time } => {
+            Fault::Hang { log, time } => {
                 let transaction = self.begin();
                 let entry = Entry {
                     time_ms: clock::wall_ms(now),
@@ -351,14 +355,9 @@ impl<'s> World<'s> {
                     control: false,
                     compacted: false,
                 };
-                lock(&self.broker).append(TOPIC, partition, entry);
-                self.later.push((
-                    now + time,
-                    Later::Hung {
-                        transaction,
-                        partition,
-                    },
-                ));
+                self.append(log, entry);
+                self.later
+                    .push((now + time, Later::Hung { transaction, log }));
             }
             Fault::Retain => self.retain(),
             Fault::Compact => self.compact(),
@@ -384,7 +383,16 @@ impl<'s> World<'s> {
                 broker.strangers.insert(member, client);
                 self.later.push((now + time, Later::Stranger { member }));
             }
-            Fault::Stray { partition } => self.claim(partition),
+            Fault::Twin { earlier, time } => {
+                let at_ms = if earlier { 1 } else { 4_000_000_000_000_i64 };
+                let client = format!("trueline-{at_ms}-00000001");
+                let hosts = (0, self.scenario.hosts);
+                let member = lock(&self.broker).fence(hosts, &client, now);
+                if let Some(member) = member {
+                    self.later.push((now + time, Later::Stranger { member }));
+                }
+            }
+            Fault::Stray { log } => self.claim(log),
             Fault::FullDisk { host, time } => {
                 self.processes[host].room = 3000;
                 self.later.push((now + time, Later::Room { host }));
@@ -407,26 +415,23 @@ impl<'s> World<'s> {
         match what {
             Later::End {
                 transaction,
-                partition,
+                log,
                 commits,
             } => {
-                self.transactions.remove(&partition);
+                self.transactions.remove(&log);
                 let ended = if commits {
                     Transaction::Committed
                 } else {
                     Transaction::Aborted
                 };
                 lock(&self.broker).transactions.insert(transaction, ended);
-                self.marker(transaction, partition);
+                self.marker(log);
             }
-            Later::Hung {
-                transaction,
-                partition,
-            } => {
+            Later::Hung { transaction, log } => {
                 lock(&self.broker)
                     .transactions
                     .insert(transaction, Transaction::Aborted);
-                self.marker(transaction, partition);
+                self.marker(log);
             }
             Later::Disk { host } => lock(&self.processes[host].site.jobs).slow = Duration::ZERO,
             Later::Room { host } => self.processes[host].room = usize::MAX,
@@ -447,9 +452,10 @@ impl<'s> World<'s> {
     }
 
     /// Somebody claims a partition and does nothing with it.
-    fn claim(&mut self, partition: i32) {
+    fn claim(&mut self, log: i32) {
         let now = self.now;
-        let end = format!("/{TOPIC}/{partition}/claim");
+        let (topic, partition) = self.scenario.place(log);
+        let end = format!("/{topic}/{partition}/claim");
         let mut broker = lock(&self.broker);
         for log in broker.topics.get_mut("state").into_iter().flatten() {
             let theirs = log.entries.iter().rev();
@@ -478,7 +484,8 @@ impl<'s> World<'s> {
         };
         let mut broker = lock(&self.broker);
         for o in snapshot.partitions.positions() {
-            if let Some(log) = broker.log_mut(TOPIC, o.partition) {
+            let topic = self.scenario.topics()[usize::from(o.source)];
+            if let Some(log) = broker.log_mut(topic, o.partition) {
                 log.start = log.start.max(o.offset.min(log.end()));
             }
         }
@@ -537,7 +544,7 @@ impl<'s> World<'s> {
             clock::set(now.max(p.free), p.ahead_ms);
             disk::room(p.room);
             let _ = engine.end();
-            p.site.leave(true);
+            p.site.leave(true, None);
             p.site.work(clock::now() + Duration::from_secs(60));
             p.free = p.free.max(clock::now());
             lock(&p.site.jobs).take();
@@ -593,7 +600,12 @@ impl<'s> World<'s> {
         let displaced = |e: &mut EngineLoop| e.displaced().is_some();
         if self.processes[host].engine.as_mut().is_some_and(displaced) {
             self.stop(host);
-            self.processes[host].free += Duration::from_secs(5);
+            let named = |l: &Later| self.scenario.named && matches!(l, Later::Stranger { .. });
+            let ends = self.later.iter().filter(|(_, l)| named(l));
+            let ends = ends.map(|(at, _)| *at).max();
+            let p = &mut self.processes[host];
+            // Whoever starts it again sees to it that the other one has ended.
+            p.free = ends.unwrap_or(p.free).max(p.free) + Duration::from_secs(5);
         }
         if let Err(why) = self.check(host) {
             self.failure = Some(format!("{:.1} s, host {host}: {why}", now.as_secs_f64()));
@@ -656,12 +668,21 @@ impl<'s> World<'s> {
             }
             let first = |client: &String| client.starts_with("trueline-1-");
             let first = lock(&self.broker).strangers.values().any(first);
+            if !first && self.scenario.named && shared + DECIDED < self.now {
+                return Err("another process came later and keeps its instance".to_owned());
+            }
             if first && shared + DECIDED < self.now {
                 return Err("a stranger was in its group first and it does not stop".to_owned());
             }
         }
         let folder = p.gone.map_or(p.folder.clone(), |_| aside(&p.folder));
-        committed(&self.broker, &mut self.stored, engine, &folder)?;
+        committed(
+            self.scenario,
+            &self.broker,
+            &mut self.stored,
+            engine,
+            &folder,
+        )?;
         // Its patience begins again with it.
         let quiet = p.since.max(p.moved);
         if self.now < quiet + Duration::from_millis(STALLED_MS as u64 + 5000) {
@@ -677,18 +698,15 @@ impl<'s> World<'s> {
         let Some(engine) = &p.engine else {
             return false;
         };
-        let logs = &broker.topics[TOPIC];
+        let logs = self.scenario.topics().iter().map(|t| &broker.topics[*t]);
         let seen = |log: &Log| {
             let last = log.entries.iter().rposition(|e| broker.is_seen(e));
             last.map_or(0, |at| at as i64 + 1).max(log.start)
         };
-        let ends: Vec<i64> = logs.iter().map(seen).collect();
-        let positions: BTreeMap<i32, i64> = engine
-            .engines
-            .positions()
-            .into_iter()
-            .map(|o| (o.partition, o.offset))
-            .collect();
+        let ends: Vec<i64> = logs.flatten().map(seen).collect();
+        let log = |o: &Origin| i32::from(o.source) * self.scenario.partitions + o.partition;
+        let positions = engine.engines.positions();
+        let positions: BTreeMap<i32, i64> = positions.iter().map(|o| (log(o), o.offset)).collect();
         let read = (0..)
             .zip(&ends)
             .all(|(p, end)| positions.get(&p).copied().unwrap_or(0) >= *end);
@@ -710,7 +728,8 @@ impl<'s> World<'s> {
             return format!("host 0 does not run: {why:?}");
         };
         let broker = lock(&self.broker);
-        let ends: Vec<i64> = broker.topics[TOPIC].iter().map(Log::end).collect();
+        let logs = self.scenario.topics().iter().map(|t| &broker.topics[*t]);
+        let ends: Vec<i64> = logs.flatten().map(Log::end).collect();
         format!(
             "positions {:?}, ends {ends:?}, watermark {:?}, not ready {:?}",
             engine.engines.positions(),
@@ -767,6 +786,7 @@ impl Jobs {
 
 /// Offsets are committed after the snapshot that holds their records is on disk.
 fn committed(
+    s: &Scenario,
     broker: &Shared,
     stored: &mut BTreeMap<i32, i64>,
     engine: &EngineLoop,
@@ -776,24 +796,23 @@ fn committed(
         return Ok(());
     }
     let broker = lock(broker);
-    for (partition, _) in (0..).zip(&broker.topics[TOPIC]) {
-        let place = (TOPIC.to_owned(), partition);
-        let Some((offset, _)) = broker.committed("g", &place) else {
+    for log in 0..s.partitions * s.topics().len() as i32 {
+        let (topic, partition) = s.place(log);
+        let group = if topic == TOPIC { "g" } else { "g.predictions" };
+        let Some((offset, _)) = broker.committed(group, &(topic.to_owned(), partition)) else {
             continue;
         };
-        if stored
-            .get(&partition)
-            .is_some_and(|stored| *stored >= offset)
-        {
+        if stored.get(&log).is_some_and(|stored| *stored >= offset) {
             continue;
         }
         let snapshot = trueline::store::load(folder).map_err(|e| e.to_string())?;
         let positions = snapshot.map(|s| s.partitions.positions().collect::<Vec<_>>());
         let positions = positions.unwrap_or_default();
-        stored.extend(positions.iter().map(|o| (o.partition, o.offset)));
-        if stored.get(&partition).is_none_or(|stored| *stored < offset) {
+        let number = |o: &Origin| i32::from(o.source) * s.partitions + o.partition;
+        stored.extend(positions.iter().map(|o| (number(o), o.offset)));
+        if stored.get(&log).is_none_or(|stored| *stored < offset) {
             return Err(format!(
-                "offset {offset} of partition {partition} is committed, and no snapshot holds it"
+                "offset {offset} of {topic}/{partition} is committed, and no snapshot holds it"
             ));
         }
     }
@@ -818,12 +837,21 @@ pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
             "[[model]]\nname = \"{name}\"\nwindows = [\"30s\", \"1m\"]\nlateness = \"{LATENESS_MS}ms\"\n[model.test]\nmin_events = 30\n"
         )
     };
+    let instance = if s.named { r#"instance = "i""# } else { "" };
+    let expiry = s
+        .expires
+        .then(|| format!("stream_expiry = \"{}s\"", EXPIRY.as_secs()));
+    let expiry = expiry.unwrap_or_default();
+    let joined = s
+        .joined
+        .map_or(String::new(), |joined| joined.source(start));
     let text = format!(
         r#"
 version = 1
 [kafka]
 brokers = "localhost:9"
 group = "g"
+{instance}
 statistics_interval = "1s"
 open_transaction_max = "60s"
 [kafka.options]
@@ -836,6 +864,7 @@ records_max = 0
 [limits]
 future_max = "3m"
 stalled_after = "{stalled_ms}ms"
+{expiry}
 [[source]]
 topics = ["{TOPIC}"]
 start = "{start}"
@@ -845,11 +874,13 @@ model = "model"
 time = "time_ms"
 score = "score"
 outcome = "outcome"
-{}{}{}
+{joined}
+{}{}{}{}
 "#,
         model("a"),
         model("b"),
-        model("c")
+        model("c"),
+        model("d")
     );
     let outside = Outside {
         variable: &|_| None,

@@ -351,6 +351,16 @@ impl GroupClient for LogClient {
         Ok(found)
     }
 
+    fn committed_afresh(
+        &self,
+        _: &KafkaOptions,
+        list: TopicPartitionList,
+        within: Duration,
+    ) -> Result<TopicPartitionList, KafkaError> {
+        let found = self.committed(list, within);
+        found.map_err(|error| KafkaError::Other(error.to_string()))
+    }
+
     fn offsets_for_times(
         &self,
         times: TopicPartitionList,

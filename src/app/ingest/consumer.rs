@@ -42,6 +42,8 @@ pub struct SourceConsumer {
     recreate_at: Option<Instant>,
     /// Another process has taken the `instance`.
     fenced: bool,
+    /// It takes the `instance` back, and the group has not answered yet.
+    returning: bool,
     /// Another process is where there may be one.
     contest: Option<Contest>,
     /// Why this process must stop: another one was there first.
@@ -77,6 +79,7 @@ impl SourceConsumer {
             source: SourceReader::new(records),
             recreate_at: None,
             fenced: false,
+            returning: false,
             contest: None,
             displaced: None,
             ready: false,
@@ -163,6 +166,11 @@ impl SourceConsumer {
     /// Looks for other processes where there may be only this one: under its `instance`, and in a group
     /// without a state topic (`alone`). Decides which of them goes on.
     pub fn contend(&mut self, alone: bool) {
+        if self.returning && (self.recreate_at.is_some() || !self.consumer.joined()) {
+            // Until then the partitions are those of the other process.
+            return;
+        }
+        self.returning = false;
         let claim = match self.fenced {
             true => Some(Claim::Instance),
             false if alone && !self.consumer.shared().is_empty() => Some(Claim::Group),
@@ -190,7 +198,7 @@ impl SourceConsumer {
             Ok(Decision::Wait) => {}
             Ok(Decision::Return) => {
                 tracing::warn!(group, instance, "taking the `instance` back");
-                self.contest = None;
+                self.returning = true;
                 self.fenced = false;
                 self.recreate_at = Some(Instant::now());
             }
@@ -324,15 +332,18 @@ impl SourceConsumer {
         })
     }
 
-    /// Commits the positions of its assigned partitions.
-    pub fn commit(&self, positions: &[Origin]) {
+    /// Commits these positions, up to which records are stored, of its assigned partitions.
+    pub fn commit(&mut self, positions: &[Origin]) {
         let assigned = self.consumer.assignment();
         let records = &self.source.records;
-        let own: Vec<(Partition, i64)> = positions
+        let stored: Vec<(Partition, i64)> = positions
             .iter()
             .filter_map(|origin| Some((records.partition(origin.partition_id())?, origin.offset)))
-            .filter(|(partition, _)| assigned.contains(partition))
             .collect();
+        self.source.stored.extend(stored.iter().copied());
+        let own = stored.into_iter();
+        let own = own.filter(|(partition, _)| assigned.contains(partition));
+        let own: Vec<(Partition, i64)> = own.collect();
         if own.is_empty() {
             return;
         }

@@ -36,6 +36,8 @@ pub struct SourceReader {
     /// Partitions that are not assigned and hold others back, each since when; without a time those that do
     /// not any more.
     pub unassigned: BTreeMap<Partition, Option<Instant>>,
+    /// The offset of each partition up to which its records are stored, and may be committed.
+    pub stored: BTreeMap<Partition, i64>,
     /// The last error. An error that needs an operator is not replaced by those that follow from it.
     pub last_error: Option<KafkaError>,
 }
@@ -52,6 +54,7 @@ impl SourceReader {
             assignment_changed: false,
             begun: false,
             unassigned: BTreeMap::new(),
+            stored: BTreeMap::new(),
             last_error: None,
             records,
         }
@@ -202,6 +205,13 @@ impl Handler for SourceHandler<'_> {
         self.source.unassigned.remove(&partition);
         let id = self.source.records.partition_id(partition);
         let offset = self.engines.assign(id);
+        if let Some(offset) = offset {
+            // What was restored is stored; what one engine has read since is not.
+            let stored = self.source.stored.entry(partition).or_insert(offset);
+            if self.engines.may_move() {
+                *stored = offset;
+            }
+        }
         let (topic, partition) = self.source.place(partition);
         tracing::info!(topic, partition, offset, "partition assigned");
         if let Some(error) = self.engines.take_trouble() {
@@ -209,6 +219,10 @@ impl Handler for SourceHandler<'_> {
             self.error(KafkaError::Fatal(error.to_string()));
         }
         offset
+    }
+
+    fn stored(&self, partition: Partition) -> Option<i64> {
+        self.source.stored.get(&partition).copied()
     }
 
     fn was_read(&self, topic: u16) -> bool {

@@ -4,10 +4,8 @@
 //! [started](super::super::process_start).
 
 use super::super::process_start::ProcessStart;
-use super::super::state_topic::{Quiet, create, reader_config};
 use super::super::{KafkaError, KafkaOptions, Partition};
 use super::Consumer;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -57,11 +55,8 @@ impl Consumer {
         options: &KafkaOptions,
         within: Duration,
     ) -> Result<Vec<Member>, KafkaError> {
-        // The client of a fenced member may not be used.
-        let client: BaseConsumer<Quiet> = create(&reader_config(options, &options.group), options)?;
         let list = self.topics.list(&self.assignment());
-        let offsets = client.committed_offsets(list, within);
-        let offsets = offsets.map_err(KafkaError::from_native)?;
+        let offsets = self.client.committed_afresh(options, list, within)?;
         let starts = offsets.elements().into_iter().filter_map(|e| {
             let id = e.metadata().split_whitespace().last()?;
             ProcessStart::of_client(id)
@@ -74,7 +69,7 @@ impl Consumer {
         Ok(others(members))
     }
 
-    /// Commits where assigned partitions continue, so that the other process of the same `instance` learns
+    /// Commits up to where assigned partitions are stored, so that the other process of the same `instance` learns
     /// of this one.
     pub(super) fn announce(&self, positions: &[(Partition, i64)]) {
         if let Err(error) = self.commit(positions) {

@@ -108,7 +108,9 @@ impl Consumer {
         self.report_failure(done, handler);
         self.count_partitions();
         if self.named {
-            self.announce(&known);
+            let stored = known.into_iter();
+            let stored = stored.map(|(p, at)| (p, handler.stored(p).unwrap_or(at)));
+            self.announce(&stored.collect::<Vec<_>>());
         }
         self.suspended.extend(suspended);
         for (p, why) in refused {

@@ -14,14 +14,14 @@ impl Shard {
     /// partitions seals these panes with those of the others. Here they stay open, and what still comes is a
     /// delta of its own; sums of both are the same.
     ///
-    /// Nothing where outcomes come separately: they would have to correct what is not sealed.
+    /// Nothing of models whose outcomes come separately: they would have to correct what is not sealed.
     pub(in crate::monitor) fn hand_over(&mut self) -> Vec<Delta> {
         let mut deltas = Vec::new();
-        if !self.plan.joins.is_empty() {
-            return deltas;
-        }
         let idle = self.is_idle();
         for (model, reached_ms) in self.reached_ms().into_iter().enumerate() {
+            if self.collector.models()[model].maturity_ms > 0 {
+                continue;
+            }
             let until_ms = if idle { i64::MAX } else { reached_ms };
             let handed_ms = &mut self.handed_until_ms[model];
             if until_ms == *handed_ms {
