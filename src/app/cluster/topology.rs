@@ -2,7 +2,7 @@
 //!
 //! Without a topic for state a process has one [`Engine`], whose snapshots lie in its directory. With one it
 //! has a shard for each partition ([`Assignment`]), whose checkpoints lie in the topic. A process that judges
-//! what others count follows their checkpoints ([`Follower`]). The rest of the program does not ask which.
+//! what others count follows their checkpoints ([`Judges`]). The rest of the program does not ask which.
 
 use crate::monitor::activity::Unjudged;
 use std::time::Duration;
