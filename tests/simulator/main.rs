@@ -26,7 +26,7 @@
 //! | `TRUELINE_SEED` | runs this seed alone, or as `200..10000` these seeds |
 //! | `TRUELINE_DATA_SETS` | how many seeds, from 0 on |
 //! | `TRUELINE_FAILURES` | after how many failures it ends |
-//! | `TRUELINE_FLEET` | `single`, `moving` or `judged` for all of them |
+//! | `TRUELINE_FLEET` | `single`, `moving`, `judged` or `shared` for all of them |
 //!
 //! `tests/simulator/mutations` undoes fixes one at a time and says how soon each is found.
 #![cfg(target_os = "linux")]
@@ -68,7 +68,9 @@ fn fleet(seed: u64) -> Fleet {
         Some("single") => Fleet::Single,
         Some("moving") => Fleet::Moving,
         Some("judged") => Fleet::Judged,
+        Some("shared") => Fleet::Shared,
         _ => match seed % 20 {
+            17 => Fleet::Shared,
             18 => Fleet::Moving,
             19 => Fleet::Judged,
             _ => Fleet::Single,
@@ -191,7 +193,7 @@ fn failure(scenario: &Scenario) -> Option<String> {
 
 #[test]
 fn a_seed_replays_bit_for_bit_whatever_ran_before() {
-    let fleets = [Fleet::Single, Fleet::Moving, Fleet::Judged];
+    let fleets = [Fleet::Single, Fleet::Moving, Fleet::Judged, Fleet::Shared];
     let all = fleets
         .iter()
         .flat_map(|fleet| [3, 4].map(|seed| draw(seed, *fleet)));

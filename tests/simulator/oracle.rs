@@ -220,11 +220,15 @@ pub fn compare<'e>(
     }
     dispositions(&counters[0], committed, future)?;
     joined(&counters[1..], committed)?;
-    let mut monitors = engine.engines.monitors();
-    let monitor = monitors.next().ok_or("it judges nothing")?;
-    windows(monitor, committed)?;
+    windows(&engine.engines, committed)?;
     let reference = committed.reference(config);
-    let (mut expected, mut found) = (judged(reference.monitor()), judged(monitor));
+    let mut expected = judged(reference.monitor());
+    let mut found: BTreeMap<String, String> = BTreeMap::new();
+    for (what, said) in engine.engines.monitors().flat_map(judged) {
+        if found.insert(what.clone(), said).is_some() {
+            return Err(format!("{what} is judged twice"));
+        }
+    }
     // Records of the third model are late or not, by when they were read.
     expected.retain(|k, _| !k.starts_with("c/"));
     found.retain(|k, _| !k.starts_with("c/"));
@@ -320,10 +324,10 @@ fn joined(all: &[SourceCounters], committed: &Committed) -> Result<(), String> {
 }
 
 /// Counts the events of each window by hand.
-fn windows(monitor: &Monitor, committed: &Committed) -> Result<(), String> {
+fn windows(engines: &Topology, committed: &Committed) -> Result<(), String> {
     let good = committed.counted();
     let mut compared = 0;
-    for (id, report, sums) in monitor.totals() {
+    for (id, report, sums) in engines.monitors().flat_map(Monitor::totals) {
         let Some(model) = MODELS.iter().position(|m| *m == id.model) else {
             continue;
         };

@@ -17,6 +17,8 @@ pub enum Fleet {
     Moving,
     /// Two workers and a judge.
     Judged,
+    /// Two workers, and two judges that share the models.
+    Shared,
 }
 
 /// What a record is.
@@ -236,6 +238,7 @@ pub fn draw(seed: u64, fleet: Fleet) -> Scenario {
         Fleet::Single => 1,
         Fleet::Moving => 2 + d.below(2),
         Fleet::Judged => 3,
+        Fleet::Shared => 4,
     };
     let mut scenario = Scenario {
         seed,

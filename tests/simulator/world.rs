@@ -124,6 +124,9 @@ enum Later {
     },
 }
 
+/// Over how many judge partitions judges share the models.
+const JUDGE_PARTITIONS: u64 = 4;
+
 /// Runs a scenario.
 pub fn run(scenario: &Scenario) -> Outcome {
     // Nothing that lives for as long as this program may have seen a later time.
@@ -164,7 +167,8 @@ impl<'s> World<'s> {
                 (Fleet::Single, _) => "",
                 (Fleet::Moving, _) => "own",
                 (Fleet::Judged, 0) => "all",
-                (Fleet::Judged, _) => "none",
+                (Fleet::Shared, 0 | 1) => "all",
+                (Fleet::Judged | Fleet::Shared, _) => "none",
             },
             folder: root.join(host.to_string()),
             engine: None,
@@ -243,11 +247,14 @@ impl<'s> World<'s> {
 
     /// Lets one process keep all partitions, so that what it judges is whole.
     fn gather(&mut self) {
-        if self.scenario.fleet == Fleet::Moving {
-            for host in 1..self.processes.len() {
-                self.stop(host);
-                self.processes[host].ended = true;
-            }
+        let others = match self.scenario.fleet {
+            Fleet::Single | Fleet::Judged => 1..1,
+            Fleet::Moving => 1..self.processes.len(),
+            Fleet::Shared => 1..2,
+        };
+        for host in others {
+            self.stop(host);
+            self.processes[host].ended = true;
         }
     }
 
@@ -644,10 +651,11 @@ impl<'s> World<'s> {
         }
         let held_ms = engine.engines.watchdog().map_or(0, |dog| dog.held_ms());
         // The judge of others waits for their next checkpoint.
-        let wait_s = if self.scenario.fleet == Fleet::Judged {
-            2 * self.scenario.interval_s + 8
-        } else {
-            0
+        let wait_s = match self.scenario.fleet {
+            Fleet::Single | Fleet::Moving => 0,
+            Fleet::Judged => 2 * self.scenario.interval_s + 8,
+            // And for its group, if a judge has left.
+            Fleet::Shared => 2 * self.scenario.interval_s + 20,
         };
         let bound_ms = HELD_MS + 1000 * wait_s as i64;
         if self.now > self.healthy && self.now > BEGIN + SETTLED && held_ms > bound_ms {
@@ -715,7 +723,10 @@ impl<'s> World<'s> {
             .watchdog()
             .is_none_or(|dog| dog.watermark().holder.is_some());
         let waits = match engine.engines.role() {
-            Role::Judge(facts) => facts.partitions[Freshness::Behind as usize] > 0,
+            Role::Judge(facts) => {
+                let behind = facts.partitions[Freshness::Behind as usize] > 0;
+                behind || facts.tasks.is_some_and(|n| n < JUDGE_PARTITIONS)
+            }
             _ => false,
         };
         read && !held && !waits && lock(&p.site.jobs).waiting_none()
@@ -753,6 +764,7 @@ impl<'s> World<'s> {
         let future = !self.scenario.faults.iter().any(|(_, f)| ahead(f));
         let counting = match self.scenario.fleet {
             Fleet::Judged => &self.processes[1..],
+            Fleet::Shared => &self.processes[2..],
             Fleet::Single | Fleet::Moving => &self.processes[..1],
         };
         let engines = counting.iter().filter_map(|p| p.engine.as_ref());
@@ -825,12 +837,16 @@ pub fn config(folder: &Path, role: &str, s: &Scenario) -> Config {
     let (start, interval) = (if s.latest { "latest" } else { "earliest" }, s.interval_s);
     // A judge hears of events with the next checkpoint.
     let stalled_ms = match s.fleet {
-        Fleet::Judged => STALLED_MS + 2000 * interval as i64,
+        Fleet::Judged | Fleet::Shared => STALLED_MS + 2000 * interval as i64,
         Fleet::Single | Fleet::Moving => STALLED_MS,
     };
     let state = match role {
         "" => String::new(),
         role => format!("topic = \"state\"\nverdicts = \"{role}\"\nmissing_after = \"2m\""),
+    };
+    let state = match s.fleet {
+        Fleet::Shared => format!("{state}\njudge_partitions = {JUDGE_PARTITIONS}"),
+        _ => state,
     };
     let model = |name: &str| {
         format!(
