@@ -50,7 +50,7 @@ use scenario::{Fault, Fleet, Scenario, draw};
 use world::run;
 
 /// Seeds without the long mode.
-const SEEDS: u64 = 100;
+const SEEDS: u64 = 200;
 /// Runs that making a failure smaller may take.
 const SMALLER: usize = 200;
 

@@ -105,6 +105,8 @@ pub fn produce(d: &mut Draw, s: &mut Scenario, partition: i32) {
             let of_ms = time_ms + (1000.0 * after_s) as i64;
             let sent_ms = of_ms + (3000.0 * d.0.uniform()) as i64;
             let at = Duration::from_millis((sent_ms - wall_ms(Duration::ZERO)) as u64);
+            // What is there before that is not read where reading begins at the end.
+            let at = at.max(BEGIN);
             let y = u8::from(positive);
             let text = format!(r#"{{"id":"{number}","time_ms":{of_ms},"outcome":{y}}}"#);
             add(1, at, of_ms, text, Kind::Outcome(number, positive));
