@@ -136,7 +136,6 @@ impl AlertDispatcher {
         for change in in_order(changes, &left) {
             self.notify_change(change, engine, (now_ms, caught_up));
         }
-        let saves = self.execute_orders(engine);
         let stepped = changes
             .iter()
             .any(|c| matches!(c.step, Step::Stream { .. }));
@@ -149,6 +148,8 @@ impl AlertDispatcher {
             let alerts = self.facts(engine).into();
             published.update(|facts| facts.alerts = alerts);
         }
+        // After the comparison: it would forget the alert that ends before its change is notified.
+        let saves = self.execute_orders(engine);
         let carried = self.carry(engine);
         self.publish(published);
         saves || (carried && !engine.divides_models())
