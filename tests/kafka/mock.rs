@@ -230,11 +230,7 @@ fn a_broker_that_is_down_is_reported_once_and_waited_for() {
     produce(&mock, "events", 1, 0, 10);
     mock.broker_down(1).unwrap();
     let mut log = Log::default();
-    // On a busy machine half a second away must not end the session.
-    let mut options = options(&mock, &["events"]);
-    let session = ("session.timeout.ms".to_owned(), "9000".to_owned());
-    options.options.extend([session]);
-    let mut c = Consumer::new(&options).unwrap();
+    let mut c = Consumer::new(&options(&mock, &["events"])).unwrap();
     poll_until(&mut c, &mut log, |l| !l.errors.is_empty());
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(1) {
@@ -250,6 +246,8 @@ fn a_broker_that_is_down_is_reported_once_and_waited_for() {
     assert!(log.errors[0].to_string().contains("still trying"));
     mock.broker_up(1).unwrap();
     poll_until(&mut c, &mut log, |l| l.records.len() == 10);
+    // If the session ends all the same, the partition comes again and begins where it was left.
+    log.start.insert(0, 10);
     mock.broker_down(1).unwrap();
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(500) {

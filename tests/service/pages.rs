@@ -1,14 +1,14 @@
 //! The pages as people find them: order, filters, size, history, sources, alerts, and what is not there.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use crate::support::many_streams::many_streams;
 use crate::support::outside::{
-    Answer, Server, id, now_ms, populated, publish, publish_alerts, publish_vectors, sample, window,
+    Answer, Server, id, now_ms, populated, publish, publish_alerts, publish_vectors,
 };
-use trueline::alert::{Ack, Alert, AlertState, Holds, Matcher, Severity, Silence, Silences};
+use trueline::alert::{Ack, Alert, AlertState, Holds, Matcher, Silence, Silences};
 use trueline::collect::{Disposition, Reason};
-use trueline::judge::{HistoryError, HistoryPoint, Numbers, StreamReport, Undecided, Verdict};
+use trueline::judge::{HistoryError, HistoryPoint, Numbers, Verdict};
 use trueline::stats::view::View;
 use trueline::telemetry::Published;
 use trueline::telemetry::facts::{AlertRules, LastRejection, SourceFacts};
@@ -22,56 +22,6 @@ fn browse(server: &Server, path: &str) -> Answer {
     server.ask(&format!(
         "GET {path} HTTP/1.1\r\nhost: x\r\naccept: text/html\r\nconnection: close\r\n\r\n"
     ))
-}
-
-/// Five hundred streams of a hundred models with three windows each; every seventh is miscalibrated, and
-/// of these every other one pages.
-fn many() -> Arc<Published> {
-    let published = Arc::new(Published::default());
-    let good = Arc::new(sample(20_000, |u| u, |z| z));
-    let bad = Arc::new(sample(20_000, |u| u, |z| 0.5 + 0.6 * (z - 0.5)));
-    let blank = |name: &str, verdict, alert| window(name, verdict, alert, None);
-    for i in 0..500 {
-        let (verdict, evaluation) = match i % 7 {
-            0 => (Verdict::Miscalibrated, Some(&bad)),
-            1 => (Verdict::Undecided(Undecided::TooFew), None),
-            _ => (Verdict::Calibrated, Some(&good)),
-        };
-        let mut windows = Vec::new();
-        for name in ["5m", "1h", "24h"] {
-            let mut one = blank(name, verdict, AlertState::Inactive);
-            one.numbers = evaluation.map(|e| Numbers::Scores(Arc::clone(e)));
-            one.n = 20_000;
-            one.recalibration = None;
-            windows.push(one);
-        }
-        let name = format!("recommendation-model-{:03}", i / 5);
-        let id = id(
-            &name,
-            "2026-11-01",
-            &format!("country={}", i % 5),
-            View::Binary,
-        );
-        published.publish(Arc::new(StreamReport {
-            id,
-            last_event_ms: now_ms(),
-            due_ms: None,
-            overdispersion: None,
-            detector: None,
-            alert: Alert {
-                state: match i % 14 {
-                    0 => AlertState::Firing,
-                    _ => AlertState::Inactive,
-                },
-                since_ms: Some(now_ms()),
-                severity: Severity::Page,
-                ..Alert::default()
-            },
-            windows,
-        }));
-    }
-    published.ready("engine");
-    published
 }
 
 /// Names of the streams of a page, in its order.
@@ -140,8 +90,8 @@ fn the_worst_streams_come_first_with_counts_and_filters() {
 }
 
 #[test]
-fn five_hundred_streams_fit_on_a_small_page_and_are_found_at_once() {
-    let server = Server::start(many());
+fn five_hundred_streams_fit_on_small_pages_and_all_are_found() {
+    let server = Server::start(many_streams());
     let index = server.get("/").body;
     let (firing, bad) = (36, 36);
     assert!(index.contains(&format!("<b class=bad>{firing}</b> page")));
@@ -157,27 +107,13 @@ fn five_hundred_streams_fit_on_a_small_page_and_are_found_at_once() {
         "/streams/recommendation-model-000/2026-11-01/country=0/binary",
     ];
     for path in paths {
-        let mut took = Duration::MAX;
-        let mut bytes = 0;
-        for _ in 0..5 {
-            let begun = Instant::now();
-            let answer = server.get(path);
-            took = took.min(begun.elapsed());
-            assert_eq!(answer.status, 200, "{path}");
-            bytes = answer.body.len();
-        }
-        println!(
-            "{path}: {} bytes, {:.1} ms",
-            bytes,
-            took.as_secs_f64() * 1e3
-        );
+        let answer = server.get(path);
+        assert_eq!(answer.status, 200, "{path}");
+        let bytes = answer.body.len();
         assert!(
             bytes < PAGE_BYTES_MAX || path.starts_with("/api"),
             "{path}: {bytes}"
         );
-        // The bar of 100 ms is of a release build.
-        let bar = if cfg!(debug_assertions) { 1000 } else { 100 };
-        assert!(took < Duration::from_millis(bar), "{path}: {took:?}");
     }
     // All are on some page, each once.
     let mut all: Vec<String> = Vec::new();

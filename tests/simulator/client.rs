@@ -491,6 +491,10 @@ impl GroupClient for Client {
     }
 
     fn unassign(&self, list: &TopicPartitionList) -> KafkaResult<()> {
+        // A client that was replaced is dropped on a thread of its own, and when that runs no seed says.
+        if !clock::is_simulated() {
+            return Ok(());
+        }
         self.with(|broker, id| {
             let Some(member) = broker.members.get_mut(&id) else {
                 return;

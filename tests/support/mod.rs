@@ -17,6 +17,7 @@ pub mod events;
 pub mod expressions;
 pub mod golden;
 pub mod late;
+pub mod many_streams;
 pub mod oracle;
 pub mod outside;
 pub mod partitions;
